@@ -1,0 +1,95 @@
+"""First runs at full length: what NT-Xent learns in about a minute, with several seeds.
+
+    python benchmarks/first_run.py scenes             with SimCLR's augmentation, and without colour jitter
+    python benchmarks/first_run.py folder:/path/to/cifar10       four classes of CIFAR-10, as photographs
+    python benchmarks/first_run.py scenes --steps 20 --seeds 0
+
+Prints a line a run. With --record it is also added to benchmarks/records/first_run.csv, which notebook 03
+shows; a run that the record already holds is left out, so an interrupted recording goes on where it stopped.
+With --maps it is not, but t-SNE and UMAP of its test pictures are kept in first_run_maps.json beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+from clutils import data, experiments, maps, records, training, views
+
+SEEDS = (0, 1, 2)
+NAME = "first_run"
+FOUR = ("automobile", "frog", "horse", "ship")
+POINTS = 600  # of a recorded map
+
+
+def known() -> set[tuple]:
+    """(pictures, augmentation, seed, steps) of the runs on record."""
+    try:
+        table = records.read(NAME)
+    except FileNotFoundError:
+        return set()
+    return set(zip(table["pictures"], table["augmentation"], table["seed"], table["steps"], strict=True))
+
+
+def keep_maps(augmentation: str, run: training.Run, test: data.ImageSet, row: dict[str, Any]) -> None:
+    """Put t-SNE and UMAP of this run's features into first_run_maps.json: a key for each augmentation."""
+    path = records.FOLDER / f"{NAME}_maps.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    some = test.subset(slice(0, POINTS))
+    z = run.embed(some)
+    found = {"t-SNE": maps.tsne(z), "UMAP": maps.umap(z)}
+    kept[augmentation] = row | records.provenance() | {"labels": some.labels.tolist()}
+    for name, at in found.items():
+        kept[augmentation][name] = [[round(float(x), 2) for x in point] for point in at]
+    path.write_text(json.dumps(kept) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("pictures", help="scenes, cifar10, or folder:PATH with CIFAR-10's class names")
+    parser.add_argument("--augmentations", nargs="+", help="of views.PRESETS")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--steps", type=int, help="300 on scenes, 600 on photographs")
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--learning-rate", type=float, default=0.01)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--maps", action="store_true")
+    options = parser.parse_args()
+    name, limit = options.pictures, None
+    if name != "scenes":
+        name, limit = f"{len(FOUR)} classes of CIFAR-10", 20_000  # 2,000 of each class
+    train, test = data.load(options.pictures, limit=limit), data.load(options.pictures, split="test")
+    if name != "scenes":
+        train, test = train.classes(FOUR), test.classes(FOUR)
+    steps = options.steps or (300 if options.pictures == "scenes" else 600)
+    augmentations = options.augmentations or (("simclr", "crop") if name == "scenes" else ("simclr",))
+    done = known() if options.record else set()
+    for seed in options.seeds:
+        for augmentation in augmentations:
+            if (name, augmentation, seed, steps) in done:
+                continue
+            began = time.perf_counter()
+            preset = views.preset(augmentation, train.images.shape[-1])
+            run, found = experiments.first_run(
+                train, test, preset, steps, options.batch_size, seed, options.learning_rate
+            )
+            seconds = round(time.perf_counter() - began, 1)
+            found = {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
+            print(name, augmentation, *(f"{k} {v}" for k, v in found.items()), f"{seconds} s", flush=True)
+            pictures = "scenes" if name == "scenes" else "folder:PATH"
+            command = (
+                f"python benchmarks/first_run.py {pictures} --steps {steps} --augmentations {augmentation} "
+                f"--seeds {seed} --batch-size {options.batch_size} --learning-rate {options.learning_rate:g}"
+            )
+            row = {"pictures": name, "augmentation": augmentation, "source": f"{len(train):,} {name}"}
+            row |= found | {"seconds": seconds}
+            if options.record:
+                records.append(NAME, {"command": command + " --record"} | row)
+            if options.maps:
+                keep_maps(augmentation, run, test, {"command": command + " --maps"} | row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""From a slider to a new picture: the W explorer against `interact` redrawing the same charts.
+
+python benchmarks/sliders.py [--repeats N] [--drags N] [--kernel-only] [--json FILE]
+
+Three measures, ours and theirs in turn in one run, so that whatever else the machine does meets both:
+
+- in the kernel: how long the slider's callback takes, from the new value to the picture handed to the page
+- key to picture: in a headless Chromium, from a key press on the slider to the new picture, decoded
+- a fast drag across the slider: how many pictures were shown on the way, how long after the mouse button came
+  up the last one changed, and whether it is the picture of the last value
+
+Theirs is `ipywidgets.interactive` with a pyplot figure and the inline backend, at one picture pixel to a
+pixel of the page; ours draws four times as many (scale 2). Trust the ratios (medians of the pairs' own).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from clutils import records
+from clutils.figures import gradient_scaling
+
+HERE = Path(__file__).resolve().parent
+POSITIVE, COUNT = 0.5, 201
+KERNEL = f"""import sys
+sys.path.insert(0, {str(HERE)!r})
+import sliders, ipywidgets as W
+from clutils import controls"""
+OURS = f"""ours = controls.gradient_scale(
+    positive={POSITIVE}, count={COUNT}, negatives="few hard", similarity=-0.9, temperature=0.1)
+ours"""
+THEIRS = """%matplotlib inline
+theirs = W.interactive(sliders.plain, temperature=controls.log_slider("τ temperature", 0.02, 20.0, 0.1))
+theirs"""
+TIMES = "sliders.report(ours.inputs['temperature'], theirs.children[0], {repeats})"
+WAYS = ("clutils", "interact")
+Drag = dict[str, Any]  # pictures: how many were shown; lag: in ms; last: is it the last value's picture?
+
+
+def plain(temperature: float) -> None:
+    """The explorer's charts as anyone would write them for `interact`: everything drawn anew."""
+    import matplotlib.pyplot as plt
+
+    crowd = gradient_scaling.few_hard(0.9, -0.9, 1)
+    t, K = gradient_scaling.temperature_axis(), gradient_scaling.count_axis()
+    W = float(gradient_scaling.scale(POSITIVE, crowd, temperature, COUNT))
+    turn = gradient_scaling.turning_point(POSITIVE, crowd, COUNT)
+    shares, push = gradient_scaling.push_shares(crowd, COUNT, temperature)
+    _, (warm, many, who) = plt.subplots(1, 3, figsize=(10.2, 3.7), dpi=100)
+    gradient_scaling.temperature_frame(warm)
+    gradient_scaling.count_frame(many)
+    gradient_scaling.push_frame(who)
+    warm.plot(t.numpy(), gradient_scaling.scale(POSITIVE, crowd, t, COUNT)[:, 0].numpy())
+    warm.axhline(COUNT / (COUNT + 1), linestyle="--", label="K/(K+1)")
+    warm.plot(*turn, "kv", label="lowest W")
+    warm.plot(temperature, W, "o", label="your τ")
+    many.plot(K.numpy(), gradient_scaling.scale(POSITIVE, crowd, temperature, K)[0].numpy())
+    many.plot(K.numpy(), (K / (K + 1)).numpy(), "--")
+    many.plot(COUNT, W, "o")
+    edges = gradient_scaling.BINS.numpy()
+    who.stairs(gradient_scaling.binned(crowd, shares).numpy(), edges, fill=True, label="negatives")
+    who.stairs(gradient_scaling.binned(crowd, push).numpy(), edges, label="push")
+    who.axvline(POSITIVE, linestyle="--", label="s⁺")
+    for ax, title in ((warm, "W against τ"), (many, "W against K"), (who, "who is pushed")):
+        ax.set_title(title)
+    warm.legend(loc="lower right")
+    who.legend(loc="upper center", ncols=3)
+    plt.show()
+
+
+def report(ours: Any, theirs: Any, repeats: int) -> None:
+    """Called in the kernel: time both sliders' callbacks in turn, print milliseconds as JSON."""
+    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    for k in range(repeats + 3):  # three to warm up
+        for way, slider in zip(WAYS, (ours, theirs), strict=True):
+            began = time.perf_counter()
+            slider.index = 5 + 7 * k % (len(slider.options) - 10)
+            found[way].append(1e3 * (time.perf_counter() - began))
+    print("milliseconds", json.dumps({way: times[3:] for way, times in found.items()}))
+
+
+def notebook(*cells: str) -> nbformat.NotebookNode:
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+    made.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    return made
+
+
+def in_kernel(repeats: int) -> dict[str, list[float]]:
+    """Milliseconds of each callback, in a kernel without a page."""
+    ran = NotebookClient(notebook(KERNEL, OURS, THEIRS, TIMES.format(repeats=repeats)), timeout=600).execute()
+    texts = "".join(output.get("text", "") for output in ran.cells[-1].outputs)
+    return json.loads(texts.split("milliseconds ", 1)[1].splitlines()[0])
+
+
+# In the page: note each new picture of a cell, once the browser has decoded it.
+WATCH = """cell => { cell.__shown = []; let last = null, busy = false;
+  const look = async () => { const picture = cell.querySelector('img');
+    if (!busy && picture && picture.src !== last && picture.complete && picture.naturalWidth) {
+      busy = true; last = picture.src; await picture.decode().catch(() => {});
+      cell.__shown.push(performance.now()); busy = false; }
+    requestAnimationFrame(look); };
+  for (const kind of ['keydown', 'pointermove', 'pointerup'])
+    document.addEventListener(kind, () => { cell.__input = performance.now(); }, true);
+  look(); }"""
+PICTURE = """async cell => { const picture = cell.querySelector('img'); await picture.decode();
+  return [...new Uint8Array(await (await fetch(picture.src)).arrayBuffer())]; }"""
+
+
+def in_browser(repeats: int, drags: int) -> tuple[dict[str, list[float]], dict[str, list[Drag]]]:
+    """Key to picture in milliseconds, and what fast drags end in, for both ways."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "browser"))
+    from jupyterlab_driver import Notebook, Server, browser
+
+    keys: dict[str, list[float]] = {way: [] for way in WAYS}
+    dragged: dict[str, list[Drag]] = {way: [] for way in WAYS}
+    with tempfile.TemporaryDirectory() as work, browser() as chromium:
+        folder = Path(work) / "here"
+        folder.mkdir()
+        nbformat.write(notebook(KERNEL, OURS, THEIRS), folder / "sliders.ipynb")
+        server = Server(folder, Path(work))
+        try:
+            page = chromium.new_page(viewport={"width": 1400, "height": 1400})
+            lab = Notebook(page, server)
+            lab.open("sliders.ipynb")
+            lab.run_all(300)
+            if lab.problems():
+                raise RuntimeError("\n".join(lab.problems()))
+            cells = {way: lab.cell(k + 1) for k, way in enumerate(WAYS)}
+            for cell in cells.values():
+                cell.evaluate(WATCH)
+            for k in range(repeats):
+                for way, cell in cells.items():  # ten steps up, ten down: away from the slider's ends
+                    keys[way].append(_press(lab, cell, "ArrowLeft" if k // 10 % 2 else "ArrowRight"))
+            for _ in range(drags):
+                for way, cell in cells.items():
+                    dragged[way].append(_drag(lab, cell))
+        finally:
+            server.close()
+    return keys, dragged
+
+
+def _press(lab: Any, cell: Any, key: str) -> float:
+    """Milliseconds from a key press on the cell's temperature slider to its new picture."""
+    handle = lab.slider(cell, "τ temperature")
+    handle.focus()
+    lab.page.wait_for_timeout(200)
+    shown = cell.evaluate("cell => cell.__shown.length")
+    lab.page.keyboard.press(key)
+    element = cell.element_handle()
+    lab.page.wait_for_function("([c, n]) => c.__shown.length > n", arg=[element, shown], timeout=20_000)
+    waited = cell.evaluate("(cell, n) => cell.__shown[n] - cell.__input", shown)
+    lab.wait_quiet()
+    return waited
+
+
+def _drag(lab: Any, cell: Any, seconds: float = 0.6, steps: int = 40) -> Drag:
+    """Pull the temperature slider from a tenth to nine tenths of its track; see what the picture shows."""
+    mouse, handle = lab.page.mouse, lab.slider(cell, "τ temperature")
+    handle.scroll_into_view_if_needed()
+    track = handle.locator("xpath=ancestor::*[contains(@class, 'noUi-target')]").bounding_box()
+    knob = handle.bounding_box()
+    y = knob["y"] + knob["height"] / 2
+    mouse.move(knob["x"] + knob["width"] / 2, y)
+    mouse.down()
+    mouse.move(track["x"] + 0.1 * track["width"], y)
+    lab.wait_quiet()
+    shown = cell.evaluate("cell => cell.__shown.length")
+    for k in range(steps):
+        mouse.move(track["x"] + track["width"] * (0.1 + 0.8 * (k + 1) / steps), y)
+        time.sleep(seconds / steps)
+    mouse.up()
+    lab.wait_quiet(quiet=1.0)
+    lag = cell.evaluate("cell => cell.__shown.at(-1) - cell.__input")
+    pictures = cell.evaluate("cell => cell.__shown.length") - shown
+    last = bytes(cell.evaluate(PICTURE))
+    for key in ("ArrowRight", "ArrowLeft"):  # away and back: the picture of this very value
+        _press(lab, cell, key)
+    return {
+        "pictures": pictures,
+        "lag": max(lag, 0.0),
+        "last": last == bytes(cell.evaluate(PICTURE)),
+    }
+
+
+def summary(times: dict[str, Sequence[float]]) -> dict[str, float]:
+    """Median and 95 % quantile of each way, and the median of the pairs' ratios."""
+    row: dict[str, float] = {}
+    for way in WAYS:
+        row[f"{way}_median_ms"] = round(statistics.median(times[way]), 1)
+        row[f"{way}_95_percent_ms"] = round(statistics.quantiles(times[way], n=20)[-1], 1)
+    ratios = [theirs / ours for ours, theirs in zip(times["clutils"], times["interact"], strict=True)]
+    return row | {"ratio": round(statistics.median(ratios), 1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--drags", type=int, default=5)
+    parser.add_argument("--kernel-only", action="store_true", help="without a browser")
+    parser.add_argument("--json", type=Path, help="write the tables there, with machine and versions")
+    options = parser.parse_args()
+    rows = {"in the kernel": summary(in_kernel(options.repeats))}
+    drags: dict[str, list[Drag]] = {}
+    if not options.kernel_only:
+        keys, drags = in_browser(options.repeats, options.drags)
+        rows["key to picture"] = summary(keys)
+    print(f"{'milliseconds':<16}{'clutils median, 95 %':>24}{'interact median, 95 %':>24}{'ratio':>8}")
+    for name, row in rows.items():
+        cells = [f"{row[f'{way}_median_ms']:.0f}, {row[f'{way}_95_percent_ms']:.0f}" for way in WAYS]
+        print(f"{name:<16}{cells[0]:>24}{cells[1]:>24}{row['ratio']:>8}")
+    for way, found in drags.items():
+        lags = ", ".join(f"{drag['lag']:.0f}" for drag in found)
+        shown = statistics.median(drag["pictures"] for drag in found)
+        right = sum(drag["last"] for drag in found)
+        print(
+            f"fast drag, {way}: {shown:.0f} pictures on the way, the last {lags} ms after the last input, "
+            f"right in {right} of {len(found)}"
+        )
+    if options.json:
+        table = {"rows": rows, "drags": drags, "repeats": options.repeats}
+        options.json.write_text(json.dumps(table | records.provenance(), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

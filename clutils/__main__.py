@@ -1,0 +1,359 @@
+"""The command line: `python -m clutils lab | train | data NAME | doctor`.
+
+Exit code 0 on success, 2 on bad usage, 1 on failure, 130 when stopped from the keyboard; whatever went wrong
+is said in one line on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clutils.training import Run
+
+# what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
+
+ROOT = Path(__file__).resolve().parent.parent
+START = Path("notebooks", "00_start_here.ipynb")
+
+
+class BadUsage(Exception):
+    """What was asked for can't be: exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors in one line, and an epilogue that may be a function called for `--help` alone."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"clutils: {message} ({self.prog} --help says what there is)\n")
+
+    def format_help(self) -> str:
+        if callable(self.epilog):
+            self.epilog = self.epilog()
+        return super().format_help()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command is not lab:
+        parser.error(f"unknown arguments {' '.join(rest)}")
+    try:
+        return options.command(options, rest) if options.command is lab else options.command(options)
+    except KeyboardInterrupt:
+        print("clutils: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # what we print to has read enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor complain when Python flushes
+        return 1
+    except BadUsage as error:
+        return _complain(error, 2)
+    except ImportError as error:
+        return _complain(f"{error}: 'python -m clutils doctor' says what is missing", 1)
+    except (ValueError, OSError) as error:
+        return _complain(error, 1)
+
+
+# ---- lab ---------------------------------------------------------------------------------------------------
+
+
+def lab(options: argparse.Namespace, rest: list[str]) -> int:
+    """Open the course in JupyterLab; what is not known here is passed on to it."""
+    command = lab_command(rest)
+    if os.name == "nt":  # its exec returns to the prompt while the server runs
+        return subprocess.run(command).returncode
+    os.execv(command[0], command)  # Ctrl-C then reaches JupyterLab alone, which asks before it stops
+
+
+def lab_command(rest: Sequence[str] = ()) -> list[str]:
+    """The command that starts JupyterLab on the first notebook; `rest` comes last, so that it wins.
+
+    Raises FileNotFoundError where the notebooks are not beside the package.
+    """
+    if not (ROOT / START).is_file():
+        raise FileNotFoundError(
+            f"no notebook at {ROOT / START}: get the project's whole folder and install it with "
+            "'pip install --editable .'"
+        )
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
+    command.append(f"--LabApp.default_url=/lab/tree/{START.as_posix()}")  # opened, and in the printed address
+    # nothing pops up on stage, and nothing asks the network
+    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # as in a container; JupyterLab refuses otherwise
+    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
+        command.append("--no-browser")  # else Python would look for one that runs in the terminal
+    return [*command, *rest]
+
+
+# ---- train -------------------------------------------------------------------------------------------------
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train, and write checkpoint.pt, history.csv and config.json."""
+    from clutils import records
+
+    folder = Path(options.out)
+    checkpoint = folder / "checkpoint.pt"
+    run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {
+        **run.configuration,
+        "data_source": run.data.source,
+        "pictures": list(run.images.shape),
+        "device": str(run.device),
+        "resumed_at_step": run.steps_done,
+        **records.provenance(),
+    }
+    _write(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    print(
+        f"{run.loss} on {run.data.source}, on {run.device}: step {run.steps_done} of {run.steps}", flush=True
+    )
+
+    def keep(run: Run) -> None:
+        _write(folder / "history.csv", run.history.to_csv(index=False))
+        run.save(checkpoint)
+
+    tell_every = math.ceil(run.steps / 10)
+
+    def on_step(run: Run) -> None:
+        if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
+            print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
+        if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
+            keep(run)
+
+    try:
+        run.finish(on_step, progress=sys.stdout.isatty())
+    finally:  # also of a run that broke: what was learned until then
+        keep(run)
+    print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
+    if not run.done:
+        print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
+    """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
+    from clutils import training
+
+    if checkpoint.exists():
+        raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
+    names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    try:
+        return training.Run(loss=chosen_loss(options.loss, options.set), **given)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+
+
+def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
+    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length."""
+    from clutils import training
+
+    run = training.resume(checkpoint, device=options.device)
+    before = run.configuration
+    wanted = before["loss"]["name"] if options.loss is None else options.loss
+    settings = before["loss"]["settings"]
+    if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
+        asked = " ".join([wanted, *options.set])
+        raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
+    for name in ("method", "data", "encoder", "batch_size", "learning_rate", "seed"):
+        asked = getattr(options, name)
+        if asked is not None and asked != before[name]:
+            option = name.replace("_", "-")
+            raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
+    if options.epochs is not None:
+        run.steps = options.epochs * run.steps_an_epoch
+    if options.steps is not None:
+        run.steps = options.steps
+    return run
+
+
+def chosen_loss(name: str | None, settings: Sequence[str]) -> nn.Module | None:
+    """The loss called `name` with these settings; None where neither is given. Raises BadUsage."""
+    from clutils import losses
+
+    if name is None and not settings:
+        return None
+    name = "NTXent" if name is None else name
+    given = loss_settings(name, settings)
+    try:
+        return losses.catalogue()[name].loss(**given)
+    except ValueError as error:
+        raise BadUsage(f"--set: {error}") from error
+
+
+def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['temperature=0.1'] -> {'temperature': 0.1}, for the loss called `name`.
+
+    Raises BadUsage, listing what there is, on a loss or setting that does not exist; and on what is no value.
+    """
+    from clutils import losses
+
+    known = losses.catalogue()
+    if name not in known:
+        raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
+    names = known[name].loss.hyperparameters()
+    given = {}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key not in names:
+            raise BadUsage(f"--set {setting}: {name} has the settings {', '.join(names)}")
+        try:
+            given[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError) as error:
+            raise BadUsage(f"--set {setting}: needs a value, as in --set {key}=0.1") from error
+    return given
+
+
+def _loss(run: Run) -> str:
+    if not run.rows:
+        return "no loss yet"
+    return f"loss {run.rows[-1]['loss']:.4f} (chance {run.rows[-1]['chance']:.4f})"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file at once and whole, or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+# ---- data, doctor ------------------------------------------------------------------------------------------
+
+
+def data(options: argparse.Namespace) -> int:
+    """Fetch a set, where it isn't here yet, and describe it; without a name, list what there is."""
+    from clutils import data as datasets
+    from clutils import doctor
+
+    if options.name is None:
+        for name, what in datasets.NAMES.items():
+            print(f"{name:15} {what}")
+        doctor.show(doctor.data())
+        return 0
+    try:
+        found = datasets.load(options.name, split=options.split)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    count, channels, height, width = found.images.shape
+    print(f"{options.name}: {found.source}")
+    print(f"pictures  {count:,}, {width} x {height}, {channels} channel{'s' if channels > 1 else ''}, uint8")
+    print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+    print(f"on disk   {_stored(options.name)}")
+    labels = found.labels.tolist()
+    for label, name in enumerate(found.class_names):
+        print(f"label {label:3} {labels.count(label):8,}  {name}")
+    if -1 in labels:
+        print(f"label  -1 {labels.count(-1):8,}  (none)")
+    return 0
+
+
+def _stored(name: str) -> str:
+    """Where a set lies and how much of the disk it takes."""
+    from clutils import data as datasets
+
+    if name.startswith("folder:"):
+        folder = Path(name.removeprefix("folder:")).expanduser()
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        return f"{size / 1e6:,.1f} MB in {folder}"
+    for place in datasets.on_disk():
+        if place.name == name:
+            return f"{place.bytes / 1e6:,.1f} MB in {place.path}"
+    return "nothing: it needs no file of its own"
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Say what is here, what is missing, and what to do about it."""
+    from clutils import doctor as examination
+
+    return examination.examine()
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------
+
+
+def _complain(error: Exception | str, code: int) -> int:
+    print(f"clutils: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(name: str, command: Callable[..., int], what: str, **settings: Any) -> Parser:
+        added = commands.add_parser(name, help=what, description=what, **settings)
+        added.set_defaults(command=command)
+        return added
+
+    add("lab", lab, "open the course in JupyterLab; its own options are passed on: --no-browser --port 9999")
+
+    to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
+    to_train.add_argument("--method", metavar="NAME", help="default: simclr")
+    to_train.add_argument("--loss", metavar="NAME", help="default: NTXent at temperature 0.2")
+    to_train.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the loss, as in --set temperature=0.1; once for each",
+    )
+    to_train.add_argument("--data", metavar="NAME", help="default: scenes")
+    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16")
+    length = to_train.add_mutually_exclusive_group()
+    length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
+    length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
+    to_train.add_argument("--batch-size", metavar="N", type=int, help="pictures a step; default: 256")
+    to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
+    to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
+    to_train.add_argument(
+        "--device", metavar="NAME", help="cpu, cuda or mps; default: CUDA where there is one"
+    )
+    to_train.add_argument("--out", metavar="DIR", required=True, help="folder for what is written")
+    to_train.add_argument("--resume", action="store_true", help="go on with the run in DIR")
+    to_train.add_argument(
+        "--checkpoint-every", metavar="STEPS", type=_positive, help="besides at the end; default: only then"
+    )
+
+    to_load = add("data", data, "fetch a set of pictures and describe it; without a name, list the sets")
+    to_load.add_argument("name", metavar="NAME", nargs="?", help="as in data.load; folder:PATH for your own")
+    to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
+
+    add("doctor", doctor, "examine this installation: versions, device, data, widgets, and what to do")
+    return parser
+
+
+def _names() -> str:
+    from clutils import data, encoders, losses, methods
+
+    return (
+        f"methods: {', '.join(methods.catalogue())}. losses: {', '.join(losses.catalogue())}. "
+        f"data: {', '.join(data.NAMES)}. encoders: {', '.join(encoders.NAMES)}."
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Pull, push and W of any loss: how hard each positive is drawn in and each negative pushed away.
+
+Every 'penalty' plot of every notebook is made by these functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clutils import similarities
+from clutils.losses import base
+from clutils.similarities import Pairs, widen
+
+
+def forces(
+    loss: base.Loss,
+    positives: Tensor,
+    negatives: Tensor,
+    positive_mask: Tensor | None = None,
+    negative_mask: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    """Pull (A, P) = -∂ℓ_i/∂s+ and push (A, K) = ∂ℓ_i/∂s-, by autograd, per anchor, before any mean.
+
+    - positives (A, P), negatives (A, K): cosine similarities; masks as in `loss.per_anchor`
+    - options: handed on to `loss.per_anchor` (MACL's alignment)
+
+    Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities.
+    """
+    positives = positives.detach().clone().requires_grad_()
+    negatives = negatives.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        values = loss.per_anchor(positives, negatives, positive_mask, negative_mask, **options)
+        # one anchor's loss depends on its own row alone (what joins them, MACL's alignment, is detached),
+        # so the sum's gradient is each anchor's own
+        pull, push = torch.autograd.grad(values.sum(), (positives, negatives))
+    return -pull, push
+
+
+def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
+    """c = log Σ_j exp(s-_j/τ) - s+/τ, (A,): positives (A,) or (A, 1), negatives (A, K).
+
+    Raises ValueError when an anchor has more than one positive.
+    """
+    column = positives[:, None] if positives.ndim == 1 else positives
+    if column.ndim != 2 or column.shape[1] != 1 or negatives.ndim != 2 or len(column) != len(negatives):
+        raise ValueError(
+            f"contrast: one positive per anchor: positives (A,) or (A, 1) and negatives (A, K), "
+            f"got {tuple(positives.shape)} and {tuple(negatives.shape)}"
+        )
+    if not bool(torch.all(torch.as_tensor(temperature) > 0)):
+        raise ValueError(f"contrast: temperature is {temperature}, but must be above 0")
+    return base.contrast(Pairs(widen(column), widen(negatives)), temperature)[:, 0]
+
+
+def gradient_scale(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
+    """The gradient-scaling factor W = 1 - p+ = sigmoid(c), (A,): 1 = full force, 0 = the anchor is asleep.
+
+    positives (A,) or (A, 1), negatives (A, K); temperature one number, or (A, 1) to sweep it.
+    MACL (arXiv 2207.07874), eq. 3.
+    """
+    return torch.sigmoid(contrast(positives, negatives, temperature))
+
+
+def hardness_weights(negatives: Tensor, temperature: float | Tensor) -> Tensor:
+    """p̂_j, the share of the push that each negative gets, (A, K), rows sum to 1: softmax of s-/τ.
+
+    Wang & Liu 2021; MACL (arXiv 2207.07874), eq. 4.
+    """
+    return torch.softmax(widen(negatives) / temperature, dim=1)
+
+
+def effective_negatives(negatives: Tensor, temperature: float | Tensor) -> Tensor:
+    """How many negatives share the push, (A,): exp of the entropy of the hardness weights (perplexity).
+
+    1 = the hardest takes it all (τ → 0), K = all alike (τ → ∞). negatives (A, K).
+    """
+    return torch.special.entr(hardness_weights(negatives, temperature)).sum(dim=1).exp()
+
+
+def push_on_classmates(z1: Tensor, z2: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """Share of each anchor's push that falls on views of its own class, its false negatives, (2B,).
+
+    z1, z2: two views (B, D), normalised inside; labels (B,). The anchors are those of NT-Xent: both views,
+    each against the 2B - 2 views of other pictures.
+    """
+    z = similarities.normalise(torch.cat([z1, z2]))
+    picture, y = torch.arange(len(z1), device=z.device).repeat(2), labels.repeat(2)
+    other = picture[:, None] != picture[None, :]
+    weights = torch.softmax((z @ z.T / temperature).masked_fill(~other, -torch.inf), dim=1)
+    return (weights * (y[:, None] == y[None, :])).sum(dim=1)
+
+
+def turns(positives: Tensor, negatives: Tensor) -> Tensor:
+    """Whether W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
+
+    positives (A,) or (A, 1), negatives (A, K). It does where mean s- < s+ < max s-: the slope of the contrast
+    along 1/τ is the mean of the negatives, weighed by p̂, less s+; it grows with 1/τ, from the plain mean to
+    the hardest.
+    """
+    s = positives.flatten()
+    return (negatives.mean(dim=1) < s) & (s < negatives.amax(dim=1))

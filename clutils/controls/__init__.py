@@ -1,0 +1,43 @@
+"""Sliders, menus, buttons and the panels that join them to a figure: the only place that knows ipywidgets.
+
+A panel in a notebook is a figure, an update function and its sliders:
+
+    figure, ax = figures.new(8, 4)
+    (line,) = ax.plot(similarities, torch.zeros(201))
+
+    def update(temperature):
+        weights = anatomy.hardness_weights(similarities[None], temperature)[0]
+        line.set_ydata(weights)
+        return f"At τ = {temperature:.2f} the hardest negative gets {weights.max():.0%} of the push."
+
+    controls.panel(figure, update, temperature=controls.log_slider("τ temperature", 0.02, 5, 0.2))
+"""
+
+from clutils.controls.dilemma import dilemma
+from clutils.controls.live import LiveFigure
+from clutils.controls.maps import map_settings, umap_beside
+from clutils.controls.panels import Panel, button, choose, counts, log_slider, panel, player, slider
+from clutils.controls.sphere import circle, pushes
+from clutils.controls.views import view_strength
+from clutils.controls.w_explorer import gradient_scale
+from clutils.controls.watching import watch
+
+__all__ = [
+    "LiveFigure",
+    "Panel",
+    "button",
+    "choose",
+    "circle",
+    "counts",
+    "dilemma",
+    "gradient_scale",
+    "log_slider",
+    "map_settings",
+    "panel",
+    "player",
+    "pushes",
+    "slider",
+    "umap_beside",
+    "view_strength",
+    "watch",
+]

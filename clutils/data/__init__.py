@@ -1,0 +1,136 @@
+"""Data: `load(name)` gives whole sets of pictures as one uint8 tensor, or says why it can't."""
+
+from __future__ import annotations
+
+import operator
+import os
+from pathlib import Path
+
+from clutils.data import digits, folders, published, scenes
+from clutils.data.published import OnDisk
+from clutils.data.sets import ImageSet, Unavailable, VectorSet, nearest
+
+__all__ = [
+    "NAMES",
+    "ImageSet",
+    "OnDisk",
+    "Unavailable",
+    "VectorSet",
+    "directory",
+    "load",
+    "load_vectors",
+    "on_disk",
+]
+
+NAMES = {
+    "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
+    "digits": "1,797 real handwritten digits, 8x8, inside scikit-learn",
+    "cifar10": "60,000 photographs in 10 classes, 32x32; a download of 170 MB",
+    "cifar100": "60,000 photographs in 100 classes, 32x32; a download of 169 MB",
+    "stl10": "13,000 photographs in 10 classes and 100,000 without, 96x96; a download of 2.6 GB",
+    "fashion-mnist": "70,000 pictures of clothes in 10 classes, 28x28, grey; a download of 31 MB",
+    "folder:PATH": "your own pictures, in class-named folders",
+}
+_SPLITS = {
+    "scenes": tuple(scenes.COUNTS),
+    "digits": tuple(digits.COUNTS),
+    **{name: tuple(found.splits) for name, found in published.SETS.items()},
+}
+
+
+def load(
+    name: str,
+    split: str = "train",
+    limit: int | None = None,
+    fallback: str | None = None,
+    size: int | None = None,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    download: bool = True,
+) -> ImageSet:
+    """The pictures called `name`: one of `NAMES`, or 'folder:PATH' (see `folders.read`).
+
+    - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
+    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' gives any number,
+      8,000 and 2,000 where none is asked for
+    - `size`: pictures of size x size, instead of the size they have; a folder's are cut to the square
+    - `root`: the data directory, where downloads land; else see `directory`
+    - `seed`: of 'scenes'; other sets are what they are
+    - `download`: False never touches the network
+    - `fallback`: for notebooks: the set to take instead, after one printed line, where `name` is unavailable
+
+    Raises `ValueError` for a name, split, limit or size that can't be; `Unavailable`, a FileNotFoundError, in
+    one line with what to do, where the data isn't there and can't be fetched.
+    """
+    limit, size, seed = _whole("limit", limit, 1), _whole("size", size, 4), _whole("seed", seed, 0)
+    _check_name(name, "data.load")
+    if fallback is not None:
+        _check_name(fallback, "data.load: fallback")
+    if name in _SPLITS and split not in _SPLITS[name]:
+        raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
+    try:
+        return _load(name, split, limit, size, directory(root), seed, download)
+    except Unavailable as error:
+        if fallback is None:
+            raise
+        other = split if split in _SPLITS.get(fallback, (split,)) else "train"
+        native = published.SETS[name].side if name in published.SETS else None
+        print(f"Not {name} but {fallback}: {error}")
+        found = _load(fallback, other, limit, size or native, directory(root), seed, download)
+        found.source = f"{found.source}, in place of {name}"
+        return found
+
+
+def load_vectors(name: str, split: str = "train", limit: int | None = None) -> VectorSet:
+    """Plain vectors called `name`: so far the digits, (N, 64), the same split as their pictures."""
+    if name != "digits":
+        raise ValueError(f"data.load_vectors: no vectors called {name!r}{nearest(name, ['digits'])}")
+    if split not in digits.COUNTS:
+        raise ValueError(
+            f"data.load_vectors: digits has no split {split!r}; it has {', '.join(digits.COUNTS)}"
+        )
+    return digits.vectors(split, _whole("limit", limit, 1))
+
+
+def directory(root: str | os.PathLike[str] | None = None) -> Path:
+    """Where downloads land: `root`, else $CLUTILS_DATA, else data/ in the project, else the user's cache."""
+    if given := root or os.environ.get("CLUTILS_DATA"):
+        return Path(given).expanduser()
+    project = Path(__file__).resolve().parents[2]
+    if (project / "pyproject.toml").is_file():  # installed in editable mode
+        return project / "data"
+    return Path.home() / ".cache" / "clutils"
+
+
+def on_disk(root: str | os.PathLike[str] | None = None) -> list[OnDisk]:
+    """The downloaded sets that lie in the data directory: (name, path, bytes, complete)."""
+    return published.on_disk(directory(root))
+
+
+def _load(
+    name: str, split: str, limit: int | None, size: int | None, root: Path, seed: int, download: bool
+) -> ImageSet:
+    if name == "scenes":
+        return scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
+    if name.startswith("folder:"):
+        return folders.read(name.removeprefix("folder:"), split, limit, size)
+    if name == "digits":
+        found = digits.images(split, limit)
+    else:
+        found = published.load(name, split, limit, root, download)
+    return found if size is None else found.resized(size)
+
+
+def _check_name(name: str, where: str) -> None:
+    if name not in _SPLITS and not name.startswith("folder:"):
+        raise ValueError(f"{where}: no data called {name!r}{nearest(name, NAMES)}")
+
+
+def _whole(what: str, value: int | None, least: int) -> int | None:
+    try:
+        whole = None if value is None else operator.index(value)
+    except TypeError:
+        whole = least - 1
+    if whole is not None and whole < least:
+        raise ValueError(f"data.load: {what} is {value!r}; a whole number of at least {least} is needed")
+    return whole

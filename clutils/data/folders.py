@@ -1,0 +1,278 @@
+"""A reader's own pictures: a folder of class-named folders, with masks beside it where there are any."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import ExifTags, Image, ImageOps
+from tqdm import tqdm
+
+from clutils.data.downloads import human
+from clutils.data.sets import ImageSet, Unavailable
+
+SPLITS = ("train", "test", "validation", "val", "unlabeled")
+SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp"),
+    *(".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
+)
+ROOM = 4e9  # bytes that pictures may take when no `size` was asked for
+
+_AT_ONCE = 64  # pictures a thread takes at a time
+
+
+def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet:
+    """The pictures below `path`, as RGB, (N, 3, H, W).
+
+    - Folders inside `path` are the classes, by name; what lies deeper belongs to the class above it. Without
+      folders, the pictures have no class: label -1. Files that aren't pictures, and hidden ones, are ignored.
+    - Where all folders inside (but for `masks`) are called train, test, validation, val or unlabeled, they
+      are the splits, and classes lie in them. Any other folder has the one split 'train'.
+    - A folder `masks` beside the folder of classes, or beside the splits, with the same names in it, gives
+      the masks: bright is object. Either every picture has one or none has.
+    - Order: a first picture of every class, then a second, and so on, so a `limit` takes as many of each.
+    - `size`: a picture is scaled until its shorter side fits, and its central square is cut out. Without it,
+      pictures all of one size stay as they are, and mixed ones become squares of the shortest side there is.
+    - Photographs are turned as their camera says, transparency becomes white, 16 bits become 8.
+
+    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no pictures, or one that
+    can't be read: then nothing is loaded.
+    """
+    folder = Path(path).expanduser()
+    if not path or not folder.is_dir():
+        what = "is a file: unpack it and give the folder" if folder.is_file() else "is no folder"
+        raise Unavailable(f"folder:{path}: {folder.absolute()} {what} (relative paths start in {Path.cwd()})")
+    base, class_names = _layout(folder, split)
+    names, labels, stray = _listing(base, class_names)
+    if not names:
+        raise ValueError(f"folder:{path}: no pictures ({' '.join(SUFFIXES)}) in {base.absolute()}")
+    masks = _masks_of(folder, base, names)
+    files, labels = [os.path.join(base, name) for name in names[:limit]], labels[:limit]
+
+    note = ""
+    if size is None:
+        images, inside = _decode(path, files, masks, None, _shape_of_first(path, files))
+        if images is None:  # they are not all of the first one's size
+            shapes: list[tuple[int, int]] = [(0, 0)] * len(files)
+
+            def measure(at: int) -> None:
+                shapes[at] = _shape(files[at])
+
+            _each(path, "measuring", files, measure)
+            size = min(min(shape) for shape in shapes)
+            small, large = (f(shapes, key=lambda s: s[0] * s[1]) for f in (min, max))
+            note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
+    if size is not None:
+        images, inside = _decode(path, files, masks, size, (size, size))
+        note = f", scaled and cut to {size}x{size}{note}"
+
+    count = f"{len(files):,} of {len(names):,}" if len(files) < len(names) else f"{len(files):,}"
+    classes = f" in {len(class_names)} classes" if class_names else ""
+    left_out = f"; {stray} beside the class folders left out" if stray else ""
+    return ImageSet(
+        images=torch.from_numpy(images),
+        labels=torch.tensor(labels, dtype=torch.int64),
+        class_names=class_names,
+        masks=None if inside is None else torch.from_numpy(inside),
+        source=f"{count} pictures{classes} from the folder {base}{note}{left_out}",
+    )
+
+
+# Which files there are
+
+
+def _layout(folder: Path, split: str) -> tuple[Path, tuple[str, ...]]:
+    """The folder that holds the split's classes, and the classes of all splits together."""
+    inside = [name for name in _folders(folder) if name != "masks"]
+    if not inside or not set(inside) <= set(SPLITS):
+        if split != "train":
+            raise ValueError(
+                f"folder:{folder} has no split {split!r}, only 'train': all that is in it. "
+                "To have both, sort the pictures into train/ and test/ inside it"
+            )
+        return folder, tuple(name for name in _folders(folder) if any(_walk(folder / name)))
+    if split not in inside:
+        raise ValueError(f"folder:{folder} has no split {split!r}; it has {', '.join(inside)}")
+    classes = {
+        name for part in inside for name in _folders(folder / part) if any(_walk(folder / part / name))
+    }
+    return folder / split, tuple(sorted(classes))
+
+
+def _listing(base: Path, class_names: tuple[str, ...]) -> tuple[list[str], list[int], int]:
+    """Files below `base` and labels, one of each class in turn; and how many lie beside the class folders."""
+    loose = sorted(entry.name for entry in os.scandir(base) if entry.is_file() and _is_picture(entry.name))
+    of_class = [_pictures(base, name) if (base / name).is_dir() else [] for name in class_names]
+    if not any(of_class):
+        return loose, [-1] * len(loose), 0
+    turns = zip_longest(*([(name, label) for name in names] for label, names in enumerate(of_class)))
+    names, labels = zip(*(pair for turn in turns for pair in turn if pair), strict=True)
+    return list(names), list(labels), len(loose)
+
+
+def _masks_of(folder: Path, base: Path, names: list[str]) -> list[str] | None:
+    """The mask of each picture, or None where there are none; `masks` lies beside classes or splits."""
+    below = "" if base == folder else base.name
+    masks = folder / "masks" if below else folder.absolute().parent / "masks"
+    if not masks.is_dir() or masks == folder.absolute():
+        return None
+    known = {os.path.splitext(name)[0]: name for name in _pictures(masks, below)}
+    found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
+    missing = found.count(None)
+    if missing == len(found):
+        return None
+    if missing:
+        raise ValueError(
+            f"folder:{folder}: {masks} has no mask for {missing} of {len(names)} pictures, first "
+            f"{names[found.index(None)]}; add what is missing or move the masks away"
+        )
+    return [os.path.join(masks, name) for name in found if name]
+
+
+def _folders(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _visible(entry.name))
+
+
+def _pictures(base: Path, below: str) -> list[str]:
+    """The pictures in the folder `below` of `base` and in all folders in it, named from `base`, in order."""
+    start = len(os.path.join(base, ""))
+    return sorted(found[start:] for found in _walk(base / below))
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = filter(_visible, folders)
+        yield from (os.path.join(place, name) for name in names if _is_picture(name))
+
+
+def _is_picture(name: str) -> bool:
+    return _visible(name) and name.lower().endswith(SUFFIXES)
+
+
+def _visible(name: str) -> bool:
+    return not name.startswith((".", "__MACOSX"))
+
+
+# What is in them
+
+
+def _decode(
+    path: str, files: list[str], masks: list[str] | None, size: int | None, shape: tuple[int, int]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Pictures (N, 3, *shape) and masks (N, *shape); no pictures where one has another shape."""
+    needed = 3 * shape[0] * shape[1] * len(files)
+    if size is None and needed > ROOM:
+        raise ValueError(
+            f"folder:{path}: {len(files):,} pictures of {shape[1]}x{shape[0]} would take {human(needed)}; "
+            "say which size you want, as in data.load(..., size=96), or a limit"
+        )
+    images = np.empty((len(files), 3, *shape), np.uint8)
+    inside = np.empty((len(files), *shape), bool) if masks else None
+    odd: list[int] = []
+
+    def place(at: int) -> None:
+        if odd:
+            return
+        picture = _picture(files[at], size)
+        if picture.shape[:2] != shape:
+            odd.append(at)
+            return
+        images[at] = picture.transpose(2, 0, 1)
+        if masks and inside is not None:
+            inside[at] = _mask(masks[at], files[at], size)
+
+    _each(path, "reading", files, place)
+    return (None, None) if odd else (images, inside)
+
+
+def _each(path: str, doing: str, files: list[str], do: Callable[[int], None]) -> None:
+    """`do` every index, on a few threads; all failures together are one ValueError."""
+    failures: dict[int, str] = {}
+
+    def several(start: int) -> int:
+        chunk = range(start, min(start + _AT_ONCE, len(files)))
+        for at in chunk:
+            try:
+                do(at)
+            except MemoryError:
+                raise
+            except Exception as error:  # a broken file makes Pillow raise nearly anything; told below
+                failures[at] = f"{files[at]} ({error or type(error).__name__})"
+        return len(chunk)
+
+    bar = tqdm(total=len(files), desc=f"{doing} pictures", delay=2)
+    with bar, ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        for done in pool.map(several, range(0, len(files), _AT_ONCE)):
+            bar.update(done)
+    if failures:
+        raise ValueError(
+            f"folder:{path}: {len(failures)} of {len(files)} pictures can't be read, first "
+            f"{failures[min(failures)]}; repair them or take them away"
+        )
+
+
+def _shape_of_first(path: str, files: list[str]) -> tuple[int, int]:
+    shapes = []
+    _each(path, "measuring", files[:1], lambda at: shapes.append(_shape(files[at])))
+    return shapes[0]
+
+
+def _shape(file: str) -> tuple[int, int]:
+    """Height and width as displayed, from the file's header alone."""
+    with Image.open(file) as image:
+        return image.size if _orientation(image) > 4 else image.size[::-1]
+
+
+def _picture(file: str, size: int | None) -> np.ndarray:
+    """One picture as uint8 (H, W, 3)."""
+    with Image.open(file) as image:
+        if size is not None:
+            image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
+        return np.asarray(_cut(_rgb(_upright(image)), size, Image.Resampling.BICUBIC))
+
+
+def _mask(file: str, picture: str, size: int | None) -> np.ndarray:
+    """One mask as bool (H, W): bright is object; a mask of 0 and 1 is understood as well."""
+    if _shape(file) != (shape := _shape(picture)):
+        raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
+    with Image.open(file) as image:
+        grey = _upright(image).convert("L")
+    if grey.getextrema()[1] == 1:
+        grey = grey.point(lambda value: 255 * value)
+    return np.asarray(_cut(grey, size, Image.Resampling.BOX)) > 127
+
+
+def _cut(image: Image.Image, size: int | None, resampling: Image.Resampling) -> Image.Image:
+    """The central square, scaled to size x size."""
+    width, height = image.size
+    if size is None or (width, height) == (size, size):
+        return image
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return image.resize((size, size), resampling, box=(left, top, left + side, top + side))
+
+
+def _orientation(image: Image.Image) -> int:
+    """1 is upright; 5 to 8 lie on their side."""
+    return image.getexif().get(ExifTags.Base.Orientation, 1)
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    return image if _orientation(image) == 1 else ImageOps.exif_transpose(image)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "F" or image.mode.startswith("I"):  # more than 8 bits a pixel
+        values = np.asarray(image)
+        if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+            raise ValueError(f"its values ({image.mode}) are not 8 or 16 bits")
+        return Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")

@@ -1,0 +1,155 @@
+"""Backbones and heads: a small convolutional net for the CPU, torchvision's ResNets for small pictures."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+NAMES = ("conv16", "conv32", "resnet18", "resnet50")
+FLAGS_OF_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 (two kinds), Arm: as Linux spells them
+
+
+class ConvNet(nn.Module):
+    """Four 3x3 convolutions, each with batch normalisation and ReLU; (N, C, H, W) -> (N, 8 * width).
+
+    The picture is halved in each of the first three layers, but not below 2x2, and averaged at the end: 8x8
+    digits lose one halving, 32x32 pictures none. Pooling stands before normalisation, not after the ReLU: the
+    two do nearly the same (a maximum passes through any rising function), and on a CPU, where a net this
+    small waits for memory, normalising a quarter of the pixels saves time (`benchmarks/training.py`).
+
+    - channels: of the pictures; width: of the first layer, the others have 2, 4 and 8 times as many
+    """
+
+    def __init__(self, channels: int = 3, width: int = 16) -> None:
+        super().__init__()
+        widths = [channels, width, 2 * width, 4 * width, 8 * width]
+        self.features = widths[-1]
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(narrow, wide, kernel_size=3, padding=1, bias=False)  # the normalisation has a bias
+            for narrow, wide in pairwise(widths)
+        )
+        self.normalisations = nn.ModuleList(nn.BatchNorm2d(wide) for wide in widths[1:])
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images
+        for layer, (convolve, normalise) in enumerate(
+            zip(self.convolutions, self.normalisations, strict=True)
+        ):
+            x = convolve(x)
+            if layer < 3 and min(x.shape[-2:]) > 2:
+                x = nn.functional.max_pool2d(x, 2)
+            x = nn.functional.relu(normalise(x), inplace=True)
+        return x.mean(dim=(2, 3))
+
+
+class ProjectionHead(nn.Sequential):
+    """Linear, batch normalisation, ReLU, linear; (N, features) -> (N, out).
+
+    The loss sees its output; what a run is used for afterwards is the encoder's, before the head
+    (Chen et al. 2020, section 4.2). Not normalised: the losses do that.
+    """
+
+    def __init__(self, features: int, hidden: int, out: int) -> None:
+        super().__init__(
+            nn.Linear(features, hidden, bias=False),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(inplace=True),
+            nn.Linear(hidden, out),
+        )
+        self.features = out
+
+
+def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
+    """A fresh, randomly initialised encoder: pictures (N, channels, H, W) -> features (N, .features).
+
+    - "conv16", "conv32": `ConvNet` of width 16 (128 features, 0.10 M parameters) or 32 (256, 0.39 M)
+    - "resnet18", "resnet50": torchvision's, without the classifier (512 and 2,048 features; 11 M and 24 M)
+    - stem: of the ResNets. "3x3" for small pictures: a 3x3 first convolution of stride 1 and no max-pool,
+      as SimCLR's appendix B.9 does for CIFAR-10; "7x7": as for ImageNet, it shrinks the picture fourfold
+
+    Random numbers come from torch's global stream: seed it, or build inside `torch.random.fork_rng()`.
+    Raises ValueError on an unknown name or stem.
+    """
+    if name not in NAMES:
+        raise ValueError(f"encoders.build: no encoder is called {name!r}; there are {', '.join(NAMES)}")
+    if stem not in ("3x3", "7x7"):
+        raise ValueError(f"encoders.build: stem is {stem!r}, but must be '3x3' or '7x7'")
+    if not isinstance(channels, int) or channels < 1:
+        raise ValueError(f"encoders.build: channels is {channels!r}, but must be a whole number from 1 on")
+    if name.startswith("conv"):
+        return ConvNet(channels, width=int(name.removeprefix("conv")))
+    return _resnet(name, channels, stem)
+
+
+def _resnet(name: str, channels: int, stem: str) -> nn.Module:
+    import torchvision
+
+    net = torchvision.models.get_model(name, weights=None)
+    net.features = net.fc.in_features
+    net.fc = nn.Identity()
+    if stem == "3x3":
+        net.conv1 = nn.Conv2d(channels, 64, kernel_size=3, padding=1, bias=False)
+        net.maxpool = nn.Identity()
+    elif channels != 3:
+        net.conv1 = nn.Conv2d(channels, 64, kernel_size=7, stride=2, padding=3, bias=False)
+    nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's own
+    return net
+
+
+@cache
+def computes_bfloat16(device_type: str) -> bool:
+    """Whether this machine multiplies in bfloat16, so that it is faster than float32.
+
+    torch computes in bfloat16 on any processor, but without instructions for it by way of float32, at half
+    the speed (`benchmarks/training.py`). Processors are asked by their flags in Linux's /proc/cpuinfo: where
+    there is none, or no such flag, the answer is no.
+    """
+    if device_type == "cuda":
+        return torch.cuda.get_device_capability() >= (8, 0)  # Ampere; older ones emulate it
+    if device_type != "cpu":
+        return False
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return False
+    flags = next((line for line in lines if line.lower().startswith(("flags", "features"))), "")
+    return not FLAGS_OF_BFLOAT16.isdisjoint(flags.split())
+
+
+def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
+    """What an encoder makes of pictures: (N, C, H, W) -> (N, features) float32 on the CPU.
+
+    The encoder is in evaluation mode meanwhile and afterwards, layer by layer, in the mode it was in: nothing
+    about it changes. Pictures may be uint8, or float in [0, 1]; computed on the encoder's device in float32.
+
+    Raises ValueError on anything else.
+    """
+    if not isinstance(images, Tensor) or images.ndim != 4 or not len(images):
+        what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
+        raise ValueError(f"embed: images is {what}, but pictures are a tensor (N, C, H, W), at least one")
+    if images.dtype != torch.uint8 and not images.is_floating_point():
+        raise ValueError(f"embed: images are {images.dtype}, but must be uint8, or floating in [0, 1]")
+    parameter = next(encoder.parameters(), images)
+    modes = {module: module.training for module in encoder.modules()}
+    encoder.eval()
+    try:
+        with torch.no_grad():
+            return torch.cat(
+                [
+                    encoder(as_input(batch.to(parameter.device))).float().cpu()
+                    for batch in images.split(batch_size)
+                ]
+            )
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def as_input(images: Tensor) -> Tensor:
+    """uint8 -> float32 in [0, 1], and the memory order (channels last) in which convolutions are fastest."""
+    images = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+    return images.contiguous(memory_format=torch.channels_last)

@@ -1,0 +1,90 @@
+"""The small hand-written cases that the notebooks derive everything on first."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def three_points() -> tuple[Tensor, Tensor]:
+    """An anchor, its positive at similarity 0.8, and two negatives at 0.3 and -0.5: (1, 1) and (1, 2)."""
+    return torch.tensor([[0.8]], dtype=torch.float64), torch.tensor([[0.3, -0.5]], dtype=torch.float64)
+
+
+def three_points_on_the_circle() -> Tensor:
+    """The same as unit vectors (4, 2): the anchor at angle 0, then its positive, then the two negatives."""
+    cosines = torch.tensor([1.0, 0.8, 0.3, -0.5], dtype=torch.float64)
+    signs = torch.tensor([1.0, 1.0, -1.0, 1.0], dtype=torch.float64)  # so that they lie on both sides
+    return torch.stack([cosines, signs * (1 - cosines**2).sqrt()], dim=1)
+
+
+def one_hard_negative(easy: int = 200) -> tuple[Tensor, Tensor]:
+    """s+ = 0.5, one negative at 0.9 and `easy` at -0.9: (1, 1) and (1, 1 + easy).
+
+    W is not monotone in τ here: the counter-example to MACL's proposition 2.
+    """
+    negatives = torch.full((1, 1 + easy), -0.9, dtype=torch.float64)
+    negatives[0, 0] = 0.9
+    return torch.tensor([[0.5]], dtype=torch.float64), negatives
+
+
+def random_similarities(
+    anchors: int, positives: int, negatives: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Similarities uniform in [-1, 1], float64: (anchors, positives) and (anchors, negatives)."""
+    shape = (anchors, positives + negatives)
+    s = 2 * torch.rand(*shape, generator=generator, dtype=torch.float64) - 1
+    return s[:, :positives], s[:, positives:]
+
+
+def classes_on_the_circle(
+    classes: int = 4, pictures: int = 4, width: float = 0.15, spread: float = 0.1, seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Two views of a few pictures of each class, all around the circle: z1, z2 (N, 2), labels (N,).
+
+    Pictures of a class lie near each other, and are false negatives: a loss without labels does not know it.
+
+    - width: how far a picture lies from the middle of its class; spread: how far a view from its picture
+      (standard deviations, about in radians)
+    """
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.arange(classes).repeat_interleave(pictures)
+    angle = labels.double() * 2 * math.pi / classes
+    middle = torch.stack([angle.cos(), angle.sin()], dim=1)
+
+    def near(points: Tensor, deviation: float) -> Tensor:
+        noise = torch.randn(points.shape, generator=draw, dtype=torch.float64)
+        return F.normalize(points + deviation * noise, dim=1)
+
+    own = near(middle, width)
+    return near(own, spread), near(own, spread), labels
+
+
+def map_worlds(seed: int = 0) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Three small sets of unit vectors with a known truth, to try maps on: name -> z (N, 30), name -> labels.
+
+    One cloud in which there is nothing to find; a narrow cluster beside one ten times wider; and three equal
+    clusters of which two are near each other (30 degrees) and one is far (120).
+    """
+    draw = torch.Generator().manual_seed(seed)
+    plane = torch.eye(2, 30)
+
+    def cloud(degrees: float | None, spread: float, count: int) -> Tensor:
+        angle = torch.deg2rad(torch.tensor(degrees or 0.0))
+        centre = torch.zeros(30) if degrees is None else angle.cos() * plane[0] + angle.sin() * plane[1]
+        return centre + spread * torch.randn(count, 30, generator=draw) / 30**0.5
+
+    parts = {
+        "one cloud, nothing in it": [cloud(None, 1.0, 240)],
+        "a narrow cluster, a wide one": [cloud(0.0, 0.08, 120), cloud(90.0, 0.8, 120)],
+        "two near clusters, one far": [cloud(a, 0.2, 80) for a in (0.0, 30.0, 120.0)],
+    }
+    worlds = {name: torch.nn.functional.normalize(torch.cat(clouds), dim=1) for name, clouds in parts.items()}
+    labels = {
+        name: torch.cat([torch.full((len(cloud),), k) for k, cloud in enumerate(clouds)])
+        for name, clouds in parts.items()
+    }
+    return worlds, labels

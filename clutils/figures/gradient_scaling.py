@@ -1,0 +1,404 @@
+"""The gradient-scaling factor W against temperature and number of negatives; who gets the push.
+
+All values are computed by `clutils.anatomy`. MACL (arXiv 2207.07874), section 3 and figure 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+from torch import Tensor
+
+from clutils import anatomy
+from clutils.figures import axes_for, describe, new, style
+
+TEMPERATURES = (
+    0.02,
+    20.0,
+)  # the axis of every figure here: from one-negative-takes-all to all-negatives-alike
+COUNTS = (1, 65_536)
+BINS = torch.linspace(-1, 1, 41, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How the similarities of an anchor's K negatives are distributed, for any K.
+
+    - similarities: (m,), the values that occur, in [-1, 1]
+    - counts: (..., 1) numbers of negatives K -> (..., m), how many lie at each value; fractions count, rows
+      sum to K
+    - text: the distribution in words
+    """
+
+    similarities: Tensor
+    counts: Callable[[Tensor], Tensor]
+    text: str
+
+    def weighted(self, K: Tensor | float, temperature: Tensor | float) -> Tensor:
+        """The K negatives (...) as m similarities, (..., m), of the same Σ exp(s-/τ).
+
+        n equal negatives act like a single one that lies τ log n closer: n exp(s/τ) = exp((s + τ log n)/τ).
+        So 65,536 negatives cost no more than one, and every formula of `anatomy` takes them as they are.
+        """
+        return self.similarities + temperature * self.counts(_column(K)).log()
+
+
+def all_equal(similarity: float = -1.0) -> Crowd:
+    """Every negative at the same similarity."""
+    _in_range("similarity", similarity)
+    value = torch.tensor([similarity], dtype=torch.float64)
+    return Crowd(value, lambda K: K, f"all negatives at {_say(similarity)}")
+
+
+def gaussian(mean: float = 0.0, deviation: float = 0.1) -> Crowd:
+    """Negatives spread as a typical draw of K from a Gaussian cut off at -1 and 1, in steps of 0.005.
+
+    Typical means that the hardest lies at the quantile 1 - 1/(2K + 2): it gets harder as K grows, and no
+    fraction of a negative that a draw of K never holds gets a say, as it would (all of it, when τ is small)
+    in the mean. Random unit vectors in D dimensions have mean 0 and a deviation of about 1/√D.
+    """
+    _in_range("mean", mean)
+    if not deviation > 0:
+        raise ValueError(f"gaussian: deviation is {deviation}, but must be above 0")
+    edges = torch.linspace(-1, 1, 10 * len(BINS) - 9, dtype=torch.float64)  # each bin of a histogram in ten
+    level = torch.special.ndtr((edges - mean) / deviation)
+    level = (level - level[0]) / (level[-1] - level[0])
+
+    def counts(K: Tensor) -> Tensor:
+        tail = 1 / (2 * K + 2)
+        inside = torch.minimum(torch.maximum(level, tail), 1 - tail)
+        return K * inside.diff(dim=-1) / (1 - 2 * tail)
+
+    text = f"negatives spread around {_say(mean)}, standard deviation {deviation:g}"
+    return Crowd((edges[1:] + edges[:-1]) / 2, counts, text)
+
+
+def few_hard(hard: float = 0.9, easy: float = -0.9, number: int = 1) -> Crowd:
+    """`number` negatives at `hard` (all, where K is smaller), the others at `easy`.
+
+    With s+ = 0.5, one at 0.9 and 200 at -0.9 this is the counter-example to MACL's proposition 2.
+    """
+    _in_range("hard", hard)
+    _in_range("easy", easy)
+    if number < 1:
+        raise ValueError(f"few_hard: number is {number}, but at least one negative is hard")
+    values = torch.tensor([hard, easy], dtype=torch.float64)
+    text = f"{number:,} at {_say(hard)}, the others at {_say(easy)}"
+    return Crowd(values, lambda K: torch.cat([K.clamp(max=number), (K - number).clamp(min=0)], dim=-1), text)
+
+
+def temperature_axis(points: int = 161) -> Tensor:
+    """Temperatures, evenly spaced on a logarithmic axis, (points,)."""
+    return torch.logspace(*map(math.log10, TEMPERATURES), points, dtype=torch.float64)
+
+
+def count_axis(points: int = 97) -> Tensor:
+    """Numbers of negatives, evenly spaced on a logarithmic axis, (points,)."""
+    return torch.logspace(*map(math.log10, COUNTS), points, dtype=torch.float64)
+
+
+def scale(positive: float, crowd: Crowd, temperatures: Tensor | float, counts: Tensor | float) -> Tensor:
+    """W = `anatomy.gradient_scale` for each temperature (T,) and number of negatives (C,) -> (T, C).
+
+    A single number instead of a tensor counts as one of them.
+    """
+    return anatomy.gradient_scale(*_cases(positive, crowd, temperatures, counts)).reshape(
+        torch.as_tensor(temperatures).numel(), torch.as_tensor(counts).numel()
+    )
+
+
+def turning_point(
+    positive: float, crowd: Crowd, count: float, temperatures: Tensor | None = None
+) -> tuple[float, float] | None:
+    """The temperature at which W is smallest, and that W; None where W has no minimum between the ends.
+
+    W turns at most once, since the contrast is a convex function of 1/τ; sought in the contrast itself, since
+    W comes too close to 0 and 1 to be told from them.
+    """
+    grid = temperature_axis() if temperatures is None else temperatures
+    for _ in range(2):  # on the axis, then between the neighbours of its smallest value
+        c = anatomy.contrast(*_cases(positive, crowd, grid, count))
+        k = int(c.argmin())
+        if k in (0, len(grid) - 1) or c[k] > min(c[0], c[-1]) - 1e-9:
+            return None
+        best = float(grid[k])
+        grid = torch.linspace(float(grid[k - 1]), float(grid[k + 1]), 201, dtype=torch.float64)
+    return best, float(scale(positive, crowd, best, count))
+
+
+def push_shares(crowd: Crowd, count: float, temperature: float) -> tuple[Tensor, Tensor]:
+    """Of K negatives at each of the crowd's values: their share in number and their share of the push, (m,)
+    each.
+
+    The second is the sum of their hardness weights p̂_j.
+    """
+    push = anatomy.hardness_weights(crowd.weighted(count, temperature)[None], temperature)[0]
+    return crowd.counts(_column(count)) / count, push
+
+
+def binned(crowd: Crowd, shares: Tensor) -> Tensor:
+    """Shares (m,) at the crowd's similarities, summed over the bins of [-1, 1]: (len(BINS) - 1,)."""
+    bin_of = torch.bucketize(crowd.similarities, BINS[1:-1], right=True)
+    return torch.zeros(len(BINS) - 1, dtype=shares.dtype).index_add(0, bin_of, shares)
+
+
+def temperature_frame(ax: Axes) -> None:
+    """Axes for W against temperature."""
+    _logarithmic(ax, "x", "temperature τ", TEMPERATURES)
+    ax.set(ylim=(-0.03, 1.03), ylabel="gradient scale W")
+
+
+def count_frame(ax: Axes) -> None:
+    """Axes for W against the number of negatives."""
+    _logarithmic(ax, "x", "number of negatives K", COUNTS)
+    ax.set(ylim=(-0.03, 1.03), ylabel="gradient scale W")
+
+
+def push_frame(ax: Axes) -> None:
+    """Axes for shares over the negatives' similarity: logarithmic, since one in a thousand may get it all."""
+    ax.set(xlim=(-1.02, 1.02), xlabel="similarity s⁻ of the negative", yscale="log", ylim=(1e-5, 5))
+    ax.set_yticks([10.0**e for e in range(-5, 1)], ["0.001%", "0.01%", "0.1%", "1%", "10%", "100%"])
+    ax.yaxis.set_minor_locator(NullLocator())
+
+
+@style.in_course_style
+def against_temperature(
+    positive: float = 1.0,
+    negatives: Crowd | None = None,
+    counts: Sequence[int] = (1, 16, 256, 4096, 65_536),
+    ax: Axes | None = None,
+) -> Axes:
+    """W against τ, a line for each number of negatives, its limit K/(K+1) dashed.
+
+    The defaults are MACL's extreme case (figure 2): s+ = 1 and every s- = -1, the easiest pair there is,
+    where W = K e^(-2/τ) / (1 + K e^(-2/τ)).
+    """
+    ax, crowd, grid = axes_for(ax), negatives or all_equal(), temperature_axis()
+    looks = style.series(len(counts))
+    for look, count in zip(looks, counts, strict=True):
+        W = scale(positive, crowd, grid, count)[:, 0]
+        ax.plot(grid, W, **look, markevery=(4 * len(ax.lines) % 20, 20), label=f"K = {count:,}")
+    for look, count in zip(looks, counts, strict=True):
+        ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
+    temperature_frame(ax)
+    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    _legend_outside(ax)
+    return describe(
+        ax,
+        f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "
+        f"s+ = {_say(positive)} and {crowd.text}; each line goes to its limit K/(K+1), dashed, as "
+        "the temperature grows.",
+    )
+
+
+@style.in_course_style
+def against_count(
+    positive: float = 1.0,
+    negatives: Crowd | None = None,
+    temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """W against the number of negatives K, a line for each temperature; the dashed line is K/(K+1)."""
+    ax, crowd, grid = axes_for(ax), negatives or all_equal(), count_axis()
+    for look, temperature in zip(style.series(len(temperatures)), temperatures, strict=True):
+        W = scale(positive, crowd, temperature, grid)[0]
+        ax.plot(grid, W, **look, markevery=(3 * len(ax.lines) % 12, 12), label=f"τ = {temperature:g}")
+    ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
+    count_frame(ax)
+    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    _legend_outside(ax)
+    return describe(
+        ax,
+        f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
+        f"with s+ = {_say(positive)} and {crowd.text}; every line rises with K; K/(K+1) is dashed.",
+    )
+
+
+@style.in_course_style
+def surface(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | None = None) -> Axes:
+    """W over temperature and number of negatives as a map of colours, with contour lines."""
+    ax, crowd = axes_for(ax), negatives or all_equal()
+    temperatures, counts = temperature_axis(121), count_axis(97)
+    W = scale(positive, crowd, temperatures, counts).T.numpy()
+    temperatures, counts = temperatures.numpy(), counts.numpy()
+    mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, cmap="viridis", shading="gouraud")
+    # one colour per line: white on the dark low values, black on the bright high ones
+    lines = ax.contour(
+        temperatures,
+        counts,
+        W,
+        levels=[0.1, 0.5, 0.9, 0.99],
+        colors=["white", "white", "black", "black"],
+        linewidths=1.2,
+    )
+    _logarithmic(ax, "x", "temperature τ", TEMPERATURES)
+    _logarithmic(ax, "y", "number of negatives K", COUNTS)
+    ax.clabel(lines, fmt="%g", fontsize=10)
+    ax.grid(False)
+    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    ax.figure.colorbar(mesh, ax=ax, label="gradient scale W", shrink=0.95)
+    return describe(
+        ax,
+        f"Map of W over temperature and number of negatives, with s+ = {_say(positive)} and {crowd.text}, "
+        "and its contour lines from 0.1 to 0.99.",
+    )
+
+
+@style.in_course_style
+def relief(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | None = None) -> Axes:
+    """The same surface in three dimensions; `ax`, where given, is of projection '3d'."""
+    crowd = negatives or all_equal()
+    if ax is None:
+        _, ax = new(6.5, 5.0, subplot_kw={"projection": "3d"})
+    temperatures, counts = temperature_axis(61).log10(), count_axis(49).log10()
+    W = scale(positive, crowd, 10**temperatures, 10**counts)
+    x, y = torch.meshgrid(temperatures, counts, indexing="ij")
+    ax.plot_surface(x.numpy(), y.numpy(), W.numpy(), cmap="viridis", vmin=0, vmax=1, rcount=61, ccount=49)
+    ticks = [0.02, 0.1, 0.5, 2, 20]
+    ax.set_xticks([math.log10(t) for t in ticks], [f"{t:g}" for t in ticks])
+    ax.set_yticks(range(5), [f"{10**k:,}" for k in range(5)])
+    ax.set(xlabel="temperature τ", zlabel="W", zlim=(0, 1))
+    ax.set_ylabel("number of negatives K", labelpad=12)
+    ax.view_init(elev=28, azim=-125)
+    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    return describe(
+        ax,
+        f"W as a surface over temperature and number of negatives, with s+ = {_say(positive)} and "
+        f"{crowd.text}.",
+    )
+
+
+@style.in_course_style
+def directions(
+    positive: float,
+    crowds: Sequence[Crowd],
+    count: int = 201,
+    names: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """W against τ for several distributions of K negatives, the minimum marked where there is one."""
+    ax, grid = axes_for(ax), temperature_axis()
+    turns = []
+    for k, (look, crowd) in enumerate(zip(style.series(len(crowds), ordered=False), crowds, strict=True)):
+        name = names[k] if k < len(names) else crowd.text
+        ax.plot(grid, scale(positive, crowd, grid, count)[:, 0], **look, markevery=(5 * k, 25), label=name)
+        turn = turning_point(positive, crowd, count)
+        if turn is not None:
+            ax.plot(*turn, marker="o", markersize=12, fillstyle="none", color=style.INK, linestyle="none")
+            turns.append(f"{name} has its minimum {turn[1]:.3f} at temperature {turn[0]:.2f}")
+    limit = count / (count + 1)
+    ax.axhline(limit, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label=f"K/(K+1) = {limit:.3f}")
+    temperature_frame(ax)
+    ax.set_title(f"s⁺ = {_say(positive)}, K = {count:,}")
+    ax.legend(loc="lower right")
+    return describe(
+        ax,
+        f"W against temperature with s+ = {_say(positive)} and {count} negatives for {len(crowds)} "
+        f"distributions of them; {'; '.join(turns) if turns else 'none has a minimum inside'}.",
+    )
+
+
+@style.in_course_style
+def hardness(
+    negatives: Tensor | None = None,
+    temperatures: Sequence[float] = (0.05, 0.1, 0.2, 0.5, 1.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """The hardness weights p̂_j against the negatives' similarities (K,), a line for each temperature.
+
+    By default 41 negatives, evenly spaced over [-1, 1].
+    """
+    ax = axes_for(ax)
+    if negatives is None:
+        negatives = torch.linspace(-1, 1, 41, dtype=torch.float64)
+    s = negatives.flatten().sort().values
+    for k, (look, t) in enumerate(zip(style.series(len(temperatures)), temperatures, strict=True)):
+        every = max(len(s) // 8, 1)
+        weights = anatomy.hardness_weights(s[None], t)[0]
+        ax.plot(s, weights, **look, markevery=(k % every, every), label=f"τ = {t:g}")
+    ax.axhline(1 / len(s), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="1/K: all alike")
+    ax.set(xlim=(-1, 1), yscale="log", ylim=(1e-6, 1.5))
+    ax.set(xlabel="similarity of the negative s⁻", ylabel=r"hardness weight $\hat{p}_j$, share of the push")
+    _legend_outside(ax)
+    return describe(
+        ax,
+        f"Share of the push against a negative's similarity for temperatures "
+        f"{', '.join(f'{t:g}' for t in temperatures)}: straight lines on a logarithmic axis, the colder "
+        "the steeper.",
+    )
+
+
+@style.in_course_style
+def who_is_pushed(
+    negatives: Crowd | None = None, count: int = 510, temperature: float = 0.1, ax: Axes | None = None
+) -> Axes:
+    """Where the negatives lie, and where the push on them goes: two histograms over the similarity."""
+    ax, crowd = axes_for(ax), negatives or gaussian()
+    number, push = push_shares(crowd, count, temperature)
+    edges = BINS.numpy()
+    ax.stairs(binned(crowd, number), edges, fill=True, color="#BDBDBD", label="share of the negatives")
+    ax.stairs(
+        binned(crowd, push),
+        edges,
+        color=style.VERMILLION,
+        linewidth=2.2,
+        label=r"share of the push, $\sum\,\hat{p}_j$",
+    )
+    push_frame(ax)
+    ax.set_title(f"K = {count:,}, τ = {temperature:g}")
+    ax.legend(loc="upper left")
+    middle = float((number * crowd.similarities).sum()), float((push * crowd.similarities).sum())
+    return describe(
+        ax,
+        f"Histogram of {count:,} negatives over their similarity, mean {middle[0]:.2f}, and of the push on "
+        f"them at temperature {temperature:g}, mean {middle[1]:.2f}.",
+    )
+
+
+def _cases(
+    positive: float, crowd: Crowd, temperatures: Tensor | float, counts: Tensor | float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Every temperature with every number of negatives: positives (A,), negatives (A, m), τ (A, 1)."""
+    _in_range("positive", positive)
+    t = torch.as_tensor(temperatures, dtype=torch.float64).reshape(-1, 1, 1)
+    K = torch.as_tensor(counts, dtype=torch.float64).reshape(-1)
+    negatives = crowd.weighted(K, t)  # (T, C, m)
+    rows = negatives.shape[0] * negatives.shape[1]
+    return (
+        torch.full((rows,), float(positive), dtype=torch.float64),
+        negatives.reshape(rows, -1),
+        t.expand(-1, len(K), 1).reshape(rows, 1),
+    )
+
+
+def _logarithmic(ax: Axes, axis: str, label: str, ends: tuple[float, float]) -> None:
+    """A logarithmic axis with plain numbers: 1, 3, 10, 30 ... over few decades, else 1, 10, 100, 1k, 10k."""
+    steps = (1, 3) if ends[1] / ends[0] < 1e4 else (1,)
+    ticks = [m * 10.0**e for e in range(-3, 6) for m in steps if ends[0] <= m * 10.0**e <= ends[1]]
+    ax.set(**{f"{axis}scale": "log", f"{axis}lim": ends, f"{axis}label": label})
+    names = [f"{t / 1000:g}k" if t >= 1000 else f"{t:g}" for t in ticks]
+    getattr(ax, f"set_{axis}ticks")(ticks, names)
+    getattr(ax, f"{axis}axis").set_minor_locator(NullLocator())
+
+
+def _legend_outside(ax: Axes) -> None:
+    """To the right of the axes, where no line can run through it."""
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _say(number: float) -> str:
+    return f"{number:g}".replace("-", "−")
+
+
+def _column(K: Tensor | float) -> Tensor:
+    return torch.as_tensor(K, dtype=torch.float64)[..., None]
+
+
+def _in_range(name: str, similarity: float) -> None:
+    if not -1 <= similarity <= 1:
+        raise ValueError(f"{name} is {similarity}, but a cosine similarity lies between -1 and 1")

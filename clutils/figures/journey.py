@@ -1,0 +1,107 @@
+"""One picture's way through the course, and a map whose points are the pictures themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from clutils.figures import axes_for, describe, new, style
+
+
+@style.in_course_style
+def journey(picture: Tensor, views: Tensor, features: Tensor, similarities: Tensor, loss: float) -> Figure:
+    """Picture -> two views -> features -> who resembles whom -> one number, as five panels.
+
+    - picture: (C, H, W), uint8 or in [0, 1]; views: (2, C, h, w) of it
+    - features: (2, D), one row a view
+    - similarities: (2B, 2B) cosines of a batch that the picture opens: rows 0 and B are its views
+    - loss: of that batch
+    """
+    figure, axes = new(11.0, 2.9, columns=5, width_ratios=[1, 1, 1.25, 1.45, 0.8])
+    axes[0].imshow(_pixels(picture))
+    axes[0].set_title("1  a picture")
+    gap = np.ones((2, views.shape[-1], 3))
+    axes[1].imshow(np.concatenate([_pixels(views[0]), gap, _pixels(views[1])]))
+    axes[1].set_title("2  two views of it")
+    strips = features.detach().float()
+    reach = float(strips.abs().max())
+    axes[2].imshow(
+        strips.numpy(), aspect="auto", cmap="RdBu_r", vmin=-reach, vmax=reach, interpolation="nearest"
+    )
+    axes[2].set_title(f"3  encoded: {features.shape[1]} numbers")
+    axes[2].set_yticks([0, 1], ["view 1", "view 2"])
+    axes[2].set_xlabel("feature")
+    axes[2].grid(False)
+    _similarities(axes[3], similarities.detach())
+    axes[4].text(0.5, 0.55, f"{loss:.2f}", ha="center", va="center", fontsize=26, weight="bold")
+    axes[4].text(0.5, 0.25, "the loss", ha="center", va="center")
+    axes[4].set_title("5  a number")
+    for ax in (axes[0], axes[1], axes[4]):
+        ax.set_axis_off()
+    describe(
+        figure,
+        "Five panels: a picture, two randomly altered views of it, the features of both as "
+        f"coloured strips, the table of similarities of a batch with each picture's own other view outlined, "
+        f"and the loss of that batch, {loss:.2f}.",
+    )
+    return figure
+
+
+def _similarities(ax: Axes, similarities: Tensor) -> None:
+    size, batch = len(similarities), len(similarities) // 2
+    ax.imshow(similarities.float(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    for i in range(size):
+        j = (i + batch) % size
+        ax.add_patch(_square(j, i))
+    ax.set_title("4  who resembles whom")
+    ax.set_xticks([0, batch], ["view 1", "view 2"])
+    ax.set_yticks([0, batch], ["view 1", "view 2"])
+    ax.grid(False)
+
+
+def _square(column: int, row: int):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.BLACK, linewidth=1.6)
+
+
+@style.in_course_style
+def picture_map(
+    points: np.ndarray, images: Tensor, ax: Axes | None = None, pixels: int = 1100, thumbnail: int = 34
+) -> Axes:
+    """A map of embeddings with the pictures themselves as its points.
+
+    - points: (N, 2), from clutils.maps; images: (N, C, H, W) uint8
+    - pixels: width of the canvas the pictures are put on; thumbnail: width of each
+
+    Later pictures lie on top of earlier ones. Raises ValueError when points and pictures differ in number.
+    """
+    points = np.asarray(points, dtype=float)
+    if points.shape != (len(images), 2):
+        raise ValueError(f"picture_map: points is {points.shape}, but {len(images)} pictures need a row each")
+    ax = axes_for(ax, 7.0, 7.0)
+    low, high = points.min(axis=0), points.max(axis=0)
+    unit = (points - low) / np.where(high > low, high - low, 1.0)
+    canvas = np.ones((pixels, pixels, 3))
+    small = torch.nn.functional.interpolate(
+        images.float() / 255, size=(thumbnail, thumbnail), mode="bilinear", antialias=True
+    )
+    corner = (unit * (pixels - thumbnail)).round().astype(int)
+    for (x, y), picture in zip(corner, small, strict=True):
+        top = pixels - thumbnail - y  # the map's second axis points up
+        canvas[top : top + thumbnail, x : x + thumbnail] = _pixels(picture)
+    ax.imshow(canvas)
+    ax.set_axis_off()
+    describe(ax, f"{len(images)} small pictures, each placed where the map puts its embedding.")
+    return ax
+
+
+def _pixels(picture: Tensor) -> np.ndarray:
+    """(C, H, W), uint8 or in [0, 1] -> (H, W, 3) in [0, 1], as imshow wants it."""
+    picture = picture.detach().float() / (255 if picture.dtype == torch.uint8 else 1)
+    if picture.shape[0] == 1:
+        picture = picture.expand(3, -1, -1)
+    return picture.clamp(0, 1).permute(1, 2, 0).numpy()

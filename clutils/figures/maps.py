@@ -1,0 +1,213 @@
+"""Maps of embeddings, coloured by class; and what shows that a map leaves out distances and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
+from torch import Tensor
+
+from clutils import maps
+from clutils.figures import axes_for, describe, new, style
+from clutils.similarities import normalise
+
+# ten classes: the course's colours, brown and a darker yellow; the markers tell them apart without colour
+COLORS = (
+    *(style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.ORANGE, style.SKY, style.BLACK),
+    *("#8C564B", "#B8A800", style.GREY),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
+SORTED = 0.5  # share of same-class neighbours from which on a class has a place in the map
+
+
+def look(label: int) -> dict[str, str]:
+    """Colour and marker of a class, the same in every map."""
+    return {"color": COLORS[label % len(COLORS)], "marker": MARKERS[label % len(MARKERS)]}
+
+
+class Points:
+    """The points of a map, with a colour and a marker for each class, and its name: `update` moves them."""
+
+    def __init__(
+        self, ax: Axes, labels: Tensor, class_names: Sequence[str] = (), size: float = 14, names: bool = True
+    ) -> None:
+        self.labels = torch.as_tensor(labels)
+        self.classes = self.labels.unique().tolist()
+        self.marks: list[PathCollection] = []
+        self.names: list[Text] = []
+        for c in self.classes:
+            self.marks.append(ax.scatter([], [], s=size, linewidth=0, alpha=0.85, **look(c)))
+        for c in self.classes if names else ():
+            halo = [withStroke(linewidth=3, foreground="white")]
+            options = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": 9.5,
+                "weight": "bold",
+                "path_effects": halo,
+            }
+            text = fill(_name(class_names, c), 12)
+            self.names.append(ax.text(0, 0, text, color=look(c)["color"], zorder=5, **options))
+        ax.set_xticks([])  # the axes of such a map have no unit and no meaning
+        ax.set_yticks([])
+        ax.grid(False)
+        ax.spines[:].set_visible(True)
+        ax.spines[:].set_color("#CCCCCC")
+        ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal")
+
+    def update(self, positions: np.ndarray) -> None:
+        """Move the points to positions (N, 2), scaled alike in both directions to fill the square."""
+        positions = np.asarray(positions, dtype=float)
+        if positions.shape != (len(self.labels), 2):
+            raise ValueError(
+                f"map: positions is {positions.shape}, but {len(self.labels)} labels need a row of two each"
+            )
+        low, high = positions.min(axis=0), positions.max(axis=0)
+        unit = 0.5 + (positions - (low + high) / 2) / max(float((high - low).max()), 1e-12)
+        for k, c in enumerate(self.classes):
+            mine = unit[(self.labels == c).numpy()]
+            self.marks[k].set_offsets(mine)
+            if self.names:
+                self.names[k].set_position(_densest(mine))
+
+
+@style.in_course_style
+def embedding_map(
+    positions: np.ndarray,
+    labels: Tensor,
+    class_names: Sequence[str] = (),
+    title: str = "",
+    ax: Axes | None = None,
+    size: float = 14,
+) -> Axes:
+    """A map of embeddings, coloured by class; with the classes' names, unless it is too mixed for that.
+
+    positions: (N, 2), from `clutils.maps`; labels: (N,). Raises ValueError when they differ in number.
+    """
+    ax = axes_for(ax, 5.4, 5.4)
+    share = maps.neighbour_share(positions, labels)
+    Points(ax, labels, class_names, size, names=share >= SORTED).update(positions)
+    ax.set_title(title)
+    return describe(
+        ax,
+        f"Map of {len(labels):,} embeddings{f', {title}' if title else ''}: of a point's ten nearest, "
+        f"{share:.0%} share its class.",
+    )
+
+
+@style.in_course_style
+def side_by_side(
+    found: Mapping[str, np.ndarray], labels: Tensor, class_names: Sequence[str] = (), size: float = 12
+) -> Figure:
+    """Maps of the same pictures, each under its name and its share of same-class neighbours.
+
+    found: name -> positions (N, 2); one to four of them.
+    """
+    if not 1 <= len(found) <= 4:
+        raise ValueError(f"side_by_side: {len(found)} maps; one to four fit into a row")
+    width = min(4.9, 10.6 / len(found))
+    figure, axes = new(width * len(found), width + 0.95, 1, len(found), squeeze=False)
+    for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
+        share = maps.neighbour_share(positions, labels)
+        embedding_map(positions, labels, class_names, f"{name}: {share:.2f}", ax, size)
+    handles = [
+        Line2D([], [], linestyle="none", markersize=7, label=_name(class_names, c), **look(c))
+        for c in torch.as_tensor(labels).unique().tolist()
+    ]
+    place = {"loc": "outside lower center", "ncols": 5, "handletextpad": 0.2, "columnspacing": 1.4}
+    figure.legend(handles=handles, **place)
+    return figure
+
+
+@style.in_course_style
+def grid(found: Mapping[tuple[float, int], np.ndarray], labels: Tensor) -> Figure:
+    """One set of embeddings, many maps: a column for each perplexity, a row for each seed.
+
+    found: (perplexity, seed) -> positions (N, 2), for every pair of them.
+    """
+    perplexities, seeds = sorted({p for p, _ in found}), sorted({s for _, s in found})
+    missing = [(p, s) for s in seeds for p in perplexities if (p, s) not in found]
+    if missing:
+        raise ValueError(f"grid: no map for perplexity {missing[0][0]:g} and seed {missing[0][1]}")
+    side = 9.6 / len(perplexities)
+    figure, axes = new(9.6, side * len(seeds) + 0.4, len(seeds), len(perplexities), squeeze=False)
+    for i, seed in enumerate(seeds):
+        axes[i, 0].set_ylabel(f"seed {seed}")
+        for j, perplexity in enumerate(perplexities):
+            Points(axes[i, j], labels, size=5, names=False).update(found[perplexity, seed])
+            if i == 0:
+                axes[i, j].set_title(f"perplexity {perplexity:g}", loc="center")
+    listed = ", ".join(f"{p:g}" for p in perplexities)
+    return describe(
+        figure,
+        f"{len(found)} maps of the same {len(labels)} embeddings, at perplexity {listed} and {len(seeds)} "
+        "seeds: places and shapes change from map to map, though the embeddings never do.",
+    )
+
+
+def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """How far apart the centres of two classes are, for each pair of classes: in truth, and on a map.
+
+    - z: (N, D) embeddings, of which unit vectors are taken; positions: (N, 2), their map; labels: (N,)
+
+    Both are divided by their own mean. Raises ValueError with fewer than three classes: two distances have
+    nothing to be compared with.
+    """
+    classes = torch.as_tensor(labels).unique().tolist()
+    if len(classes) < 3:
+        raise ValueError(f"class_distances: {len(classes)} classes, but at least 3 are needed")
+    found = []
+    for points in (normalise(torch.as_tensor(z), "z", "class_distances"), torch.as_tensor(positions)):
+        centres = torch.stack([points[torch.as_tensor(labels) == c].double().mean(dim=0) for c in classes])
+        apart = torch.pdist(centres)
+        found.append((apart / apart.mean()).numpy())
+    return found[0], found[1]
+
+
+def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
+    """Spearman's: 1 where the map keeps the order of the distances, 0 where it knows nothing of it."""
+    ranks = [np.argsort(np.argsort(values)) for values in (truth, seen)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+@style.in_course_style
+def worlds(
+    truths: Mapping[str, np.ndarray], drawn: Mapping[str, np.ndarray], labels: Mapping[str, Tensor]
+) -> Figure:
+    """What was put in, above, and what a map made of it, below: a column for each small world.
+
+    - truths: name -> a faithful picture of the data (N, 2), such as its first two principal components
+    - drawn: name -> the map (N, 2); labels: name -> (N,)
+    """
+    figure, axes = new(3.2 * len(truths), 6.7, 2, len(truths), squeeze=False)
+    for j, name in enumerate(truths):
+        for i, positions in enumerate((truths[name], drawn[name])):
+            Points(axes[i, j], labels[name], size=11, names=False).update(positions)
+        axes[0, j].set_title(fill(name, 30), loc="center")
+    axes[0, 0].set_ylabel("the data (PCA)")
+    axes[1, 0].set_ylabel("the map (t-SNE)")
+    return describe(
+        figure,
+        f"{len(truths)} data sets ({'; '.join(truths)}): above their principal components, below their t-SNE "
+        "maps.",
+    )
+
+
+def _name(class_names: Sequence[str], label: int) -> str:
+    return class_names[label] if class_names else str(label)
+
+
+def _densest(points: np.ndarray) -> tuple[float, float]:
+    """Where a class is densest: the point with the nearest nearest third of the others."""
+    some = points[:: max(1, len(points) // 200)]
+    distance = np.linalg.norm(some[:, None] - some[None], axis=-1)
+    near = np.sort(distance, axis=1)[:, : max(1, len(some) // 3)]
+    return tuple(some[near.mean(axis=1).argmin()])

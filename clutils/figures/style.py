@@ -1,0 +1,133 @@
+"""The course's look: one palette safe for colour-blind readers, one colour and marker for each role.
+
+Nothing here changes matplotlib's settings for the reader: `course()` is a context, entered while a figure is
+made.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib
+import matplotlib.style
+from cycler import cycler
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Okabe & Ito, 'Color Universal Design' (2008): told apart with any of the common colour deficiencies
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY, INK = "#767676", "#222222"
+
+LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+
+SETTINGS: dict[str, Any] = {
+    # said outright, so that in a dark theme it is a light picture, not dark ink on dark
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "savefig.facecolor": "white",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "axes.edgecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E2E2E2",
+    "grid.linewidth": 0.8,
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,  # long enough to tell a dash from a dot
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6,
+    "image.cmap": "viridis",
+    # the two lists cycle together, so that a series is known by its line as well as by its colour
+    "axes.prop_cycle": cycler(color=SERIES[:6]) + cycler(linestyle=LINES),
+}
+
+ROLES: dict[str, dict[str, Any]] = {
+    "anchor": {"color": BLACK, "marker": "o"},
+    "positive": {"color": BLUE, "marker": "^"},
+    "negative": {"color": VERMILLION, "marker": "v"},
+}
+
+LOSSES: dict[str, dict[str, Any]] = {
+    name: {"color": color, "linestyle": line, "marker": marker}
+    for name, color, line, marker in (
+        ("NTXent", BLUE, "-", "o"),
+        ("Decoupled", VERMILLION, "--", "s"),
+        ("FlatNCE", PURPLE, ":", "D"),
+        ("MACL", GREEN, "-.", "^"),
+        ("PairMargin", SKY, (0, (6, 1.5, 1, 1.5, 1, 1.5)), "v"),
+        ("Triplet", ORANGE, (0, (1, 1)), "P"),
+    )
+}
+
+
+def course() -> AbstractContextManager[None]:
+    """Matplotlib's defaults and the course's settings on them, whatever the reader has set."""
+    return matplotlib.style.context(["default", SETTINGS])
+
+
+def in_course_style(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator of a figure function: all that it draws is in the course's style."""
+
+    @functools.wraps(function)
+    def styled(*arguments: P.args, **options: P.kwargs) -> R:
+        with course():
+            return function(*arguments, **options)
+
+    return styled
+
+
+def role(name: str) -> dict[str, Any]:
+    """Colour and marker of 'anchor', 'positive' or 'negative', as keywords for a plot call.
+
+    Raises ValueError on any other name.
+    """
+    return dict(_look(ROLES, "role", name))
+
+
+def loss(name: str) -> dict[str, Any]:
+    """Colour, line style and marker of a loss of the catalogue, the same in every figure.
+
+    Raises ValueError on a name that has none.
+    """
+    return dict(_look(LOSSES, "loss", name))
+
+
+def series(count: int, ordered: bool = True) -> list[dict[str, Any]]:
+    """Colours, line styles and markers of `count` series, as keywords for plot calls.
+
+    - ordered: the series are steps of one quantity (temperatures, numbers of negatives), so their colours go
+      from dark to light along viridis; else they are as different as can be
+    """
+    if count < 1:
+        raise ValueError(f"style.series: needs at least one series, got {count}")
+    if ordered:
+        ramp = matplotlib.colormaps["viridis"]
+        # the last tenth is a yellow too pale for a line on white
+        colors = [matplotlib.colors.to_hex(ramp(0.85 * k / max(count - 1, 1))) for k in range(count)]
+    else:
+        colors = [SERIES[k % len(SERIES)] for k in range(count)]
+    return [
+        {"color": color, "linestyle": LINES[k % len(LINES)], "marker": MARKERS[k % len(MARKERS)]}
+        for k, color in enumerate(colors)
+    ]
+
+
+def _look(looks: dict[str, dict[str, Any]], what: str, name: str) -> dict[str, Any]:
+    if name not in looks:
+        raise ValueError(f"style: no look for the {what} {name!r}; there are {', '.join(looks)}")
+    return looks[name]

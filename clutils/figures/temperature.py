@@ -1,0 +1,240 @@
+"""What the temperature does beside scaling W: the brake, its cold limit, where W turns, and the dilemma.
+
+Every value is computed by `clutils.anatomy` or by the losses themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from clutils import anatomy
+from clutils.figures import axes_for, describe, style
+from clutils.losses import Loss, NTXent
+from clutils.losses.base import softplus
+
+if TYPE_CHECKING:
+    import pandas
+
+TEMPERATURES = (0.02, 10.0)
+
+
+def axis(points: int = 121) -> Tensor:
+    """Temperatures evenly spaced on a logarithmic axis, (points,), float64."""
+    return torch.logspace(*map(math.log10, TEMPERATURES), points, dtype=torch.float64)
+
+
+@style.in_course_style
+def brake(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Axes:
+    """The loss softplus(c) and its slope W = sigmoid(c) against the contrast c.
+
+    - marks: name -> c, anchors to be shown on the slope
+    """
+    ax = axes_for(ax)
+    c = torch.linspace(-8, 5, 261, dtype=torch.float64)
+    ax.axvspan(-8, -3, color="#EFEFEF", zorder=0)
+    ax.text(-7.8, 3.55, "asleep: W < 0.05", color=style.INK, va="top")
+    ax.plot(c, softplus(c), color=style.BLUE, linestyle="-", label="the loss ℓ = softplus(c)")
+    ax.plot(c, c.sigmoid(), color=style.VERMILLION, linestyle="--", label="its slope W = sigmoid(c)")
+    told = []
+    for (name, at), marker in zip((marks or {}).items(), style.MARKERS, strict=False):
+        W = torch.tensor(at, dtype=torch.float64).sigmoid().item()
+        look = {"color": style.BLACK, "marker": marker, "markersize": 8, "linestyle": "none"}
+        ax.plot([at], [W], **look, clip_on=False, zorder=5, label=f"{name}: W = {W:.2g}")
+        told.append(f"{name} at c = {at:.2g} has W = {W:.2g}")
+    ax.set(xlim=(-8, 5), ylim=(0, 4), xlabel="contrast c", ylabel="ℓ and W, per anchor")
+    ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.82))
+    return describe(
+        ax,
+        "The loss softplus(c) and its slope W = sigmoid(c) against the contrast c: both near 0 below c = -3, "
+        f"the slope near 1 above c = 3. {'; '.join(told)}",
+    )
+
+
+@style.in_course_style
+def cold_limit(temperatures: Sequence[float] = (1.0, 0.5, 0.2, 0.05), ax: Axes | None = None) -> Axes:
+    """τ times NT-Xent against the gap s- - s+ of one negative, and the hinge that is its limit at τ = 0."""
+    ax = axes_for(ax)
+    gap = torch.linspace(-1, 1, 201, dtype=torch.float64)
+    ax.plot(gap, gap.clamp(min=0), color=style.BLACK, linewidth=3.5, alpha=0.35, label="hinge: max(0, gap)")
+    for k, (look, t) in enumerate(zip(style.series(len(temperatures)), temperatures, strict=True)):
+        loss = NTXent(t).per_anchor(torch.zeros(201, 1, dtype=torch.float64), gap[:, None])
+        ax.plot(gap, t * loss, **look, markevery=(5 * k, 25), label=f"NT-Xent, τ = {t:g}")
+    ax.set(xlim=(-1, 1), ylim=(0, 1.35), xlabel="gap s⁻ - s⁺: below 0 the positive is nearer", ylabel="τ · ℓ")
+    ax.legend(loc="upper left")
+    return describe(
+        ax,
+        "Temperature times NT-Xent against the gap of one negative to the positive, for temperatures "
+        f"{', '.join(f'{t:g}' for t in temperatures)}: the colder, the closer to the hinge max(0, gap).",
+    )
+
+
+@style.in_course_style
+def effective_negatives(
+    crowds: Mapping[str, Tensor], marked: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """How many negatives an anchor really sees, exp of the entropy of p̂, against τ.
+
+    - crowds: name -> negatives (A, K); the line is the mean over the anchors
+    - marked: a temperature to draw a dotted line at
+    """
+    ax, grid = axes_for(ax), axis(61)
+    looks = style.series(len(crowds), ordered=False)
+    told = []
+    for k, (look, (name, negatives)) in enumerate(zip(looks, crowds.items(), strict=True)):
+        seen = torch.stack([anatomy.effective_negatives(negatives, float(t)).mean() for t in grid])
+        ax.plot(grid, seen, **look, markevery=(3 * k, 12), label=f"{name}, K = {negatives.shape[1]:,}")
+        told.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
+        ax.axhline(negatives.shape[1], color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
+    if marked is not None:
+        ax.axvline(marked, color=style.GREY, linestyle=":", linewidth=1.5)
+    _temperature(ax)
+    ax.set(yscale="log", ylabel="effective number of negatives")
+    ax.legend(loc="lower right")
+    return describe(
+        ax,
+        f"Effective number of negatives against temperature, rising to K (dashed): {'; '.join(told)}.",
+    )
+
+
+@style.in_course_style
+def weighed_negative(positives: Tensor, negatives: Tensor, ax: Axes | None = None) -> Axes:
+    """The negatives' mean similarity, each weighed by its p̂, against τ, and s+: W turns where they meet.
+
+    positives (1, 1), negatives (1, K): one anchor.
+    """
+    ax, grid = axes_for(ax), axis()
+    weights = anatomy.hardness_weights(negatives.expand(len(grid), -1), grid[:, None])
+    mean, positive = (weights * negatives).sum(dim=1), float(positives)
+    ax.plot(grid, mean, color=style.VERMILLION, linestyle="-", label="mean negative, weighed: Σ p̂ⱼ s⁻ⱼ")
+    ax.axhline(positive, color=style.BLUE, linestyle="--", label=f"positive: s⁺ = {positive:g}")
+    _temperature(ax)
+    ax.set(ylabel="similarity", ylim=(-1.05, 1.05))
+    ax.legend(loc="best")
+    return describe(
+        ax,
+        f"The weighed mean of the negatives falls from {float(mean[0]):.2f} to {float(mean[-1]):.2f} as the "
+        f"temperature rises; the positive stays at {positive:g}.",
+    )
+
+
+@style.in_course_style
+def turn(positives: Tensor, negatives: Tensor, at: float | None = None, ax: Axes | None = None) -> Axes:
+    """W against τ for one anchor, positives (1, 1), negatives (1, K); `at` marks where it turns."""
+    ax, grid, K = axes_for(ax), axis(), negatives.shape[1]
+    W = anatomy.gradient_scale(positives.expand(len(grid), 1), negatives.expand(len(grid), -1), grid[:, None])
+    ax.plot(grid, W, color=style.BLACK, linestyle="-", label="W")
+    ax.axhline(K / (K + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3, label="K/(K+1)")
+    lowest = ""
+    if at is not None:
+        low = anatomy.gradient_scale(positives, negatives, at).item()
+        ax.plot([at], [low], marker="v", markersize=9, color=style.BLACK, linestyle="none")
+        ax.annotate(f"τ = {at:.3g}, W = {low:.3g}", (at, low), (8, -4), textcoords="offset points", va="top")
+        lowest = f", lowest at temperature {at:.3g} with {low:.3g}"
+    _temperature(ax)
+    room = max(float(W.max() - W.min()), 0.02)
+    ax.set(ylabel="gradient scale W", ylim=(float(W.min()) - 0.3 * room, float(W.max()) + 0.12 * room))
+    ax.legend(loc="lower right")
+    return describe(ax, f"W against temperature for one anchor with {K} negatives{lowest}.")
+
+
+@style.in_course_style
+def circle(
+    z: Tensor,
+    labels: Tensor,
+    path: Tensor | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Points on the circle, a colour and a marker for each class.
+
+    - z: (N, 2) unit vectors; labels: (N,) whole numbers
+    - path: (T, N, 2), how the points came there, drawn inside the circle: oldest nearest its centre
+    """
+    ax = axes_for(ax, 3.4, 3.4)
+    circle_frame(ax)
+    looks = style.series(int(labels.max()) + 1, ordered=False)
+    for label in labels.unique().tolist():
+        own, look = labels == label, looks[label]
+        if path is not None:
+            radius = torch.linspace(0.55, 0.97, len(path), dtype=path.dtype)[:, None, None]
+            for x, y in (radius * path[:, own]).permute(1, 2, 0):
+                ax.plot(x, y, color=look["color"], linestyle="-", linewidth=0.8, alpha=0.7)
+        ax.scatter(*z[own].T, color=look["color"], marker=look["marker"], s=46, edgecolor="white", zorder=4)
+    if title:
+        ax.set_title(title, loc="center")
+    return describe(
+        ax, f"{title or 'Points'} on the circle: {len(z)} points of {len(labels.unique())} classes."
+    )
+
+
+def circle_frame(ax: Axes) -> None:
+    """Axes for points on the unit circle: equal scales, the circle itself, no ticks."""
+    angle = torch.linspace(0, 2 * math.pi, 241)
+    ax.plot(angle.cos(), angle.sin(), color=style.GREY, linestyle="-", linewidth=1, zorder=1)
+    ax.set(xlim=(-1.18, 1.18), ylim=(-1.18, 1.18), aspect="equal")
+    ax.set_axis_off()
+
+
+@style.in_course_style
+def by_temperature(
+    table: pandas.DataFrame,
+    column: str,
+    label: str,
+    live: pandas.DataFrame | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A column of results against τ: a marker for each run, a line through the means.
+
+    - table: a row a run, with the columns `temperature`, `seed` and `column`
+    - label: of the vertical axis
+    - live: runs made just now, shown as stars
+    """
+    ax = axes_for(ax, 4.2, 3.6)
+    means = table.groupby("temperature")[column].mean()
+    ax.plot(means.index, means, color=style.BLUE, linestyle="-", linewidth=1.5, label="mean")
+    for marker, (seed, rows) in zip(style.MARKERS * 4, table.groupby("seed"), strict=False):
+        ax.plot(
+            rows["temperature"], rows[column], marker=marker, markersize=7, fillstyle="none",
+            linestyle="none", color=style.BLUE, label=f"seed {seed}",
+        )  # fmt: skip
+    if live is not None:
+        ax.plot(
+            live["temperature"], live[column], marker="*", markersize=13, color=style.VERMILLION,
+            linestyle="none", label="just now",
+        )  # fmt: skip
+    ticks = [float(t) for t in means.index]
+    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.set_xticks([], minor=True)
+    spread = ", ".join(f"{value:.3g} at {t:g}" for t, value in means.items())
+    seeds = table["seed"].nunique()
+    return describe(ax, f"{label} against temperature, {seeds} seeds each; means: {spread}.")
+
+
+@style.in_course_style
+def pulls(losses: Sequence[Loss], negatives: Tensor, highest: float = 1.0, ax: Axes | None = None) -> Axes:
+    """The pull on the positive against s+, for several losses on the same negatives (1, K)."""
+    ax = axes_for(ax)
+    s = torch.linspace(-1, highest, 81, dtype=torch.float64)
+    for k, loss in enumerate(losses):
+        pull = [float(anatomy.forces(loss, at.view(1, 1), negatives)[0]) for at in s]
+        name = type(loss).__name__
+        ax.plot(s, pull, **style.loss(name), markevery=(4 * k, 20), label=name)
+    ax.set(xlim=(-1, 1), xlabel="similarity of the positive s⁺", ylabel="pull on the positive -∂ℓ/∂s⁺")
+    ax.set_ylim(bottom=0)
+    ax.legend(loc="lower left")
+    names = [type(loss).__name__ for loss in losses]
+    return describe(ax, f"Pull on the positive against its similarity for {', '.join(names)}.")
+
+
+def _temperature(ax: Axes) -> None:
+    ax.set(xscale="log", xlim=TEMPERATURES, xlabel="temperature τ")
+    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.set_xticks([], minor=True)

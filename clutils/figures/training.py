@@ -1,0 +1,209 @@
+"""A training run as curves, the similarities it changed, and accuracies side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from clutils.figures import axes_for, describe, new, style
+from clutils.similarities import normalise, two_views
+
+BASELINES = ({"color": style.GREY, "linestyle": "--"}, {"color": style.GREY, "linestyle": ":"})
+BINS = torch.linspace(-1, 1, 81)
+
+
+class Progress:
+    """Loss, alignment and uniformity, and a measured accuracy against the step: charts that `update` fills.
+
+    - steps: where the axis ends
+    - chance, floor: the loss when nothing is learned, and the one it can't fall below; None = no line
+    - baselines: name -> accuracy that the run is compared with
+    - measure: what the accuracy is, as the axis says it
+    """
+
+    @style.in_course_style
+    def __init__(
+        self,
+        steps: int,
+        chance: float | None = None,
+        floor: float | None = None,
+        baselines: Mapping[str, float] | None = None,
+        measure: str = "kNN accuracy",
+    ) -> None:
+        self.baselines, self.measure = dict(baselines or {}), measure
+        self.chance, self.floor = chance, floor
+        self.figure, (loss, shape, accuracy) = new(10.4, 3.3, 1, 3)
+        (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", linewidth=1.4)
+        if chance is not None:
+            loss.axhline(chance, color=style.BLACK, linestyle="--", linewidth=1.5)
+            loss.text(steps, chance, f"chance {chance:.2f}", ha="right", va="bottom")
+        if floor is not None:
+            loss.axhline(floor, color=style.BLACK, linestyle=":", linewidth=1.5)
+            loss.text(steps, floor, f"floor {floor:.2f}", ha="right", va="bottom")
+        top = 1.1 * chance if chance else None
+        loss.set(ylim=(0, top), title="loss")
+        (self.alignment,) = shape.plot(
+            [], [], color=style.BLUE, linestyle="-", linewidth=1.4, label="alignment"
+        )
+        (self.uniformity,) = shape.plot(
+            [], [], color=style.VERMILLION, linestyle="--", linewidth=1.4, label="uniformity"
+        )
+        shape.set(ylim=(-4.2, 2.2), title="alignment and uniformity")
+        shape.legend(loc="center right", bbox_to_anchor=(1.0, 0.48))
+        looks = [BASELINES[k % len(BASELINES)] for k in range(len(self.baselines))]
+        for value, look in zip(self.baselines.values(), looks, strict=True):
+            accuracy.axhline(value, linewidth=1.6, **look)
+        for (name, value), at in zip(
+            self.baselines.items(), _apart(self.baselines.values(), 0.085), strict=True
+        ):
+            accuracy.text(steps, at, f"{name} {value:.2f}", ha="right", va="bottom", color=style.INK)
+        (self.accuracy,) = accuracy.plot([], [], color=style.GREEN, linestyle="-", marker="o")
+        accuracy.set(ylim=(0, 1), title=measure)
+        for ax in (loss, shape, accuracy):
+            ax.set(xlabel="step", xlim=(0, steps))
+        self.status = self.figure.suptitle(" ", x=0.01, ha="left", fontsize=11)
+
+    def artists(self) -> list[Artist]:
+        """What moves."""
+        return [self.loss, self.alignment, self.uniformity, self.accuracy]
+
+    def update(
+        self, rows: Sequence[Mapping[str, float]], measured: Mapping[int, float], status: str = ""
+    ) -> Figure:
+        """Show a history (as `Run.rows`), the accuracies measured (step -> value), and a line of text."""
+        steps = [row["step"] for row in rows]
+        for name in ("loss", "alignment", "uniformity"):
+            getattr(self, name).set_data(steps, [row[name] for row in rows])
+        self.accuracy.set_data(list(measured), list(measured.values()))
+        self.status.set_text(status or " ")
+        return describe(self.figure, self._in_words(rows, measured))
+
+    def _in_words(self, rows: Sequence[Mapping[str, float]], measured: Mapping[int, float]) -> str:
+        if not rows:
+            return "Three charts that fill while a run trains: its loss, alignment and uniformity, accuracy."
+        first, last = rows[0], rows[-1]
+        parts = [
+            f"the loss goes from {first['loss']:.2f} to {last['loss']:.2f}"
+            + (f" (chance is {self.chance:.2f})" if self.chance is not None else ""),
+            f"alignment from {first['alignment']:.2f} to {last['alignment']:.2f}",
+            f"uniformity from {first['uniformity']:.2f} to {last['uniformity']:.2f}",
+        ]
+        if measured:
+            values = list(measured.values())
+            against = "".join(f", {name} {value:.2f}" for name, value in self.baselines.items())
+            parts.append(f"{self.measure} from {values[0]:.2f} to {values[-1]:.2f}{against}")
+        return f"Three charts against the step, {last['step']} steps: {'; '.join(parts)}."
+
+
+def progress(
+    rows: Sequence[Mapping[str, float]],
+    measured: Mapping[int, float],
+    steps: int | None = None,
+    **options: object,
+) -> Figure:
+    """`Progress`, filled at once. Raises ValueError on an empty history."""
+    if not rows:
+        raise ValueError("progress: the history is empty: the run has made no step")
+    return Progress(steps or int(rows[-1]["step"]), **options).update(rows, measured)
+
+
+@style.in_course_style
+def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
+    """Cosine similarities of all views in a small batch, each picture's own other view outlined.
+
+    z1, z2: (B, D), row i of both from one picture.
+    """
+    from matplotlib.patches import Rectangle
+
+    ax = axes_for(ax, 4.6, 4.0)
+    batch = len(z1)
+    z = torch.cat([normalise(z1, "z1", "similarity_table"), normalise(z2, "z2", "similarity_table")])
+    table = z @ z.T
+    image = ax.imshow(table.detach().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    for i in range(2 * batch):
+        box = Rectangle(((i + batch) % (2 * batch) - 0.5, i - 0.5), 1, 1, fill=False, linewidth=1.8)
+        ax.add_patch(box).set_edgecolor(style.BLACK)
+    middles = [(batch - 1) / 2, batch + (batch - 1) / 2]
+    ax.set_xticks(middles, ["view 1", "view 2"])
+    ax.set_yticks(middles, ["view 1", "view 2"], rotation=90, va="center")
+    ax.tick_params(length=0)
+    ax.grid(False)
+    ax.set_title(title)
+    ax.figure.colorbar(image, ax=ax, label="similarity s", shrink=0.8)
+    pairs = two_views(z[:batch], z[batch:])
+    return describe(
+        ax,
+        f"Table of similarities of {batch} pictures in two views each{f' ({title})' if title else ''}: the "
+        f"outlined positives are at {float(pairs.positives.mean()):.2f} on average, the negatives at "
+        f"{float(pairs.negatives.mean()):.2f}.",
+    )
+
+
+@style.in_course_style
+def similarity_spread(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
+    """How the similarities of positives and of negatives are spread over a batch, as two outlined histograms.
+
+    z1, z2: (B, D), row i of both from one picture.
+    """
+    ax = axes_for(ax, 5.0, 3.2)
+    pairs = two_views(normalise(z1, "z1", "similarity_spread"), normalise(z2, "z2", "similarity_spread"))
+    said = []
+    for name, values, line in (("negative", pairs.negatives, "--"), ("positive", pairs.positives, "-")):
+        shares = torch.histc(values.detach().flatten().clamp(-1, 1), len(BINS) - 1, -1, 1) / values.numel()
+        color = style.role(name)["color"]
+        outline = (shares.numpy(), BINS.numpy())
+        ax.stairs(*outline, color=color, linestyle=line, linewidth=2, label=f"{name}s")
+        ax.stairs(*outline, color=color, fill=True, alpha=0.15)
+        said.append(f"{name}s at {float(values.mean()):.2f} on average")
+    ax.set(xlim=(-1.02, 1.02), xlabel="similarity s", ylabel="share of the pairs", title=title)
+    ax.legend(loc="upper left")
+    return describe(ax, f"Histograms of similarities{f' ({title})' if title else ''}: {', '.join(said)}.")
+
+
+@style.in_course_style
+def accuracies(
+    results: Mapping[str, Sequence[float]],
+    label: str = "accuracy",
+    chance: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Accuracies with their spread: a row for each name, a bar for each value, a diamond for the mean.
+
+    - results: name -> values, of draws or seeds; from top to bottom
+    """
+    if not results or not all(len(values) for values in results.values()):
+        raise ValueError(f"accuracies: {dict(results)}: every name needs at least one value")
+    ax = axes_for(ax, 7.6, 0.9 + 0.42 * len(results))
+    said = []
+    for row, (name, values) in enumerate(results.items()):
+        mean = sum(values) / len(values)
+        ax.plot([min(values), max(values)], [row, row], color=style.GREY, linestyle="-", linewidth=1.4)
+        ax.plot(values, [row] * len(values), marker="|", markersize=12, color=style.INK, linestyle="none")
+        ax.plot([mean], [row], marker="D", markersize=8, color=style.BLUE, linestyle="none", zorder=4)
+        ax.text(1.02, row, f"{mean:.3f}", transform=ax.get_yaxis_transform(), va="center")
+        among = f" ({min(values):.3f} to {max(values):.3f})" if len(values) > 1 else ""
+        said.append(f"{name} {mean:.3f}{among}")
+    ax.text(1.02, -0.62, "mean", transform=ax.get_yaxis_transform(), va="center", color=style.GREY)
+    if chance is not None:
+        ax.axvline(chance, color=style.BLACK, linestyle="--", linewidth=1.4)
+        ax.text(chance, -0.55, "chance", ha="center", va="bottom")
+    ax.set_yticks(range(len(results)), list(results))
+    ax.set(ylim=(len(results) - 0.5, -0.5), xlabel=label)
+    ax.grid(False, axis="y")
+    return describe(ax, f"{label}: {'; '.join(said)}.")
+
+
+def _apart(values: Sequence[float], least: float) -> list[float]:
+    """Where to write labels for these heights so that no two lie closer than `least`."""
+    values = list(values)
+    order = sorted(range(len(values)), key=lambda k: values[k])
+    at, below = [0.0] * len(values), -math.inf
+    for k in order:
+        at[k] = below = max(values[k], below + least)
+    return at

@@ -1,0 +1,243 @@
+"""What every loss shares: the batch logic, the checks on what comes in, the precision.
+
+A paper's own file holds its formula and nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clutils import similarities
+from clutils.similarities import Pairs
+
+COLDEST, HOTTEST = 1e-6, 1e6  # temperatures between which every loss of the family is finite in float32
+SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
+
+
+class Loss(nn.Module):
+    """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
+
+    Hyper-parameters are plain attributes, read and checked at every call, so that a slider may turn them
+    while a run trains. `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait.
+    """
+
+    level = "similarity"  # per_anchor is all of it
+    against = "both views"  # which pairs of a batch it compares: see similarities.two_views
+    takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
+    paper: str
+    year: int
+    equation: str
+
+    def __init__(self, check_inputs: bool = True) -> None:
+        super().__init__()
+        self.check_inputs = check_inputs
+
+    # ---- what a paper's file writes -------------------------------------------------------------------
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        """The paper's formula: Pairs in float32 or float64 -> one value per anchor, (A,)."""
+        raise NotImplementedError
+
+    def settings(self) -> None:
+        """Raise ValueError when a hyper-parameter is outside its range."""
+
+    # ---- what a reader calls ---------------------------------------------------------------------------
+
+    def forward(
+        self,
+        z1: Tensor,
+        z2: Tensor,
+        labels: Tensor | None = None,
+        extra_views: Tensor | None = None,
+        queue: Tensor | None = None,
+    ) -> Tensor:
+        """Mean over the method's anchors, a scalar.
+
+        - z1, z2: (B, D) embeddings of two views, any floating type, normalised inside
+        - labels: (B,) integers, where the method is supervised: same label = positive
+        - extra_views: (B, M, D) further positives, where the method takes several
+        - queue: (K, D); then z1 are queries, z2 their keys, and the queue gives all negatives
+
+        Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
+        NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
+        """
+        self.settings()
+        with torch.autocast(z1.device.type, enabled=False):
+            pairs = self.compare(z1, z2, labels, extra_views, queue)
+            return self.formula(pairs).mean()
+
+    def per_anchor(
+        self,
+        positives: Tensor,
+        negatives: Tensor,
+        positive_mask: Tensor | None = None,
+        negative_mask: Tensor | None = None,
+    ) -> Tensor:
+        """The formula alone: cosine similarities (A, P), (A, K), optional masks (True = counts) -> (A,).
+
+        Computed in float32 (float64 in, float64 out). Raises ValueError on shapes that do not fit, an
+        anchor without a positive or a negative, and similarities outside [-1, 1].
+        """
+        self.settings()
+        pairs = self.checked(positives, negatives, positive_mask, negative_mask)
+        with torch.autocast(positives.device.type, enabled=False):
+            return self.formula(pairs)
+
+    def chance(self, K: int) -> float | None:
+        """per_anchor where all similarities are 0, with K negatives: where a loss starts, about."""
+        if not isinstance(K, int) or K < 1:
+            raise ValueError(f"{self.name}.chance: K is {K!r}, but must be a whole number from 1 on")
+        zeros = torch.zeros(1, K, dtype=torch.float64)
+        return float(self.formula(Pairs(zeros[:, :1], zeros)))
+
+    # ---- how a batch becomes pairs ---------------------------------------------------------------------
+
+    def compare(
+        self,
+        z1: Tensor,
+        z2: Tensor,
+        labels: Tensor | None = None,
+        extra_views: Tensor | None = None,
+        queue: Tensor | None = None,
+    ) -> Pairs:
+        """Who is compared with whom in this batch: arguments as in `forward`, checked -> Pairs."""
+        given = {"labels": labels, "extra_views": extra_views, "queue": queue}
+        for argument, value in given.items():
+            if value is not None and argument not in self.takes:
+                known = ", ".join(sorted(self.takes)) or "nothing"
+                raise ValueError(
+                    f"{self.name} does not take {argument}: beside two views it takes {known}. "
+                    f"losses.catalogue() lists what each loss takes"
+                )
+        if labels is not None and queue is not None:
+            raise ValueError(f"{self.name}: labels and queue were both given, but a queue carries no labels")
+        self._check_shapes(z1, z2, labels, queue)
+        check, name = self.check_inputs, self.name
+        z1 = similarities.normalise(z1, "z1", name, check)
+        z2 = similarities.normalise(z2, "z2", name, check)
+        if queue is not None:
+            return similarities.with_queue(z1, z2, similarities.normalise(queue, "queue", name, check))
+        if labels is not None:
+            if check and bool((labels == labels[0]).all()):
+                raise ValueError(f"{name}: every label is {labels[0].item()}, so no anchor has a negative")
+            return similarities.labelled_views(z1, z2, labels)
+        return similarities.two_views(z1, z2, self.against)
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.hyperparameters())
+
+    @classmethod
+    def hyperparameters(cls) -> tuple[str, ...]:
+        """Names of the paper's own settings, in the order the class takes them."""
+        return tuple(p for p in inspect.signature(cls).parameters if p != "check_inputs")
+
+    # ---- checks ----------------------------------------------------------------------------------------
+
+    def _check_shapes(self, z1: Tensor, z2: Tensor, labels: Tensor | None, queue: Tensor | None) -> None:
+        name = self.name
+        for argument, z in (("z1", z1), ("z2", z2)):
+            if z.ndim != 2 or not z.is_floating_point():
+                raise ValueError(
+                    f"{name}: {argument} is {_what(z)}, but embeddings are floating point, (batch, dimension)"
+                )
+        if z1.shape != z2.shape:
+            raise ValueError(f"{name}: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
+        if z1.dtype != z2.dtype and torch.float64 in (z1.dtype, z2.dtype):
+            raise ValueError(f"{name}: z1 is {z1.dtype} but z2 is {z2.dtype}")
+        if queue is None and len(z1) < 2:
+            raise ValueError(f"{name}: a batch of {len(z1)} has no negatives: z1 is {tuple(z1.shape)}")
+        if len(z1) < 1 or z1.shape[1] < 1:
+            raise ValueError(f"{name}: z1 is {tuple(z1.shape)}: nothing to compare")
+        if queue is not None and (queue.ndim != 2 or len(queue) < 1 or queue.shape[1] != z1.shape[1]):
+            raise ValueError(
+                f"{name}: queue is {_what(queue)}, but it holds at least one key of dimension "
+                f"{z1.shape[1]}: (K, {z1.shape[1]})"
+            )
+        if labels is not None and (labels.shape != z1.shape[:1] or labels.is_floating_point()):
+            raise ValueError(
+                f"{name}: labels is {_what(labels)}, but a batch of {len(z1)} has integers ({len(z1)},)"
+            )
+
+    def checked(
+        self, positives: Tensor, negatives: Tensor, positive_mask: Tensor | None, negative_mask: Tensor | None
+    ) -> Pairs:
+        """The two tables as Pairs, widened to float32, or a ValueError that quotes what came in."""
+        name = self.name
+        tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
+        for argument, table, mask in tables:
+            if table.ndim != 2 or table.shape[1] < 1 or not table.is_floating_point():
+                raise ValueError(
+                    f"{name}: {argument} is {_what(table)}, but it holds similarities: (anchors, at least 1)"
+                )
+            if mask is not None and (mask.shape != table.shape or mask.dtype != torch.bool):
+                raise ValueError(
+                    f"{name}: the mask of {argument} is {_what(mask)}, but it must be bool "
+                    f"and {tuple(table.shape)}"
+                )
+        if len(positives) != len(negatives):
+            raise ValueError(
+                f"{name}: positives is {tuple(positives.shape)} but negatives is {tuple(negatives.shape)}: "
+                f"each anchor has a row in both"
+            )
+        if self.check_inputs:
+            for argument, table, mask in tables:
+                if mask is not None and not bool(mask.any(dim=1).all()):
+                    row = int((~mask.any(dim=1)).nonzero()[0])
+                    raise ValueError(f"{name}: anchor {row} has no {argument}: its mask is all False")
+                counted = table.detach() if mask is None else table.detach().masked_fill(~mask, 0.0)
+                if counted.numel() and not bool((counted.abs() <= 1 + SLACK).all()):
+                    worst = counted.flatten()[(~(counted.abs() <= 1 + SLACK)).flatten().nonzero()[0, 0]]
+                    raise ValueError(
+                        f"{name}: {argument} holds {float(worst):.4g}, "
+                        f"but a cosine similarity lies between -1 and 1"
+                    )
+        widen = similarities.widen
+        if torch.float64 in (positives.dtype, negatives.dtype):
+            positives, negatives = positives.double(), negatives.double()
+        return Pairs(widen(positives), widen(negatives), positive_mask, negative_mask)
+
+    def within(self, attribute: str, low: float, high: float) -> None:
+        """Raise ValueError unless low <= the hyper-parameter <= high."""
+        value = getattr(self, attribute)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (low <= value <= high) or not math.isfinite(value):
+            raise ValueError(
+                f"{self.name}: {attribute} is {value!r}, but must be a number from {low:g} to {high:g}"
+            )
+
+
+def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
+    """c = log Σ_j exp(s-_j/τ) - s+/τ for each positive, (A, P): the one number that carries the family.
+
+    InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
+    """
+    negatives = pairs.negatives / temperature
+    if pairs.negative_mask is not None:
+        negatives = negatives.masked_fill(~pairs.negative_mask, -torch.inf)
+    return negatives.logsumexp(dim=1, keepdim=True) - pairs.positives / temperature
+
+
+def softplus(c: Tensor) -> Tensor:
+    """log(1 + e^c), exact in float64: F.softplus turns linear from 20 on, where it is still 2e-9 off."""
+    return -F.logsigmoid(-c)
+
+
+def mean_over_positives(values: Tensor, pairs: Pairs) -> Tensor:
+    """(A, P) -> (A,): the mean over each anchor's own positives."""
+    mask = pairs.positive_mask
+    if mask is None:
+        return values.mean(dim=1)
+    return values.masked_fill(~mask, 0.0).sum(dim=1) / mask.sum(dim=1)
+
+
+def _what(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"

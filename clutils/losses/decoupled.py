@@ -1,0 +1,35 @@
+"""The decoupled contrastive loss: InfoNCE without the positive in its denominator."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives
+from clutils.similarities import Pairs
+
+
+class Decoupled(Loss):
+    r"""Decoupled contrastive learning (DCL), both views as anchors.
+
+    $$\ell = -\frac{s^+}{\tau} + \log \sum_j e^{s^-_j/\tau} = c$$
+
+    Pull 1/τ, push p̂_j/τ: NT-Xent's gradient with W set to one. It can be negative, and has no lower bound
+    at which learning stops. With several positives: the mean over them.
+
+    - temperature (τ): 1e-6 to 1e6. Default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
+
+    Yeh et al. 2022, "Decoupled contrastive learning" (arXiv 2110.06848), L_DC without the weights of DCLW.
+    """
+
+    paper, year, equation = "DCL (Yeh et al.)", 2022, "L_DC"
+
+    def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        return mean_over_positives(contrast(pairs, self.temperature), pairs)

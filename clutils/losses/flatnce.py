@@ -1,0 +1,39 @@
+"""FlatNCE: a loss whose value never moves and whose gradient is InfoNCE's without the brake."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives
+from clutils.similarities import Pairs
+
+
+class FlatNCE(Loss):
+    r"""FlatNCE, both views as anchors.
+
+    $$\ell = \exp(c - \mathrm{sg}[c]), \qquad c = \log \sum_j e^{(s^-_j - s^+)/\tau}$$
+
+    sg is the stop-gradient, so the value is always 1 and only the gradient ∇c speaks: pull 1/τ, push p̂_j/τ,
+    the decoupled loss's to the last digit. Watch NTXent's value beside it; the authors' code (FlatCLR)
+    reports that one. With several positives: the mean over them.
+
+    - temperature (τ): 1e-6 to 1e6. Default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
+
+    Chen et al. 2021, "Simpler, faster, stronger: breaking the log-K curse on contrastive learners with
+    FlatNCE" (arXiv 2107.01152), its objective L_FlatNCE.
+    """
+
+    paper, year, equation = "FlatNCE (Chen et al.)", 2021, "L_FlatNCE"
+
+    def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        c = contrast(pairs, self.temperature)
+        return mean_over_positives(torch.exp(c - c.detach()), pairs)

@@ -1,0 +1,103 @@
+"""MACL: a temperature that follows the alignment, and InfoNCE divided by its own brake."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.similarities import Pairs
+
+EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
+
+
+class MACL(Loss):
+    r"""Model-aware contrastive learning, both views as anchors.
+
+    $$\ell = -\mathrm{sg}\!\left[\tfrac{1}{W}\right] \log p^+ \ \text{at}\ \tau_a, \qquad
+      \tau_a = \tau_0 \,\bigl(1 + \alpha\,(A - A_0)\bigr)$$
+
+    A is the mean positive similarity of the batch, sg the stop-gradient (also on τ_a). In terms of the
+    contrast c at τ_a the value is softplus(c)/sigmoid(c), which tends to 1 for an easy pair, and the
+    gradient is ∇c: pull 1/τ_a, push p̂_j/τ_a. Written so, it has no NaN; the paper's pseudocode,
+    V = 1/(1 - P) times -log P, is infinity times zero there. With several positives: the mean over them.
+
+    - temperature (τ0): 1e-6 to 1e6; alpha (α): 0 to 10, the paper's range is 0 to 1;
+      alignment_threshold (A0): -1 to 1. Defaults 0.1, 0.5, 0.0: the fixed settings of the paper's table 8.
+    - minimum_temperature: τ_a never falls below it; None = τ0/10. The paper has no floor, and its own range
+      for τ_a reaches 0 and below at α = 1, A0 >= 0.
+
+    After a call `adaptive_temperature` holds the τ_a it used (0-d tensor); `floored` counts the calls in
+    which the floor acted, `calls` all of them.
+
+    Huang et al. 2023 (arXiv 2207.07874), eq. 11 and algorithm 1.
+    """
+
+    paper, year, equation = "MACL (Huang et al.)", 2023, "eq. 11"
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        alpha: float = 0.5,
+        alignment_threshold: float = 0.0,
+        minimum_temperature: float | None = None,
+        check_inputs: bool = True,
+    ) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.alpha = alpha
+        self.alignment_threshold = alignment_threshold
+        self.minimum_temperature = minimum_temperature
+        self.adaptive_temperature: Tensor | None = None
+        self.floored: Tensor | int = 0
+        self.calls = 0
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+        self.within("alpha", 0.0, 10.0)
+        self.within("alignment_threshold", -1.0, 1.0)
+        if self.minimum_temperature is not None:
+            self.within("minimum_temperature", COLDEST, HOTTEST)
+
+    def per_anchor(
+        self,
+        positives: Tensor,
+        negatives: Tensor,
+        positive_mask: Tensor | None = None,
+        negative_mask: Tensor | None = None,
+        alignment: float | Tensor | None = None,
+    ) -> Tensor:
+        """The formula alone, as in `Loss.per_anchor`; alignment (A): None = mean of the given positives."""
+        self.settings()
+        pairs = self.checked(positives, negatives, positive_mask, negative_mask)
+        with torch.autocast(positives.device.type, enabled=False):
+            return self.formula(pairs, alignment)
+
+    def formula(self, pairs: Pairs, alignment: float | Tensor | None = None) -> Tensor:
+        if alignment is None:
+            alignment = _mean(pairs.positives.detach(), pairs.positive_mask)
+        c = contrast(pairs, self.temperature_at(alignment))
+        fixed = c.detach()
+        value = torch.where(fixed < EASY, 1.0, softplus(fixed) / torch.sigmoid(fixed))
+        return mean_over_positives(value + c - fixed, pairs)
+
+    def temperature_at(self, alignment: float | Tensor) -> Tensor:
+        """τ_a for an alignment A, a 0-d tensor: eq. 7, with its floor."""
+        alignment = torch.as_tensor(alignment).detach()
+        adapted = self.temperature * (1 + self.alpha * (alignment - self.alignment_threshold))
+        lowest = self.temperature / 10 if self.minimum_temperature is None else self.minimum_temperature
+        self.calls += 1
+        self.floored = self.floored + (adapted < lowest)
+        self.adaptive_temperature = adapted.clamp(min=lowest)
+        return self.adaptive_temperature
+
+    def chance(self, K: int) -> float | None:
+        counts = self.calls, self.floored, self.adaptive_temperature
+        value = super().chance(K)
+        self.calls, self.floored, self.adaptive_temperature = counts  # asking is not training
+        return value
+
+
+def _mean(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values.mean() if mask is None else values.masked_select(mask).mean()

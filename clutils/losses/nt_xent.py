@@ -1,0 +1,37 @@
+"""InfoNCE with both views as anchors and all other views as negatives: NT-Xent."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.similarities import Pairs
+
+
+class NTXent(Loss):
+    r"""The normalised, temperature-scaled cross-entropy of SimCLR; InfoNCE in a batch.
+
+    $$\ell = -\log \frac{e^{s^+/\tau}}{e^{s^+/\tau} + \sum_j e^{s^-_j/\tau}} = \mathrm{softplus}(c)$$
+
+    Pull W/τ, push (W/τ) p̂_j, where W = sigmoid(c) and p̂_j is the softmax of the negatives.
+    With several positives: the mean over them, each against the negatives alone.
+
+    - temperature (τ): 1e-6 to 1e6. Default 0.5, SimCLR's for CIFAR-10 (appendix B.9); AttentionNCE's table 5
+      has 0.5 for CIFAR-10, MACL's appendix B.3 has 0.1 for it, MoCo has 0.07 for ImageNet.
+
+    Chen et al. 2020, "A simple framework for contrastive learning of visual representations", eq. 1;
+    van den Oord et al. 2018, eq. 4.
+    """
+
+    paper, year, equation = "SimCLR (Chen et al.)", 2020, "eq. 1"
+
+    def __init__(self, temperature: float = 0.5, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)

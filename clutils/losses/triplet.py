@@ -1,0 +1,59 @@
+"""The triplet loss: the positive must be nearer than the negative, by a margin."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import Loss
+from clutils.similarities import Pairs
+
+
+class Triplet(Loss):
+    r"""Triplet loss with its hinge, on squared distances of unit vectors.
+
+    $$\ell = \frac{1}{PK}\sum_{p,j} \max\bigl(0,\; d_p^2 - d_j^2 + m\bigr), \qquad d^2 = 2 - 2s$$
+
+    Without the hinge (some decks drop it) the loss falls for ever by pushing negatives that are far already.
+    A triplet in order by the margin teaches nothing; among the others all teach alike.
+    `batch_hard=True` keeps, for each anchor, only its farthest positive and its nearest negative.
+
+    - margin (m): 0 to 4, in squared distance. Default 0.2, FaceNet's.
+
+    Schroff et al. 2015, "FaceNet", eq. 1 and 2; batch-hard: Hermans et al. 2017, eq. 5.
+    """
+
+    paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
+    takes = frozenset({"queue", "labels"})
+
+    def __init__(self, margin: float = 0.2, batch_hard: bool = False, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.margin = margin
+        self.batch_hard = batch_hard
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("margin", 0.0, 4.0)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        positives, negatives = pairs.positives, pairs.negatives
+        if self.batch_hard:
+            hardest_positive = _fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
+            hardest_negative = _fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
+            return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
+        # d_p² - d_j² = 2 s-_j - 2 s+_p; one positive at a time, so that no (A, P, K) table is ever held
+        total, count = torch.zeros_like(positives[:, 0]), torch.zeros_like(positives[:, 0])
+        for p in range(positives.shape[1]):
+            hinge = (self.margin + 2 * negatives - 2 * positives[:, p : p + 1]).clamp(min=0)
+            counts = torch.ones_like(hinge, dtype=torch.bool)
+            if pairs.negative_mask is not None:
+                counts = counts & pairs.negative_mask
+            if pairs.positive_mask is not None:
+                counts = counts & pairs.positive_mask[:, p : p + 1]
+            total = total + hinge.masked_fill(~counts, 0.0).sum(dim=1)
+            count = count + counts.sum(dim=1)
+        return total / count
+
+
+def _fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
+    return values if mask is None else values.masked_fill(~mask, value)

@@ -1,0 +1,95 @@
+"""Long results: one row a run, with all that is needed to make it again.
+
+What takes longer than a notebook may is run once by a script in `benchmarks/`, kept in
+`benchmarks/records/*.csv`, and shown by a notebook as 'recorded'.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "benchmarks" / "records"
+PACKAGES = ("torch", "torchvision", "scikit-learn", "numpy")
+
+
+def provenance() -> dict[str, Any]:
+    """Where a run happened: date, machine, cores, python, versions, commit ('+' = with changes on top)."""
+    return {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": " ".join(f"{p}=={_version(p)}" for p in PACKAGES),
+        "commit": commit(),
+    }
+
+
+def append(name: str, row: dict[str, Any]) -> Path:
+    """Add a run's row, with its provenance, to benchmarks/records/NAME.csv; the file's path.
+
+    Raises ValueError when the row's columns are not the file's.
+    """
+    import pandas as pd
+
+    path, line = FOLDER / f"{name}.csv", row | provenance()
+    table = pd.DataFrame([line])
+    if path.exists():
+        before = pd.read_csv(path)
+        if list(before.columns) != list(table.columns):
+            raise ValueError(f"{path.name} has the columns {list(before.columns)}, the row {list(line)}")
+        table = pd.concat([before, table], ignore_index=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+    return path
+
+
+def read(name: str) -> pandas.DataFrame:
+    """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
+    import pandas as pd
+
+    path = FOLDER / f"{name}.csv"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
+        raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
+    return pd.read_csv(path)
+
+
+def machine() -> str:
+    """The processor's name and the accelerator's, where there is one."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name} + {torch.cuda.get_device_name()}" if torch.cuda.is_available() else name
+
+
+def commit() -> str:
+    """The checkout's commit, seven digits, '+' behind it when files differ; '' outside a checkout."""
+    try:
+        run = {"cwd": ROOT, "capture_output": True, "text": True, "check": True, "timeout": 10}
+        head = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], **run).stdout.strip()
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"

@@ -1,0 +1,103 @@
+"""Who is compared with whom: decided here once, for every loss.
+
+A loss of the InfoNCE family is a function of an anchor's similarities to its positives and to its
+negatives. This module turns embeddings into those two tables; what is done with them is the paper's idea
+and stands in the paper's own file in `clutils.losses`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Cosine similarities of A anchors, a row each.
+
+    - positives: (A, P), to the pictures that should be near
+    - negatives: (A, K), to those that should be far
+    - positive_mask, negative_mask: bool, same shapes, True = counts; None = all count
+    """
+
+    positives: Tensor
+    negatives: Tensor
+    positive_mask: Tensor | None = None
+    negative_mask: Tensor | None = None
+
+
+def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+    """Rows of z (N, D) on the unit sphere, in float32 (float64 stays float64).
+
+    Half precision is widened first: a squared length overflows float16 from entries of 256 on.
+    Each row is divided by its largest entry before its length is taken, so that neither tiny nor huge
+    rows under- or overflow; the direction, and with it the gradient, is unchanged by that.
+
+    Raises ValueError on a row that is zero or not finite (not with check=False: on a GPU the check waits).
+    """
+    z = widen(z)
+    largest = z.detach().abs().amax(dim=1, keepdim=True)
+    if check:
+        sound = torch.isfinite(largest) & (largest > SHORTEST)
+        if not bool(sound.all()):
+            row = int((~sound).flatten().nonzero()[0])
+            value = float(largest[row])
+            what = (
+                f"row {row} holds NaN or infinity" if value != value or value == float("inf")
+                else f"row {row} is a zero vector, which has no direction"
+            )  # fmt: skip
+            raise ValueError(f"{who}: {name} {tuple(z.shape)}: {what}")
+    return F.normalize(z / largest, dim=1)
+
+
+def widen(x: Tensor) -> Tensor:
+    """x in float32, float64 as it is: the precision every similarity and loss is computed in."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def two_views(z1: Tensor, z2: Tensor, against: str = "both views") -> Pairs:
+    """Two views of a batch, unit vectors (B, D) each: picture i's positive is its own other view.
+
+    - against="both views": 2B anchors, each against the 2B - 2 views of other pictures (SimCLR)
+    - against="other view": 2B anchors, each against the B - 1 other pictures in the opposite view (CLIP)
+    """
+    batch = len(z1)
+    cross = z1 @ z2.T
+    positives = cross.diagonal().repeat(2)[:, None]
+    crossed = torch.cat([off_diagonal(cross), off_diagonal(cross.T)])  # (2B, B - 1)
+    if against == "other view":
+        return Pairs(positives, crossed)
+    within = torch.cat([off_diagonal(z1 @ z1.T), off_diagonal(z2 @ z2.T)])
+    return Pairs(positives, torch.cat([within, crossed], dim=1).view(2 * batch, 2 * batch - 2))
+
+
+def labelled_views(z1: Tensor, z2: Tensor, labels: Tensor) -> Pairs:
+    """Two views of a labelled batch: positives share the anchor's label, its own other view among them.
+
+    z1, z2: unit vectors (B, D); labels: (B,). 2B anchors; both tables are (2B, 2B) and masked, since rows
+    are ragged. Khosla et al. 2020, the sets P(i) and A(i).
+    """
+    z, y = torch.cat([z1, z2]), labels.repeat(2)
+    similarities = z @ z.T
+    same = y[:, None] == y[None, :]
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    return Pairs(similarities, similarities, same & ~itself, ~same)
+
+
+def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
+    """Queries against their keys and a queue: q, k (B, D), queue (K, D), all unit vectors.
+
+    Only q is an anchor; the queue alone gives the negatives and gets no gradient (He et al. 2020, eq. 1).
+    """
+    return Pairs((q * k).sum(dim=1, keepdim=True), q @ queue.detach().T)
+
+
+def off_diagonal(square: Tensor) -> Tensor:
+    """(N, N) without its diagonal, as (N, N - 1), each row in order."""
+    size = len(square)
+    return square.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)

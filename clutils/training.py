@@ -1,0 +1,502 @@
+"""The loop: `Run.step()` is one step, and `train`, figures, panels and the command line are built on it.
+
+Everything random in a run follows from its seed: the weights it starts from, the order of the pictures in
+each epoch and the views of each step have a stream each, and step 57's is the same however one got there. So
+a run that was saved needs nothing but its weights and its step to go on, bit for bit.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from clutils import data as datasets
+from clutils import encoders, losses, methods, views
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STREAMS = ("weights", "order", "views")
+LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
+WEIGHT_DECAY = 1e-4
+WARM_UP = 0.05  # share of the steps in which the learning rate rises
+FAST_STEPS = 20
+FORMAT = "clutils run 1"
+
+Augment = Callable[..., Tensor]
+
+
+class Run:
+    """One training run: its settings, its weights, and the history of the steps it has done.
+
+    - method: a name from `methods.catalogue()`
+    - loss: from `clutils.losses`; None = NT-Xent at τ = 0.2
+    - data: a name for `data.load`, an ImageSet, or pictures as a uint8 tensor (N, C, H, W)
+    - encoder: a name from `encoders.NAMES`, or a module with `.features` (which is then trained in place)
+    - augmentation: called as `augment(images, generator=...)`; None = `default_augmentation`
+    - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
+    - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
+      a cosine; None = what suits the encoder
+    - device: "cpu", "cuda", ...; None = `device()`
+    - precision: of the encoder, "float32" or "bfloat16"; None = bfloat16 where the machine computes in it
+
+    `run.loss.temperature = 0.5` takes effect at the next step, and the history says so; likewise every other
+    setting of the loss, and `run.loss`, `run.augmentation`, `run.learning_rate` and `run.steps` themselves.
+    Raises ValueError, quoting what came in, on settings that do not fit.
+    """
+
+    def __init__(
+        self,
+        method: str = "simclr",
+        loss: nn.Module | None = None,
+        data: str | datasets.ImageSet | Tensor = "scenes",
+        encoder: str | nn.Module = "conv16",
+        augmentation: Augment | None = None,
+        epochs: int | None = None,
+        steps: int = 300,
+        batch_size: int = 256,
+        learning_rate: float | None = None,
+        seed: int = 0,
+        device: str | torch.device | None = None,
+        precision: str | None = None,
+    ) -> None:
+        if method not in methods.catalogue():
+            known = ", ".join(methods.catalogue())
+            raise ValueError(f"training: no method is called {method!r}; there are {known}")
+        self.seed, self.batch_size = _whole("seed", seed, 0), _whole("batch_size", batch_size, 2)
+        self.device = _device(device)
+        self.data = datasets.load(data) if isinstance(data, str) else data
+        images = _images(self.data, batch_size)
+        self.images = images.to(self.device)
+        self.augmentation = default_augmentation(images) if augmentation is None else augmentation
+        self.steps_an_epoch = len(images) // batch_size
+        if epochs is not None:
+            steps = _whole("epochs", epochs, 1) * self.steps_an_epoch
+        self.steps = _whole("steps", steps, 1)
+        if learning_rate is None:
+            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3)
+        self.learning_rate = learning_rate
+        if precision is None:
+            precision = "bfloat16" if encoders.computes_bfloat16(self.device.type) else "float32"
+        if precision not in ("float32", "bfloat16"):
+            raise ValueError(f"training: precision is {precision!r}, but must be 'float32' or 'bfloat16'")
+        self.precision = precision
+        self._names = {
+            "method": method,
+            "data": data if isinstance(data, str) else None,
+            "encoder": encoder if isinstance(encoder, str) else None,
+        }
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
+            torch.default_generator.manual_seed(_seed(seed, "weights"))
+            if isinstance(encoder, str):
+                encoder = encoders.build(encoder, channels=images.shape[1])
+            loss = losses.NTXent(temperature=0.2) if loss is None else loss
+            built = methods.catalogue()[method](encoder, loss, bfloat16=precision == "bfloat16")
+        self.method = built.to(self.device, memory_format=torch.channels_last)
+        self.optimiser = torch.optim.AdamW(self.method.parameters(), weight_decay=WEIGHT_DECAY)
+        self.steps_done = 0
+        self.rows: list[dict[str, float]] = []
+
+    # ---- the loop --------------------------------------------------------------------------------------
+
+    def step(self) -> dict[str, float]:
+        """One step; returns the row that it adds to the history.
+
+        Raises ValueError, naming the step and the settings, where the loss or its gradient is not finite or a
+        setting is out of range: then the run is as it was before that step.
+        """
+        if self.done:
+            raise ValueError(f"training: all {self.steps} steps are done; set run.steps higher to go on")
+        started = time.perf_counter()
+        images = self.images[self._batch()]
+        generator = torch.Generator().manual_seed(_seed(self.seed, "views", self.steps_done))
+        before = [buffer.clone() for buffer in self.method.buffers()]  # batch statistics learn going forward
+        self.method.train()
+        try:
+            rate = self._rate()
+            loss, z1, z2 = self.method(images, self.augmentation, generator)
+            self.optimiser.zero_grad()
+            loss.backward()
+            measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
+            measured = torch.stack([value.float() for value in measured]).tolist()  # a GPU waits here, once
+            if not all(map(math.isfinite, measured)):
+                raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {measured[-1]:.4g} long")
+        except BaseException as error:
+            for buffer, old in zip(self.method.buffers(), before, strict=True):
+                buffer.copy_(old)
+            if not isinstance(error, ValueError):
+                raise
+            settings = {"learning_rate": self.learning_rate, **self._loss_settings()}
+            raise ValueError(
+                f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
+                f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
+            ) from error
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+
+        self.steps_done += 1
+        chance = self.method.chance(self.batch_size)
+        row = {
+            "step": self.steps_done,
+            "loss": measured[0],
+            "chance": math.nan if chance is None else chance,
+            "learning_rate": rate,
+            "alignment": measured[1],
+            "uniformity": measured[2],
+            **self._loss_settings(),
+            "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
+        }
+        self.rows.append(row)
+        return row
+
+    @property
+    def done(self) -> bool:
+        return self.steps_done >= self.steps
+
+    def finish(self, on_step: Callable[[Run], object] | None = None, progress: bool = True) -> Run:
+        """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
+
+        - on_step: called with the run after each step
+        - progress: show a bar with the loss and its chance level, on stdout
+        """
+        from tqdm import tqdm
+
+        bar = tqdm(
+            total=self.steps,
+            initial=self.steps_done,
+            disable=not progress,
+            file=sys.stdout,
+            bar_format="{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}",
+            mininterval=0.5,
+            miniters=1,
+        )
+        with bar:
+            try:
+                while not self.done:
+                    row = self.step()
+                    bar.set_postfix_str(f"loss {row['loss']:.3f}, chance {row['chance']:.3f}", refresh=False)
+                    bar.update()
+                    if on_step is not None:
+                        on_step(self)
+            except KeyboardInterrupt:
+                bar.close()
+                print(f"stopped after {self.steps_done} of {self.steps} steps; what was learned is kept")
+        return self
+
+    # ---- what it has learned ---------------------------------------------------------------------------
+
+    @property
+    def loss(self) -> nn.Module:
+        return self.method.loss
+
+    @loss.setter
+    def loss(self, loss: nn.Module) -> None:
+        self.method.loss = loss.to(self.device)
+
+    @property
+    def encoder(self) -> nn.Module:
+        return self.method.encoder
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """A row a step.
+
+        step (from 1), loss, chance (the loss where all similarities are 0), learning_rate, alignment and
+        uniformity of the batch's own two views (`clutils.measures` says what they are), every setting of the
+        loss, and seconds spent in steps so far.
+        """
+        import pandas as pd
+
+        columns = ["step", "loss", "chance", "learning_rate", "alignment", "uniformity", "seconds"]
+        return pd.DataFrame(self.rows, columns=None if self.rows else columns)
+
+    def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
+        """Features of the encoder, before the head: pictures (N, C, H, W) or an ImageSet -> (N, D) float32.
+
+        The run is afterwards as it was. Raises ValueError on pictures of more or fewer channels than its own.
+        """
+        return encoders.embed(self.method.encoder, self._pictures(images))
+
+    def project(self, images: Tensor | datasets.ImageSet) -> Tensor:
+        """The same after the head: the space that the loss sees, not normalised."""
+        return encoders.embed(nn.Sequential(self.method.encoder, self.method.head), self._pictures(images))
+
+    # ---- to a file -------------------------------------------------------------------------------------
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What `resume` rebuilds the run from, in plain values; None for what was given as an object."""
+        loss, augmentation = self.loss, self.augmentation
+        listed = type(loss).__name__ in losses.catalogue()
+        return {
+            **self._names,
+            "loss": {"name": type(loss).__name__, "settings": self._loss_settings()} if listed else None,
+            "augmentation": asdict(augmentation) if type(augmentation) is views.Augmentation else None,
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "seed": self.seed,
+            "precision": self.precision,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept."""
+        state = {
+            "format": FORMAT,
+            "configuration": self.configuration,
+            "pictures": _fingerprint(self.images),
+            "steps_done": self.steps_done,
+            "method": self.method.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "history": self.rows,
+        }
+        written = io.BytesIO()
+        torch.save(state, written)
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with open(beside, "wb") as file:
+                file.write(written.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())  # on the disk before the old one goes
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    # ---- inside ----------------------------------------------------------------------------------------
+
+    def _batch(self) -> Tensor:
+        """Which pictures the next step takes: its part of this epoch's order."""
+        epoch, part = divmod(self.steps_done, self.steps_an_epoch)
+        order = torch.Generator().manual_seed(_seed(self.seed, "order", epoch))
+        order = torch.randperm(len(self.images), generator=order)
+        return order[part * self.batch_size : (part + 1) * self.batch_size].to(self.device)
+
+    def _rate(self) -> float:
+        rate = self.learning_rate
+        if not isinstance(rate, int | float) or not 0 < rate < math.inf:
+            raise ValueError(f"learning_rate is {rate!r}, but must be a positive number")
+        rising = max(1, round(WARM_UP * self.steps))
+        if self.steps_done < rising:
+            return rate * (self.steps_done + 1) / rising
+        return rate * (1 + math.cos(math.pi * (self.steps_done - rising) / (self.steps - rising))) / 2
+
+    def _gradient_length(self) -> Tensor:
+        gradients = [p.grad for p in self.method.parameters() if p.grad is not None]
+        return torch.stack([gradient.norm() for gradient in gradients]).norm()
+
+    def _loss_settings(self) -> dict[str, float]:
+        names = self.loss.hyperparameters() if hasattr(self.loss, "hyperparameters") else ()
+        return {name: getattr(self.loss, name) for name in names}
+
+    def _pictures(self, images: Tensor | datasets.ImageSet) -> Tensor:
+        images = getattr(images, "images", images)
+        channels = self.images.shape[1]
+        if isinstance(images, Tensor) and images.ndim == 4 and images.shape[1] != channels:
+            raise ValueError(
+                f"embed: images is {tuple(images.shape)}, but the run's have {channels} channels"
+            )
+        return images
+
+
+def train(
+    method: str = "simclr",
+    loss: nn.Module | None = None,
+    data: str | datasets.ImageSet | Tensor = "scenes",
+    encoder: str | nn.Module = "conv16",
+    augmentation: Augment | None = None,
+    epochs: int | None = None,
+    steps: int = 300,
+    batch_size: int = 256,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    precision: str | None = None,
+    on_step: Callable[[Run], object] | None = None,
+    progress: bool = True,
+) -> Run:
+    """`Run(...)`, then `run.finish(on_step, progress)`: see there.
+
+    With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 20 steps and says so.
+    """
+    run = Run(
+        method=method,
+        loss=loss,
+        data=data,
+        encoder=encoder,
+        augmentation=augmentation,
+        epochs=epochs,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        device=device,
+        precision=precision,
+    )
+    if fast() and run.steps > FAST_STEPS:
+        print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
+        run.steps = FAST_STEPS
+    return run.finish(on_step, progress)
+
+
+def resume(
+    path: str | Path,
+    data: datasets.ImageSet | Tensor | None = None,
+    encoder: nn.Module | None = None,
+    loss: nn.Module | None = None,
+    augmentation: Augment | None = None,
+    device: str | torch.device | None = None,
+) -> Run:
+    """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
+
+    data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
+    name (or, for loss and augmentation, from one of this package's).
+
+    Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,
+    where one of those objects is missing, or where the pictures are not those that the run learned from.
+    """
+    state = _read(path)
+    kept = state["configuration"]
+    given = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
+    for name, value in given.items():
+        if value is None and kept[name] is None:
+            raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
+    if loss is None:
+        loss = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
+    if augmentation is None:
+        augmentation = views.Augmentation(**kept["augmentation"])
+    same = ("method", "steps", "batch_size", "learning_rate", "seed", "precision")
+    run = Run(
+        data=kept["data"] if data is None else data,
+        encoder=kept["encoder"] if encoder is None else encoder,
+        loss=loss,
+        augmentation=augmentation,
+        device=device,
+        **{name: kept[name] for name in same},
+    )
+    if _fingerprint(run.images) != state["pictures"]:
+        shape = tuple(run.images.shape)
+        raise ValueError(f"resume: the pictures now given, {shape}, are not those that {path} was trained on")
+    try:
+        run.method.load_state_dict(state["method"])
+        run.optimiser.load_state_dict(state["optimiser"])
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
+    run.steps_done, run.rows = state["steps_done"], state["history"]
+    return run
+
+
+def default_augmentation(images: Tensor) -> Augment:
+    """What suits the pictures (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
+
+    A mirrored digit is another one or none, a fifth of one could be any, and grey has only its brightness and
+    contrast to jitter.
+    """
+    size = min(images.shape[-2:])
+    if images.shape[1] == 3:
+        return views.Augmentation(size=size)
+    return views.Augmentation(size=size, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
+
+
+def device(name: str | torch.device | None = None) -> torch.device:
+    """The device called `name`; None = CUDA where there is one, else the CPU (Apple's "mps" only by name).
+
+    Raises ValueError where this machine has no such device.
+    """
+    return _device(name)
+
+
+def fast() -> bool:
+    """Whether CLUTILS_FAST=1 asks for short runs."""
+    return os.environ.get("CLUTILS_FAST", "") not in ("", "0")
+
+
+def _device(name: str | torch.device | None) -> torch.device:
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(name)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"training: device is {name!r}, which this machine does not have: {reason}"
+        ) from error
+    return found
+
+
+def _seed(seed: int, stream: str, number: int = 0) -> int:
+    """A number to seed one stream of random numbers with, unrelated to that of any other."""
+    return int(np.random.SeedSequence([seed, STREAMS.index(stream), number]).generate_state(1)[0])
+
+
+def _images(data: datasets.ImageSet | Tensor, batch_size: int) -> Tensor:
+    images = getattr(data, "images", data)
+    if not isinstance(images, Tensor):
+        raise ValueError(
+            f"training: data is {data!r}, but must be a name, an ImageSet or a tensor of pictures"
+        )
+    if images.dtype != torch.uint8 or images.ndim != 4:
+        what = f"{tuple(images.shape)} {images.dtype}"
+        raise ValueError(f"training: data is {what}, but pictures must be uint8, (N, C, H, W)")
+    if len(images) < batch_size:
+        raise ValueError(
+            f"training: batch_size is {batch_size}, but the data has only {len(images)} pictures"
+        )
+    return images
+
+
+def _whole(name: str, value: object, lowest: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+        raise ValueError(f"training: {name} is {value!r}, but must be a whole number from {lowest} on")
+    return value
+
+
+def _alignment_and_uniformity(z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
+    """`measures.alignment`, and the mean of `measures.uniformity` of both, left on the device."""
+    z1, z2 = nn.functional.normalize(z1, dim=1), nn.functional.normalize(z2, dim=1)
+    pairs = len(z1) * (len(z1) - 1)
+    logs = []
+    for z in (z1, z2):
+        exponents = (4 * (z @ z.T - 1)).fill_diagonal_(-torch.inf)  # -2 d²
+        logs.append(exponents.flatten().logsumexp(dim=0) - math.log(pairs))
+    return 2 - 2 * (z1 * z2).sum(dim=1).mean(), (logs[0] + logs[1]) / 2
+
+
+def _fingerprint(images: Tensor) -> list[int]:
+    """The shape of a set and a checksum of (at most) 256 of its pictures, spread over it."""
+    some = images[:: max(1, len(images) // 256)].contiguous().cpu().numpy()
+    return [*images.shape, zlib.crc32(some)]
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"resume: there is no file {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch itself does not look at the checksums
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (zipfile.BadZipFile, RuntimeError, pickle.UnpicklingError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"resume: {path} is damaged, or no checkpoint of a run: {reason}") from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(f"resume: {path} is not a checkpoint that Run.save wrote ({FORMAT})")
+    return state

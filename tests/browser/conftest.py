@@ -1,0 +1,48 @@
+"""One JupyterLab and one browser for all browser tests, a fresh page and kernel for each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from jupyterlab_driver import Notebook, Server, browser, find_chromium
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator:
+    if find_chromium() is None:
+        pytest.skip("no Chromium found: install one, or set CLUTILS_CHROMIUM to its path")
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def server(chromium, root: Path, tmp_path_factory) -> Iterator[Server]:
+    """JupyterLab over a copy of the project's notebooks, with training shortened."""
+    running = Server(root / "notebooks", tmp_path_factory.mktemp("lab"), environment={"CLUTILS_FAST": "1"})
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def lab(server: Server, chromium) -> Iterator[Notebook]:
+    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    yield Notebook(page, server)
+    page.evaluate("() => window.jupyterapp && window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    context.close()
+
+
+@pytest.fixture
+def notebook_of(server: Server):
+    """Write a notebook of these code cells where the server finds it -> its name."""
+
+    def write(name: str, *cells: str) -> str:
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        nbformat.write(notebook, server.root / name)
+        return name
+
+    return write

@@ -1,0 +1,71 @@
+"""The losses beside those of published libraries, where one has them: value and gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses
+
+
+def views(batch, dimension, dtype=torch.float64):
+    draw = torch.Generator().manual_seed(3)
+    return tuple(
+        torch.randn(batch, dimension, generator=draw, dtype=dtype).requires_grad_() for _ in range(2)
+    )
+
+
+def assert_same_value_and_gradient(ours, theirs, z1, z2):
+    a, b = ours(z1, z2), theirs(z1, z2)
+    torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-7)
+    for g, h in zip(torch.autograd.grad(a, (z1, z2)), torch.autograd.grad(b, (z1, z2)), strict=True):
+        torch.testing.assert_close(g, h, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.07, 0.5])
+def test_nt_xent_is_pytorch_metric_learnings(temperature):
+    library = pytest.importorskip("pytorch_metric_learning.losses")
+
+    def theirs(z1, z2):
+        pictures = torch.arange(len(z1)).repeat(2)
+        return library.NTXentLoss(temperature)(torch.cat([z1, z2]), pictures)
+
+    assert_same_value_and_gradient(losses.NTXent(temperature), theirs, *views(12, 6))
+
+
+@pytest.mark.parametrize("temperature", [0.07, 0.5])
+def test_nt_xent_is_lightlys(temperature):
+    library = pytest.importorskip("lightly.loss")
+    assert_same_value_and_gradient(
+        losses.NTXent(temperature), library.NTXentLoss(temperature), *views(12, 6, torch.float32)
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.07, 0.5])
+def test_decoupled_is_lightlys(temperature):
+    library = pytest.importorskip("lightly.loss")
+    assert_same_value_and_gradient(
+        losses.Decoupled(temperature), library.DCLLoss(temperature), *views(12, 6, torch.float32)
+    )
+
+
+@pytest.mark.parametrize("margin", [0.2, 1.0])
+def test_batch_hard_triplet_is_pytorch_metric_learnings(margin):
+    """Their miner finds the hardest positive and negative of each anchor, their loss the hinge."""
+    distances = pytest.importorskip("pytorch_metric_learning.distances")
+    miners = pytest.importorskip("pytorch_metric_learning.miners")
+    library = pytest.importorskip("pytorch_metric_learning.losses")
+    reducers = pytest.importorskip("pytorch_metric_learning.reducers")
+    squared = distances.LpDistance(normalize_embeddings=True, p=2, power=2)
+    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 3])
+
+    def theirs(z1, z2):
+        z, y = torch.cat([z1, z2]), labels.repeat(2)
+        hardest = miners.BatchHardMiner(distance=squared)(z, y)
+        loss = library.TripletMarginLoss(margin, distance=squared, reducer=reducers.MeanReducer())
+        return loss(z, y, hardest)
+
+    def ours(z1, z2):
+        return losses.Triplet(margin, batch_hard=True)(z1, z2, labels=labels)
+
+    assert_same_value_and_gradient(ours, theirs, *views(8, 5))

@@ -1,0 +1,339 @@
+"""A reader's own folders: every common way that pictures are stored, sorted, masked and broken."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from clutils import data
+from clutils.data import folders
+
+
+def picture(seed: int, height: int = 8, width: int = 8, channels: int = 3) -> np.ndarray:
+    shape = (height, width, channels) if channels > 1 else (height, width)
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+def save(path: Path, pixels: np.ndarray, **options: object) -> np.ndarray:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, **options)
+    return pixels
+
+
+def load(path: Path, **options: object) -> data.ImageSet:
+    return data.load(f"folder:{path}", **options)
+
+
+def rows(found: data.ImageSet) -> list[bytes]:
+    return [image.permute(1, 2, 0).numpy().tobytes() for image in found.images]
+
+
+# Which pictures, in which order, of which class
+
+
+def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path: Path) -> None:
+    saved = {
+        (name, i): save(tmp_path / name / f"{i}.png", picture(10 * k + i)).tobytes()
+        for k, name in enumerate(("cat", "ant", "dog"))
+        for i in range(2 if name == "dog" else 3)
+    }
+    found = load(tmp_path)
+    assert found.class_names == ("ant", "cat", "dog")
+    order = [(name, i) for i in range(3) for name in ("ant", "cat", "dog") if (name, i) in saved]
+    assert rows(found) == [saved[key] for key in order]
+    assert [found.class_names[label] for label in found.labels] == [name for name, _ in order]
+    assert found.images.shape == (8, 3, 8, 8) and found.images.is_contiguous() and found.masks is None
+    assert found.source == f"8 pictures in 3 classes from the folder {tmp_path}"
+
+
+def test_a_limit_is_a_balanced_prefix_and_reads_nothing_else(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for i in range(5):
+            save(tmp_path / name / f"{i}.png", picture(i))
+    whole = load(tmp_path)
+    (tmp_path / "b" / "4.png").write_bytes(b"broken")
+    few = load(tmp_path, limit=5)
+    assert torch.equal(few.images, whole.images[:5])
+    assert few.labels.tolist() == [0, 1, 0, 1, 0]
+    assert few.source.startswith("5 of 10 pictures")
+    assert len(load(tmp_path, limit=9)) == 9
+
+
+def test_pictures_of_deeper_folders_belong_to_the_class_above(tmp_path: Path) -> None:
+    save(tmp_path / "animal" / "cat" / "black" / "1.png", picture(1))
+    save(tmp_path / "animal" / "dog" / "1.png", picture(2))
+    save(tmp_path / "thing" / "1.PNG", picture(3))
+    found = load(tmp_path)
+    assert found.class_names == ("animal", "thing") and found.labels.tolist() == [0, 1, 0]
+
+
+def test_pictures_without_class_folders_are_unlabelled(tmp_path: Path) -> None:
+    saved = [save(tmp_path / f"{i}.png", picture(i)).tobytes() for i in range(3)]
+    found = load(tmp_path)
+    assert found.labels.tolist() == [-1] * 3 and found.class_names == () and rows(found) == saved
+
+
+def test_what_is_no_picture_is_ignored_and_stray_pictures_are_counted(tmp_path: Path) -> None:
+    save(tmp_path / "a" / "1.png", picture(1))
+    save(tmp_path / "overview.png", picture(2, 50, 90))
+    save(tmp_path / ".thumbnails" / "1.png", picture(3))
+    (tmp_path / "a" / "notes.txt").write_text("no picture")
+    (tmp_path / "a" / "._1.png").write_bytes(b"what some systems leave behind")
+    (tmp_path / "empty").mkdir()
+    found = load(tmp_path)
+    assert len(found) == 1 and found.class_names == ("a",)
+    assert "1 beside the class folders left out" in found.source
+
+
+def test_train_and_test_folders_are_splits_with_the_same_labels(tmp_path: Path) -> None:
+    for split, names in (("train", ("a", "b")), ("test", ("b", "c"))):
+        for name in names:
+            save(tmp_path / split / name / "1.png", picture(ord(name)))
+    train, test = load(tmp_path), load(tmp_path, split="test")
+    assert train.class_names == test.class_names == ("a", "b", "c")
+    assert train.labels.tolist() == [0, 1] and test.labels.tolist() == [1, 2]
+    with pytest.raises(ValueError, match="no split 'unlabeled'; it has test, train"):
+        load(tmp_path, split="unlabeled")
+
+
+def test_a_class_called_train_is_a_class(tmp_path: Path) -> None:
+    for name in ("boat", "train"):
+        save(tmp_path / name / "1.png", picture(1))
+    assert load(tmp_path).class_names == ("boat", "train")
+    with pytest.raises(ValueError, match=r"no split 'test', only 'train'.*sort the pictures into train/"):
+        load(tmp_path, split="test")
+
+
+# How they are stored
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".ppm", ".tif", ".webp"])
+def test_lossless_formats_come_back_bit_for_bit(tmp_path: Path, suffix: str) -> None:
+    options = {"lossless": True} if suffix == ".webp" else {}
+    pixels = save(tmp_path / f"1{suffix}", picture(1, 7, 5), **options)
+    assert rows(load(tmp_path)) == [pixels.tobytes()]
+
+
+def test_grey_one_bit_and_sixteen_bit_pictures_become_rgb(tmp_path: Path) -> None:
+    grey = save(tmp_path / "1.png", picture(1, channels=1))
+    deep = (picture(2, channels=1).astype(np.uint16) << 8) | 0x80
+    save(tmp_path / "2.png", deep)
+    Image.fromarray(grey > 127).save(tmp_path / "3.png")
+    found = load(tmp_path).images
+    assert torch.equal(found[0], torch.from_numpy(grey).expand(3, -1, -1))
+    assert (found[1].numpy() - deep / 257).__abs__().max() <= 0.5
+    assert torch.equal(found[2], 255 * torch.from_numpy(grey > 127).byte().expand(3, -1, -1))
+
+
+def test_transparency_becomes_white(tmp_path: Path) -> None:
+    pixels = picture(1, channels=4)
+    pixels[:4, :, 3], pixels[4:, :, 3] = 0, 255
+    save(tmp_path / "1.png", pixels)
+    palette = Image.fromarray(pixels[..., :3]).quantize(16)
+    palette.save(tmp_path / "2.png", transparency=int(np.asarray(palette)[0, 0]))
+    found = load(tmp_path).images
+    assert (found[0, :, :4] == 255).all()
+    assert torch.equal(found[0, :, 4:], torch.from_numpy(pixels[4:, :, :3]).permute(2, 0, 1))
+    clear = torch.from_numpy(np.array(palette) == np.array(palette)[0, 0])
+    assert (found[1][:, clear] == 255).all() and not (found[1][:, ~clear] == 255).all()
+
+
+def test_cmyk_becomes_rgb(tmp_path: Path) -> None:
+    Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(tmp_path / "1.jpg", quality=95)
+    red, green, blue = load(tmp_path).images[0].float().mean((1, 2))
+    assert red > 230 and green < 30 and blue < 30
+
+
+@pytest.mark.parametrize("size", [None, 4])
+def test_photographs_are_turned_as_the_camera_says(tmp_path: Path, size: int | None) -> None:
+    turns: dict[int, Callable[[np.ndarray], np.ndarray]] = {
+        1: lambda a: a,
+        2: lambda a: a[:, ::-1],
+        3: lambda a: a[::-1, ::-1],
+        4: lambda a: a[::-1],
+        5: lambda a: a.transpose(1, 0, 2),
+        6: lambda a: np.rot90(a, -1),
+        7: lambda a: a[::-1, ::-1].transpose(1, 0, 2),
+        8: lambda a: np.rot90(a),
+    }
+    for orientation, turn in turns.items():
+        upright = np.zeros((6, 12, 3), np.uint8)
+        upright[:3, :6], upright[3:, 6:] = (255, 0, 0), (0, 255, 0)
+        undo = {6: 8, 8: 6}.get(orientation, orientation)
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        folder = tmp_path / str(orientation)
+        save(folder / "1.png", np.ascontiguousarray(turns[undo](upright)), exif=exif)
+        assert np.array_equal(turn(turns[undo](upright)), upright)
+        found = load(folder, size=size).images[0].permute(1, 2, 0).numpy()
+        if size is None:
+            assert np.array_equal(found, upright), orientation
+        else:
+            assert found[0, 0, 0] > 200 and found[-1, -1, 1] > 200, orientation
+
+
+# Sizes
+
+
+def test_pictures_of_one_size_stay_as_they_are(tmp_path: Path) -> None:
+    save(tmp_path / "1.png", picture(1, 6, 9))
+    save(tmp_path / "2.png", picture(2, 6, 9))
+    found = load(tmp_path)
+    assert found.images.shape == (2, 3, 6, 9) and "cut" not in found.source
+
+
+def test_mixed_sizes_become_the_smallest_ones_square_and_the_source_says_so(tmp_path: Path) -> None:
+    for i, (height, width) in enumerate(((20, 30), (12, 40), (16, 16))):
+        save(tmp_path / f"{i}.png", picture(i, height, width))
+    found = load(tmp_path)
+    assert found.images.shape == (3, 3, 12, 12)
+    assert "scaled and cut to 12x12 (they are 16x16 to 30x20)" in found.source
+
+
+def test_a_size_cuts_the_central_square(tmp_path: Path) -> None:
+    wide = np.zeros((10, 30, 3), np.uint8)
+    wide[:, 10:20] = picture(1, 10, 10)
+    save(tmp_path / "wide" / "1.png", wide)
+    save(tmp_path / "high" / "1.png", np.ascontiguousarray(wide.transpose(1, 0, 2)))
+    assert rows(load(tmp_path / "wide", size=10)) == [wide[:, 10:20].tobytes()]
+    assert rows(load(tmp_path / "high", size=10)) == [
+        np.ascontiguousarray(wide[:, 10:20].transpose(1, 0, 2)).tobytes()
+    ]
+    assert load(tmp_path / "wide", size=37).images.shape == (1, 3, 37, 37)
+
+
+def test_large_photographs_shrink_to_the_mean_of_what_they_show(tmp_path: Path) -> None:
+    steps = np.repeat(np.repeat(picture(3, 4, 4), 200, 0), 200, 1)
+    save(tmp_path / "1.jpg", steps, quality=95, subsampling=0)
+    found = load(tmp_path, size=40).images[0].permute(1, 2, 0).numpy().astype(int)
+    assert abs(found[5::10, 5::10] - steps[100::200, 100::200]).max() <= 6  # middles of the 16 fields
+
+
+def test_more_than_fits_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(3):
+        save(tmp_path / f"{i}.png", picture(i, 20, 20))
+    monkeypatch.setattr(folders, "ROOM", 3000)
+    with pytest.raises(ValueError, match=r"3 pictures of 20x20 would take 3.6 kB; say which size"):
+        load(tmp_path)
+    assert load(tmp_path, size=10).images.shape == (3, 3, 10, 10)
+    assert len(load(tmp_path, limit=2)) == 2
+
+
+# Masks
+
+
+@pytest.mark.parametrize("size", [None, 12, 30])
+@pytest.mark.parametrize("layout", ["loose", "classes", "splits"])
+def test_masks_beside_the_pictures_are_cut_as_the_pictures_are(
+    tmp_path: Path, layout: str, size: int | None
+) -> None:
+    stem = {"loose": "", "classes": "cat/", "splits": "train/cat/"}[layout]
+    pictures = tmp_path if layout == "splits" else tmp_path / "pictures"
+    for i, (height, width) in enumerate(((24, 40), (30, 26))):
+        rows_, columns = np.ogrid[:height, :width]
+        disc = (rows_ - 11) ** 2 + (columns - 16 + 4 * i) ** 2 < 64
+        mask = (255 * disc).astype(np.uint8)
+        save(pictures / f"{stem}{i}.png", np.repeat(mask[..., None], 3, 2))  # the picture shows its mask
+        save(tmp_path / "masks" / f"{stem}{i}.png", mask if i else disc.astype(np.uint8))  # 0 and 1 will do
+    found = load(pictures, size=size)
+    assert found.masks is not None and found.masks.shape == found.images[:, 0].shape
+    assert 0.1 < found.masks.float().mean() < 0.5
+    disagree = found.masks != (found.images[:, 0] > 127)
+    assert (
+        disagree.float().mean() < 0.015
+    )  # the picture is resampled smoothly: a pixel of the outline differs
+
+
+def test_masks_of_some_pictures_only_are_refused_and_foreign_ones_ignored(tmp_path: Path) -> None:
+    for i in range(3):
+        save(tmp_path / "pictures" / f"{i}.png", picture(i))
+    save(tmp_path / "masks" / "other.png", picture(0, channels=1))
+    assert load(tmp_path / "pictures").masks is None
+    save(tmp_path / "masks" / "1.jpg", picture(0, channels=1))
+    with pytest.raises(ValueError, match=r"no mask for 2 of 3 pictures, first 0\.png"):
+        load(tmp_path / "pictures")
+
+
+def test_a_mask_of_another_size_is_refused_by_name(tmp_path: Path) -> None:
+    save(tmp_path / "pictures" / "1.png", picture(1, 8, 8))
+    save(tmp_path / "masks" / "1.png", picture(1, 8, 9, channels=1))
+    with pytest.raises(ValueError, match=r"1\.png \(its mask .*1\.png is \(8, 9\).*not \(8, 8\)"):
+        load(tmp_path / "pictures")
+
+
+# What can't be read
+
+
+def test_broken_pictures_are_named_and_counted_in_one_line(tmp_path: Path) -> None:
+    for i in range(100):
+        save(tmp_path / "a" / f"{i:03}.png", picture(i, 16, 16))
+    whole = (tmp_path / "a" / "050.png").read_bytes()
+    (tmp_path / "a" / "020.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "a" / "050.png").write_bytes(b"")
+    (tmp_path / "a" / "099.png").write_text("a page that says 404")
+    with pytest.raises(ValueError, match=r"3 of 100 pictures can't be read, first .*020\.png") as answer:
+        load(tmp_path)
+    assert "\n" not in str(answer.value)
+    (tmp_path / "a" / "000.png").write_bytes(b"the first one, whose size is asked for")
+    with pytest.raises(ValueError, match=r"can't be read, first .*000\.png"):
+        load(tmp_path)
+
+
+def test_a_float_picture_is_refused_by_name(tmp_path: Path) -> None:
+    save(tmp_path / "1.tif", np.random.default_rng(0).random((8, 8)).astype(np.float32))
+    with pytest.raises(ValueError, match=r"1\.tif \(its values \(F\) are not 8 or 16 bits"):
+        load(tmp_path)
+
+
+def test_no_folder_a_file_and_an_empty_folder_get_their_own_answers(tmp_path: Path) -> None:
+    with pytest.raises(data.Unavailable, match=r"is no folder.*relative paths start in"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "pictures.zip").write_bytes(b"zip")
+    with pytest.raises(FileNotFoundError, match="is a file: unpack it"):
+        load(tmp_path / "pictures.zip")
+    (tmp_path / "empty" / "class").mkdir(parents=True)
+    (tmp_path / "empty" / "class" / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"no pictures \(\.png \.jpg"):
+        load(tmp_path / "empty")
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME" if os.name == "posix" else "USERPROFILE", str(tmp_path))
+    save(tmp_path / "mine" / "1.png", picture(1))
+    assert len(data.load("folder:~/mine")) == 1
+
+
+# Real pictures
+
+
+def test_real_stl10_pictures_in_groups(shared: Path) -> None:
+    path = shared / "stl10-sample" / "images"
+    found = load(path)
+    assert found.images.shape == (246, 3, 96, 96) and len(found.class_names) == 26
+    assert "train" in found.class_names  # the vehicle
+    one = sorted((path / "airplane").iterdir())[0]
+    assert rows(found)[0] == np.asarray(Image.open(one).convert("RGB")).tobytes()
+
+
+def test_real_stl10_pictures_with_masks(shared: Path) -> None:
+    sample = shared / "stl10-sample"
+    found = load(sample / "with_mask")
+    assert found.images.shape == (10, 3, 96, 96) and found.masks is not None
+    for i, file in enumerate(sorted((sample / "masks").iterdir())):
+        assert np.array_equal(found.masks[i], np.asarray(Image.open(file).convert("L")) > 127)
+
+
+def test_real_cifar10_pictures_in_splits(shared: Path, tmp_path: Path) -> None:
+    with ZipFile(shared / "cifar10-jpeg.zip") as archive:
+        few = [name for name in archive.namelist() if name.endswith(("/0000.jpg", "/0001.jpg"))]
+        archive.extractall(tmp_path, few)
+    train, test = load(tmp_path), load(tmp_path, split="test")
+    assert train.images.shape == test.images.shape == (20, 3, 32, 32)
+    assert train.class_names[0] == "airplane" and train.labels.tolist() == list(range(10)) * 2
+    frog = np.asarray(Image.open(tmp_path / "test" / "frog" / "0001.jpg"))
+    assert rows(test)[16] == frog.tobytes()

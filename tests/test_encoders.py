@@ -1,0 +1,128 @@
+"""Encoders: sizes, shapes, what a head is, and that embedding leaves no trace."""
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+from clutils import encoders
+
+
+def pictures(n: int = 4, channels: int = 3, size: int = 32) -> torch.Tensor:
+    return torch.rand(n, channels, size, size, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name, features, millions", [("conv16", 128, 0.10), ("conv32", 256, 0.39)])
+@pytest.mark.parametrize("channels, size", [(1, 8), (3, 32), (3, 96), (1, 28), (3, 5)])
+def test_the_small_nets_have_their_size_and_take_pictures_of_any(name, features, millions, channels, size):
+    net = encoders.build(name, channels)
+    assert net.features == features
+    assert net(pictures(3, channels, size)).shape == (3, features)
+    assert sum(p.numel() for p in net.parameters()) / 1e6 == pytest.approx(millions, abs=0.01)
+
+
+@pytest.mark.parametrize("name, features", [("resnet18", 512), ("resnet50", 2048)])
+def test_the_resnets_are_torchvisions_with_a_small_stem_and_no_classifier(name, features):
+    net = encoders.build(name)
+    original = torchvision.models.get_model(name, weights=None)
+    assert net.features == features
+    assert net.conv1.weight.shape == (64, 3, 3, 3) and net.conv1.stride == (1, 1)
+    shapes = {k: v.shape for k, v in net.state_dict().items() if k != "conv1.weight"}
+    assert shapes == {
+        k: v.shape
+        for k, v in original.state_dict().items()
+        if k != "conv1.weight" and not k.startswith("fc.")
+    }
+    if name == "resnet18":
+        assert net.layer1(net.maxpool(net.relu(net.conv1(pictures(1))))).shape[-2:] == (32, 32)
+        assert net(pictures(2)).shape == (2, features)
+
+
+def test_the_large_stem_is_torchvisions_own_and_takes_gray_pictures_too():
+    assert encoders.build("resnet18", stem="7x7").conv1.weight.shape == (64, 3, 7, 7)
+    gray = encoders.build("resnet18", channels=1, stem="7x7")
+    assert gray.conv1.weight.shape == (64, 1, 7, 7)
+    assert gray(pictures(2, 1, 64)).shape == (2, 512)
+
+
+def test_the_small_net_is_convolution_pooling_normalisation_relu_four_times_and_an_average():
+    torch.manual_seed(0)
+    net = encoders.build("conv16").train()
+    x = pictures(8)
+    expected = x
+    for layer in range(4):
+        expected = nn.functional.conv2d(expected, net.convolutions[layer].weight, padding=1)
+        if layer < 3:
+            expected = expected.unfold(2, 2, 2).unfold(3, 2, 2).amax(dim=(-2, -1))
+        mean, variance = expected.mean(dim=(0, 2, 3)), expected.var(dim=(0, 2, 3), unbiased=False)
+        expected = (expected - mean[:, None, None]) / (variance + 1e-5).sqrt()[:, None, None]
+        expected = expected.clamp(min=0)
+    assert expected.shape[-2:] == (4, 4)
+    torch.testing.assert_close(net(x), expected.flatten(2).mean(dim=2), rtol=1e-4, atol=1e-5)
+
+
+def test_unknown_names_are_refused_with_the_list():
+    with pytest.raises(
+        ValueError, match="no encoder is called 'resnet19'; there are conv16, conv32, resnet18"
+    ):
+        encoders.build("resnet19")
+    with pytest.raises(ValueError, match="stem is '5x5'"):
+        encoders.build("resnet18", stem="5x5")
+    with pytest.raises(ValueError, match="channels is 0"):
+        encoders.build("conv16", channels=0)
+
+
+def test_the_head_is_two_layers_with_a_normalised_relu_between():
+    head = encoders.ProjectionHead(12, 10, 5).eval()
+    x = torch.randn(6, 12, generator=torch.Generator().manual_seed(0))
+    hidden = (head[0](x) / (1 + 1e-5) ** 0.5).clamp(min=0)
+    torch.testing.assert_close(head(x), hidden @ head[3].weight.T + head[3].bias)
+    assert head.features == 5
+
+
+def test_embedding_changes_nothing_and_does_not_depend_on_the_batches():
+    net = encoders.build("conv16").train()
+    net.normalisations[1].eval()  # as where someone froze a layer
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    stream = torch.get_rng_state()
+    images = (pictures(20) * 255).to(torch.uint8)
+    z = encoders.embed(net, images)
+    assert z.shape == (20, 128) and z.dtype == torch.float32 and not z.requires_grad
+    assert net.training and net.normalisations[0].training and not net.normalisations[1].training
+    assert all(torch.equal(v, before[k]) for k, v in net.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), stream)
+    torch.testing.assert_close(encoders.embed(net, images, batch_size=7), z, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(encoders.embed(net, images.float() / 255), z)
+    torch.testing.assert_close(net.eval()(images.float() / 255), z, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "images, message",
+    [
+        (torch.zeros(3, 32, 32), r"images is \(3, 32, 32\)"),
+        ("scenes", "images is str"),
+        (torch.zeros(0, 3, 32, 32), r"images is \(0, 3, 32, 32\)"),
+        (torch.zeros(2, 3, 32, 32, dtype=torch.int64), "images are torch.int64"),
+    ],
+)
+def test_what_is_no_batch_of_pictures_is_not_embedded(images, message):
+    with pytest.raises(ValueError, match=message):
+        encoders.embed(encoders.build("conv16"), images)
+
+
+def test_bfloat16_is_chosen_by_the_processors_own_flags(monkeypatch):
+    def answer(text: str) -> bool:
+        monkeypatch.setattr(encoders.Path, "read_text", lambda path: text)
+        return encoders.computes_bfloat16.__wrapped__("cpu")
+
+    assert answer("processor: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\n")
+    assert answer("processor: 0\nFeatures\t: fp asimd bf16 i8mm\n")
+    assert not answer("processor: 0\nflags\t\t: fpu avx512f avx512bw\n")
+    assert not answer("")
+
+    def absent(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(encoders.Path, "read_text", absent)
+    assert not encoders.computes_bfloat16.__wrapped__("cpu")
+    assert not encoders.computes_bfloat16.__wrapped__("mps")

@@ -1,0 +1,150 @@
+"""Maps: deterministic, quiet, true to their algorithms; and the two numbers that judge a map."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+
+from clutils import maps
+
+
+def clusters(n: int = 120, classes: int = 4, spread: float = 0.15):
+    """(n, 10) around as many orthogonal directions as there are classes, and their labels."""
+    y = torch.arange(n) % classes
+    return torch.eye(10)[y] + spread * torch.randn(n, 10, generator=torch.Generator().manual_seed(0)), y
+
+
+def test_tsne_parts_clusters_repeats_itself_and_lets_a_random_start_show_the_seed():
+    z, y = clusters(60)
+    first = maps.tsne(z, perplexity=10)
+    assert first.shape == (60, 2) and first.dtype == np.float32
+    assert np.array_equal(first, maps.tsne(z.numpy(), perplexity=10))
+    assert maps.neighbour_share(first, y, k=10) > 0.99
+    anywhere = maps.tsne(z, perplexity=10, seed=1, init="random")
+    assert maps.neighbour_share(anywhere, y, k=10) > 0.99
+    assert not np.allclose(anywhere, maps.tsne(z, perplexity=10, seed=2, init="random"), atol=1)
+
+
+def test_a_map_looks_at_directions_only():
+    z, _ = clusters(60)
+    lengths = torch.linspace(0.5, 20, 60)[:, None]
+    assert np.allclose(maps.pca(lengths * z), maps.pca(z), atol=1e-5)
+
+
+def test_pca_is_scikit_learns_up_to_signs_which_are_fixed():
+    z, _ = clusters()
+    unit = torch.nn.functional.normalize(z, dim=1)
+    ours, theirs = maps.pca(z), PCA(2, svd_solver="full").fit_transform(unit.double().numpy())
+    assert np.allclose(np.abs(ours), np.abs(theirs), atol=1e-5)
+    assert np.allclose(maps.pca(z[torch.arange(119, -1, -1)]), ours[::-1], atol=1e-5)
+
+
+def test_pca_of_two_rows_has_two_columns_all_the_same():
+    assert np.allclose(maps.pca(torch.eye(2)), [[-(0.5**0.5), 0], [0.5**0.5, 0]]) or np.allclose(
+        maps.pca(torch.eye(2)), [[0.5**0.5, 0], [-(0.5**0.5), 0]]
+    )
+
+
+UMAP_TWICE = """
+import threading, warnings
+import numpy as np
+from clutils import maps
+warm = maps.warm_up()
+assert warm.daemon and threading.current_thread() is not warm
+z = np.random.default_rng(0).normal(size=(90, 8)) + 4 * np.eye(8)[np.arange(90) % 3]
+first = maps.umap(z, neighbours=10)
+warm.join()
+assert first.shape == (90, 2) and first.dtype == np.float32
+assert np.array_equal(first, maps.umap(z, neighbours=10))
+assert not np.array_equal(first, maps.umap(z, neighbours=10, seed=1))
+print(maps.neighbour_share(first, np.arange(90) % 3))
+"""
+
+
+def test_umap_parts_clusters_repeats_itself_and_says_nothing():
+    quiet = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, "-c", UMAP_TWICE], capture_output=True, text=True, env=quiet, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > 0.99
+    assert done.stderr == ""
+
+
+def test_importing_maps_loads_neither_umap_nor_scikit_learn():
+    code = "import sys, clutils.maps; print({'umap', 'numba', 'sklearn', 'scipy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+# ---- judging a map -------------------------------------------------------------------------------------
+
+
+def test_neighbour_share_counts_the_nearest_others_one_by_one():
+    random = np.random.default_rng(0)
+    at, y = random.normal(size=(50, 2)), random.integers(0, 3, size=50)
+    shares = []
+    for i in range(50):
+        order = sorted((j for j in range(50) if j != i), key=lambda j: np.hypot(*(at[i] - at[j])))
+        shares.append(np.mean([y[j] == y[i] for j in order[:7]]))
+    assert maps.neighbour_share(at, y, k=7) == pytest.approx(np.mean(shares))
+
+
+def test_neighbour_share_of_confetti_is_the_share_of_a_class_and_of_islands_is_one():
+    random = np.random.default_rng(0)
+    at, y = random.normal(size=(2500, 2)), np.arange(2500) % 4
+    assert maps.neighbour_share(at, y) == pytest.approx(0.25, abs=0.02)
+    assert maps.neighbour_share(at + 100 * y[:, None], y) == 1.0
+
+
+def test_points_on_top_of_each_other_are_still_neighbours():
+    assert maps.neighbour_share(np.zeros((6, 2)), np.zeros(6, int), k=3) == 1.0
+
+
+def test_trustworthiness_is_vennas_and_kaskis_sum_over_false_neighbours():
+    z, _ = clusters(40)
+    at = np.random.default_rng(0).normal(size=(40, 2))
+    unit = torch.nn.functional.normalize(z, dim=1).double().numpy()
+    n, k, penalty = 40, 5, 0
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        truly = sorted(others, key=lambda j: np.linalg.norm(unit[i] - unit[j]))
+        shown = sorted(others, key=lambda j: np.linalg.norm(at[i] - at[j]))[:k]
+        penalty += sum(max(0, truly.index(j) + 1 - k) for j in shown)
+    expected = 1 - 2 / (n * k * (2 * n - 3 * k - 1)) * penalty
+    assert maps.trustworthiness(z, at, k=5) == pytest.approx(expected, abs=1e-6)
+    assert maps.trustworthiness(z, maps.tsne(z, perplexity=10), k=5) > max(0.8, expected)
+
+
+# ---- what comes in -------------------------------------------------------------------------------------
+
+Z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda: maps.tsne(Z, perplexity=20),
+            "perplexity is 20, but must be at least 1 and below the 20 rows",
+        ),
+        (lambda: maps.tsne(Z, perplexity=0.5), "perplexity is 0.5"),
+        (lambda: maps.tsne(Z, perplexity=5, init="spectral"), "init is 'spectral'"),
+        (lambda: maps.umap(Z, neighbours=20), "neighbours is 20, but must be from 2 to 19"),
+        (lambda: maps.umap(Z, min_distance=1.5), "min_distance is 1.5"),
+        (lambda: maps.pca(torch.zeros(4, 3)), "row 0 is a zero vector"),
+        (lambda: maps.tsne(Z.index_fill(0, torch.tensor([3]), float("nan"))), "row 3 holds NaN"),
+        (lambda: maps.trustworthiness(Z, np.zeros((20, 2)), k=10), "k is 10"),
+        (lambda: maps.trustworthiness(Z, np.zeros((19, 2)), k=3), "z has 20 rows but the map has 19"),
+        (lambda: maps.neighbour_share(np.zeros((20, 3)), np.zeros(20, int)), r"positions is \(20, 3\)"),
+        (lambda: maps.neighbour_share(np.zeros((20, 2)), np.zeros(19, int)), r"labels is \(19,\)"),
+        (lambda: maps.neighbour_share(np.zeros((20, 2)), np.zeros(20, int), k=20), "k is 20"),
+    ],
+)
+def test_bad_input_is_refused_and_quoted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

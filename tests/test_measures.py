@@ -1,0 +1,261 @@
+"""Measures against plain loops, closed forms, scipy and scikit-learn."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.spatial
+import scipy.stats
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from clutils import measures
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def clusters(n: int = 300, classes: int = 5, spread: float = 0.8, seed: int = 0):
+    """(n, 6) around as many directions as there are classes, and their labels."""
+    y = torch.arange(n) % classes
+    return normal(classes, 6, seed=99)[y] + spread * normal(n, 6, seed=seed), y
+
+
+def length_one(z: torch.Tensor) -> np.ndarray:
+    z = z.double().numpy()
+    return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+
+# ---- alignment and uniformity --------------------------------------------------------------------------
+
+
+def test_alignment_is_the_mean_squared_distance_of_normalised_pairs():
+    z1, z2 = normal(40, 7), normal(40, 7, seed=1)
+    distances = [np.sum((a - b) ** 2) for a, b in zip(length_one(z1), length_one(z2), strict=True)]
+    assert measures.alignment(z1, z2) == pytest.approx(np.mean(distances), rel=1e-12)
+
+
+def test_alignment_is_0_for_equal_directions_2_for_orthogonal_and_4_for_opposite_ones():
+    z = normal(10, 4)
+    assert measures.alignment(z, 3 * z) == pytest.approx(0, abs=1e-12)
+    assert measures.alignment(torch.eye(4)[:2], torch.eye(4)[2:]) == pytest.approx(2)
+    assert measures.alignment(z, -z) == pytest.approx(4)
+
+
+def test_macls_alignment_magnitude_is_one_minus_half_of_it():
+    z1, z2 = normal(64, 16), normal(64, 16, seed=1)
+    magnitude = torch.nn.functional.cosine_similarity(z1, z2).mean().item()
+    assert 1 - measures.alignment(z1, z2) / 2 == pytest.approx(magnitude, rel=1e-12)
+
+
+@pytest.mark.parametrize("t", [0.5, 2.0, 5.0])
+def test_uniformity_is_the_log_of_the_mean_potential_of_all_pairs(t):
+    z = normal(50, 5)
+    distances = scipy.spatial.distance.pdist(length_one(z), "sqeuclidean")
+    assert measures.uniformity(z, t) == pytest.approx(np.log(np.mean(np.exp(-t * distances))), rel=1e-12)
+
+
+def test_uniformity_in_pieces_is_uniformity_at_once():
+    z = normal(2 * measures.ROWS + 3, 4)
+    distances = scipy.spatial.distance.pdist(length_one(z), "sqeuclidean")
+    assert measures.uniformity(z) == pytest.approx(np.log(np.mean(np.exp(-2 * distances))), rel=1e-12)
+
+
+def test_uniformity_on_an_even_circle_tends_to_its_integral():
+    angles = torch.arange(4000, dtype=torch.float64) * (2 * math.pi / 4000)
+    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
+    # the mean of exp(-t (2 - 2 cos a)) over the circle is e^(-2t) I0(2t)
+    expected = math.log(math.exp(-4) * np.i0(4))
+    assert measures.uniformity(circle) == pytest.approx(expected, abs=1e-3)
+
+
+def test_uniformity_of_points_that_coincide_is_0_and_of_a_large_t_finite():
+    assert measures.uniformity(torch.ones(20, 3)) == pytest.approx(0, abs=1e-5)
+    opposite = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert measures.uniformity(opposite, t=500.0) == pytest.approx(-2000)
+
+
+def test_length_does_not_matter_to_measures_of_direction():
+    z, y = clusters()
+    lengths = torch.rand(len(z), 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64) + 0.1
+    for measure in (measures.uniformity, lambda z: measures.tolerance(z, y)):
+        assert measure(lengths * z) == pytest.approx(measure(z), rel=1e-10)
+
+
+# ---- tolerance and rank --------------------------------------------------------------------------------
+
+
+def test_tolerance_is_the_mean_similarity_of_pairs_within_a_class():
+    z, y = clusters(60)
+    unit = length_one(z)
+    similarities = [
+        unit[i] @ unit[j] for i in range(60) for j in range(60) if i != j and y[i].item() == y[j].item()
+    ]
+    assert measures.tolerance(z, y) == pytest.approx(np.mean(similarities), rel=1e-12)
+
+
+def test_tolerance_leaves_out_classes_of_one():
+    z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert measures.tolerance(z, torch.tensor([7, 7, 3])) == pytest.approx(1)
+    with pytest.raises(ValueError, match="each of the 3 rows has a class of its own"):
+        measures.tolerance(z, torch.tensor([0, 1, 2]))
+
+
+def test_effective_rank_counts_equal_directions_and_ignores_an_offset():
+    z = torch.cat([torch.eye(8), -torch.eye(8)]).double()
+    assert measures.effective_rank(z) == pytest.approx(8)
+    assert measures.effective_rank(z + 5) == pytest.approx(8)
+    assert measures.effective_rank(z[:, :1]) == pytest.approx(1)
+
+
+def test_effective_rank_is_the_exponential_entropy_of_singular_values():
+    z = normal(100, 12) * torch.logspace(0, -3, 12, dtype=torch.float64)
+    values = np.linalg.svd(z.numpy() - z.numpy().mean(axis=0), compute_uv=False)
+    expected = np.exp(scipy.stats.entropy(values / values.sum()))
+    assert measures.effective_rank(z) == pytest.approx(expected, rel=1e-10)
+
+
+def test_effective_rank_of_one_repeated_row_is_refused():
+    with pytest.raises(ValueError, match="all 5 rows of z are equal"):
+        measures.effective_rank(torch.full((5, 3), 0.1))
+
+
+# ---- kNN -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k, temperature", [(1, 0.1), (7, 0.1), (50, 0.05), (200, 1.0)])
+def test_knn_votes_as_scikit_learn_does_with_cosine_and_the_same_weights(k, temperature):
+    (z, y), (test_z, test_y) = clusters(300, spread=1.5), clusters(200, spread=1.5, seed=1)
+    oracle = KNeighborsClassifier(k, metric="cosine", weights=lambda d: np.exp((1 - d) / temperature))
+    expected = oracle.fit(z.numpy(), y.numpy()).score(test_z.numpy(), test_y.numpy())
+    assert measures.knn_accuracy(z, y, test_z, test_y, k, temperature) == expected
+    assert 0.3 < expected < 0.99  # else the test would tell nothing
+
+
+def test_knn_weighs_the_nearer_neighbour_more():
+    train = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.8, -0.6]])
+    query, y = torch.tensor([[1.0, 0.0]]), torch.tensor([0, 1, 1])
+    cold = measures.knn_accuracy(train, y, query, torch.tensor([0]), k=3, temperature=0.1)
+    hot = measures.knn_accuracy(train, y, query, torch.tensor([0]), k=3, temperature=10.0)
+    assert (cold, hot) == (1.0, 0.0)
+
+
+def test_knn_at_the_coldest_temperature_is_the_nearest_neighbour_and_no_nan():
+    (z, y), (test_z, test_y) = clusters(100, spread=1.5), clusters(100, spread=1.5, seed=1)
+    args = (z.float(), y, test_z.float(), test_y)
+    assert measures.knn_accuracy(*args, k=50, temperature=1e-6) == measures.knn_accuracy(*args, k=1)
+
+
+def test_knn_in_pieces_is_knn_at_once_and_any_class_numbers_do():
+    (z, y), (test_z, test_y) = clusters(300), clusters(measures.ROWS + 5, seed=1)
+    at_once = measures.knn_accuracy(z, y, test_z, test_y, k=9)
+    parts = [
+        measures.knn_accuracy(z, y, a, b, k=9) * len(a)
+        for a, b in ((test_z[:7], test_y[:7]), (test_z[7:], test_y[7:]))
+    ]
+    assert at_once == pytest.approx(sum(parts) / len(test_z))
+    assert measures.knn_accuracy(z, 1000 * y - 5, test_z, 1000 * test_y - 5, k=9) == at_once
+
+
+def test_knn_refuses_more_neighbours_than_there_are_and_says_how_many():
+    z, y = clusters(50)
+    with pytest.raises(ValueError, match=r"k is 200, but must be from 1 to the 50 rows of train_z"):
+        measures.knn_accuracy(z, y, z, y)
+
+
+# ---- probes --------------------------------------------------------------------------------------------
+
+
+def test_the_probe_is_logistic_regression_on_features_standardised_by_the_training_rows():
+    (z, y), (test_z, test_y) = clusters(200, spread=1.5), clusters(300, spread=1.5, seed=1)
+    z, test_z = 50 * z + 7, 50 * test_z + 7
+    mean, deviation = z.numpy().mean(axis=0), z.numpy().std(axis=0)
+    oracle = LogisticRegression(max_iter=10_000, tol=1e-8).fit((z.numpy() - mean) / deviation, y.numpy())
+    expected = oracle.score((test_z.numpy() - mean) / deviation, test_y.numpy())
+    assert measures.linear_probe(z, y, test_z, test_y) == pytest.approx(expected, abs=0.004)
+
+
+def test_the_probe_ignores_constant_features_and_never_warns():
+    (z, y), (test_z, test_y) = clusters(200), clusters(100, seed=1)
+    alone = measures.linear_probe(z, y, test_z, test_y)
+    train = torch.cat([z, torch.full((200, 3), 0.1)], dim=1).float()
+    test = torch.cat([test_z, torch.full((100, 3), 900.0)], dim=1).float()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert measures.linear_probe(train, y, test, test_y) == pytest.approx(alone, abs=0.011)
+        measures.linear_probe(1e6 * z.float(), y, test_z.float(), test_y)
+
+
+def test_few_labels_are_balanced_repeatable_and_the_same_whatever_the_features():
+    (z, y), (test_z, test_y) = clusters(200, spread=1.5), clusters(200, spread=1.5, seed=1)
+    first = measures.few_label_probe(z, y, test_z, test_y, labels=20)
+    again = measures.few_label_probe(z, y, test_z, test_y, labels=20)
+    other = measures.few_label_probe(z, y, test_z, test_y, labels=20, seed=1)
+    mirrored = measures.few_label_probe(-z, y, -test_z, test_y, labels=20)
+    assert first.accuracies == again.accuracies == mirrored.accuracies != other.accuracies
+    assert len(first.accuracies) == 5 and first.mean == pytest.approx(np.mean(first.accuracies))
+    assert len(set(first.accuracies)) > 1
+    assert first.mean < measures.few_label_probe(z, y, test_z, test_y, labels=200).mean
+    assert f"{first.mean:.3f}" in str(first) and "5 draws of 20 labels" in str(first)
+
+
+def test_all_labels_drawn_is_the_linear_probe():
+    (z, y), (test_z, test_y) = clusters(100, spread=1.5), clusters(100, spread=1.5, seed=1)
+    few = measures.few_label_probe(z, y, test_z, test_y, labels=100, draws=1)
+    assert few.mean == pytest.approx(measures.linear_probe(z, y, test_z, test_y), abs=0.011)
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (7, "labels is 7, but must be a multiple of the 5 classes in y"),
+        (500, "class 0 has 20 rows"),
+        (0, "labels is 0"),
+    ],
+)
+def test_few_labels_that_cannot_be_drawn_evenly_are_refused(labels, message):
+    z, y = clusters(100)
+    with pytest.raises(ValueError, match=message):
+        measures.few_label_probe(z, y, z, y, labels=labels)
+
+
+# ---- what comes in -------------------------------------------------------------------------------------
+
+Z, Y = torch.ones(4, 3), torch.tensor([0, 0, 1, 1])
+BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: measures.alignment(Z, Z[:3]), r"z1 is \(4, 3\) but z2 is \(3, 3\)"),
+        (lambda: measures.alignment(BROKEN, torch.ones(2, 2)), r"z1 \(2, 2\): row 1 holds NaN or infinity"),
+        (lambda: measures.uniformity(torch.zeros(3, 2)), "row 0 is a zero vector"),
+        (lambda: measures.uniformity(Z[:1]), r"z is \(1, 3\)"),
+        (lambda: measures.uniformity(Z, t=0.0), "t is 0.0"),
+        (lambda: measures.tolerance(Z, Y[:3]), r"y is \(3,\), but 4 rows have \(4,\)"),
+        (lambda: measures.tolerance(Z, Y.float()), "y is torch.float32"),
+        (lambda: measures.effective_rank(torch.ones(3)), r"z is \(3,\)"),
+        (lambda: measures.effective_rank(BROKEN), "row 1 holds NaN"),
+        (lambda: measures.knn_accuracy(Z, Y, Z[:, :2], Y, k=1), r"but test_z is \(4, 2\): the dim"),
+        (lambda: measures.knn_accuracy(Z, Y, Z, Y, k=1, temperature=0.0), "temperature is 0.0"),
+        (lambda: measures.linear_probe(Z, 0 * Y, Z, Y), "every training label is 0"),
+        (lambda: measures.linear_probe(BROKEN, Y[:2], BROKEN, Y[:2]), "row 1 holds NaN"),
+        (lambda: measures.few_label_probe(Z, Y, Z, Y, labels=2, draws=0), "draws is 0"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_and_quoted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_arrays_half_precision_and_gradients_are_taken_as_they_come():
+    z, y = clusters(40)
+    expected = measures.uniformity(z)
+    assert measures.uniformity(z.numpy()) == pytest.approx(expected)
+    assert measures.uniformity(z.float().requires_grad_()) == pytest.approx(expected, abs=1e-5)
+    assert measures.uniformity(z.bfloat16()) == pytest.approx(expected, abs=0.05)
+    assert measures.knn_accuracy(z.numpy(), y.numpy(), z.numpy(), y.numpy(), k=1) == 1.0
