@@ -52,7 +52,7 @@ def journey(picture: Tensor, views: Tensor, features: Tensor, similarities: Tens
 
 def _similarities(ax: Axes, similarities: Tensor) -> None:
     size, batch = len(similarities), len(similarities) // 2
-    ax.imshow(similarities.float(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    ax.imshow(similarities.float().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
     for i in range(size):
         j = (i + batch) % size
         ax.add_patch(_square(j, i))
