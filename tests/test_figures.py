@@ -285,3 +285,14 @@ def test_show_closes_a_readers_pyplot_figure(monkeypatch):
 def test_bad_input_is_quoted(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_journey_shows_a_batchs_similarities_as_they_are():
+    from clutils.figures import journey
+
+    z = torch.nn.functional.normalize(torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), dim=1)
+    pictures = torch.rand(2, 3, 8, 8)
+    figure = journey.journey(pictures[0], pictures, z[:2], z @ z.T, 1.25)
+    (table,) = figure.axes[3].images
+    np.testing.assert_allclose(table.get_array(), (z @ z.T).numpy())
+    assert "1.25" in [text.get_text() for text in figure.axes[4].texts]
