@@ -55,6 +55,23 @@ def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool
     return F.normalize(z / largest, dim=1)
 
 
+def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+    """Columns of z (N, D) centred and of unit length over the batch, in float32 (float64 stays float64).
+
+    The product of two such tables is the matrix of Pearson's correlations. A column that is constant, up to
+    rounding, correlates with nothing: ValueError (with check=False it becomes a column of zeros).
+    """
+    z = widen(z)
+    z = z / z.detach().abs().amax(dim=0, keepdim=True).clamp(min=SHORTEST)
+    centred = z - z.mean(dim=0, keepdim=True)
+    spread = centred.detach().abs().amax(dim=0, keepdim=True)
+    moves = spread > 8 * torch.finfo(z.dtype).eps  # of a largest entry of 1: less is rounding of the mean
+    if check and not bool(moves.all()):
+        column = int((~moves).flatten().nonzero()[0])
+        raise ValueError(f"{who}: feature {column} of {name} {tuple(z.shape)} is constant over the batch")
+    return F.normalize(centred / torch.where(moves, spread, 1.0), dim=0) * moves
+
+
 def widen(x: Tensor) -> Tensor:
     """x in float32, float64 as it is: the precision every similarity and loss is computed in."""
     return x if x.dtype == torch.float64 else x.float()
@@ -76,6 +93,16 @@ def two_views(z1: Tensor, z2: Tensor, against: str = "both views") -> Pairs:
     return Pairs(positives, torch.cat([within, crossed], dim=1).view(2 * batch, 2 * batch - 2))
 
 
+def several_views(z1: Tensor, z2: Tensor, views: Tensor) -> Pairs:
+    """Two anchor views (B, D) each and M further views (B, M, D) that are the positives of both.
+
+    The other anchor view is neither positive nor negative; the negatives are the 2B - 2 anchor views of other
+    pictures. AttentionNCE, as its authors' code has it.
+    """
+    positives = torch.cat([(views @ z[:, :, None])[:, :, 0] for z in (z1, z2)])  # (2B, M)
+    return Pairs(positives, two_views(z1, z2).negatives)
+
+
 def labelled_views(z1: Tensor, z2: Tensor, labels: Tensor) -> Pairs:
     """Two views of a labelled batch: positives share the anchor's label, its own other view among them.
 
@@ -95,6 +122,28 @@ def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
     Only q is an anchor; the queue alone gives the negatives and gets no gradient (He et al. 2020, eq. 1).
     """
     return Pairs((q * k).sum(dim=1, keepdim=True), q @ queue.detach().T)
+
+
+def owners(columns: Tensor, batch: int) -> Tensor:
+    """Whose similarity stands in a column of the negatives of `two_views`: rows of cat([z1, z2]).
+
+    columns: (2B, k), a row an anchor -> same shape.
+    """
+    anchor = torch.arange(2 * batch, device=columns.device)[:, None]
+    picture = columns % (batch - 1)
+    picture = picture + (picture >= anchor % batch)  # its own picture is left out
+    other_view = columns >= batch - 1  # the anchor's own view comes first
+    return picture + batch * ((anchor >= batch) ^ other_view)
+
+
+def among_negatives(z1: Tensor, z2: Tensor, queue: Tensor | None, i: Tensor, j: Tensor) -> Tensor:
+    """Similarity of an anchor's negatives to one another: columns i, j (A, k) of its negatives -> (A, k)."""
+    if queue is None:
+        z = torch.cat([z1, z2])
+        return (z @ z.T)[owners(i, len(z1)), owners(j, len(z1))]
+    keys = queue.detach()
+    # anchor by anchor: k vectors for each of them at once would not fit beside a large queue
+    return torch.stack([(keys[a] * keys[b]).sum(dim=1) for a, b in zip(i, j, strict=True)])
 
 
 def off_diagonal(square: Tensor) -> Tensor:

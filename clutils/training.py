@@ -1,8 +1,9 @@
 """The loop: `Run.step()` is one step, and `train`, figures, panels and the command line are built on it.
 
 Everything random in a run follows from its seed: the weights it starts from, the order of the pictures in
-each epoch and the views of each step have a stream each, and step 57's is the same however one got there. So
-a run that was saved needs nothing but its weights and its step to go on, bit for bit.
+each epoch, the views of each step and what a loss draws in it have a stream each, and step 57's is the same
+however one got there. So a run that was saved needs nothing but its weights and its step to go on, bit for
+bit.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from clutils import encoders, losses, methods, views
 if TYPE_CHECKING:
     import pandas as pd
 
-STREAMS = ("weights", "order", "views")
+STREAMS = ("weights", "order", "views", "mixes")
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 WEIGHT_DECAY = 1e-4
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
@@ -128,6 +129,10 @@ class Run:
         self.method.train()
         try:
             rate = self._rate()
+            if hasattr(self.loss, "generator"):  # of a loss that draws: SSCL, MoCHi
+                self.loss.generator = torch.Generator().manual_seed(
+                    _seed(self.seed, "mixes", self.steps_done)
+                )
             loss, z1, z2 = self.method(images, self.augmentation, generator)
             self.optimiser.zero_grad()
             loss.backward()

@@ -76,7 +76,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["train", "--out", "x", "--steps", "many"], "'many'"),
         (["train", "--out", "x", "--steps", "3", "--epochs", "3"], "not allowed with"),
         (["train", "--out", "x", "--checkpoint-every", "0"], "whole number from 1"),
-        (["train", "--out", "x", "--loss", "Nope"], "NTXent, FlatNCE"),
+        (["train", "--out", "x", "--loss", "Nope"], "NTXent, SupCon"),
         (["train", "--out", "x", "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
         (["train", "--out", "x", "--set", "temperature"], "--set temperature=0.1"),
         (["train", "--out", "x", "--set", "temperature=hot"], "--set temperature=0.1"),

@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 from scipy.optimize import minimize_scalar
 
-from clutils import anatomy, figures
+from clutils import anatomy, figures, losses
 from clutils.figures import gradient_scaling, style
 
 FIGURES = {
@@ -178,8 +178,9 @@ def test_roles_are_told_apart_in_grey_and_by_marker():
 
 
 def test_losses_keep_their_looks_and_none_shares_another_ones():
-    looks = [(style.loss(name)["color"], str(style.loss(name)["linestyle"])) for name in style.LOSSES]
-    assert len({color for color, _ in looks}) == len({line for _, line in looks}) == len(looks)
+    assert set(style.LOSSES) == set(losses.catalogue())
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(style.loss(name)[key]) for name in style.LOSSES}) == len(style.LOSSES)
 
 
 @pytest.mark.parametrize("count", [1, 2, 6])

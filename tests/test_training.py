@@ -53,7 +53,7 @@ def test_weights_order_and_views_each_follow_from_the_seed():
     seeds = {
         training._seed(s, stream, n) for s in range(5) for stream in training.STREAMS for n in range(100)
     }
-    assert len(seeds) == 5 * 3 * 100
+    assert len(seeds) == 5 * len(training.STREAMS) * 100
 
 
 def test_a_run_neither_uses_nor_moves_the_global_random_numbers():
@@ -463,3 +463,17 @@ def test_a_full_disk_leaves_the_previous_checkpoint_whole_and_nothing_beside_it(
         advance(run, 1).save(tmp_path / "run.pt")
     assert (tmp_path / "run.pt").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
+
+
+def test_a_loss_that_draws_repeats_its_draws_and_resumes_bit_for_bit(tmp_path):
+    def run():
+        return small(loss=losses.SSCL(hardest=8, synthetic=4))
+
+    whole = advance(run(), 4)
+    stream = torch.get_rng_state()
+    half = advance(run(), 2)
+    assert torch.equal(torch.get_rng_state(), stream)
+    half.save(tmp_path / "run.pt")
+    resumed = advance(training.resume(tmp_path / "run.pt", data=DIGITS), 2)
+    assert same(weights(whole), weights(resumed)) and past(whole).equals(past(resumed))
+    assert not same(weights(whole), weights(advance(small(loss=losses.SSCL(hardest=8, synthetic=0)), 4)))

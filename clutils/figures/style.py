@@ -71,6 +71,18 @@ LOSSES: dict[str, dict[str, Any]] = {
         ("MACL", GREEN, "-.", "^"),
         ("PairMargin", SKY, (0, (6, 1.5, 1, 1.5, 1, 1.5)), "v"),
         ("Triplet", ORANGE, (0, (1, 1)), "P"),
+        # the palette again, darker: relatives share a hue (what is done about the negatives: greens), and no
+        # two losses a dash pattern or a marker
+        ("DualTemperature", "#7A3E66", (0, (8, 2)), "p"),
+        ("Debiased", "#7FD1B9", (0, (3, 1, 1, 1)), "X"),
+        ("HardNegative", "#00573F", (0, (10, 2, 2, 2)), "h"),
+        ("SSCL", "#8A9A00", (0, (5, 1)), "*"),
+        ("MoCHi", "#4B5A00", (0, (2, 2)), "<"),
+        ("AttentionNCE", "#9C2F00", (0, (4, 1, 1, 1, 1, 1, 1, 1)), ">"),
+        ("SupCon", "#8C6200", (0, (12, 3)), "d"),
+        ("CLIP", "#003A5D", (0, (1, 3)), "H"),
+        ("BarlowTwins", GREY, (0, (3, 3, 1, 3)), "8"),
+        ("Regression", BLACK, (0, (7, 1, 3, 1)), "|"),
     )
 }
 

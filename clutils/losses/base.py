@@ -17,6 +17,7 @@ from clutils.similarities import Pairs
 
 COLDEST, HOTTEST = 1e-6, 1e6  # temperatures between which every loss of the family is finite in float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
+EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
 class Loss(nn.Module):
@@ -28,7 +29,10 @@ class Loss(nn.Module):
 
     level = "similarity"  # per_anchor is all of it
     against = "both views"  # which pairs of a batch it compares: see similarities.two_views
+    adds = ""  # what it compares with beyond those pairs, for the catalogue
     takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
+    works_on = ""  # what a loss of another level needs beyond an anchor's similarities
+    needs_negatives = True  # whether an anchor without any is an error
     paper: str
     year: int
     equation: str
@@ -40,7 +44,10 @@ class Loss(nn.Module):
     # ---- what a paper's file writes -------------------------------------------------------------------
 
     def formula(self, pairs: Pairs) -> Tensor:
-        """The paper's formula: Pairs in float32 or float64 -> one value per anchor, (A,)."""
+        """The paper's formula: Pairs in float32 or float64 -> one value per anchor, (A,).
+
+        Losses that are no function of an anchor's similarities take here what their own `pair_up` gives.
+        """
         raise NotImplementedError
 
     def settings(self) -> None:
@@ -81,7 +88,8 @@ class Loss(nn.Module):
         """The formula alone: cosine similarities (A, P), (A, K), optional masks (True = counts) -> (A,).
 
         Computed in float32 (float64 in, float64 out). Raises ValueError on shapes that do not fit, an
-        anchor without a positive or a negative, and similarities outside [-1, 1].
+        anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
+        not "similarity".
         """
         self.settings()
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
@@ -89,9 +97,14 @@ class Loss(nn.Module):
             return self.formula(pairs)
 
     def chance(self, K: int) -> float | None:
-        """per_anchor where all similarities are 0, with K negatives: where a loss starts, about."""
+        """per_anchor where all similarities are 0, with K negatives: where a loss starts, about.
+
+        None where that means nothing.
+        """
         if not isinstance(K, int) or K < 1:
             raise ValueError(f"{self.name}.chance: K is {K!r}, but must be a whole number from 1 on")
+        if self.level != "similarity":
+            return None
         zeros = torch.zeros(1, K, dtype=torch.float64)
         return float(self.formula(Pairs(zeros[:, :1], zeros)))
 
@@ -116,15 +129,41 @@ class Loss(nn.Module):
                 )
         if labels is not None and queue is not None:
             raise ValueError(f"{self.name}: labels and queue were both given, but a queue carries no labels")
+        if extra_views is not None and (labels is not None or queue is not None):
+            other = "labels" if labels is not None else "queue"
+            raise ValueError(
+                f"{self.name}: extra_views and {other} were both given, but each says who is compared"
+            )
         self._check_shapes(z1, z2, labels, queue)
-        check, name = self.check_inputs, self.name
-        z1 = similarities.normalise(z1, "z1", name, check)
-        z2 = similarities.normalise(z2, "z2", name, check)
+        z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
         if queue is not None:
-            return similarities.with_queue(z1, z2, similarities.normalise(queue, "queue", name, check))
+            queue = self.prepare(queue, "queue")
+        if extra_views is not None:
+            self._check_extra_views(extra_views, z1)
+            shape = tuple(extra_views.shape)
+            extra_views = self.prepare(extra_views.flatten(0, 1), f"extra_views {shape} as").view(shape)
+        if (
+            labels is not None
+            and self.needs_negatives
+            and self.check_inputs
+            and bool((labels == labels[0]).all())
+        ):
+            raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
+        return self.pair_up(z1, z2, labels, extra_views, queue)
+
+    def prepare(self, z: Tensor, name: str) -> Tensor:
+        """Embeddings as the method compares them: unit vectors, checked."""
+        return similarities.normalise(z, name, self.name, self.check_inputs)
+
+    def pair_up(
+        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
+    ) -> Pairs:
+        """The same for prepared vectors: what `formula` takes."""
+        if queue is not None:
+            return similarities.with_queue(z1, z2, queue)
+        if extra_views is not None:
+            return similarities.several_views(z1, z2, extra_views)
         if labels is not None:
-            if check and bool((labels == labels[0]).all()):
-                raise ValueError(f"{name}: every label is {labels[0].item()}, so no anchor has a negative")
             return similarities.labelled_views(z1, z2, labels)
         return similarities.two_views(z1, z2, self.against)
 
@@ -154,7 +193,9 @@ class Loss(nn.Module):
         if z1.dtype != z2.dtype and torch.float64 in (z1.dtype, z2.dtype):
             raise ValueError(f"{name}: z1 is {z1.dtype} but z2 is {z2.dtype}")
         if queue is None and len(z1) < 2:
-            raise ValueError(f"{name}: a batch of {len(z1)} has no negatives: z1 is {tuple(z1.shape)}")
+            raise ValueError(
+                f"{name}: a batch of {len(z1)} is too small, z1 is {tuple(z1.shape)}: two pictures at least"
+            )
         if len(z1) < 1 or z1.shape[1] < 1:
             raise ValueError(f"{name}: z1 is {tuple(z1.shape)}: nothing to compare")
         if queue is not None and (queue.ndim != 2 or len(queue) < 1 or queue.shape[1] != z1.shape[1]):
@@ -167,11 +208,30 @@ class Loss(nn.Module):
                 f"{name}: labels is {_what(labels)}, but a batch of {len(z1)} has integers ({len(z1)},)"
             )
 
+    def _check_extra_views(self, views: Tensor, z: Tensor) -> None:
+        fits = views.ndim == 3 and views.shape[1] >= 1 and views.shape[::2] == z.shape
+        if not fits or not views.is_floating_point():
+            raise ValueError(
+                f"{self.name}: extra_views is {_what(views)}, but beside z1 {tuple(z.shape)} it must be "
+                f"floating point, ({len(z)}, at least 1, {z.shape[1]})"
+            )
+        if torch.float64 in (views.dtype, z.dtype) and views.dtype != z.dtype:
+            raise ValueError(f"{self.name}: z1 is {z.dtype} but extra_views is {views.dtype}")
+
+    def only_similarities(self) -> None:
+        """Raise ValueError where the loss is no function of each anchor's similarities."""
+        if self.level != "similarity":
+            raise ValueError(
+                f"{self.name} is no function of an anchor's similarities (its level is {self.level!r}): it "
+                f"works on {self.works_on}. Call it with two views: loss(z1, z2)"
+            )
+
     def checked(
         self, positives: Tensor, negatives: Tensor, positive_mask: Tensor | None, negative_mask: Tensor | None
     ) -> Pairs:
         """The two tables as Pairs, widened to float32, or a ValueError that quotes what came in."""
         name = self.name
+        self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
         for argument, table, mask in tables:
             if table.ndim != 2 or table.shape[1] < 1 or not table.is_floating_point():
@@ -190,7 +250,8 @@ class Loss(nn.Module):
             )
         if self.check_inputs:
             for argument, table, mask in tables:
-                if mask is not None and not bool(mask.any(dim=1).all()):
+                needed = argument == "positives" or self.needs_negatives
+                if mask is not None and needed and not bool(mask.any(dim=1).all()):
                     row = int((~mask.any(dim=1)).nonzero()[0])
                     raise ValueError(f"{name}: anchor {row} has no {argument}: its mask is all False")
                 counted = table.detach() if mask is None else table.detach().masked_fill(~mask, 0.0)
@@ -200,18 +261,33 @@ class Loss(nn.Module):
                         f"{name}: {argument} holds {float(worst):.4g}, "
                         f"but a cosine similarity lies between -1 and 1"
                     )
+        # what is masked counts for nothing, so it must not carry a NaN into the gradient either
+        if positive_mask is not None:
+            positives = positives.masked_fill(~positive_mask, 0.0)
+        if negative_mask is not None:
+            negatives = negatives.masked_fill(~negative_mask, 0.0)
         widen = similarities.widen
         if torch.float64 in (positives.dtype, negatives.dtype):
             positives, negatives = positives.double(), negatives.double()
         return Pairs(widen(positives), widen(negatives), positive_mask, negative_mask)
 
-    def within(self, attribute: str, low: float, high: float) -> None:
-        """Raise ValueError unless low <= the hyper-parameter <= high."""
+    def within(self, attribute: str, low: float, high: float, below: bool = False) -> None:
+        """Raise ValueError unless low <= the hyper-parameter <= high (with `below`: < high)."""
         value = getattr(self, attribute)
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not (low <= value <= high) or not math.isfinite(value):
+        inside = number and math.isfinite(value) and low <= value <= high
+        if not inside or (below and value == high):
+            to = "to below" if below else "to"
             raise ValueError(
-                f"{self.name}: {attribute} is {value!r}, but must be a number from {low:g} to {high:g}"
+                f"{self.name}: {attribute} is {value!r}, but must be a number from {low:g} {to} {high:g}"
+            )
+
+    def whole(self, attribute: str, lowest: int) -> None:
+        """Raise ValueError unless the hyper-parameter is a whole number from `lowest` on."""
+        value = getattr(self, attribute)
+        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+            raise ValueError(
+                f"{self.name}: {attribute} is {value!r}, but must be a whole number from {lowest} on"
             )
 
 
@@ -231,12 +307,25 @@ def softplus(c: Tensor) -> Tensor:
     return -F.logsigmoid(-c)
 
 
+def unbraked(c: Tensor) -> Tensor:
+    """softplus(c)/sigmoid(c) = -log p+ / W: tends to 1 for an easy pair, where both tend to 0."""
+    return torch.where(c < EASY, 1.0, softplus(c) / torch.sigmoid(c))
+
+
 def mean_over_positives(values: Tensor, pairs: Pairs) -> Tensor:
     """(A, P) -> (A,): the mean over each anchor's own positives."""
     mask = pairs.positive_mask
     if mask is None:
         return values.mean(dim=1)
     return values.masked_fill(~mask, 0.0).sum(dim=1) / mask.sum(dim=1)
+
+
+def counted(pairs: Pairs) -> Tensor:
+    """How many negatives each anchor has, in floating point: 0-d, or (A, 1) where they are masked."""
+    negatives, mask = pairs.negatives, pairs.negative_mask
+    if mask is None:
+        return negatives.new_tensor(negatives.shape[1])
+    return mask.sum(dim=1, keepdim=True).to(negatives.dtype)
 
 
 def _what(tensor: Tensor) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, unbraked
 from clutils.similarities import Pairs
-
-EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
 class MACL(Loss):
@@ -79,8 +77,7 @@ class MACL(Loss):
             alignment = _mean(pairs.positives.detach(), pairs.positive_mask)
         c = contrast(pairs, self.temperature_at(alignment))
         fixed = c.detach()
-        value = torch.where(fixed < EASY, 1.0, softplus(fixed) / torch.sigmoid(fixed))
-        return mean_over_positives(value + c - fixed, pairs)
+        return mean_over_positives(unbraked(fixed) + c - fixed, pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A, a 0-d tensor: eq. 7, with its floor."""

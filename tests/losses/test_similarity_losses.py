@@ -6,25 +6,29 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from clutils import anatomy, losses
+from clutils import anatomy, losses, sphere
 from tests.losses import oracles
+from tests.losses.inputs import close, embeddings, fails, masks, similarities
 
-FAMILY = [losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL]
+DIFFERENCES = [losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature]
+FAMILY = [
+    *DIFFERENCES,
+    *(losses.Debiased, losses.HardNegative, losses.SSCL, losses.AttentionNCE, losses.SupCon),
+]
+SUPERVISED = [losses.PairMargin, losses.Triplet, losses.SupCon, losses.AttentionNCE]
 ALL = [*FAMILY, losses.PairMargin, losses.Triplet]
+OTHER_LEVELS = [losses.MoCHi, losses.CLIP, losses.BarlowTwins, losses.Regression]
+EVERY = [*ALL, *OTHER_LEVELS]
 
 
-def similarities(anchors, positives, negatives, seed=0, dtype=torch.float64):
-    draw = torch.Generator().manual_seed(seed)
-    s = 2 * torch.rand(anchors, positives + negatives, generator=draw, dtype=dtype) - 1
-    return s[:, :positives], s[:, positives:]
-
-
-def embeddings(batch, dimension, seed=0, dtype=torch.float64):
-    draw = torch.Generator().manual_seed(seed)
-    return tuple(torch.randn(batch, dimension, generator=draw, dtype=dtype) for _ in range(2))
+def made(cls):
+    """With defaults, but for draws that a small batch can serve."""
+    if cls is losses.SSCL:
+        return cls(hardest=3, synthetic=2)
+    if cls is losses.MoCHi:
+        return cls(hardest=3, synthetic=4, query_mixed=2)
+    return cls()
 
 
 def oracle(loss, positives, negatives, alignment):
@@ -41,6 +45,16 @@ def oracle(loss, positives, negatives, alignment):
         )
     if isinstance(loss, losses.PairMargin):
         return oracles.pair_margin(positives, negatives, loss.margin)
+    if isinstance(loss, losses.Debiased):
+        return oracles.debiased(positives, negatives, loss.temperature, loss.class_prior)
+    if isinstance(loss, losses.HardNegative | losses.SSCL):
+        return oracles.hard_negative(positives, negatives, loss.temperature, loss.class_prior, loss.beta)
+    if isinstance(loss, losses.AttentionNCE):
+        return oracles.attention_nce(positives, negatives, loss.temperature, loss.d_pos, loss.d_neg)
+    if isinstance(loss, losses.SupCon):
+        return oracles.supcon(positives, negatives, loss.temperature)
+    if isinstance(loss, losses.DualTemperature):
+        return oracles.dual_temperature(positives, negatives, loss.temperature, loss.ratio)
     by = oracles.triplet_batch_hard if loss.batch_hard else oracles.triplet
     return by(positives, negatives, loss.margin)
 
@@ -53,6 +67,17 @@ SETTINGS = [
     losses.MACL(0.1, 0.5, 0.0),
     losses.MACL(0.3, 1.0, 0.6),
     losses.MACL(0.2, 2.0, 0.8),
+    losses.DualTemperature(0.1, 10),
+    losses.DualTemperature(0.5, 0.3),
+    losses.Debiased(0.5, 0.1),
+    losses.Debiased(0.2, 0.5),
+    losses.HardNegative(0.5, 0.1, 1.0),
+    losses.HardNegative(0.3, 0.0, 0.4),
+    losses.SSCL(0.4, 0.2, 0.5, synthetic=0),
+    losses.AttentionNCE(0.5, 1.0, 1.0),
+    losses.AttentionNCE(0.3, 2.0, 0.5, detach_attention=False),
+    losses.SupCon(0.1),
+    losses.SupCon(0.5),
     losses.PairMargin(1.0),
     losses.PairMargin(1.7),
     losses.Triplet(0.2),
@@ -80,9 +105,7 @@ def test_per_anchor_is_the_papers_formula_in_plain_loops(loss, P, K):
 @pytest.mark.parametrize("loss", SETTINGS, ids=repr)
 def test_masked_entries_count_for_nothing_whatever_they_hold(loss):
     positives, negatives = similarities(30, 5, 9)
-    draw = torch.Generator().manual_seed(1)
-    keep_p, keep_n = (torch.rand(t.shape, generator=draw) < 0.5 for t in (positives, negatives))
-    keep_p[:, 0] = keep_n[:, 0] = True
+    keep_p, keep_n = masks(positives, negatives)
     counted = positives[keep_p]
     alignment = float(counted.mean())
     expected = [
@@ -96,12 +119,14 @@ def test_masked_entries_count_for_nothing_whatever_they_hold(loss):
     assert (push[~keep_n] == 0).all()
     poisoned = positives.masked_fill(~keep_p, torch.nan), negatives.masked_fill(~keep_n, torch.nan)
     torch.testing.assert_close(loss.per_anchor(*poisoned, keep_p, keep_n), values)
+    for force, clean in zip(anatomy.forces(loss, *poisoned, keep_p, keep_n), (pull, push), strict=True):
+        assert torch.equal(force, clean)
 
 
 @pytest.mark.parametrize("loss", SETTINGS, ids=repr)
 def test_a_batch_compares_whom_the_paper_compares(loss):
     z1, z2 = embeddings(6, 5)
-    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), other_view=loss.against == "other view")
     alignment = sum(p[0] for p, _ in rows) / len(rows)
     expected = sum(oracle(loss, p, n, alignment) for p, n in rows) / len(rows)
     assert float(loss(z1, z2)) == pytest.approx(expected, rel=1e-10)
@@ -123,7 +148,12 @@ def test_with_a_queue_only_q_is_an_anchor_and_the_queue_gives_all_negatives(loss
 
 
 @pytest.mark.parametrize(
-    "loss", [losses.PairMargin(1.2), losses.Triplet(0.5), losses.Triplet(0.5, True)], ids=repr
+    "loss",
+    [
+        *(losses.PairMargin(1.2), losses.Triplet(0.5), losses.Triplet(0.5, True)),
+        *(losses.SupCon(0.2), losses.AttentionNCE(0.4, 0.5, 2.0)),
+    ],
+    ids=repr,
 )
 def test_labels_make_positives_of_every_picture_of_the_class(loss):
     z1, z2 = embeddings(7, 4)
@@ -131,10 +161,6 @@ def test_labels_make_positives_of_every_picture_of_the_class(loss):
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels)
     expected = sum(oracle(loss, p, n, 0.0) for p, n in rows) / len(rows)
     assert float(loss(z1, z2, labels=torch.tensor(labels))) == pytest.approx(expected, rel=1e-10)
-
-
-def close(a, b):
-    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 0.5, 2.0, 20.0])
@@ -166,7 +192,7 @@ def test_macls_forces_are_the_decoupled_ones_at_its_own_temperature():
         close(ours, theirs)
 
 
-@pytest.mark.parametrize("loss", [cls() for cls in FAMILY], ids=repr)
+@pytest.mark.parametrize("loss", [cls() for cls in (*DIFFERENCES, losses.SupCon)], ids=repr)
 def test_pushes_sum_to_the_pull_since_only_differences_matter(loss):
     positives, negatives = similarities(50, 3, 40)
     pull, push = anatomy.forces(loss, positives, negatives)
@@ -187,7 +213,8 @@ def test_pair_and_triplet_forces_are_the_closed_forms():
 
 @pytest.mark.parametrize("loss", SETTINGS, ids=repr)
 def test_gradients_of_the_embeddings_agree_with_finite_differences(loss):
-    if isinstance(loss, losses.FlatNCE | losses.MACL):
+    stops = losses.FlatNCE | losses.MACL | losses.DualTemperature | losses.AttentionNCE
+    if isinstance(loss, stops) and getattr(loss, "detach_attention", True):
         pytest.skip("stop-gradients: the gradient is not that of the value, by design")
     z1, z2 = embeddings(4, 3)
     z1.requires_grad_()
@@ -258,37 +285,7 @@ def test_asking_for_chance_does_not_count_as_a_step_of_macl():
     assert macl.adaptive_temperature is None
 
 
-cosines = st.floats(-1, 1, width=32)
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(
-    data=st.data(),
-    dtype=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
-    temperature=st.sampled_from([1e-6, 1e-3, 0.01, 0.05, 0.5, 5.0, 1e3, 1e6]),
-    K=st.integers(1, 12),
-)
-def test_values_and_gradients_are_finite_for_every_similarity_in_range(data, dtype, temperature, K):
-    row = data.draw(st.lists(cosines, min_size=K + 1, max_size=K + 1))
-    s = torch.tensor([row, row[::-1]]).to(dtype)
-    positives, negatives = s[:, :1], s[:, 1:]
-    for loss in (
-        losses.NTXent(temperature),
-        losses.Decoupled(temperature),
-        losses.FlatNCE(temperature),
-        losses.MACL(temperature, 1.0, 0.5),
-        losses.PairMargin(1.0),
-        losses.Triplet(0.3),
-    ):
-        values = loss.per_anchor(positives, negatives)
-        assert values.dtype == torch.float32
-        assert torch.isfinite(values).all(), loss
-        if dtype != torch.float16:  # its gradients overflow by their type: 1/τ beyond 65,504
-            for force in anatomy.forces(loss, positives, negatives):
-                assert torch.isfinite(force).all(), loss
-
-
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if not hasattr(made(cls), "generator")])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
 def test_embeddings_of_any_type_and_length_give_a_float32_loss_and_finite_gradients(cls, dtype, size):
@@ -310,26 +307,22 @@ def test_autocast_does_not_reach_into_the_loss():
         assert torch.equal(losses.NTXent(0.05)(z1, z2), plain)
 
 
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if cls is not losses.BarlowTwins])
 def test_the_length_of_an_embedding_does_not_matter(cls):
     z1, z2 = embeddings(6, 8)
     lengths = torch.logspace(-3, 3, 6, dtype=torch.float64)[:, None]
-    torch.testing.assert_close(cls()(z1 * lengths, z2 / lengths), cls()(z1, z2))
+    torch.manual_seed(0)
+    plain = made(cls)(z1, z2)
+    torch.manual_seed(0)
+    torch.testing.assert_close(made(cls)(z1 * lengths, z2 / lengths), plain)
 
 
 # ---- bad input -------------------------------------------------------------------------------------------
 
 
-def fails(call, *quoted):
-    with pytest.raises(ValueError) as caught:
-        call()
-    for text in quoted:
-        assert str(text) in str(caught.value), str(caught.value)
-
-
-@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("cls", EVERY)
 def test_bad_embeddings_are_named(cls):
-    loss, name = cls(), cls.__name__
+    loss, name = made(cls), cls.__name__
     z1, z2 = embeddings(8, 4)
     fails(lambda: loss(z1, z2[:7]), name, "(8, 4)", "(7, 4)")
     fails(lambda: loss(z1[:1], z2[:1]), name, "batch of 1", "(1, 4)")
@@ -342,21 +335,28 @@ def test_bad_embeddings_are_named(cls):
         broken = z1.clone()
         broken[5, 2] = bad
         fails(lambda z=broken: loss(z, z2), name, "z1", "row 5", "NaN or infinity")
-    fails(lambda: loss(z1, z2, queue=z1[:0]), name, "queue", "(0, 4)")
-    fails(lambda: loss(z1, z2, queue=z1[:, :3]), name, "queue", "(8, 3)")
-    fails(lambda: loss(z1, z2, extra_views=z1[:, None]), name, "extra_views")
+    if "queue" in loss.takes:
+        fails(lambda: loss(z1, z2, queue=z1[:0]), name, "queue", "(0, 4)")
+        fails(lambda: loss(z1, z2, queue=z1[:, :3]), name, "queue", "(8, 3)")
+        fails(lambda: loss(z1, z2, queue=zero), name, "queue", "row 3", "zero vector")
+    else:
+        fails(lambda: loss(z1, z2, queue=z1), name, "does not take queue", "it takes nothing")
+    if "extra_views" not in loss.takes:
+        fails(lambda: loss(z1, z2, extra_views=z1[:, None]), name, "does not take extra_views")
 
 
-@pytest.mark.parametrize("cls", FAMILY)
+@pytest.mark.parametrize("cls", [cls for cls in FAMILY if cls not in SUPERVISED])
 def test_labels_are_refused_where_the_method_has_no_supervised_form(cls):
     z1, z2 = embeddings(8, 4)
     fails(lambda: cls()(z1, z2, labels=torch.arange(8)), cls.__name__, "labels", "queue")
 
 
-@pytest.mark.parametrize("cls", [losses.PairMargin, losses.Triplet])
+@pytest.mark.parametrize("cls", SUPERVISED)
 def test_bad_labels_are_named(cls):
     z1, z2 = embeddings(8, 4)
-    fails(lambda: cls()(z1, z2, labels=torch.zeros(8, dtype=torch.long)), "every label is 0")
+    if cls is not losses.SupCon:  # where an anchor without negatives is legal
+        fails(lambda: cls()(z1, z2, labels=torch.zeros(8, dtype=torch.long)), "every label is 0")
+    fails(lambda: cls()(z1, z2, labels=torch.arange(8), queue=z1), "labels and queue", cls.__name__)
     fails(lambda: cls()(z1, z2, labels=torch.arange(7)), "(7,)", "(8,)")
     fails(lambda: cls()(z1, z2, labels=torch.rand(8)), "float32")
 
@@ -372,12 +372,14 @@ def test_bad_similarities_are_named(cls):
     fails(lambda: loss.per_anchor(positives * torch.nan, negatives), name, "positives", "nan")
     mask = torch.ones(4, 6, dtype=torch.bool)
     mask[2] = False
-    fails(lambda: loss.per_anchor(positives, negatives, None, mask), name, "anchor 2", "negatives")
+    if loss.needs_negatives:
+        fails(lambda: loss.per_anchor(positives, negatives, None, mask), name, "anchor 2", "negatives")
+    fails(lambda: loss.per_anchor(positives, negatives, mask[:, :1]), name, "anchor 2", "positives")
     fails(lambda: loss.per_anchor(positives, negatives, None, mask[:3]), name, "(3, 6)")
     fails(lambda: loss.per_anchor(positives, negatives, mask[:, :1].float()), name, "float32")
 
 
-@pytest.mark.parametrize("cls", FAMILY)
+@pytest.mark.parametrize("cls", [*FAMILY, losses.MoCHi, losses.CLIP])
 @pytest.mark.parametrize("temperature", [0.0, -0.1, math.nan, math.inf, 1e-9, "0.1", None, True])
 def test_a_temperature_out_of_range_is_quoted_also_when_set_later(cls, temperature):
     fails(lambda: cls(temperature=temperature), cls.__name__, "temperature", repr(temperature))
@@ -391,6 +393,24 @@ def test_other_settings_out_of_range_are_quoted():
     fails(lambda: losses.MACL(alpha=-0.1), "MACL", "alpha", "-0.1")
     fails(lambda: losses.MACL(alignment_threshold=1.5), "MACL", "alignment_threshold", "1.5")
     fails(lambda: losses.MACL(minimum_temperature=0.0), "MACL", "minimum_temperature", "0.0")
+    for cls in (losses.Debiased, losses.HardNegative, losses.SSCL):
+        for prior in (-0.01, 1.0, 1.5, math.nan, "0.1"):
+            fails(
+                lambda c=cls, p=prior: c(class_prior=p), cls.__name__, "class_prior", repr(prior), "below 1"
+            )
+        cls(class_prior=0.999)
+    for cls in (losses.HardNegative, losses.SSCL):
+        fails(lambda c=cls: c(beta=-0.1), cls.__name__, "beta", "-0.1")
+    for cls in (losses.SSCL, losses.MoCHi):
+        fails(lambda c=cls: c(hardest=0), cls.__name__, "hardest", "0", "from 1")
+        fails(lambda c=cls: c(hardest=2.0), cls.__name__, "hardest", "2.0")
+        fails(lambda c=cls: c(synthetic=-1), cls.__name__, "synthetic", "-1", "from 0")
+    fails(lambda: losses.MoCHi(query_mixed=-2), "MoCHi", "query_mixed", "-2")
+    for scale in ("d_pos", "d_neg"):
+        for value in (0.0, -1.0, 1e-9, -math.inf, math.nan):
+            fails(lambda s=scale, v=value: losses.AttentionNCE(**{s: v}), "AttentionNCE", scale, repr(value))
+    fails(lambda: losses.DualTemperature(ratio=0), "DualTemperature", "ratio", "0")
+    fails(lambda: losses.BarlowTwins(off_diagonal=-1), "BarlowTwins", "off_diagonal", "-1")
     fails(lambda: losses.PairMargin(margin=2.5), "PairMargin", "margin", "2.5")
     fails(lambda: losses.Triplet(margin=-1), "Triplet", "margin", "-1")
     fails(lambda: losses.NTXent().chance(0), "NTXent", "0")
@@ -433,3 +453,14 @@ def test_forces_refuse_a_loss_that_is_no_function_of_similarities():
             raise ValueError("Features: works on vectors, not on similarities")
 
     fails(lambda: anatomy.forces(Features(), *similarities(2, 1, 3)), "Features")
+
+
+@pytest.mark.parametrize("cls", OTHER_LEVELS)
+def test_what_is_no_function_of_similarities_says_so_and_why(cls):
+    loss, name = made(cls), cls.__name__
+    assert loss.level in ("feature", "batch")
+    fails(lambda: loss.per_anchor(*similarities(4, 1, 6)), name, loss.level, loss.works_on)
+    fails(lambda: anatomy.forces(loss, *similarities(4, 1, 6)), name, loss.level)
+    fails(lambda: sphere.forces(loss, *embeddings(6, 2)), name, loss.level)
+    fails(lambda: loss.chance(0), name, "0")
+    assert (loss.chance(510) is None) == (cls is not losses.CLIP)

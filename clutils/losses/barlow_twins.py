@@ -1,0 +1,61 @@
+"""Barlow Twins: features, not pictures, are told apart."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils import similarities
+from clutils.losses.base import Loss
+
+
+class BarlowTwins(Loss):
+    r"""The correlations of one view's features with the other's should be the identity matrix.
+
+    $$\ell = \sum_f (1 - C_{ff})^2 + \lambda \sum_f \sum_{g \ne f} C_{fg}^2, \qquad
+      C_{fg} = \frac{\sum_b z^1_{bf} z^2_{bg}}{\sqrt{\sum_b (z^1_{bf})^2}\sqrt{\sum_b (z^2_{bg})^2}}$$
+
+    with each feature centred over the batch. It has no anchors and no negatives (level "batch"): C_ff is
+    pulled by 2 (1 - C_ff), C_fg driven to 0 by 2 λ C_fg. The loss is a sum over D² entries, so it grows with
+    the dimension; chance means nothing.
+
+    A correlation is the same whatever the standard deviation's denominator, B or B - 1, as long as C's own
+    goes with it. The authors' code divides by the biased one (BatchNorm, with 1e-5 added to the variance);
+    the paper's pseudocode takes the unbiased one but divides C by B, so its C_ff is at most (B - 1)/B. Here:
+    the biased one, nothing added, which is eq. 2. A feature that is constant over the batch has no
+    correlation: ValueError (with check_inputs=False it counts as correlated with nothing).
+
+    - off_diagonal (λ): 0 to 1e6. Default 0.0051, the paper's for ImageNet at D = 8192. The authors' code also
+      scales the whole loss by 1/40; not done here.
+
+    Zbontar et al. 2021, "Barlow Twins" (arXiv 2103.03230), eq. 1 and 2.
+    """
+
+    level = "batch"
+    works_on = "correlations of features over the whole batch: it has no anchors"
+    against = "features"
+    takes = frozenset()
+    paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
+
+    def __init__(self, off_diagonal: float = 0.0051, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.off_diagonal = off_diagonal
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("off_diagonal", 0.0, 1e6)
+
+    def prepare(self, z: Tensor, name: str) -> Tensor:
+        """Features centred and of unit length over the batch."""
+        if self.check_inputs:
+            super().prepare(z.detach(), name)  # its checks
+        return similarities.standardise(z, name, self.name, self.check_inputs)
+
+    def pair_up(self, z1: Tensor, z2: Tensor, *nothing: None) -> Tensor:
+        return z1.T @ z2  # (D, D)
+
+    def formula(self, correlations: Tensor) -> Tensor:
+        """(D, D) correlations -> the loss, a scalar."""
+        same = torch.eye(len(correlations), dtype=torch.bool, device=correlations.device)
+        on_diagonal = (1 - correlations.diagonal()) ** 2
+        return on_diagonal.sum() + self.off_diagonal * (correlations.masked_fill(same, 0.0) ** 2).sum()

@@ -1,0 +1,65 @@
+"""The debiased contrastive loss: what false negatives add to the sum is estimated and taken off."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, counted, mean_over_positives, softplus
+from clutils.similarities import Pairs
+
+NOTHING_LEFT = -1e-30  # log of the false negatives' share of the sum, at which nothing else is left of it
+
+
+class Debiased(Loss):
+    r"""Debiased contrastive learning, both views as anchors.
+
+    $$\ell = -\log \frac{E^+}{E^+ + N_g}, \qquad N_g = \max\Bigl(\frac{\sum_j E_j - N\tau^+ E^+}{1-\tau^+},
+      \; N e^{-1/\tau}\Bigr), \qquad E = e^{s/\tau}$$
+
+    N negatives are drawn from all pictures, so a share τ+ of them is of the anchor's own class; the positive
+    stands for what those add to the sum. The clamp is the smallest sum that N similarities could have;
+    without it the estimate turns negative once the positive is near, and the loss NaN.
+
+    With Z = E+ + Ng the pull is ΣE_j / ((1-τ+) τ Z) and push_j E_j / ((1-τ+) τ Z), more than NT-Xent's, and
+    more than 1/τ where the estimate is small. Where the clamp acts the pull is Ng/(τ Z) and no negative is
+    pushed. With several positives: the mean over them, each as the only one.
+
+    - temperature (τ): 1e-6 to 1e6; class_prior (τ+): 0 to below 1. Defaults 0.5 and 0.1,
+      the authors' for CIFAR-10 and STL-10; SSCL's table 2 has 0.05 for CIFAR-100 and TinyImageNet.
+
+    Chuang et al. 2020, "Debiased contrastive learning" (arXiv 2007.00224), its estimator g with M = 1, as in
+    the authors' code.
+    """
+
+    paper, year, equation = "Debiased (Chuang et al.)", 2020, "L_Debiased"
+
+    def __init__(self, temperature: float = 0.5, class_prior: float = 0.1, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.class_prior = class_prior
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+        self.within("class_prior", 0.0, 1.0, below=True)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        c = contrast(pairs, self.temperature)
+        values = softplus(debiased(c, pairs, self.temperature, self.class_prior))
+        return mean_over_positives(values, pairs)
+
+
+def debiased(c: Tensor, pairs: Pairs, temperature: float, class_prior: float) -> Tensor:
+    """log Ng/E+, (A, P), from c = log of the sum over the negatives/E+, (A, P): the contrast, debiased."""
+    if class_prior == 0:
+        return c  # nothing to take off; the sum itself never falls below the clamp
+    N = counted(pairs)
+    share = torch.log(N * class_prior) - c  # log of N τ+ E+ / ΣE: below 0 while something is left
+    left = share < NOTHING_LEFT
+    # where nothing is left a harmless number stands in, or its infinite slope would reach the gradient
+    estimate = c + torch.log(-torch.expm1(share.where(left, -1.0))) - math.log1p(-class_prior)
+    smallest = torch.log(N) - (1 + pairs.positives) / temperature
+    return torch.where(left & (estimate > smallest), estimate, smallest)

@@ -1,0 +1,50 @@
+"""Dual temperature: one temperature shares the push out, another says how hard each anchor works."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, unbraked
+from clutils.similarities import Pairs
+
+
+class DualTemperature(Loss):
+    r"""Dual temperature, against the B - 1 other pictures of the opposite view.
+
+    $$\ell = \mathrm{sg}\!\left[\frac{W(m\tau)}{W(\tau)}\right] (-\log p^+), \qquad
+      \nabla\ell = W(m\tau)\,\nabla c$$
+
+    -log p+ and the shares p̂ of the push are at τ; the factor W that puts easy anchors to sleep is at the
+    hotter mτ, where it tells anchors apart less. Pull W(mτ)/τ, push (W(mτ)/τ) p̂_j. m = 1 is InfoNCE; for
+    m → ∞, W(mτ) → K/(K+1), the same for all anchors: the decoupled loss's gradient, a little weaker.
+
+    For an easy pair the authors' code has infinity times zero. From the contrasts c at τ and at mτ the value
+    is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1. With several positives: the
+    mean over them.
+
+    - temperature (τ): 1e-6 to 1e6; ratio (m): 1e-6 to 1e6. Defaults 0.1 and 10, the authors' code's.
+
+    Zhang et al. 2022, "Dual temperature helps contrastive learning without many negative samples" (CVPR), in
+    the form of the authors' code.
+    """
+
+    paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
+    against = "other view"
+
+    def __init__(self, temperature: float = 0.1, ratio: float = 10.0, check_inputs: bool = True) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.ratio = ratio
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+        self.within("ratio", 1e-6, 1e6)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        c = contrast(pairs, self.temperature)
+        fixed = c.detach()
+        with torch.no_grad():
+            effort = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
+        return mean_over_positives(effort * (unbraked(fixed) + c - fixed), pairs)

@@ -1,0 +1,94 @@
+"""MoCHi: mixes of hard negatives, and of the query with them, join the negatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils import similarities
+from clutils.losses import mixing
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.similarities import Pairs
+
+
+class MoCHi(Loss):
+    r"""Hard negative mixing: InfoNCE on the real negatives and on unit-length mixes of the hardest ones.
+
+    $$h = \frac{a\,n_i + (1-a)\,n_j}{\|\cdot\|},\; a \sim U(0,1), \qquad
+      h' = \frac{b\,q + (1-b)\,n_j}{\|\cdot\|},\; b \sim U(0,\tfrac12)$$
+
+    For each anchor q its own draw, new at every call: `synthetic` mixes h of pairs among its `hardest`
+    negatives (with replacement), and `query_mixed` mixes h' of itself with one of them, of which it is always
+    the smaller part. With p̂ the softmax over real and synthetic negatives: pull W/τ, push (W/τ) p̂_j on
+    each, as in NT-Xent.
+
+    Its level is "feature": the length of a mix needs the similarity of its parents to one another.
+    No gradient flows into a mix: h and h' are constants, and their push acts on the anchor alone. So it is in
+    MoCo, where negatives come from the queue and never learn; the paper knows no other setting. In a batch
+    (two views as anchors, negatives the 2B - 2 views of other pictures) the real negatives learn, as in
+    NT-Xent, and mixes stay constants.
+
+    - temperature (τ): 1e-6 to 1e6. Default 0.2, MoCo v2's, which the paper keeps.
+    - hardest (N): from 1 on, no more than there are negatives; synthetic (s) and query_mixed (s'): from 0 on.
+      Defaults 1024, 512 and 256, the paper's for ImageNet with a queue of 65,536: a batch needs smaller ones.
+    - `generator`, an attribute: the torch.Generator to draw from; None = torch's own. A training run sets it.
+
+    Kalantidis et al. 2020, "Hard negative mixing for contrastive learning" (arXiv 2010.01028), section 4.
+    """
+
+    level = "feature"
+    works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
+    paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
+    adds = ", and against mixes of the hardest of them and of the anchor with them"
+
+    def __init__(
+        self,
+        temperature: float = 0.2,
+        hardest: int = 1024,
+        synthetic: int = 512,
+        query_mixed: int = 256,
+        check_inputs: bool = True,
+    ) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.hardest = hardest
+        self.synthetic = synthetic
+        self.query_mixed = query_mixed
+        self.generator: torch.Generator | None = None
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+        self.whole("hardest", 1)
+        self.whole("synthetic", 0)
+        self.whole("query_mixed", 0)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)
+
+    def pair_up(
+        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
+    ) -> Pairs:
+        pairs = super().pair_up(z1, z2, labels, extra_views, queue)
+        if self.synthetic + self.query_mixed == 0:
+            return pairs
+        real = pairs.negatives
+        columns = mixing.hardest(real, self.hardest, self.name)
+        i, a = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
+        j, _ = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
+        other, b = mixing.draw(columns, self.query_mixed, self.generator, real.dtype)
+        b = b / 2
+        with torch.no_grad():
+            mixed = mixing.length(a, similarities.among_negatives(z1, z2, queue, i, j))
+            query_mixed = mixing.length(b, real.gather(1, other))
+        if queue is None:
+            # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
+            z = torch.cat([z1, z2])
+            fixed = z @ z.detach().T
+            i, j, other = (similarities.owners(columns, len(z1)) for columns in (i, j, other))
+        else:
+            fixed = real
+        pairs_mixed = (a * fixed.gather(1, i) + (1 - a) * fixed.gather(1, j)) / mixed
+        # <q, q> is 1, and its gradient lies along q: normalising took that direction out
+        with_query = (b + (1 - b) * fixed.gather(1, other)) / query_mixed
+        return Pairs(pairs.positives, torch.cat([real, pairs_mixed, with_query], dim=1))

@@ -1,0 +1,92 @@
+"""SSCL: the hard-negative loss with synthetic negatives among the real ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils import similarities
+from clutils.losses import mixing
+from clutils.losses.base import COLDEST, HOTTEST, Loss
+from clutils.losses.hard_negative import HARDEST, reweighted
+from clutils.similarities import Pairs
+
+
+class SSCL(Loss):
+    r"""Synthetic hard negative samples: `HardNegative` on K real negatives and k mixes of the hardest ones.
+
+    $$h = a\, z_i + (1-a)\, z_j, \qquad a \sim U(0, 1), \qquad
+      \langle z, h\rangle = a\, s^-_i + (1-a)\, s^-_j$$
+
+    i and j are drawn, with replacement, from the anchor's own s hardest negatives: each anchor draws its own
+    pairs (algorithm 2), new at every call. The second equation is exact, so a mix is never harder than its
+    harder parent: it raises the share of the hard ones. N in the debiasing term is K + k.
+    Gradients flow through the mixes to the parents. With f_j the push that HCL gives to column j, a real
+    negative gets f_j and, from each mix it is a parent of, a f or (1-a) f; the pull is HCL's.
+
+    `per_anchor` is HCL on the negatives it is given: mixes are made in a batch, where there is something to
+    draw from. `chance(K)` is that of K negatives: ask with the mixes counted, K + k, for a batch's own.
+
+    - temperature (τ): 1e-6 to 1e6; class_prior (τ+): 0 to below 1; beta (β): 0 to 100.
+    - hardest (s): from 1 on, no more than there are negatives; synthetic (k): from 0 on, 0 = plain HCL.
+      Defaults 0.5, 0.1, 1.0, 32 and 8: the paper's table 2 for CIFAR-10, at batch size 256 (s = B/8,
+      k = B/32). CIFAR-100 and TinyImageNet: class prior 0.05. With MoCo v2: β 0.2, class prior 0,
+      s = k = 1024.
+    - normalise: bring the mixes back to unit length, as MoCHi does. The paper's pseudocode does not (False).
+      Then a mix may be harder than both parents.
+    - `generator`, an attribute: the torch.Generator to draw from; None = torch's own. A training run sets it.
+
+    The weights follow the paper's algorithm 1, E^β over its mean; its eq. 3 has β E, from which β would
+    cancel. The clamp of HCL is kept; the pseudocode has none, and is NaN where the estimate turns negative.
+
+    Dong et al., "Synthetic hard negative samples for contrastive learning" (arXiv 2304.02971), eq. 2 to 4,
+    algorithms 1 and 2.
+    """
+
+    paper, year, equation = "SSCL (Dong et al.)", 2023, "eq. 4"
+    adds = ", and against mixes of the hardest of them"
+
+    def __init__(
+        self,
+        temperature: float = 0.5,
+        class_prior: float = 0.1,
+        beta: float = 1.0,
+        hardest: int = 32,
+        synthetic: int = 8,
+        normalise: bool = False,
+        check_inputs: bool = True,
+    ) -> None:
+        super().__init__(check_inputs)
+        self.temperature = temperature
+        self.class_prior = class_prior
+        self.beta = beta
+        self.hardest = hardest
+        self.synthetic = synthetic
+        self.normalise = normalise
+        self.generator: torch.Generator | None = None
+        self.settings()
+
+    def settings(self) -> None:
+        self.within("temperature", COLDEST, HOTTEST)
+        self.within("class_prior", 0.0, 1.0, below=True)
+        self.within("beta", 0.0, HARDEST)
+        self.whole("hardest", 1)
+        self.whole("synthetic", 0)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        return reweighted(pairs, self.temperature, self.class_prior, self.beta)
+
+    def pair_up(
+        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
+    ) -> Pairs:
+        pairs = super().pair_up(z1, z2, labels, extra_views, queue)
+        if self.synthetic == 0:
+            return pairs
+        real = pairs.negatives
+        columns = mixing.hardest(real, self.hardest, self.name)
+        i, a = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
+        j, _ = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
+        mixes = a * real.gather(1, i) + (1 - a) * real.gather(1, j)  # (anchors, synthetic)
+        if self.normalise:
+            mixes = mixes / mixing.length(a, similarities.among_negatives(z1, z2, queue, i, j))
+        return Pairs(pairs.positives, torch.cat([real, mixes], dim=1))

@@ -1,0 +1,111 @@
+"""AttentionNCE: its weights, its several positives, its reductions, and the scale that explodes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings, fails, masks, similarities
+
+
+@pytest.mark.parametrize(("d_pos", "d_neg"), [(1.0, 1.0), (0.3, 4.0), (2.0, 0.5), (math.inf, math.inf)])
+@pytest.mark.parametrize("temperature", [0.2, 0.5])
+def test_forces_are_the_closed_forms_with_and_without_gradient_through_the_attention(
+    temperature, d_pos, d_neg
+):
+    s, n = similarities(60, 4, 15)
+    N = 15
+    alpha, beta = torch.softmax(s / d_pos, dim=1), N * torch.softmax(n / d_neg, dim=1)
+    mean = (alpha * s).sum(dim=1, keepdim=True)
+    e = torch.exp(beta * n / temperature)
+    total = e.sum(dim=1, keepdim=True)
+    W, shares = total / (torch.exp(mean / temperature) + total), e / total
+
+    pull, push = anatomy.forces(losses.AttentionNCE(temperature, d_pos, d_neg), s, n)
+    close(pull, alpha * W / temperature)
+    close(push, beta * shares * W / temperature)
+
+    moving = losses.AttentionNCE(temperature, d_pos, d_neg, detach_attention=False)
+    pull, push = anatomy.forces(moving, s, n)
+    close(pull, W / temperature * alpha * (1 + (s - mean) / d_pos))
+    spread = (shares * beta * n).sum(dim=1, keepdim=True) / (N * d_neg)
+    torch.testing.assert_close(
+        push, W / temperature * beta * (shares * (1 + n / d_neg) - spread), rtol=1e-10, atol=1e-12
+    )
+    close(moving.per_anchor(s, n), losses.AttentionNCE(temperature, d_pos, d_neg).per_anchor(s, n))
+
+
+def test_reductions_one_positive_and_a_flat_scale_is_infonce_and_a_flat_d_pos_the_mean_positive():
+    s, n = similarities(60, 1, 20)
+    plain = losses.NTXent(0.5)
+    close(losses.AttentionNCE(0.5, 1.0, math.inf).per_anchor(s, n), plain.per_anchor(s, n))
+    close(losses.AttentionNCE(0.5, 1.0, 1e12).per_anchor(s, n), plain.per_anchor(s, n))
+    for detached in (True, False):
+        loss = losses.AttentionNCE(0.5, 1.0, math.inf, detached)
+        for a, b in zip(anatomy.forces(loss, s, n), anatomy.forces(plain, s, n), strict=True):
+            close(a, b)
+    s, n = similarities(60, 5, 20)
+    flat = losses.AttentionNCE(0.5, math.inf, math.inf).per_anchor(s, n)
+    close(flat, plain.per_anchor(s.mean(dim=1, keepdim=True), n))
+    # the paper's ablation: at 10 it is nearly that
+    assert (losses.AttentionNCE(0.5, 10.0, 10.0).per_anchor(s, n) - flat).abs().mean() < 0.05
+
+
+def test_weights_sum_to_one_over_the_positives_and_to_the_counted_negatives():
+    s, n = similarities(30, 5, 12)
+    keep_s, keep_n = masks(s, n)
+    loss = losses.AttentionNCE(0.5, 0.3, 0.3)
+    alpha, beta = loss.attention(s, keep_s, 0.3), loss.attention(n, keep_n, 0.3)
+    for shares, keep in ((alpha, keep_s), (beta, keep_n)):
+        close(shares.sum(dim=1), torch.ones(30, dtype=torch.float64))
+        assert (shares[~keep] == 0).all()
+
+
+def test_extra_views_are_the_positives_of_both_anchors_and_the_other_anchor_is_neither():
+    z1, z2 = embeddings(6, 5)
+    extra = torch.randn(6, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9))
+    loss = losses.AttentionNCE(0.4, 0.7, 1.5)
+    anchors, total = [*z1.tolist(), *z2.tolist()], 0.0
+    for a, anchor in enumerate(anchors):
+        positives = [oracles.cosine(anchor, view) for view in extra[a % 6].tolist()]
+        negatives = [oracles.cosine(anchor, anchors[b]) for b in oracles.negatives_in_order(a, 6)]
+        assert len(negatives) == 10
+        total += oracles.attention_nce(positives, negatives, 0.4, 0.7, 1.5)
+    value = loss(z1, z2, extra_views=extra)
+    assert float(value) == pytest.approx(total / 12, rel=1e-10)
+    # the other view as the one extra view is not two views: there it belongs to both anchors
+    assert loss(z1, z2, extra_views=z2[:, None]) != loss(z1, z2)
+    extra.requires_grad_()
+    assert torch.autograd.grad(loss(z1, z2, extra_views=extra), extra)[0].abs().sum() > 0
+
+
+def test_bad_extra_views_are_named():
+    loss, (z1, z2) = losses.AttentionNCE(), embeddings(6, 5)
+    good = embeddings(18, 5)[0].view(6, 3, 5)
+    for bad in (good[:5], good[:, :0], good[:, :, :4], good[:, 0], good.long()):
+        fails(lambda bad=bad: loss(z1, z2, extra_views=bad), "extra_views", tuple(bad.shape), "(6, 5)")
+    fails(lambda: loss(z1, z2, extra_views=good.float()), "float32", "float64")
+    zero = good.clone()
+    zero[2, 1] = 0
+    fails(lambda: loss(z1, z2, extra_views=zero), "extra_views (6, 3, 5)", "row 7", "zero vector")
+    fails(lambda: loss(z1, z2, extra_views=good * torch.nan), "extra_views", "NaN")
+    fails(lambda: loss(z1, z2, extra_views=good, labels=torch.arange(6)), "extra_views and labels")
+    fails(lambda: loss(z1, z2, extra_views=good, queue=z1), "extra_views and queue")
+
+
+def test_a_small_d_neg_explodes_but_never_overflows():
+    """All of N on one negative: at most N/τ, which e^x could hold in no type."""
+    s, n = similarities(40, 4, 510, dtype=torch.float32)
+    narrow = losses.AttentionNCE(0.5, 1.0, 0.01).per_anchor(s, n)
+    usual = losses.AttentionNCE(0.5, 1.0, 1.0).per_anchor(s, n)
+    assert narrow.min() > 10 * usual.max() and torch.isfinite(narrow).all()
+    for dtype in (torch.float16, torch.bfloat16):
+        assert torch.isfinite(
+            losses.AttentionNCE(0.01, 1e-6, 1e-6).per_anchor(s.to(dtype), n.to(dtype))
+        ).all()
+    one = losses.AttentionNCE(0.5, 1.0, 1e-6).per_anchor(torch.zeros(1, 1), torch.tensor([[1.0, 0.5, 0.0]]))
+    assert float(one) == pytest.approx(3 / 0.5, rel=1e-2)  # β = (3, 0, 0), two logits of 0 beside it

@@ -1,0 +1,63 @@
+"""Barlow Twins: correlations of features, exact, and never NaN."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings, fails
+
+
+@pytest.mark.parametrize("off_diagonal", [0.0, 0.0051, 1.0])
+def test_a_batch_is_the_papers_formula_in_plain_loops(off_diagonal):
+    z1, z2 = embeddings(9, 4)
+    z2 = z2 + z1
+    expected = oracles.barlow_twins(z1.tolist(), z2.tolist(), off_diagonal)
+    assert float(losses.BarlowTwins(off_diagonal)(z1, z2)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_forces_are_the_closed_forms():
+    C = (2 * torch.rand(5, 5, dtype=torch.float64) - 1).requires_grad_()
+    (gradient,) = torch.autograd.grad(losses.BarlowTwins(0.3).formula(C), C)
+    expected = 2 * 0.3 * C.detach()
+    expected.fill_diagonal_(0.0)
+    close(gradient, expected - torch.diag(2 * (1 - C.detach().diagonal())))
+
+
+def test_correlations_are_numpys_and_ignore_each_features_scale_and_offset():
+    z1, z2 = embeddings(12, 3)
+    C = losses.BarlowTwins().compare(z1, z2)
+    reference = torch.corrcoef(torch.cat([z1.T, z2.T]))[:3, 3:]
+    close(C, reference)
+    scale, offset = torch.tensor([1e-3, 1.0, 50.0], dtype=torch.float64), torch.tensor([3.0, -2.0, 0.1])
+    torch.testing.assert_close(
+        losses.BarlowTwins()(z1 * scale + offset, z2), losses.BarlowTwins()(z1, z2), rtol=1e-9, atol=0
+    )
+
+
+def test_equal_views_without_redundancy_have_no_loss():
+    signs = torch.tensor([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=torch.float64)
+    assert float(losses.BarlowTwins(1.0)(signs, signs)) == pytest.approx(0, abs=1e-14)
+    assert float(
+        losses.BarlowTwins(0.5)(signs[:, :1].repeat(1, 2), signs[:, :1].repeat(1, 2))
+    ) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e4, 0.0])
+def test_a_constant_feature_is_named_and_never_nan(dtype, value):
+    z1, z2 = (z.to(dtype) for z in embeddings(7, 3))
+    z2[:, 1] = value
+    fails(lambda: losses.BarlowTwins()(z1, z2), "BarlowTwins", "feature 1 of z2 (7, 3)", "constant")
+    z1.requires_grad_()
+    z2.requires_grad_()
+    unchecked = losses.BarlowTwins(1.0, check_inputs=False)(z1, z2)
+    gradients = torch.autograd.grad(unchecked, (z1, z2))
+    assert torch.isfinite(unchecked) and all(torch.isfinite(g).all() for g in gradients)
+
+
+def test_gradients_agree_with_finite_differences():
+    views = [z.requires_grad_() for z in embeddings(5, 3)]
+    assert torch.autograd.gradcheck(losses.BarlowTwins(0.3), views, eps=1e-6, atol=1e-6)

@@ -1,0 +1,45 @@
+"""Dual temperature: the weight of one temperature on the gradient of another."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses.inputs import close, similarities
+
+
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 10.0])
+def test_forces_are_the_closed_forms(temperature, ratio):
+    s, n = similarities(60, 1, 20)
+    W = torch.exp((n - s) / (ratio * temperature)).sum(dim=1, keepdim=True)
+    W = W / (1 + W)
+    pull, push = anatomy.forces(losses.DualTemperature(temperature, ratio), s, n)
+    close(pull, W / temperature)
+    close(push, W / temperature * torch.softmax(n / temperature, dim=1))
+
+
+def test_limits_of_the_ratio_are_infonce_at_one_and_the_decoupled_gradient_at_infinity():
+    s, n = similarities(60, 1, 20)
+    one, plain = losses.DualTemperature(0.1, 1.0), losses.NTXent(0.1)
+    torch.testing.assert_close(one.per_anchor(s, n), plain.per_anchor(s, n), rtol=1e-10, atol=1e-12)
+    for a, b in zip(anatomy.forces(one, s, n), anatomy.forces(plain, s, n), strict=True):
+        close(a, b)
+    hot = losses.DualTemperature(0.1, 1e6)
+    for a, b in zip(anatomy.forces(hot, s, n), anatomy.forces(losses.Decoupled(0.1), s, n), strict=True):
+        torch.testing.assert_close(a, b * 20 / 21, rtol=1e-5, atol=1e-14)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.02, 0.05])
+def test_an_easy_pair_stays_exact_where_the_published_form_is_nan(temperature):
+    s, n = torch.ones(1, 1), -torch.ones(1, 10)
+    p, p_hot = (torch.softmax(torch.cat([s, n], 1) / t, 1)[:, 0] for t in (temperature, 10 * temperature))
+    assert torch.isnan((1 - p_hot) / (1 - p) * -torch.log(p)).all(), "the trap is gone from this arithmetic"
+    W = 10 * torch.tensor(-2 / (10 * temperature), dtype=torch.float64).exp()
+    W = float(W / (1 + W))
+    loss = losses.DualTemperature(temperature, 10)
+    pull, push = anatomy.forces(loss, s, n)
+    assert float(loss.per_anchor(s, n)) == pytest.approx(W, rel=1e-5)
+    assert float(pull) == pytest.approx(W / temperature, rel=1e-5)
+    assert float(push.sum()) == pytest.approx(W / temperature, rel=1e-5)

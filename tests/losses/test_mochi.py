@@ -1,0 +1,93 @@
+"""MoCHi: which mixes are made, in a batch and with a queue, and who learns from them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses
+from clutils.losses import mixing
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What `mixing.draw` gave, in order."""
+    kept, draw = [], mixing.draw
+
+    def record(*arguments):
+        kept.append(draw(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(mixing, "draw", record)
+    return kept
+
+
+def unit(z):
+    return torch.nn.functional.normalize(z, dim=-1)
+
+
+def mixes_of(anchor, parents, row, drawn):
+    """The synthetic negatives of one anchor, as constant unit vectors."""
+    (i, a), (j, _), (n, b) = drawn
+    made = []
+    for p, q, share in zip(i[row].tolist(), j[row].tolist(), a[row].tolist(), strict=True):
+        made.append(unit(share * parents[p] + (1 - share) * parents[q]).detach())
+    for p, share in zip(n[row].tolist(), b[row].tolist(), strict=True):
+        made.append(unit(share / 2 * anchor + (1 - share / 2) * parents[p]).detach())
+    return made
+
+
+def in_loops(loss, anchors, positives, negatives, drawn):
+    """InfoNCE of each anchor against its real negatives and its mixes, from vectors."""
+    total = 0.0
+    for row, anchor in enumerate(anchors):
+        everyone = [*negatives[row], *mixes_of(anchor, negatives[row], row, drawn)]
+        logits = torch.stack([anchor @ positives[row], *(anchor @ v for v in everyone)]) / loss.temperature
+        total = total + logits.logsumexp(dim=0) - logits[0]
+    return total / len(anchors)
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_value_and_gradient_are_infonce_on_real_and_constant_synthetic_negatives(drawn, queued):
+    loss = losses.MoCHi(0.3, hardest=4, synthetic=5, query_mixed=3)
+    z1, z2 = (z.requires_grad_() for z in embeddings(5, 6))
+    queue = embeddings(9, 6, seed=3)[0]
+    value = loss(z1, z2, queue=queue) if queued else loss(z1, z2)
+    if queued:
+        expected = in_loops(loss, unit(z1), unit(z2), [list(unit(queue))] * 5, drawn)
+    else:
+        z = unit(torch.cat([z1, z2]))
+        negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
+        expected = in_loops(loss, z, z.roll(5, 0), negatives, drawn)
+    close(value, expected)
+    ours, theirs = (torch.autograd.grad(v, (z1, z2)) for v in (value, expected))
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_mixes_come_from_the_hardest_and_the_query_is_the_smaller_part(drawn):
+    losses.MoCHi(0.3, hardest=3, synthetic=50, query_mixed=50)(*embeddings(6, 4))
+    z = unit(torch.cat(embeddings(6, 4)))
+    for row in range(12):
+        order = oracles.negatives_in_order(row, 6)
+        sims = [float(z[row] @ z[b]) for b in order]
+        hardest = set(sorted(range(10), key=lambda c: -sims[c])[:3])
+        for columns, _ in drawn:
+            assert set(columns[row].tolist()) == hardest
+
+
+def test_mixes_only_add_to_the_denominator():
+    views = embeddings(8, 5)
+    plain = losses.NTXent(0.2)(*views)
+    close(losses.MoCHi(0.2, 4, 0, 0)(*views), plain)
+    assert losses.MoCHi(0.2, 4, 6, 0)(*views) > plain
+    assert losses.MoCHi(0.2, 4, 0, 6)(*views) > plain
+
+
+def test_the_queue_gets_no_gradient():
+    q, k = embeddings(5, 6)
+    queue = embeddings(9, 6, seed=3)[0].requires_grad_()
+    losses.MoCHi(0.3, 4, 5, 3)(q.requires_grad_(), k, queue=queue).backward()
+    assert queue.grad is None and q.grad.abs().sum() > 0

@@ -1,0 +1,152 @@
+"""Nothing overflows: values and gradients are finite for every input and setting in range.
+
+An input is one batch of similarities, four anchors, with one choice of settings and of type. Hypothesis draws
+the settings, and for each choice there is an input of every kind in every type, since drawing costs more than
+computing: 12 losses of 45 choices of 5 kinds in 4 types, 10,800 inputs; and for the five losses that need
+vectors 15 choices of 4 kinds of batches in 4 types, 1,200 more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clutils import losses
+
+INPUTS = 900  # of each loss, at least
+KINDS = ("uniform", "extremes", "a few values", "near the ends", "tiny")
+colds = st.sampled_from([1e-6, 1e-3, 0.01, 0.05, 0.5, 5.0, 1e3, 1e6])
+temperatures = st.one_of(colds, st.floats(1e-6, 1e6))
+priors = st.one_of(st.sampled_from([0.0, 0.1, 1 / 3, 0.999999, math.nextafter(1.0, 0.0)]), st.floats(0, 0.99))
+betas = st.one_of(st.sampled_from([0.0, 1.0, 100.0]), st.floats(0, 100))
+scales = st.one_of(st.sampled_from([1e-6, 0.01, 1.0, 1e12, math.inf]), st.floats(1e-6, 1e12))
+ranges = {
+    losses.NTXent: {"temperature": temperatures},
+    losses.Decoupled: {"temperature": temperatures},
+    losses.FlatNCE: {"temperature": temperatures},
+    losses.MACL: {
+        "temperature": temperatures,
+        "alpha": st.floats(0, 10),
+        "alignment_threshold": st.floats(-1, 1),
+    },
+    losses.DualTemperature: {"temperature": temperatures, "ratio": st.floats(1e-6, 1e6)},
+    losses.Debiased: {"temperature": temperatures, "class_prior": priors},
+    losses.HardNegative: {"temperature": temperatures, "class_prior": priors, "beta": betas},
+    losses.SSCL: {"temperature": temperatures, "class_prior": priors, "beta": betas},
+    losses.AttentionNCE: {
+        "temperature": temperatures,
+        "d_pos": scales,
+        "d_neg": scales,
+        "detach_attention": st.booleans(),
+    },
+    losses.SupCon: {"temperature": temperatures},
+    losses.PairMargin: {"margin": st.floats(0, 2)},
+    losses.Triplet: {"margin": st.floats(0, 4), "batch_hard": st.booleans()},
+}
+TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
+
+def drawn(kind, shape, seed):
+    """Similarities in [-1, 1]."""
+    draw = torch.Generator().manual_seed(seed)
+    s = 2 * torch.rand(shape, generator=draw, dtype=torch.float64) - 1
+    return {
+        "uniform": s,
+        "extremes": s.sign(),
+        "a few values": (2 * s).round() / 2,
+        "near the ends": s.sign() * (1 - 1e-6 * s.abs()),
+        "tiny": 1e-30 * s,
+    }[kind]
+
+
+def test_every_loss_is_drawn():
+    assert {cls for cls in ranges} | {losses.MoCHi, losses.CLIP, losses.BarlowTwins, losses.Regression} == {
+        entry.loss for entry in losses.catalogue().values()
+    }
+
+
+@pytest.mark.parametrize("cls", ranges, ids=lambda cls: cls.__name__)
+def test_values_and_gradients_are_finite_for_every_similarity_and_setting_in_range(cls):
+    count = 0
+
+    @settings(max_examples=45, deadline=None, derandomize=True)
+    @given(
+        seed=st.integers(0, 10**6),
+        P=st.integers(1, 3),
+        K=st.integers(1, 12),
+        masked=st.booleans(),
+        chosen=st.fixed_dictionaries(ranges[cls]),
+    )
+    def check(seed, P, K, masked, chosen):
+        nonlocal count
+        loss = cls(**chosen)
+        mask = None
+        if masked:
+            mask = torch.ones(4, K, dtype=torch.bool)
+            mask[0, 1:] = mask[2, :-1] = False
+        for kind, dtype in itertools.product(KINDS, TYPES):
+            count += 1
+            s = drawn(kind, (4, P + K), seed).to(dtype)
+            positives, negatives = s[:, :P].requires_grad_(), s[:, P:].requires_grad_()
+            values = loss.per_anchor(positives, negatives, None, mask)
+            assert values.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+            assert torch.isfinite(values).all(), (kind, dtype)
+            if dtype == torch.float16:
+                continue  # its gradients overflow by their type: 1/τ beyond 65,504
+            for gradient in torch.autograd.grad(values.sum(), (positives, negatives)):
+                assert torch.isfinite(gradient).all(), (kind, dtype)
+
+    check()
+    assert count >= INPUTS, f"only {count} inputs were drawn"
+
+
+@pytest.mark.parametrize(
+    "cls", [losses.MoCHi, losses.SSCL, losses.CLIP, losses.BarlowTwins, losses.Regression]
+)
+def test_losses_on_vectors_are_finite_for_every_batch_and_setting_in_range(cls):
+    chosen = {
+        losses.MoCHi: {"temperature": temperatures, "hardest": st.integers(1, 4)},
+        losses.SSCL: {**ranges[losses.SSCL], "hardest": st.integers(1, 4), "normalise": st.booleans()},
+        losses.CLIP: {"temperature": temperatures},
+        losses.BarlowTwins: {"off_diagonal": st.floats(0, 1e6)},
+        losses.Regression: {},
+    }[cls]
+
+    @settings(max_examples=15, deadline=None, derandomize=True)
+    @given(
+        seed=st.integers(0, 10**6),
+        B=st.integers(3, 6),
+        D=st.integers(2, 5),
+        chosen=st.fixed_dictionaries(chosen),
+    )
+    def check(seed, B, D, chosen):
+        draw = torch.Generator().manual_seed(seed)
+        loss = cls(**chosen)
+        if hasattr(loss, "generator"):
+            loss.generator, loss.synthetic, loss.query_mixed = draw, 5, 4
+        first, second = torch.randn(2, B, D, generator=draw)
+        ramp = torch.arange(B)[:, None] + 0.5  # no feature is constant
+        batches = {
+            "drawn": (first, second),
+            "signs": (first.sign(), second.sign()),  # many ties, many opposite pairs
+            "views alike": (first, first),
+            "all alike": (first[:1].expand(B, D), first[:1].expand(B, D)),
+        }
+        if cls is losses.BarlowTwins:
+            batches["signs"] = (first.sign() + 3 * ramp, second.sign() - 3 * ramp)
+            batches["all alike"] = (ramp.expand(B, D), ramp.expand(B, D))  # every feature the same
+        for (kind, views), dtype in itertools.product(batches.items(), TYPES):
+            z1, z2 = (z.to(dtype).detach().clone().requires_grad_() for z in views)
+            value = loss(z1, z2)
+            assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+            assert torch.isfinite(value), (kind, dtype)
+            value.backward()
+            if dtype != torch.float16:
+                assert torch.isfinite(z1.grad).all() and torch.isfinite(z2.grad).all(), (kind, dtype)
+
+    check()

@@ -1,0 +1,37 @@
+"""The regression loss of BYOL and SimSiam."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings
+
+
+def test_a_batch_is_the_papers_formula_in_plain_loops():
+    z1, z2 = embeddings(6, 5)
+    assert float(losses.Regression()(z1, z2)) == pytest.approx(
+        oracles.regression(z1.tolist(), z2.tolist()), rel=1e-10
+    )
+
+
+def test_equal_views_cost_nothing_and_opposite_ones_four():
+    z1, _ = embeddings(6, 5)
+    assert float(losses.Regression()(z1, 3 * z1)) == pytest.approx(0, abs=1e-14)
+    assert float(losses.Regression()(z1, -z1)) == pytest.approx(4)
+
+
+def test_the_pull_is_the_same_for_every_pair():
+    s = torch.linspace(-1, 1, 9, dtype=torch.float64).requires_grad_()
+    (gradient,) = torch.autograd.grad(losses.Regression().formula(s).mean(), s)
+    close(-gradient, torch.full_like(gradient, 2 / 9))
+
+
+def test_gradients_flow_to_both_arguments_unless_the_method_stops_them():
+    z1, z2 = (z.requires_grad_() for z in embeddings(6, 5))
+    losses.Regression()(z1, z2.detach()).backward()
+    assert z2.grad is None and z1.grad.abs().sum() > 0
+    losses.Regression()(z1.detach(), z2).backward()
+    assert z2.grad.abs().sum() > 0

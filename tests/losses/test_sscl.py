@@ -1,0 +1,138 @@
+"""SSCL: which mixes are made, what they weigh, and that HCL is all there is without them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses, similarities
+from clutils.losses import mixing
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings, fails
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What `mixing.draw` gave, in order."""
+    kept, draw = [], mixing.draw
+
+    def record(*arguments):
+        kept.append(draw(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(mixing, "draw", record)
+    return kept
+
+
+def unit(z):
+    return torch.nn.functional.normalize(z, dim=1)
+
+
+def in_loops(loss, anchors, positives, negatives, drawn):
+    """HCL in loops on each anchor's negatives (lists of unit vectors) and its mixes, built as vectors."""
+    (i, a), (j, _) = drawn
+    total = 0.0
+    for row, anchor in enumerate(anchors):
+        parents = negatives[row]
+        near = sorted(range(len(parents)), key=lambda n: -float(anchor @ parents[n]))[: loss.hardest]
+        everyone = list(parents)
+        for p, q, share in zip(i[row].tolist(), j[row].tolist(), a[row].tolist(), strict=True):
+            assert p in near and q in near and 0 <= share <= 1
+            mix = share * parents[p] + (1 - share) * parents[q]
+            everyone.append(mix / mix.norm() if loss.normalise else mix)
+        sims = [float(anchor @ negative) for negative in everyone]
+        total += oracles.hard_negative(
+            [float(anchor @ positives[row])], sims, loss.temperature, loss.class_prior, loss.beta
+        )
+    return total / len(anchors)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_batch_is_hcl_on_the_real_negatives_and_each_anchors_own_mixes(drawn, normalise):
+    loss = losses.SSCL(0.4, 0.15, 0.7, hardest=4, synthetic=6, normalise=normalise)
+    z1, z2 = embeddings(5, 7)
+    value = float(loss(z1, z2))
+    z = unit(torch.cat([z1, z2]))
+    negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
+    assert value == pytest.approx(in_loops(loss, z, z.roll(5, 0), negatives, drawn), rel=1e-10)
+    assert not torch.equal(drawn[0][0], drawn[1][0])
+    assert len({tuple(row) for row in drawn[0][1].tolist()}) == 10, "anchors share their draw"
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_with_a_queue_the_mixes_are_of_the_queue(drawn, normalise):
+    loss = losses.SSCL(0.4, 0.15, 0.7, hardest=4, synthetic=6, normalise=normalise)
+    q, k = embeddings(5, 7)
+    queue = embeddings(9, 7, seed=4)[0].requires_grad_()
+    value = loss(q.requires_grad_(), k, queue=queue)
+    vectors = unit(q.detach()), unit(k), [list(unit(queue.detach()))] * 5
+    assert value.item() == pytest.approx(in_loops(loss, *vectors, drawn), rel=1e-10)
+    value.backward()
+    assert queue.grad is None and q.grad.abs().sum() > 0
+
+
+def test_columns_of_negatives_know_whose_they_are():
+    z1, z2 = (unit(z) for z in embeddings(6, 4))
+    negatives, z = similarities.two_views(z1, z2).negatives, torch.cat([z1, z2])
+    columns = torch.arange(10).expand(12, 10)
+    owners = similarities.owners(columns, 6)
+    assert owners.tolist() == [oracles.negatives_in_order(a, 6) for a in range(12)]
+    close((z[:, None] * z[owners]).sum(dim=2), negatives)
+
+
+@pytest.mark.parametrize("extra", [{}, {"queue": embeddings(9, 6, seed=2)[0]}])
+def test_without_mixes_it_is_hcl_then_debiased_then_nt_xent(extra):
+    views = embeddings(8, 6)
+    for ours, theirs in [
+        (losses.SSCL(0.5, 0.1, 1.0, synthetic=0), losses.HardNegative(0.5, 0.1, 1.0)),
+        (losses.SSCL(0.5, 0.1, 0.0, synthetic=0), losses.Debiased(0.5, 0.1)),
+        (losses.SSCL(0.5, 0.0, 0.0, synthetic=0), losses.NTXent(0.5)),
+    ]:
+        close(ours(*views, **extra), theirs(*views, **extra))
+
+
+def test_the_lemma_an_unnormalised_mix_is_as_similar_as_the_mix_of_similarities():
+    """So it never exceeds its harder parent; brought back to unit length it may."""
+    draw = torch.Generator().manual_seed(0)
+    z, u, v = (unit(torch.randn(4000, 128, generator=draw, dtype=torch.float64)) for _ in range(3))
+    a = torch.rand(4000, 1, generator=draw, dtype=torch.float64)
+    su, sv = (z * u).sum(1, keepdim=True), (z * v).sum(1, keepdim=True)
+    mix = a * u + (1 - a) * v
+    direct = (z * mix).sum(1, keepdim=True)
+    torch.testing.assert_close(direct, a * su + (1 - a) * sv, rtol=0, atol=1e-15)
+    assert (direct <= torch.maximum(su, sv) + 1e-15).all()
+    long = mixing.length(a, (u * v).sum(1, keepdim=True))
+    torch.testing.assert_close(long, mix.norm(dim=1, keepdim=True), rtol=1e-12, atol=0)
+    assert (direct / long > torch.maximum(su, sv)).any()
+
+
+def test_more_hard_ones_asked_for_than_there_are_is_an_error_that_names_both():
+    for loss in (losses.SSCL(hardest=15, synthetic=3), losses.MoCHi(0.2, 15, 3, 3)):
+        fails(lambda loss=loss: loss(*embeddings(8, 4)), type(loss).__name__, "hardest is 15", "14 negatives")
+        fails(lambda loss=loss: loss(*embeddings(8, 4), queue=embeddings(3, 4)[0]), "15", "3 negatives")
+    losses.SSCL(hardest=14, synthetic=3)(*embeddings(8, 4))
+
+
+@pytest.mark.parametrize("loss", [losses.SSCL(hardest=4, synthetic=3), losses.MoCHi(0.2, 4, 3, 3)], ids=repr)
+def test_draws_are_new_at_each_call_and_repeat_with_the_generator(loss):
+    views = embeddings(8, 4)
+    assert loss(*views) != loss(*views)
+    values = []
+    for _ in range(2):
+        loss.generator = torch.Generator().manual_seed(5)
+        before = torch.get_rng_state()
+        values.append(float(loss(*views)))
+        assert torch.equal(before, torch.get_rng_state())
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_gradients_flow_through_the_mixes_to_their_parents(normalise):
+    loss = losses.SSCL(0.5, 0.1, 0.5, hardest=3, synthetic=4, normalise=normalise)
+    views = [z.requires_grad_() for z in embeddings(4, 3)]
+
+    def repeated(z1, z2):
+        loss.generator = torch.Generator().manual_seed(1)
+        return loss(z1, z2)
+
+    assert torch.autograd.gradcheck(repeated, views, eps=1e-6, atol=1e-6)
