@@ -108,6 +108,30 @@ def first_run(
     return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity")}
 
 
+def embedded_views(
+    train: ImageSet, test: ImageSet, steps: int = 60, pictures: int = 64, number: int = 2, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """What a loss sees of a real, briefly trained encoder: z (pictures, number, D), unit rows, and labels.
+
+    The encoder is trained with NT-Xent at τ = 0.2; then `number` views of each of the first test pictures go
+    through encoder and head. With CLUTILS_FAST=1 the training is as short as everywhere.
+    """
+    run = training.train(
+        loss=losses.NTXent(0.2),
+        data=train,
+        steps=training.FAST_STEPS if training.fast() else steps,
+        batch_size=128,
+        learning_rate=1e-2,
+        seed=seed,
+        progress=False,
+    )
+    draw = torch.Generator().manual_seed(seed)
+    some = test.subset(slice(0, pictures))
+    seen = [run.project(run.augmentation(some.images, generator=draw)) for _ in range(number)]
+    z = torch.stack([similarities.normalise(view) for view in seen], dim=1)
+    return z, some.labels
+
+
 def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> float:
     """kNN accuracy (k = 20) on the test pictures, with the training pictures' labels, by these features."""
     return measures.knn_accuracy(embed(train), train.labels, embed(test), test.labels, k=NEIGHBOURS)

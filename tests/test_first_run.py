@@ -130,3 +130,14 @@ def test_pixels_are_around_grey():
     )
     pictures = data.ImageSet(black_and_white, torch.tensor([0, 1]), ("black", "white"), None, "two")
     assert experiments.pixels(pictures).unique(dim=1).flatten().tolist() == [-0.5, 0.5]
+
+
+def test_embedded_views_are_unit_vectors_and_a_pictures_views_belong_together(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    train, test = data.load("scenes", limit=600), data.load("scenes", split="test", limit=80)
+    z, labels = experiments.embedded_views(train, test, pictures=40, number=3)
+    assert z.shape[:2] == (40, 3) and labels.tolist() == test.labels[:40].tolist()
+    torch.testing.assert_close(z.norm(dim=2), torch.ones(40, 3))
+    own = (z[:, 0] * z[:, 1]).sum(dim=1).mean()
+    others = (z[:, 0] @ z[:, 1].T).mean()
+    assert own > others

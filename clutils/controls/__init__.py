@@ -14,6 +14,7 @@ A panel in a notebook is a figure, an update function and its sliders:
 """
 
 from clutils.controls.dilemma import dilemma
+from clutils.controls.forces import family, forces, one_anchor
 from clutils.controls.live import LiveFigure
 from clutils.controls.maps import map_settings, umap_beside
 from clutils.controls.panels import Panel, button, choose, counts, log_slider, panel, player, slider
@@ -30,9 +31,12 @@ __all__ = [
     "circle",
     "counts",
     "dilemma",
+    "family",
+    "forces",
     "gradient_scale",
     "log_slider",
     "map_settings",
+    "one_anchor",
     "panel",
     "player",
     "pushes",

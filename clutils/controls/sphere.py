@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
@@ -15,7 +16,19 @@ from clutils.figures import style
 from clutils.losses import Loss
 from clutils.sphere import Trajectory
 
-MENU = {"pair loss": "PairMargin", "triplet loss": "Triplet", "NT-Xent": "NTXent"}
+MENU = {
+    "pair loss": "PairMargin",
+    "triplet loss": "Triplet",
+    "NT-Xent": "NTXent",
+    "decoupled": "Decoupled",
+    "MACL": "MACL",
+    "debiased": "Debiased",
+    "HCL": "HardNegative",
+    "SSCL": "SSCL",
+    "AttentionNCE": "AttentionNCE",
+}
+WITH_MARGIN = ("PairMargin", "Triplet")
+FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negatives
 STEPS, RATE = 150, 0.1
 NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the picture
 CURVES = ("loss", "alignment", "uniformity")
@@ -26,8 +39,8 @@ def circle(
 ) -> Panel:
     """Play the way of points under a loss: the circle with its forces, and loss, alignment, uniformity.
 
-    - loss: "PairMargin", "Triplet" or "NTXent", at first
-    - margin: of the first two, 0 to 2; temperature: of the third, 0.05 to 2; pictures: 2 to 12
+    - loss: chosen at first: "PairMargin" and "Triplet", which have a margin, or one of the others in the menu
+    - margin: of these two, 0 to 2; temperature: of the others, 0.05 to 2; pictures: 2 to 12
 
     Raises ValueError on a value outside.
     """
@@ -44,7 +57,7 @@ def circle(
         inputs[name].continuous_update = False  # a new way takes longer to compute than to show
 
     def update(step: int, loss: str, margin: float, temperature: float, pictures: int) -> str:
-        cold = loss == "NTXent"
+        cold = loss not in WITH_MARGIN
         inputs["margin"].layout.display = "none" if cold else ""
         inputs["temperature"].layout.display = "" if cold else "none"
         return picture.update(step, loss, temperature if cold else margin, pictures)
@@ -53,8 +66,11 @@ def circle(
 
 
 def build(loss: str, setting: float) -> Loss:
-    """The loss of this name with its one setting: a margin or a temperature."""
-    return getattr(losses, loss)(setting)
+    """The loss of this name with its one setting, a margin or a temperature; all else at its default."""
+    built = getattr(losses, loss)(setting, **FEW.get(loss, {}))
+    if hasattr(built, "generator"):  # what it draws is the same at every showing
+        built.generator = torch.Generator().manual_seed(0)
+    return built
 
 
 @functools.lru_cache(maxsize=64)
