@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -129,10 +128,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=tuple(TIMED), default=tuple(TIMED))
     parser.add_argument("--batch-sizes", type=int, nargs="+", help="of those that a part has")
+    parser.add_argument("--losses", nargs="+", choices=tuple(losses.catalogue()), help="of ours; default all")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # or the profiler reports each start and stop
     warnings.filterwarnings("ignore", module="lightly")
     print(f"{'loss':<16}{'beside':<24}{'pairs':>6}{'ms : ms = ratio':>28}{'MB : MB = ratio':>28}")
     for part in options.parts:
@@ -140,6 +139,8 @@ def main() -> None:
             if options.batch_sizes and batch not in options.batch_sizes:
                 continue
             for name, beside in pairs(part):
+                if options.losses and name not in options.losses:
+                    continue
                 try:
                     build(name, None if part == "family" else TEMPERATURE)(*embeddings(8))
                 except ValueError as reason:
@@ -148,7 +149,8 @@ def main() -> None:
                 row = measure(part, name, beside, batch, batch in TIMED[part])
                 print(line(row), flush=True)
                 if options.record:
-                    command = f"python benchmarks/losses.py --record --parts {part} --batch-sizes {batch}"
+                    which = f"--parts {part} --batch-sizes {batch} --losses {name}"
+                    command = f"python benchmarks/losses.py --record {which}"
                     records.append(NAME, {"command": command, **row})
 
 

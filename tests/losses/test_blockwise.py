@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clutils import losses
+from clutils import losses, records
 from tests.losses import oracles
 
 LOSSES = [losses.NTXent, losses.Decoupled]
@@ -270,3 +270,25 @@ def test_a_queue_is_compared_by_the_formula_alone():
     rows = oracles.rows_of_a_queue(q.tolist(), k.tolist(), queue.tolist())
     expected = sum(oracles.nt_xent(p, n, 0.2) for p, n in rows) / len(rows)
     assert loss(q, k, queue=queue).item() == pytest.approx(expected, rel=1e-10)
+
+
+def recorded(part):
+    """The last recorded row of each comparison of benchmarks/losses.py."""
+    table = records.read("loss_speed").query(f"part == '{part}'")
+    return table.groupby(["loss", "beside", "batch_size"]).tail(1)
+
+
+def test_the_record_shows_both_losses_beside_lightlys_no_slower_and_no_larger_at_any_size():
+    table = recorded("lightly")
+    assert set(zip(table["loss"], table["batch_size"], strict=True)) == {
+        (loss, batch) for loss in ("NTXent", "Decoupled") for batch in (256, 1024, 4096)
+    }
+    assert (table["time_ratio"] <= 1).all()
+    assert (table.query("batch_size >= 1024")["time_ratio"] <= 0.75).all()
+    assert (table["memory_ratio"] <= 1).all()
+
+
+def test_the_record_shows_an_eighth_of_the_whole_tables_memory_at_8192_pairs():
+    table = recorded("blocks").query("batch_size == 8192")
+    assert set(table["loss"]) == {"NTXent", "Decoupled"}
+    assert (table["memory_ratio"] <= 1 / 8).all()
