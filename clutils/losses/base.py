@@ -13,9 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clutils import similarities
+from clutils.losses import blockwise
 from clutils.similarities import Pairs
 
 COLDEST, HOTTEST = 1e-6, 1e6  # temperatures between which every loss of the family is finite in float32
+BLOCK_SIZE = 512  # anchors at a time: rows enough to keep the matrix product busy, few enough for the cache
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
@@ -33,6 +35,7 @@ class Loss(nn.Module):
     takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
     needs_negatives = True  # whether an anchor without any is an error
+    block_size: int | None = None  # anchors at a time for two views alone; None = the whole table at once
     paper: str
     year: int
     equation: str
@@ -40,6 +43,12 @@ class Loss(nn.Module):
     def __init__(self, check_inputs: bool = True) -> None:
         super().__init__()
         self.check_inputs = check_inputs
+
+    def __init_subclass__(cls) -> None:
+        """A subclass with another formula, or other pairs, must not be computed by its parent's blocks."""
+        super().__init_subclass__()
+        if {"formula", "compare", "pair_up", "prepare", "against"} & vars(cls).keys() and "block_size" not in vars(cls):
+            cls.block_size = None
 
     # ---- what a paper's file writes -------------------------------------------------------------------
 
@@ -49,6 +58,12 @@ class Loss(nn.Module):
         Losses that are no function of an anchor's similarities take here what their own `pair_up` gives.
         """
         raise NotImplementedError
+
+    def of_contrast(self, c: Tensor) -> Tensor:
+        """The formula of a loss that is a function of its contrasts alone: c -> values, elementwise."""
+        raise ValueError(
+            f"{self.name} has no block-wise form: block_size is {self.block_size!r}, but must be None"
+        )
 
     def settings(self) -> None:
         """Raise ValueError when a hyper-parameter is outside its range."""
@@ -75,6 +90,8 @@ class Loss(nn.Module):
         """
         self.settings()
         with torch.autocast(z1.device.type, enabled=False):
+            if self.block_size is not None and labels is None and extra_views is None and queue is None:
+                return self.in_blocks(z1, z2)
             pairs = self.compare(z1, z2, labels, extra_views, queue)
             return self.formula(pairs).mean()
 
@@ -166,6 +183,17 @@ class Loss(nn.Module):
         if labels is not None:
             return similarities.labelled_views(z1, z2, labels)
         return similarities.two_views(z1, z2, self.against)
+
+    def in_blocks(self, z1: Tensor, z2: Tensor) -> Tensor:
+        """`formula`'s mean over two views, computed `block_size` anchors at a time."""
+        if not isinstance(self.block_size, int) or isinstance(self.block_size, bool) or self.block_size < 1:
+            raise ValueError(
+                f"{self.name}: block_size is {self.block_size!r}, "
+                f"but must be a whole number from 1 on, or None for the whole table at once"
+            )
+        self._check_shapes(z1, z2, None, None)
+        z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
+        return blockwise.mean(z1, z2, self.temperature, self.of_contrast, self.block_size)
 
     @property
     def name(self) -> str:

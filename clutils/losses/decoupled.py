@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives
+from clutils.losses.base import BLOCK_SIZE, COLDEST, HOTTEST, Loss, contrast, mean_over_positives
 from clutils.similarities import Pairs
 
 
@@ -17,11 +17,13 @@ class Decoupled(Loss):
     at which learning stops. With several positives: the mean over them.
 
     - temperature (τ): 1e-6 to 1e6. Default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
+    - block_size: anchors of `loss(z1, z2)` computed at a time; None holds the whole (2B, 2B - 2) table.
 
     Yeh et al. 2022, "Decoupled contrastive learning" (arXiv 2110.06848), L_DC without the weights of DCLW.
     """
 
     paper, year, equation = "DCL (Yeh et al.)", 2022, "L_DC"
+    block_size = BLOCK_SIZE
 
     def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
@@ -32,4 +34,7 @@ class Decoupled(Loss):
         self.within("temperature", COLDEST, HOTTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(contrast(pairs, self.temperature), pairs)
+        return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)
+
+    def of_contrast(self, c: Tensor) -> Tensor:
+        return c
