@@ -47,7 +47,8 @@ class Loss(nn.Module):
     def __init_subclass__(cls) -> None:
         """A subclass with another formula, or other pairs, must not be computed by its parent's blocks."""
         super().__init_subclass__()
-        if {"formula", "compare", "pair_up", "prepare", "against"} & vars(cls).keys() and "block_size" not in vars(cls):
+        own = vars(cls).keys()
+        if "block_size" not in own and {"formula", "compare", "pair_up", "prepare", "against"} & own:
             cls.block_size = None
 
     # ---- what a paper's file writes -------------------------------------------------------------------
