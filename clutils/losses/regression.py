@@ -18,10 +18,10 @@ class Regression(Loss):
     (BYOL) or averages (SimSiam). The loss itself is symmetric and lets gradients flow to both arguments.
     SimSiam's negative cosine is ℓ/2 - 1: the same gradient, halved.
 
-    No anchors, no hyper-parameters (level "batch"), and with no negatives chance means nothing. A batch of
-    one is refused, as by every loss here, so that a stray last batch does not pass unseen.
+    No anchors (level "batch"), no hyper-parameters and so no defaults; with no negatives, chance means
+    nothing. A batch of one is refused, as by every loss here, so that a stray last one does not pass unseen.
 
-    By default as in Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2; Chen & He 2021,
+    Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2; Chen & He 2021,
     "Exploring simple siamese representation learning" (arXiv 2011.10566), eq. 1.
     """
 
