@@ -91,8 +91,9 @@ def main() -> None:
                 if options.record:
                     scenes = options.source == "scenes"
                     command = (
-                        f"python benchmarks/comparison.py {'scenes' if scenes else 'folder:PATH'} --record --steps {options.steps} "
-                        f"--losses {label} --temperatures {temperature} --seeds {seed}"
+                        f"python benchmarks/comparison.py {'scenes' if scenes else 'folder:PATH'} --record "
+                        f"--steps {options.steps} --losses {label} "
+                        f"--temperatures {temperature} --seeds {seed}"
                     )
                     source = train.source if scenes else f"{len(train):,} pictures of {name}"
                     row = {"command": command, "pictures": name, "source": source}
