@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def lab(options: argparse.Namespace, rest: list[str]) -> int:
     """Open the course in JupyterLab; what is not known here is passed on to it."""
     command = lab_command(rest)
+    # so that `python` in JupyterLab's own terminal is the one that has the course
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if os.name == "nt":  # its exec returns to the prompt while the server runs
         return subprocess.run(command).returncode
     os.execv(command[0], command)  # Ctrl-C then reaches JupyterLab alone, which asks before it stops

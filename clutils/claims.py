@@ -7,6 +7,7 @@ import html
 import json
 import os
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -44,7 +45,10 @@ def test(
         verdict = f"holds when {when}"
     else:
         verdict = "fails"
-    print(f"{paper}: {claim}\n  verdict: {verdict}\n  shown by: {shown_by}")
+    for line in (f"{paper}: {claim}", f"  verdict: {verdict}", f"  shown by: {shown_by}"):
+        print(
+            textwrap.fill(line, 100, subsequent_indent="    ")
+        )  # a notebook breaks longer ones within words
     folder = written_to()
     folder.mkdir(parents=True, exist_ok=True)
     entry = {"paper": paper, "claim": claim, "verdict": verdict, "shown_by": shown_by}
