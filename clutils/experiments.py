@@ -6,14 +6,17 @@ So what a notebook runs live, and what its record holds, are the same code at di
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
 from clutils.data import ImageSet
+
+if TYPE_CHECKING:
+    import pandas
 
 NEIGHBOURS = 20
 QUESTIONS = ("class", "bright", "right")
@@ -150,6 +153,24 @@ def with_loss(
         "seconds": run.rows[-1]["seconds"],
     }
     return run, found
+
+
+def chosen(runs: pandas.DataFrame) -> dict[str, list[float]]:
+    """Recorded runs of `with_loss` -> "name, τ = ..." to its seeds' test accuracies, a line for each loss.
+
+    Of a loss's temperatures the one with the best mean accuracy on validation pictures is taken.
+    """
+    found = {}
+    for name, own in runs.groupby("name", sort=False):
+        means = own.groupby("temperature")["knn_validation"].mean()
+        best = own[own["temperature"] == means.idxmax()].sort_values("seed")
+        found[f"{name}, τ = {means.idxmax():g}"] = best["knn"].tolist()
+    return found
+
+
+def decided(results: Mapping[str, Sequence[float]]) -> list[tuple[str, str]]:
+    """(better, worse) for every two names whose values do not overlap: one's lowest above the other's."""
+    return [(a, b) for a in results for b in results if min(results[a]) > max(results[b])]
 
 
 def embedded_views(

@@ -122,7 +122,7 @@ def portraits(
                     positives, pull.where(pull > 0, math.nan), "^", color=color, markersize=9, alpha=alpha
                 )
                 if width < 3:
-                    ax.plot(s[f < 0], -f[f < 0], "x", color=color, markersize=4)
+                    ax.plot(s[f < 0], -f[f < 0], "x", color=color, markersize=3)
             ax.set_title(name)
         for ax in axes.flat[len(family) :]:
             ax.set_axis_off()
