@@ -5,10 +5,16 @@ Modules load when they are first named, so `import clutils` costs next to nothin
 """
 
 import importlib
+import os
 import pkgutil
 from types import ModuleType
 
 __version__ = "0.1.0"
+
+# Torch's threads spin while they wait for one another. On a machine that does anything else besides, the one
+# they wait for isn't running, and a training step takes five times as long or more: let them sleep instead.
+# It works for what is started from here on (JupyterLab's kernels, a command), not for a torch already loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _modules() -> list[str]:

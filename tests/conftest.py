@@ -5,6 +5,7 @@ from pathlib import Path
 
 # before torch is first imported: two threads, whatever the machine has, and so the same sums everywhere
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as `import clutils` has it
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import pytest
