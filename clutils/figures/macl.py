@@ -215,9 +215,7 @@ def table_8(table: Mapping[str, Mapping[float, float]] = TABLE_8) -> Figure:
         places = range(len(row))
         ax.plot(places, list(row.values()), color=style.BLUE, marker="o", linestyle="-")
         for k, value in enumerate(row.values()):
-            ax.annotate(
-                f"{value:.2f}", (k, value), (0, 8), textcoords="offset points", ha="center", fontsize=9
-            )
+            ax.annotate(f"{value:.2f}", (k, value), (4, 6), textcoords="offset points", fontsize=9)
         ax.set_xticks(places, [f"{value:g}" for value in row])
         spread = max(row.values()) - min(row.values())
         others = ", ".join(f"{LABELS[other]} = {value:g}" for other, value in FIXED.items() if other != name)
