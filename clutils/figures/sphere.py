@@ -19,7 +19,7 @@ from clutils.losses import Loss
 from clutils.sphere import Trajectory
 
 NAMES = {"PairMargin": "pair loss", "Triplet": "triplet loss", "NTXent": "NT-Xent"}
-SYMBOLS = {"margin": "m", "temperature": "τ"}
+SYMBOLS = {"margin": "m", "temperature": "τ", "alpha": "α", "alignment_threshold": "A₀"}
 
 
 def name_of(loss: Loss) -> str:
@@ -27,7 +27,7 @@ def name_of(loss: Loss) -> str:
     settings = (
         f"{SYMBOLS.get(name, name)} = {getattr(loss, name):g}"
         for name in loss.hyperparameters()
-        if not isinstance(getattr(loss, name), bool)
+        if not isinstance(getattr(loss, name), bool | None)
     )
     return ", ".join([NAMES.get(loss.name, loss.name), *settings])
 
