@@ -131,7 +131,7 @@ def harder_than_parents(kinds: Mapping[str, tuple[Tensor, Tensor]], ax: Axes | N
     ax, told = axes_for(ax, 6.6, 4.4), []
     looks = style.series(len(kinds), ordered=False)
     for look, (name, (parent, mix)) in zip(looks, kinds.items(), strict=True):
-        look = look | {"linestyle": "none", "markersize": 4, "alpha": 0.65}
+        look = look | {"linestyle": "none", "markersize": 3, "alpha": 0.6}
         above = float((mix > parent + 1e-12).double().mean())
         ax.plot(parent, mix, **look, label=f"{name}: {above:.1%} harder")
         told.append(f"{name} {above:.1%}")
@@ -250,7 +250,7 @@ def with_more_mixes(
     ax.minorticks_off()
     ax.set_xlim(-min(k for k in counts if k) / 3, 1.25 * max(counts))
     ax.set(xlabel="number of mixes k", ylabel=what)
-    ax.legend(loc="best")
+    ax.legend(loc="best", frameon=True, framealpha=0.95, edgecolor="none")
     return describe(ax, f"{what} against the number of mixes: {'; '.join(told)}.")
 
 

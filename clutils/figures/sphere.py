@@ -19,7 +19,9 @@ from clutils.losses import Loss
 from clutils.sphere import Trajectory
 
 NAMES = {"PairMargin": "pair loss", "Triplet": "triplet loss", "NTXent": "NT-Xent"}
+NAMES |= {"Debiased": "debiased", "HardNegative": "HCL"}
 SYMBOLS = {"margin": "m", "temperature": "τ"}
+SYMBOLS |= {"class_prior": "τ⁺", "beta": "β", "hardest": "s", "synthetic": "k"}
 
 
 def name_of(loss: Loss) -> str:
