@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def lab(options: argparse.Namespace, rest: list[str]) -> int:
     """Open the course in JupyterLab; what is not known here is passed on to it."""
     command = lab_command(rest)
+    # so that `python` in JupyterLab's own terminal is the one that has the course
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if os.name == "nt":  # its exec returns to the prompt while the server runs
         return subprocess.run(command).returncode
     os.execv(command[0], command)  # Ctrl-C then reaches JupyterLab alone, which asks before it stops
@@ -152,6 +154,7 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
     names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
+    names += ("extra_views",)
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     try:
         return training.Run(loss=chosen_loss(options.loss, options.set), **given)
@@ -170,7 +173,7 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
         asked = " ".join([wanted, *options.set])
         raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
-    for name in ("method", "data", "encoder", "batch_size", "learning_rate", "seed"):
+    for name in ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views"):
         asked = getattr(options, name)
         if asked is not None and asked != before[name]:
             option = name.replace("_", "-")
@@ -323,6 +326,9 @@ def _parser() -> Parser:
     to_train.add_argument("--batch-size", metavar="N", type=int, help="pictures a step; default: 256")
     to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
     to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
+    to_train.add_argument(
+        "--extra-views", metavar="M", type=int, help="positives for a loss that takes several; default: 0"
+    )
     to_train.add_argument(
         "--device", metavar="NAME", help="cpu, cuda or mps; default: CUDA where there is one"
     )

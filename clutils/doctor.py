@@ -22,7 +22,13 @@ MANAGER = "@jupyter-widgets/jupyterlab-manager"  # the part of ipywidgets that r
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MEMORY_GB = 2.0  # a notebook's kernel with torch, a set of 32x32 pictures and a map of them
 DISK_GB = 1.0
-INSTALL = f'"{sys.executable}" -m pip install --editable "{ROOT}"'
+OWN = ROOT / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")  # what `make lab` made
+IN_PLACE = OWN.exists() and Path(sys.prefix).resolve() != OWN.parent.parent.resolve()
+INSTALL = (
+    f'this is not the course\'s own Python: "{OWN}" -m clutils doctor'
+    if IN_PLACE
+    else f'"{sys.executable}" -m pip install --editable "{ROOT}"'
+)
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,50 @@ def first_run(
     return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity")}
 
 
+def with_loss(
+    loss: losses.Loss,
+    train: ImageSet,
+    validation: ImageSet,
+    test: ImageSet,
+    steps: int = 120,
+    batch_size: int = 128,
+    seed: int = 0,
+    extra_views: int = 0,
+    precision: str | None = None,
+) -> tuple[training.Run, dict[str, Any]]:
+    """SimCLR with any loss -> the run, and kNN (k = 20) by its features, all else equal.
+
+    - knn_validation: accuracy on pictures that settings are chosen by; knn: on those that they are judged by;
+      the neighbours are the training pictures in both
+    - seconds: spent in steps; final_loss: mean of the last tenth of them
+    """
+    run = training.train(
+        loss=loss,
+        data=train,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=1e-2,
+        seed=seed,
+        extra_views=extra_views,
+        precision=precision,
+        progress=False,
+    )
+    found = {
+        "loss": loss.name,
+        "temperature": getattr(loss, "temperature", math.nan),
+        "extra_views": extra_views,
+        "seed": seed,
+        "steps": run.steps_done,
+        "batch_size": batch_size,
+        "precision": run.precision,
+        "knn_validation": accuracy(run.embed, train, validation),
+        "knn": accuracy(run.embed, train, test),
+        "final_loss": float(run.history["loss"].tail(max(1, run.steps_done // 10)).mean()),
+        "seconds": run.rows[-1]["seconds"],
+    }
+    return run, found
+
+
 def embedded_views(
     train: ImageSet, test: ImageSet, steps: int = 60, pictures: int = 64, number: int = 2, seed: int = 0
 ) -> tuple[Tensor, Tensor]:

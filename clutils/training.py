@@ -54,6 +54,7 @@ class Run:
       a cosine; None = what suits the encoder
     - device: "cpu", "cuda", ...; None = `device()`
     - precision: of the encoder, "float32" or "bfloat16"; None = bfloat16 where the machine computes in it
+    - extra_views: further views of each picture, for a loss that takes them as positives (AttentionNCE)
 
     `run.loss.temperature = 0.5` takes effect at the next step, and the history says so; likewise every other
     setting of the loss, and `run.loss`, `run.augmentation`, `run.learning_rate` and `run.steps` themselves.
@@ -74,6 +75,7 @@ class Run:
         seed: int = 0,
         device: str | torch.device | None = None,
         precision: str | None = None,
+        extra_views: int = 0,
     ) -> None:
         if method not in methods.catalogue():
             known = ", ".join(methods.catalogue())
@@ -107,6 +109,9 @@ class Run:
                 encoder = encoders.build(encoder, channels=images.shape[1])
             loss = losses.NTXent(temperature=0.2) if loss is None else loss
             built = methods.catalogue()[method](encoder, loss, bfloat16=precision == "bfloat16")
+        built.extra_views = _whole("extra_views", extra_views, 0)
+        if extra_views and "extra_views" not in getattr(loss, "takes", ()):
+            raise ValueError(f"training: extra_views is {extra_views}, but {type(loss).__name__} takes none")
         self.method = built.to(self.device, memory_format=torch.channels_last)
         self.optimiser = torch.optim.AdamW(self.method.parameters(), weight_decay=WEIGHT_DECAY)
         self.steps_done = 0
@@ -257,6 +262,7 @@ class Run:
             "learning_rate": self.learning_rate,
             "seed": self.seed,
             "precision": self.precision,
+            "extra_views": self.method.extra_views,
         }
 
     def save(self, path: str | Path) -> None:
@@ -333,6 +339,7 @@ def train(
     seed: int = 0,
     device: str | torch.device | None = None,
     precision: str | None = None,
+    extra_views: int = 0,
     on_step: Callable[[Run], object] | None = None,
     progress: bool = True,
 ) -> Run:
@@ -353,6 +360,7 @@ def train(
         seed=seed,
         device=device,
         precision=precision,
+        extra_views=extra_views,
     )
     if fast() and run.steps > FAST_STEPS:
         print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
@@ -386,7 +394,7 @@ def resume(
         loss = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
     if augmentation is None:
         augmentation = views.Augmentation(**kept["augmentation"])
-    same = ("method", "steps", "batch_size", "learning_rate", "seed", "precision")
+    same = ("method", "steps", "batch_size", "learning_rate", "seed", "precision", "extra_views")
     run = Run(
         data=kept["data"] if data is None else data,
         encoder=kept["encoder"] if encoder is None else encoder,

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -385,8 +386,15 @@ def test_the_lab_starts_here_and_says_where(tmp_path):
             time.sleep(0.1)
         assert address, said.read_text()
         assert "/lab/tree/notebooks/00_start_here.ipynb" in address[0]
-        with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
-            assert '"news": {"disabled": true}' in page.read().decode()
+        for attempt in range(100):  # the address is printed a moment before anyone answers there
+            try:
+                with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
+                    assert '"news": {"disabled": true}' in page.read().decode()
+                break
+            except urllib.error.URLError:
+                if attempt == 99 or server.poll() is not None:
+                    raise
+                time.sleep(0.2)
     finally:
         server.terminate()
         server.wait(20)

@@ -51,7 +51,7 @@ def test_it_has_hints_and_a_solution_that_shows_code(exercise):
     if callable(exercise.answer):
         assert f"def {exercise.name}(" in shown
         scope = {"torch": torch, "math": __import__("math")}
-        exec(shown, scope)
+        exec(compile(shown, "pasted", "exec", dont_inherit=True), scope)  # as in a reader's own cell
         assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
 
 
@@ -132,3 +132,24 @@ def test_a_question_with_many_answers_takes_any_that_has_the_property():
     assert "8 is not above 10" in repr(EVEN.check(8))
     assert not EVEN.check("rubbish")
     assert not EVEN.check(None)
+
+
+def test_a_wrong_number_is_called_wrong_whatever_its_type():
+    asked = Exercise(
+        "half",
+        "half of x",
+        answer=lambda x: x / 2,
+        hints=["halve it"],
+        wrong=[Wrong("twice", lambda x: 2 * x, "that is twice.")],
+        cases=lambda: [(torch.tensor(3.0, dtype=torch.float64),)],
+    )
+    assert asked.check(lambda x: float(x) / 2)
+    assert "got 1, expected 1.5" in repr(asked.check(lambda x: 1.0))
+    assert "your result is (2,), expected ()" in repr(asked.check(lambda x: [1.0, 2.0]))
+    assert "of type str" in repr(asked.check(lambda x: "one and a half"))
+
+
+def test_words_are_right_in_any_case_and_with_spaces_around():
+    asked = Exercise("word", "which?", "class prior", ["look"], [Wrong("the other", "temperature", "no.")])
+    assert asked.check(" Class Prior ")
+    assert "the other" in repr(asked.check("TEMPERATURE"))

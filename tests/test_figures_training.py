@@ -348,3 +348,16 @@ def test_a_fast_session_shortens_the_run_and_says_so(screen, capsys, monkeypatch
     assert f"{training.FAST_STEPS} steps instead of 50" in capsys.readouterr().out
     with pytest.raises(ValueError, match="every is 0"):
         controls.watch(run, lambda run: 0.5, every=0)
+
+
+def test_the_share_of_the_same_class_is_counted_over_all_pictures():
+    draw = torch.Generator().manual_seed(0)
+    z, labels = torch.randn(12, 4, generator=draw), torch.arange(12) % 3
+    hits = 0
+    for i in range(12):
+        others = sorted(
+            (j for j in range(12) if j != i),
+            key=lambda j: -float(torch.cosine_similarity(z[i], z[j], dim=0)),
+        )
+        hits += sum(int(labels[j] == labels[i]) for j in others[:4])
+    assert pictures.share_of_class(z, labels, 4) == pytest.approx(hits / 48)

@@ -5,6 +5,7 @@ The rules are functions from a notebook to a list of faults, tried below on note
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -19,8 +20,11 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from clutils import claims
+
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAGES = {"claims"}  # no lessons: they show what the lessons' cells wrote
 LONGEST_CELL = 25  # lines: what is longer is no lesson and lives in clutils
 TAGS = {"derive", "check", "predict", "control", "answer", "claim", "recorded", "exercise", "solution"}
 CLAIMED_TIME = runpy.run_path(str(ROOT / "benchmarks" / "notebooks.py"))["CLAIM"]
@@ -122,6 +126,7 @@ def unannounced(notebook: NotebookNode) -> list[str]:
 
 
 RULES = (unstripped, misdeclared, unproven, unasked, unexercised, too_long, unannounced)
+OF_LESSONS = (unexercised, unannounced)
 
 
 # ---- the notebooks -----------------------------------------------------------------------------------------
@@ -134,6 +139,8 @@ def test_the_course_has_notebooks():
 @each_notebook
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_notebook_keeps_the_rules(path: Path, rule: Callable[[NotebookNode], list[str]]):
+    if path.stem in PAGES and rule in OF_LESSONS:
+        return
     assert rule(nbformat.read(path, as_version=4)) == []
 
 
@@ -174,6 +181,11 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @each_notebook
 def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None):
     assert execute(nbformat.read(path, as_version=4), path.parent) == []
+    for claim in (claim for claim in claims.collect(recorded=None) if claim.notebook == path.stem):
+        recorded = json.loads(
+            (claims.RECORDED / f"{claims.slug(claim.paper, claim.claim)}.json").read_text("utf-8")
+        )
+        assert claim.verdict == recorded["verdict"], "another verdict than on record: benchmarks/claims.py"
 
 
 # ---- the rules themselves, on notebooks that break them ----------------------------------------------------

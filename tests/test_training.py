@@ -477,3 +477,47 @@ def test_a_loss_that_draws_repeats_its_draws_and_resumes_bit_for_bit(tmp_path):
     resumed = advance(training.resume(tmp_path / "run.pt", data=DIGITS), 2)
     assert same(weights(whole), weights(resumed)) and past(whole).equals(past(resumed))
     assert not same(weights(whole), weights(advance(small(loss=losses.SSCL(hardest=8, synthetic=0)), 4)))
+
+
+def test_extra_views_are_more_positives_of_the_same_pictures():
+    pictures = torch.arange(40)[:, None, None, None].mul(6).expand(40, 3, 16, 16).to(torch.uint8)  # 40 greys
+    seen = {}
+
+    class Spy(losses.AttentionNCE):
+        def forward(self, z1, z2, **given):
+            seen.update(z1=z1.detach(), **{name: v.detach() for name, v in given.items()})
+            return super().forward(z1, z2, **given)
+
+    still = views.Augmentation(size=16, jitter_prob=0.0, grayscale=0.0)  # a grey stays what it is
+    run = training.Run(data=pictures, loss=Spy(), batch_size=8, steps=2, extra_views=3, augmentation=still)
+    run.step()
+    assert seen["extra_views"].shape == (8, 3, seen["z1"].shape[1])
+    # so every further view of a picture is its anchor, to rounding in bfloat16, and no other picture's
+    apart = (seen["z1"][:, None, None] - seen["extra_views"][None]).norm(dim=-1)  # (anchor, picture, view)
+    assert (apart.argmin(dim=1) == torch.arange(8)[:, None]).all()
+    with pytest.raises(ValueError, match="extra_views is 2, but NTXent takes none"):
+        training.Run(data=pictures, batch_size=8, extra_views=2)
+    with pytest.raises(ValueError, match="extra_views"):
+        training.Run(data=pictures, loss=losses.AttentionNCE(), batch_size=8, extra_views=-1)
+
+
+def test_a_run_with_extra_views_resumes_with_them(tmp_path):
+    pictures = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
+
+    def make():
+        return training.Run(
+            data=pictures,
+            loss=losses.AttentionNCE(),
+            batch_size=8,
+            steps=4,
+            extra_views=2,
+            precision="float32",
+        )
+
+    straight = make().finish(progress=False)
+    halfway = make()
+    halfway.step()
+    halfway.step()
+    halfway.save(tmp_path / "run.pt")
+    resumed = training.resume(tmp_path / "run.pt", data=pictures).finish(progress=False)
+    assert [row["loss"] for row in resumed.rows] == [row["loss"] for row in straight.rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
@@ -36,6 +37,10 @@ class Result:
 
     def __repr__(self) -> str:
         return self.message
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """As IPython shows it: a notebook would break longer lines within words."""
+        printer.text(textwrap.fill(self.message, 100))
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,7 @@ class Exercise:
     def solution(self) -> str:
         """The answer, as code or as a value."""
         if callable(self.answer):
-            source = textwrap.dedent(inspect.getsource(self.answer))
-            if source.startswith("@"):
-                source = source.partition("\n")[2]
+            source = _without_annotations(textwrap.dedent(inspect.getsource(self.answer)))
             return _Text(source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1))
         return _Text(f"{self.name} = {self.answer!r}")
 
@@ -132,8 +135,10 @@ class Exercise:
         raise RuntimeError("unreachable: some case differs")  # pragma: no cover
 
     def _same(self, given: Any, expected: Any) -> bool:
-        if isinstance(expected, str | bool):
-            return type(given) is type(expected) and given == expected
+        if isinstance(expected, str):
+            return isinstance(given, str) and given.strip().casefold() == expected.strip().casefold()
+        if isinstance(expected, bool):
+            return type(given) is bool and given == expected
         if isinstance(expected, tuple | list):
             return (
                 isinstance(given, tuple | list)
@@ -161,11 +166,25 @@ def _copy(case: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _shape_problem(given: Any, expected: Any) -> str:
-    if isinstance(expected, torch.Tensor):
-        shape = tuple(given.shape) if isinstance(given, torch.Tensor) else type(given).__name__
-        if shape != tuple(expected.shape):
-            return f"your result is {shape}, expected {tuple(expected.shape)}"
-    return ""
+    if not isinstance(expected, torch.Tensor):
+        return ""
+    try:
+        shape = tuple(torch.as_tensor(given).shape)
+    except (TypeError, ValueError, RuntimeError):
+        return f"your result is of type {type(given).__name__}, expected a tensor {tuple(expected.shape)}"
+    return (
+        "" if shape == tuple(expected.shape) else f"your result is {shape}, expected {tuple(expected.shape)}"
+    )
+
+
+def _without_annotations(source: str) -> str:
+    """A function's source that runs where nothing but torch is imported: no decorator, no types."""
+    function = ast.parse(source).body[0]
+    lines = source.splitlines()[function.lineno - 1 :]
+    body = function.body[0].lineno - function.lineno
+    for argument in (*function.args.args, *function.args.kwonlyargs):
+        argument.annotation = None
+    return "\n".join([f"def {function.name}({ast.unparse(function.args)}):", *lines[body:]]) + "\n"
 
 
 def _show(value: Any) -> str:

@@ -58,7 +58,7 @@ EXERCISES = [
         name="what_sscl_calls_tau",
         question='"temperature" or "class prior"?',
         answer="class prior",
-        hints=["Find SSCL's column in the table, and the two rows where a bold τ or r stands."],
+        hints=["In SSCL's column of the table: which row holds τ? It is not that of the temperature."],
         wrong=[
             Wrong(
                 "the other papers' τ",

@@ -263,7 +263,7 @@ def relief(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | Non
     ax.set_xticks([math.log10(t) for t in ticks], [f"{t:g}" for t in ticks])
     ax.set_yticks(range(5), [f"{10**k:,}" for k in range(5)])
     ax.set(xlabel="temperature τ", zlabel="W", zlim=(0, 1))
-    ax.set_ylabel("number of negatives K", labelpad=12)
+    ax.set_ylabel("negatives K", labelpad=10)
     ax.view_init(elev=28, azim=-125)
     ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
     return describe(

@@ -172,6 +172,18 @@ def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[n
     return found[0], found[1]
 
 
+def nearest_classes_kept(z: Tensor, positions: np.ndarray, labels: Tensor) -> int:
+    """For how many classes the nearest other class on a map is the nearest in truth: as `class_distances`."""
+    truth, seen = class_distances(z, positions, labels)
+    count = round((1 + (1 + 8 * len(truth)) ** 0.5) / 2)  # that many classes have so many pairs
+    nearest = []
+    for apart in (truth, seen):
+        table = np.full((count, count), np.inf)
+        table[np.triu_indices(count, 1)] = apart
+        nearest.append(np.minimum(table, table.T).argmin(axis=1))
+    return int((nearest[0] == nearest[1]).sum())
+
+
 def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
     """Spearman's: 1 where the map keeps the order of the distances, 0 where it knows nothing of it."""
     ranks = [np.argsort(np.argsort(values)) for values in (truth, seen)]

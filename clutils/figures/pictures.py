@@ -157,7 +157,7 @@ def neighbours(
     """For some pictures, their nearest neighbours in several spaces; those of the same class are framed.
 
     - spaces: name -> (N, D), a row for each of the N pictures; nearest by cosine similarity
-    - queries: which pictures, a row each
+    - queries: which pictures, a row each; the titles also give the share over all N pictures
     """
     for name, z in spaces.items():
         if len(z) != len(pictures):
@@ -178,8 +178,9 @@ def neighbours(
             ax.add_patch(
                 Rectangle(corner, side + 1, side + 1, fill=False, edgecolor=style.BLACK, linewidth=2.4)
             )
-        ax.text(left, -5, f"{name}: {int(same.sum())} of {same.numel()} of its class", va="bottom")
-        said.append(f"{name} {int(same.sum())} of {same.numel()}")
+        share = share_of_class(z, pictures.labels, k)
+        ax.text(left, -5, f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}", va="bottom")
+        said.append(f"{name} {int(same.sum())} of {same.numel()} (of all pictures {share:.0%})")
         left += k * step + side // 2
     ax.set(xlim=(-3, left - side // 2), ylim=(tall + 2, -18))
     _bare(ax)
@@ -189,6 +190,14 @@ def neighbours(
         f"the same class framed: {', '.join(said)}.",
     )
     return figure
+
+
+def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:
+    """Share of each row's k nearest others (cosine) that have its label: z (N, D), labels (N,)."""
+    unit = torch.nn.functional.normalize(z.float(), dim=1)
+    similarity = (unit @ unit.T).fill_diagonal_(-2.0)
+    found = similarity.topk(k, dim=1).indices
+    return float((labels[found] == labels[:, None]).double().mean())
 
 
 def _bare(ax: Axes) -> None:

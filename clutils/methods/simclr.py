@@ -27,19 +27,22 @@ class SimCLR(nn.Module):
         self.head = encoders.ProjectionHead(encoder.features, encoder.features, out)
         self.loss = loss
         self.bfloat16 = bfloat16
+        self.extra_views = 0  # further views of each picture, handed to the loss as its positives
 
     def forward(
         self, images: Tensor, augment: Callable[..., Tensor], generator: torch.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, C, H, W) pictures -> the loss, and both views' embeddings (B, out), detached.
 
-        Both views go through the encoder as one batch of 2B: its batch normalisation sees all of them.
+        All views go through the encoder as one batch: its batch normalisation sees all of them.
         """
-        views = encoders.as_input(augment(torch.cat([images, images]), generator=generator))
+        number = 2 + self.extra_views
+        views = encoders.as_input(augment(torch.cat([images] * number), generator=generator))
         with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
             features = self.encoder(views)
-        z1, z2 = self.head(features.float()).chunk(2)
-        return self.loss(z1, z2), z1.detach(), z2.detach()
+        z1, z2, *further = self.head(features.float()).chunk(number)
+        given = {"extra_views": torch.stack(further, dim=1)} if further else {}
+        return self.loss(z1, z2, **given), z1.detach(), z2.detach()
 
     def chance(self, batch_size: int) -> float | None:
         """The loss of a batch where all similarities are 0: log(2B - 1) for NT-Xent; None if it has none."""

@@ -1,0 +1,104 @@
+"""The losses beside each other: one encoder, one recipe, several temperatures, several seeds.
+
+    python benchmarks/comparison.py                          generated scenes
+    python benchmarks/comparison.py folder:PATH              four CIFAR-10 classes from a folder
+    python benchmarks/comparison.py --steps 20 --losses NTXent --temperatures 0.2 --seeds 0
+
+Prints a line a run; with --record it is also added to benchmarks/records/comparison.csv, which notebook 07
+shows. A run that the record already holds is left out, so an interrupted recording goes on where it stopped.
+Each loss has its other settings at their defaults. Part of the training pictures is kept apart to choose the
+temperature by; the test pictures decide nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import torch
+
+from clutils import data, experiments, losses, records
+from clutils.data import ImageSet
+
+NAME = "comparison"
+FOUR = ("automobile", "frog", "horse", "ship")
+TEMPERATURES = (0.1, 0.5)
+SEEDS = (0, 1, 2, 3, 4)
+# further views a picture: AttentionNCE's positives; with none its attention has the negatives alone
+FURTHER_VIEWS = 4
+LOSSES = (
+    "NTXent",
+    "Decoupled",
+    "MACL",
+    "DualTemperature",
+    "Debiased",
+    "HardNegative",
+    "SSCL",
+    "AttentionNCE",
+    f"AttentionNCE+{FURTHER_VIEWS}",
+)
+KEPT_APART = 1500  # training pictures to choose by
+
+
+def pictures(source: str) -> tuple[str, ImageSet, ImageSet, ImageSet]:
+    """What they are called, and those to train on, to choose by and to judge by."""
+    train, test = data.load(source, limit=None if source == "scenes" else 20_000), data.load(source, "test")
+    name = source
+    if source != "scenes":
+        name = f"{len(FOUR)} classes of CIFAR-10"
+        train, test = train.classes(FOUR), test.classes(FOUR)
+    shuffled = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
+    return name, train.subset(shuffled[KEPT_APART:]), train.subset(shuffled[:KEPT_APART]), test
+
+
+def build(name: str, temperature: float) -> tuple[losses.Loss, int]:
+    """The loss and its number of further views."""
+    name, _, views = name.partition("+")
+    return getattr(losses, name)(temperature=temperature), int(views or 0)
+
+
+def known() -> set[tuple[str, str, int, float, int, int]]:
+    """The runs on record."""
+    try:
+        table = records.read(NAME)
+    except FileNotFoundError:
+        return set()
+    columns = ("pictures", "loss", "extra_views", "temperature", "seed", "steps")
+    return set(zip(*(table[column] for column in columns), strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("source", nargs="?", default="scenes")
+    parser.add_argument("--losses", nargs="+", default=LOSSES)
+    parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    name, train, validation, test = pictures(options.source)
+    done = known() if options.record else set()
+    for seed in options.seeds:
+        for label in options.losses:
+            for temperature in options.temperatures:
+                loss, views = build(label, temperature)
+                if (name, loss.name, views, temperature, seed, options.steps) in done:
+                    continue
+                _, found = experiments.with_loss(
+                    loss, train, validation, test, options.steps, seed=seed, extra_views=views
+                )
+                found = {k: round(v, 5) if isinstance(v, float) else v for k, v in found.items()}
+                print(*(f"{k} {v}" for k, v in found.items()), flush=True)
+                if options.record:
+                    scenes = options.source == "scenes"
+                    command = (
+                        f"python benchmarks/comparison.py {'scenes' if scenes else 'folder:PATH'} --record "
+                        f"--steps {options.steps} --losses {label} "
+                        f"--temperatures {temperature} --seeds {seed}"
+                    )
+                    source = train.source if scenes else f"{len(train):,} pictures of {name}"
+                    row = {"command": command, "pictures": name, "source": source}
+                    records.append(NAME, row | found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""All losses of the family on the same similarities: a portrait of each, and who is kin to whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+from torch import Tensor
+
+from clutils import anatomy
+from clutils.figures import axes_for, describe, new, style
+from clutils.losses import Loss
+
+SAME = 1e-9  # relative difference below which two gradients are one
+PARALLEL = 1e-4  # degrees below which two directions are one; arccos near 1 knows no less in float64
+FLOOR = 1e-4  # of the axis of single forces
+
+
+def gradients(family: Mapping[str, Loss], positives: Tensor, negatives: Tensor) -> dict[str, Tensor]:
+    """name -> minus the gradient of each anchor's loss by its similarities, (A, P + K): pull, then -push.
+
+    positives (A, P), negatives (A, K), float64.
+    """
+    found = {}
+    for name, loss in family.items():
+        pull, push = anatomy.forces(loss, positives, negatives)
+        found[name] = torch.cat([pull, -push], dim=1)
+    return found
+
+
+def difference(a: Tensor, b: Tensor) -> float:
+    """The largest difference of two gradients (A, n), relative to the longer of both, over the anchors."""
+    longer = torch.maximum(a.norm(dim=1), b.norm(dim=1)).clamp(min=1e-300)
+    return float(((a - b).norm(dim=1) / longer).max())
+
+
+def angle(a: Tensor, b: Tensor) -> float:
+    """The largest angle between two gradients (A, n) over the anchors that have both, in degrees."""
+    both = (a.norm(dim=1) > 0) & (b.norm(dim=1) > 0)
+    if not bool(both.any()):
+        return math.nan
+    u, v = (torch.nn.functional.normalize(x[both], dim=1) for x in (a, b))
+    # 2 asin(|u - v| / 2) is exact where the angle is small, and arccos is not
+    return float((2 * ((u - v).norm(dim=1) / 2).clamp(max=1).asin()).max().rad2deg())
+
+
+@style.in_course_style
+def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
+    """Angles between gradients, every loss with every other: "=" one gradient, "∥" one direction.
+
+    found: as from `gradients`.
+    """
+    ax, names = axes_for(ax, 8.6, 6.4), list(found)
+    angles = torch.tensor([[angle(found[a], found[b]) for b in names] for a in names])
+    picture = ax.imshow(angles.numpy(), cmap="cividis_r", vmin=0, vmax=90)
+    for i, a in enumerate(names):
+        for j, b in enumerate(names):
+            same, turned = difference(found[a], found[b]) < SAME, float(angles[i, j])
+            text = "=" if same else "∥" if turned < PARALLEL else f"{turned:.0f}°"
+            ax.text(j, i, text, ha="center", va="center", color="white" if turned > 45 else "black", size=9)
+    ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
+    ax.set_yticks(range(len(names)), names)
+    ax.grid(False)
+    ax.set_title("largest angle between two gradients   (=  one gradient,   ∥  one direction)")
+    ax.figure.colorbar(picture, ax=ax, label="degrees", shrink=0.8)
+    return describe(
+        ax,
+        f"Table of the largest angle between the gradients of {', '.join(names)} on the same similarities.",
+    )
+
+
+def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
+    """The losses of one gradient, and those of one direction: two lists of groups of two or more."""
+
+    def groups(related) -> list[list[str]]:
+        grouped: list[list[str]] = []
+        for name in found:
+            for group in grouped:
+                if related(found[group[0]], found[name]):
+                    group.append(name)
+                    break
+            else:
+                grouped.append([name])
+        return [group for group in grouped if len(group) > 1]
+
+    return groups(lambda a, b: difference(a, b) < SAME), groups(lambda a, b: angle(a, b) < PARALLEL)
+
+
+def portraits(
+    family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 4
+) -> Figure:
+    """One small picture a loss: the force on each pair against its similarity, that of `beside` in grey.
+
+    positives (P,), negatives (K,): one anchor's, float64. A triangle is the pull on a positive, the line the
+    push on the negatives, a cross a negative that is drawn in.
+    """
+    with style.course():
+        rows = -(-len(family) // columns)
+        figure, axes = new(10.6, 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
+        order = negatives.argsort()
+        s = negatives[order]
+        forces = {
+            name: tuple(f[0] for f in anatomy.forces(loss, positives[None], negatives[None]))
+            for name, loss in family.items()
+        }
+        top = max(float(pull.abs().max()) for pull, _ in forces.values())
+        for ax, (name, loss) in zip(axes.flat, family.items(), strict=False):
+            for which, width in ((beside, 4.0), (name, 2.0)):
+                pull, push = forces[which]
+                color = style.GREY if which == beside else style.loss(loss.name)["color"]
+                if which == beside and name == beside:
+                    color = style.loss(loss.name)["color"]
+                alpha = 0.45 if width > 3 else 1.0
+                f = push[order]
+                ax.plot(s, f.where(f > 0, math.nan), color=color, linewidth=width, alpha=alpha, linestyle="-")
+                ax.plot(
+                    positives, pull.where(pull > 0, math.nan), "^", color=color, markersize=9, alpha=alpha
+                )
+                if width < 3:
+                    ax.plot(s[f < 0], -f[f < 0], "x", color=color, markersize=4)
+            ax.set_title(name)
+        for ax in axes.flat[len(family) :]:
+            ax.set_axis_off()
+        for ax in axes.flat:
+            ax.set(yscale="log", ylim=(FLOOR, 4 * top), xlim=(-1.05, 1.05))
+            ax.yaxis.set_minor_locator(NullLocator())
+        for ax in axes[-1]:
+            ax.set_xlabel("similarity")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("|∂ℓ/∂s|")
+        handles = [
+            Line2D([], [], color=style.INK, marker="^", linestyle="none", markersize=8),
+            Line2D([], [], color=style.INK),
+            Line2D([], [], color=style.INK, marker="x", linestyle="none"),
+            Line2D([], [], color=style.GREY, linewidth=4, alpha=0.45),
+        ]
+        figure.legend(
+            handles,
+            ["pull on a positive", "push on a negative", "a negative drawn in", f"{beside}, for comparison"],
+            loc="outside lower center",
+            ncols=4,
+        )
+        return describe(
+            figure,
+            f"Small pictures of {', '.join(family)}: the force on each pair against its similarity, that of "
+            f"{beside} in grey behind each.",
+        )
