@@ -287,8 +287,8 @@ def test_a_way_is_computed_once_and_starts_alike_for_every_loss(short_ways):
 
 
 def test_the_circle_quotes_a_loss_it_does_not_offer():
-    with pytest.raises(ValueError, match=r"'MACL'.*PairMargin, Triplet, NTXent"):
-        controls.circle(loss="MACL")
+    with pytest.raises(ValueError, match=r"'FlatNCE'.*PairMargin, Triplet, NTXent"):
+        controls.circle(loss="FlatNCE")
     with pytest.raises(ValueError, match="margin"):
         controls.circle(margin=3.0)
 

@@ -29,7 +29,7 @@ def name_of(loss: Loss) -> str:
     settings = (
         f"{SYMBOLS.get(name, name)} = {getattr(loss, name):g}"
         for name in loss.hyperparameters()
-        if not isinstance(getattr(loss, name), bool)
+        if not isinstance(getattr(loss, name), bool | None)
     )
     return ", ".join([NAMES.get(loss.name, loss.name), *settings])
 
