@@ -94,6 +94,46 @@ def push_on_classmates(z1: Tensor, z2: Tensor, labels: Tensor, temperature: floa
     return (weights * (y[:, None] == y[None, :])).sum(dim=1)
 
 
+def push_on_hardest(negatives: Tensor, push: Tensor, tenths: float = 1.0) -> Tensor:
+    """Share of each anchor's push that falls on the hardest tenth of its negatives, (A,); 0 where none is
+    pushed.
+
+    - negatives, push: (A, K), as from `forces`; a negative that is drawn in (push below 0) counts for nothing
+    - tenths: how many tenths of the negatives; the number is rounded, and at least one
+
+    Raises ValueError unless tenths lies above 0 and at most at 10.
+    """
+    if not 0 < tenths <= 10:
+        raise ValueError(f"push_on_hardest: tenths is {tenths}, but must be above 0, and at most 10")
+    count = max(1, round(negatives.shape[1] * tenths / 10))
+    hardest = torch.zeros_like(negatives, dtype=torch.bool)
+    return push_share(push, hardest.scatter(1, negatives.topk(count, dim=1).indices, True))
+
+
+def push_share(push: Tensor, chosen: Tensor) -> Tensor:
+    """Share of each anchor's push (A, K) that falls on chosen negatives, bool (A, K) -> (A,).
+
+    A negative that is drawn in (push below 0) counts for nothing; 0 where none is pushed.
+    """
+    return (_shares(push) * chosen).sum(dim=1)
+
+
+def sharers(push: Tensor) -> Tensor:
+    """How many distinct negatives share a push, (A,): exp of its entropy; 0 where none is pushed.
+
+    `effective_negatives` of any loss's push (A, K): a negative that is drawn in counts for nothing. Where a
+    loss adds mixes, this counts the real negatives that they were made of.
+    """
+    shares = _shares(push)
+    return torch.special.entr(shares).sum(dim=1).exp() * (shares > 0).any(dim=1)
+
+
+def _shares(push: Tensor) -> Tensor:
+    pushed = push.clamp(min=0)
+    total = pushed.sum(dim=1, keepdim=True)
+    return torch.where(total > 0, pushed / total.where(total > 0, 1.0), 0.0)
+
+
 def turns(positives: Tensor, negatives: Tensor) -> Tensor:
     """Whether W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
 

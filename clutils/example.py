@@ -63,6 +63,34 @@ def classes_on_the_circle(
     return near(own, spread), near(own, spread), labels
 
 
+def classes_on_the_sphere(
+    width: float = 1.5,
+    spread: float = 0.6,
+    classes: int = 10,
+    pictures: int = 256,
+    dimension: int = 128,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Two views of a batch whose classes are clouds on the sphere: z1, z2 (N, D), labels (N,), float64.
+
+    As many pictures of each class as fit evenly. No encoder is in it, so what is measured on it is the same
+    everywhere and always.
+
+    - width: how far a picture lies from the middle of its class, against 1, the distance of the middle from
+      the origin; 100 leaves nothing of the classes. spread: the same for a view and its picture
+    """
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.arange(pictures) % classes
+    middle = F.normalize(torch.randn(classes, dimension, generator=draw, dtype=torch.float64), dim=1)
+
+    def near(points: Tensor, deviation: float) -> Tensor:
+        noise = torch.randn(points.shape, generator=draw, dtype=torch.float64) / dimension**0.5
+        return F.normalize(points + deviation * noise, dim=1)
+
+    own = near(middle[labels], width)
+    return near(own, spread), near(own, spread), labels
+
+
 def map_worlds(seed: int = 0) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Three small sets of unit vectors with a known truth, to try maps on: name -> z (N, 30), name -> labels.
 

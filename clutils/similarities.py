@@ -136,6 +136,14 @@ def owners(columns: Tensor, batch: int) -> Tensor:
     return picture + batch * ((anchor >= batch) ^ other_view)
 
 
+def classmates(labels: Tensor) -> Tensor:
+    """Which negatives of `two_views` are of the anchor's own class: labels (B,) -> bool (2B, 2B - 2)."""
+    batch = len(labels)
+    columns = torch.arange(2 * batch - 2, device=labels.device).expand(2 * batch, -1)
+    y = labels.repeat(2)
+    return y[owners(columns, batch)] == y[:, None]
+
+
 def among_negatives(z1: Tensor, z2: Tensor, queue: Tensor | None, i: Tensor, j: Tensor) -> Tensor:
     """Similarity of an anchor's negatives to one another: columns i, j (A, k) of its negatives -> (A, k)."""
     if queue is None:

@@ -14,6 +14,8 @@ from clutils import losses
 from clutils.controls.panels import Panel, choose, counts, log_slider, panel, slider
 from clutils.figures import forces as drawn
 from clutils.losses import Loss
+from clutils.losses.sscl import FixedMixes
+from clutils.similarities import Pairs
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024)
 SHAPES = {"spread as a Gaussian": "gaussian", "a few hard, many easy": "few hard", "all equal": "equal"}
@@ -33,6 +35,11 @@ SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
     "d_pos": ("d_pos", (0.01, 100.0)),
     "d_neg": ("d_neg", (0.05, 1000.0)),
     "margin": ("m margin", (0.0, 2.0, 0.05)),
+}
+# attribute -> label and the numbers on the slider
+NUMBERS = {
+    "hardest": ("s hardest", (1, 2, 4, 8, 16, 32, 64, 128, 255, 510)),
+    "synthetic": ("k synthetic", (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
 }
 SWITCHES = {"detach_attention": "attention detached", "batch_hard": "hardest only"}
 
@@ -76,7 +83,9 @@ def forces(
 ) -> Panel:
     """A loss beside another under sliders: who is pushed, how hard the positive is pulled, force by force.
 
-    - loss: a loss of level "similarity", or its name; its settings become sliders, and start as they are
+    - loss: a loss of level "similarity", or its name; its settings become sliders, and start as they are.
+      SSCL makes its mixes from the similarities here (`FixedMixes`), and their push is led back to the
+      parents
     - beside: what it is compared with, at the same temperature; its other settings stay
     - similarities: tables (A, P), (A, K), as of a trained encoder's batch: a slider then goes through the
       anchors, from the easiest to the hardest. None: similarities that the reader shapes
@@ -85,7 +94,7 @@ def forces(
 
     Raises ValueError on a loss of another level, and on a value outside its slider's range.
     """
-    first, second = _built(loss), _built(beside)
+    first, second = _mixing(_built(loss)), _mixing(_built(beside))
     for each in (first, second):
         each.only_similarities()
     if similarities is None:
@@ -103,18 +112,21 @@ def forces(
     def update(**values: Any) -> str:
         for name in names:
             setattr(first, name, values.pop(name))
+        for each in (first, second):
+            if isinstance(each, FixedMixes):
+                each.hardest = min(each.hardest, tables[1].shape[1] if similarities else values["count"])
         if "temperature" in names and hasattr(second, "temperature"):
             second.temperature = first.temperature
         alignment = values.pop("alignment", None)
         if similarities is not None:
             row = values["anchor"] - 1
-            said = picture.update(
-                (second, first), tables[0][row], tables[1][row], _mean_of(first, tables), batch=tables
-            )
+            anchor = tables[0][row], tables[1][row]
+            said = picture.update((second, first), *anchor, _mean_of(first, tables), batch=tables)
         else:
             _put_away(inputs, values["shape"])
-            said = picture.update((second, first), *one_anchor(views=views, **values), alignment)
-        return said + _noted(first)
+            anchor = one_anchor(views=views, **values)
+            said = picture.update((second, first), *anchor, alignment)
+        return said + _noted(first, *anchor)
 
     _prime(picture, first, second)
     return panel(picture.figure, update, **settings, **inputs)
@@ -167,6 +179,8 @@ def sliders_of(loss: Loss) -> dict[str, W.Widget]:
         value = getattr(loss, name)
         if name in SWITCHES:
             widgets[name] = choose(SWITCHES[name], {"yes": True, "no": False}, value)
+        elif name in NUMBERS:
+            widgets[name] = counts(*NUMBERS[name], value)
         elif name in SETTINGS:
             label, ends = SETTINGS[name]
             kind = log_slider if len(ends) == 2 else slider
@@ -180,6 +194,13 @@ def _built(loss: Loss | str) -> Loss:
     if loss not in losses.catalogue():
         raise ValueError(f"forces: no loss {loss!r}; there are {', '.join(losses.catalogue())}")
     return getattr(losses, loss)()
+
+
+def _mixing(loss: Loss) -> Loss:
+    """SSCL in the form that makes its mixes from similarities; any other loss as it is."""
+    if type(loss) is not losses.SSCL:
+        return loss
+    return FixedMixes(*(getattr(loss, name) for name in loss.hyperparameters()))
 
 
 def _shaped(
@@ -222,8 +243,14 @@ def _mean_of(loss: Loss, tables: tuple[Tensor, Tensor]) -> float | None:
     return float(tables[0].mean()) if loss.name == "MACL" else None
 
 
-def _noted(loss: Loss) -> str:
-    """What a loss found out about itself at the last call."""
+def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:
+    """What a loss found out about itself at the last call: this anchor's positives (P,), negatives (K,)."""
+    if isinstance(loss, FixedMixes) and loss.synthetic:
+        mixes = loss.mixes(Pairs(positives[None], negatives[None]))
+        said = f" The hardest mix lies at {float(mixes.max()):.2f}, the hardest real negative at"
+        return f"{said} {float(negatives.max()):.2f} (s = {loss.hardest}, k = {loss.synthetic}).".replace(
+            "-", "−"
+        )
     if loss.name == "MACL" and loss.adaptive_temperature is not None:
         floor = loss.temperature / 10 if loss.minimum_temperature is None else loss.minimum_temperature
         acts = ", its floor" if math.isclose(float(loss.adaptive_temperature), floor, rel_tol=1e-6) else ""
@@ -234,4 +261,5 @@ def _noted(loss: Loss) -> str:
 def _prime(picture: drawn.Beside, first: Loss, second: Loss) -> None:
     """Draw something once, so that the figure has its alt text before the panel asks for it."""
     some = torch.tensor([0.5], dtype=torch.float64)
-    picture.update((second, first), some, -some)
+    most = max((each.hardest for each in (first, second) if isinstance(each, FixedMixes)), default=1)
+    picture.update((second, first), some, -some.expand(most))

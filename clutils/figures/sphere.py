@@ -18,8 +18,23 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.losses import Loss
 from clutils.sphere import Trajectory
 
-NAMES = {"PairMargin": "pair loss", "Triplet": "triplet loss", "NTXent": "NT-Xent"}
-SYMBOLS = {"margin": "m", "temperature": "τ", "alpha": "α", "alignment_threshold": "A₀"}
+NAMES = {
+    "PairMargin": "pair loss",
+    "Triplet": "triplet loss",
+    "NTXent": "NT-Xent",
+    "Debiased": "debiased",
+    "HardNegative": "HCL",
+}
+SYMBOLS = {
+    "margin": "m",
+    "temperature": "τ",
+    "alpha": "α",
+    "alignment_threshold": "A₀",
+    "class_prior": "τ⁺",
+    "beta": "β",
+    "hardest": "s",
+    "synthetic": "k",
+}
 
 
 def name_of(loss: Loss) -> str:

@@ -1,0 +1,308 @@
+"""Debiasing, hardness weights and mixes: what each does to pull and push; SSCL's figures 2, 4 and 5 anew.
+
+Every force is computed by `clutils.anatomy`. The numbers of SSCL's tables (arXiv 2304.02971) are the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from torch import Tensor
+
+from clutils import anatomy
+from clutils.figures import axes_for, describe, new, style
+from clutils.losses import HardNegative, mixing
+
+SWEEP = torch.linspace(-1, 1, 401, dtype=torch.float64)
+DATA_SETS = ("CIFAR-10", "CIFAR-100", "TinyImageNet")
+# the paper's numbers: linear evaluation, top-1 in per cent on each of DATA_SETS
+TABLE_3 = {
+    "SimCLR": (82.35, 52.02, 25.22),
+    "MoCo v2": (81.45, 47.71, 22.57),
+    "BYOL": (86.15, 55.36, 13.34),
+    "MoCHi": (82.49, 51.49, 26.93),
+    "debiased": (84.56, 53.75, 25.56),
+    "HCL": (85.91, 58.71, 37.15),
+    "SSCL": (86.20, 60.01, 37.31),
+}
+TABLE_4 = {
+    "SimCLR": (82.35, 52.02, 25.22),
+    "synthesis": (82.55, 51.88, 25.28),
+    "synthesis, debiased": (84.78, 53.24, 26.16),
+    "sampling": (85.91, 58.71, 37.15),
+    "SSCL": (86.20, 60.01, 37.31),
+}
+
+
+@style.in_course_style
+def pull_under_priors(
+    negatives: Tensor,
+    temperature: float = 0.5,
+    priors: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.3),
+    beta: float = 0.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Pull against s+ for several class priors; NT-Xent's maximum 1/τ dashed, a cross where the clamp sets
+    in.
+
+    - negatives: (K,), one anchor's; beta: HCL's, 0 = debiased
+    """
+    ax = axes_for(ax, 8.4, 4.0)
+    table, told = negatives[None, :].expand(len(SWEEP), -1), []
+    for k, (look, prior) in enumerate(zip(style.series(len(priors)), priors, strict=True)):
+        loss = HardNegative(temperature, prior, beta)
+        pull, push = anatomy.forces(loss, SWEEP[:, None], table)
+        clamped = (push == 0).all(dim=1)
+        name = f"τ⁺ = {prior:g}" + (" (NT-Xent)" if prior == beta == 0 else "")
+        free = pull[:, 0].where(~clamped, math.nan)
+        ax.plot(SWEEP, free, **look, markevery=(9 * k, 60), label=name)
+        largest = f"{name}: at most {float(free.nan_to_num(0).max()):.3g}"
+        if bool(clamped.any()):
+            first = int(clamped.nonzero()[0])
+            ax.plot(
+                SWEEP,
+                pull[:, 0].where(clamped, math.nan),
+                color=look["color"],
+                linestyle=":",
+                linewidth=2.4,
+            )
+            at = max(first - 1, 0)
+            ax.plot(SWEEP[at], pull[at, 0], color=look["color"], marker="x", markersize=10, mew=2.5)
+            largest += f", clamped from {float(SWEEP[first]):.2f}"
+        told.append(largest)
+    ceiling = 1 / temperature
+    ax.axhline(ceiling, color=style.GREY, linestyle=(0, (2, 3)), label=f"1/τ = {ceiling:g}")
+    ax.plot(
+        [], [], color=style.INK, marker="x", mew=2.5, markersize=10, linestyle=":", label="clamp from here"
+    )
+    ax.set(xlim=(-1.03, 1.03), yscale="log", xlabel="similarity s⁺ of the positive", ylabel="pull −∂ℓ/∂s⁺")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_title(f"β = {beta:g}, τ = {temperature:g}, {len(negatives):,} negatives")
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return describe(
+        ax,
+        f"Pull against the positive's similarity at temperature {temperature:g}, a line for each class "
+        f"prior, and the dashed maximum of NT-Xent, {ceiling:g}. {'; '.join(told)}.",
+    )
+
+
+@style.in_course_style
+def push_under_betas(
+    negatives: Tensor,
+    temperature: float = 0.5,
+    betas: Sequence[float] = (0.0, 0.5, 1.0, 2.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """Each negative's part of the total push against its similarity, for several β: below 0 it is drawn in.
+
+    negatives (K,), one anchor's. In units of 1/K, so that 1 is an equal part.
+    """
+    ax, told = axes_for(ax, 7.4, 3.8), []
+    s = negatives.sort().values
+    for k, (look, beta) in enumerate(zip(style.series(len(betas)), betas, strict=True)):
+        push = anatomy.forces(HardNegative(temperature, 0.0, beta), torch.zeros(1, 1).to(s), s[None])[1][0]
+        part = push / push.sum() * len(s)
+        ax.plot(s, part, **look, markevery=(0.03 * k, 0.12), label=f"β = {beta:g}")
+        told.append(f"β = {beta:g} from {float(part.min()):.2g} to {float(part.max()):.2g}")
+    ax.axhline(0, color=style.INK, linewidth=1.0)
+    ax.axhline(1, color=style.GREY, linestyle=(0, (2, 3)), label="an equal part")
+    ax.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K")
+    ax.legend(loc="upper left")
+    return describe(
+        ax,
+        "Each negative's part of the push, times their number, against its similarity: "
+        f"{'; '.join(told)}; negative parts draw a negative in.",
+    )
+
+
+@style.in_course_style
+def harder_than_parents(kinds: Mapping[str, tuple[Tensor, Tensor]], ax: Axes | None = None) -> Axes:
+    """Mixes against their harder parent, a point each: above the diagonal a mix is harder than both parents.
+
+    - kinds: name -> (similarity of the harder parent, similarity of the mix), (n,) each
+    """
+    ax, told = axes_for(ax, 6.6, 4.4), []
+    looks = style.series(len(kinds), ordered=False)
+    for look, (name, (parent, mix)) in zip(looks, kinds.items(), strict=True):
+        look = look | {"linestyle": "none", "markersize": 3, "alpha": 0.6}
+        above = float((mix > parent + 1e-12).double().mean())
+        ax.plot(parent, mix, **look, label=f"{name}: {above:.1%} harder")
+        told.append(f"{name} {above:.1%}")
+    both = torch.cat([x for pair in kinds.values() for x in pair])
+    ends = [float(both.min()), float(both.max())]
+    ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1.2, label="as hard as the harder parent")
+    ax.set(xlabel="similarity of the harder parent", ylabel="similarity of the mix")
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return describe(
+        ax,
+        f"Mixes against their harder parent; harder than it are: {'; '.join(told)}.",
+    )
+
+
+@style.in_course_style
+def on_the_circle(
+    anchor: Tensor,
+    negatives: Tensor,
+    hardest: int = 6,
+    synthetic: int = 8,
+    temperature: float = 0.2,
+    beta: float = 1.0,
+    seed: int = 0,
+) -> Figure:
+    """SSCL's figure 2 from vectors: (a) hard and easy negatives, (b) mixes on chords, (c) who is pushed.
+
+    - anchor: (2,); negatives: (K, 2), unit vectors. In (c) the area of a mark is its part of HCL's push at
+      this temperature and β, among real negatives and mixes together; a cross is drawn in.
+
+    Raises ValueError unless the vectors are in the plane, and where there are fewer than `hardest`.
+    """
+    if anchor.shape != (2,) or negatives.ndim != 2 or negatives.shape[1] != 2:
+        raise ValueError(
+            f"on_the_circle: anchor is {tuple(anchor.shape)} and negatives {tuple(negatives.shape)}, "
+            f"but they must be (2,) and (K, 2)"
+        )
+    draw = torch.Generator().manual_seed(seed)
+    columns = mixing.hardest((negatives @ anchor)[None], hardest, "on_the_circle")
+    i, a = mixing.draw(columns, synthetic, draw, negatives.dtype)
+    j, _ = mixing.draw(columns, synthetic, draw, negatives.dtype)
+    first, second, a = negatives[i[0]], negatives[j[0]], a[0, :, None]
+    mixes = a * first + (1 - a) * second
+    figure, axes = new(10.6, 4.1, 1, 3)
+    for ax, title in zip(
+        axes, ("(a) the negatives", "(b) mixes join them", "(c) who is pushed"), strict=True
+    ):
+        _plane(ax, anchor, title)
+    hard = negatives[columns[0]]
+    easy = negatives[[k for k in range(len(negatives)) if k not in columns[0].tolist()]]
+    marks = {"s": 44, "zorder": 3}
+    for ax in axes[:2]:
+        ax.scatter(*easy.T.numpy(), facecolors="none", edgecolors=style.GREY, marker="o", **marks)
+        ax.scatter(*hard.T.numpy(), color=style.VERMILLION, marker="v", **marks)
+    for u, v in zip(first, second, strict=True):
+        axes[1].plot(*torch.stack([u, v]).T.numpy(), color=style.GREY, linestyle="-", linewidth=0.8)
+    axes[1].scatter(*mixes.T.numpy(), color=style.GREEN, marker="D", s=36, zorder=4)
+    everyone = torch.cat([negatives, mixes])
+    s = (everyone @ anchor)[None]
+    push = anatomy.forces(HardNegative(temperature, 0.0, beta), torch.zeros_like(s[:, :1]), s)[1][0]
+    parts = push.clamp(min=0) / push.clamp(min=0).sum()
+    real = torch.arange(len(everyone)) < len(negatives)
+    for who, color, marker in ((real, style.VERMILLION, "v"), (~real, style.GREEN, "D")):
+        pushed = who & (push > 0)
+        area = (500 * parts[pushed]).clamp(min=1).numpy()
+        axes[2].scatter(*everyone[pushed].T.numpy(), s=area, color=color, marker=marker, alpha=0.8, zorder=3)
+    drawn_in = everyone[push < 0].T.numpy()
+    axes[2].scatter(*drawn_in, color=style.GREY, marker="x", s=30, zorder=3)
+    named = (
+        ("anchor", {"color": style.BLACK, "marker": "*"}),
+        ("easy negative", {"facecolors": "none", "edgecolors": style.GREY, "marker": "o"}),
+        ("one of the hardest", {"color": style.VERMILLION, "marker": "v"}),
+        ("mix of two of them", {"color": style.GREEN, "marker": "D"}),
+        ("drawn in, not pushed", {"color": style.GREY, "marker": "x"}),
+    )
+    handles = [axes[0].scatter([], [], s=44, label=name, **look) for name, look in named]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(named), handletextpad=0.2)
+    on_mixes = float(parts[~real].sum())
+    return describe(
+        figure,
+        f"An anchor and {len(negatives)} negatives on the circle, three times: the {hardest} hardest are "
+        f"marked; {synthetic} mixes of them lie on chords between their parents, inside the circle; and with "
+        f"each mark as large as its part of the push, of which the mixes get {on_mixes:.0%}.",
+    )
+
+
+def _plane(ax: Axes, anchor: Tensor, title: str) -> None:
+    angle = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
+    ax.plot(angle.cos(), angle.sin(), color="#BDBDBD", linestyle="-", linewidth=1.2, zorder=1)
+    ax.scatter(*anchor.tolist(), color=style.BLACK, marker="*", s=150, zorder=5)
+    ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
+    ax.set_title(title, loc="center")
+    ax.spines[:].set_visible(False)
+
+
+@style.in_course_style
+def with_more_mixes(
+    counts: Sequence[int],
+    lines: Mapping[str, Sequence[float]],
+    hardest: int,
+    what: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A measure against the number of mixes k, a line for each way to use them; k = s dotted.
+
+    The axis is that of SSCL's figures 4 and 5, which have accuracy there.
+
+    - counts: the k; lines: name -> a value for each k; what: the measure, on the axis
+    """
+    ax, told = axes_for(ax, 6.0, 3.6), []
+    for look, (name, values) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
+        ax.plot(counts, values, **look, label=name)
+        told.append(f"{name} from {values[0]:.3g} at k = {counts[0]:,} to {values[-1]:.3g} at {counts[-1]:,}")
+    ax.axvline(hardest, color=style.GREY, linestyle=":", label=f"k = s = {hardest}")
+    ax.set_xscale("symlog", base=2, linthresh=min(k for k in counts if k))
+    ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
+    ax.minorticks_off()
+    ax.set_xlim(-min(k for k in counts if k) / 3, 1.25 * max(counts))
+    ax.set(xlabel="number of mixes k", ylabel=what)
+    ax.legend(loc="best", frameon=True, framealpha=0.95, edgecolor="none")
+    return describe(ax, f"{what} against the number of mixes: {'; '.join(told)}.")
+
+
+@style.in_course_style
+def ablation(measured: Mapping[str, float], what: str, data_set: str = "CIFAR-100") -> Figure:
+    """SSCL's table 4 beside a measure of ours for the same five rows.
+
+    - measured: a share for each row of TABLE_4; what: the measure, as a title; data_set: one of DATA_SETS
+
+    Raises ValueError where the rows are others.
+    """
+    if list(measured) != list(TABLE_4):
+        raise ValueError(f"ablation: rows are {', '.join(measured)}, but table 4 has {', '.join(TABLE_4)}")
+    column = DATA_SETS.index(data_set)
+    figure, (left, right) = new(10.4, 3.0, 1, 2, sharey=True)
+    reported = [row[column] for row in TABLE_4.values()]
+    for ax, values, text in (
+        (left, [100 * v for v in measured.values()], "{:.1f}%"),
+        (right, reported, "{:.2f}"),
+    ):
+        bars = ax.barh(range(len(values)), values, color="#9FC3DD", edgecolor=style.BLUE, height=0.62)
+        ax.bar_label(bars, [text.format(v) for v in values], padding=4)
+        ax.set_xlim(0, 1.17 * max(values))
+        ax.grid(axis="y", visible=False)
+    left.set_yticks(range(len(TABLE_4)), list(TABLE_4))
+    left.invert_yaxis()
+    left.set(title=f"here: {what}", xlabel="share in per cent")
+    right.set(title=f"the paper's table 4: {data_set}", xlabel="top-1 in per cent")
+    pairs = zip(TABLE_4, measured.values(), reported, strict=True)
+    said = "; ".join(f"{name}: {share:.1%} and {top:.2f}" for name, share, top in pairs)
+    return describe(figure, f"Two bar charts over the rows of table 4, {what} and the paper's top-1: {said}.")
+
+
+@style.in_course_style
+def reported(table: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """A table of the paper's, a chart for each of DATA_SETS: a dot a method, the best one filled.
+
+    - table: method -> its accuracies; title: says whose numbers these are
+    """
+    figure, axes = new(10.6, 0.9 + 0.34 * len(table), 1, len(DATA_SETS), sharey=True)
+    told = []
+    for column, (ax, data_set) in enumerate(zip(axes, DATA_SETS, strict=True)):
+        values = [row[column] for row in table.values()]
+        best = max(values)
+        for y, value in enumerate(values):
+            filled = style.BLUE if value == best else "white"
+            ax.plot(value, y, marker="o", color=style.BLUE, markerfacecolor=filled, linestyle="none")
+            ax.annotate(f"{value:.2f}", (value, y), (7, 0), textcoords="offset points", va="center", size=9.5)
+        room = 0.35 * (best - min(values))
+        ax.set(title=data_set, xlim=(min(values) - 0.15 * room, best + room), xlabel="top-1, %")
+        told.append(f"{data_set}: best {list(table)[values.index(best)]} with {best:.2f}")
+    axes[0].set_yticks(range(len(table)), list(table))
+    axes[0].invert_yaxis()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    return describe(figure, f"{title}. {'; '.join(told)}.")
