@@ -1,0 +1,452 @@
+"""AttentionNCE's pictures made anew (its figures 1, 2, 3 and 5), its scales, and its tables redrawn.
+
+Weights, logits, values and forces are computed by the loss itself; the tables' numbers are the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+from torch import Tensor
+
+from clutils import anatomy
+from clutils.figures import axes_for, describe, new, style
+from clutils.losses import AttentionNCE, NTXent
+
+# ---- the paper's numbers ---------------------------------------------------------------------------------
+
+DATA_SETS = ("CIFAR-10", "STL-10", "CIFAR-100", "Tiny-ImageNet")
+SETTINGS = {
+    "CIFAR-10": (1.0, 1.0),
+    "STL-10": (2.0, 0.5),
+    "CIFAR-100": (1.0, 10.0),
+    "Tiny-ImageNet": (4.0, 1.0),
+}
+"""Table 5: d_pos and d_neg; for all of them M = 4, N = 510, τ = 0.5, batches of 256."""
+
+_ = math.nan  # not in the table
+TABLE_1: dict[str, tuple[tuple[float, float], ...]] = {
+    "SimCLR": ((89.2, 91.1), (78.5, 80.2), (64.0, 66.4), (51.6, 53.4)),
+    "DCL (debiased)": ((91.7, 92.1), (81.6, 84.3), (65.5, 67.7), (52.2, 53.7)),
+    "HCL": ((91.5, 91.9), (85.5, 87.2), (66.3, 69.5), (55.4, 57.0)),
+    "RINCE": ((_, 91.6), (_, _), (_, _), (_, _)),
+    "SimSiam": ((87.5, 90.3), (_, _), (61.6, 65.0), (34.8, 39.5)),
+    "SpectralCL": ((88.7, 90.2), (_, _), (62.5, 65.8), (41.3, 45.4)),
+    "NPID": ((_, 79.1), (_, 80.8), (_, 51.6), (_, _)),
+    "NPID+CLD": ((_, 86.7), (_, 83.6), (_, 57.5), (_, _)),
+    "MoCo+CLD": ((_, 87.5), (_, 84.3), (_, 58.1), (_, _)),
+    "SimMoCo (ResNet-18)": ((82.4, _), (80.6, _), (54.1, _), (_, _)),
+    "SimCo (ResNet-18)": ((85.6, _), (83.2, _), (58.4, _), (_, _)),
+    "SDMP": ((89.5, _), (_, _), (68.2, _), (_, _)),
+    "α-CL-direct": ((90.1, 91.2), (84.7, 87.9), (66.3, 68.5), (_, _)),
+    "ADNCE": ((90.7, 91.9), (85.1, 88.0), (66.9, 69.3), (_, _)),
+    "AttentionNCE": ((92.4, 93.1), (87.1, 89.4), (69.8, 70.2), (56.6, 58.6)),
+}
+"""Method -> for each of DATA_SETS its top-1 (%) after 200 and 400 epochs."""
+
+TABLE_1_GAINS = ((3.2, 2.0), (8.6, 7.2), (5.8, 3.8), (5.0, 5.2))
+"""Its last line as printed: AttentionNCE less SimCLR."""
+
+TABLE_3 = {"CIFAR-10": (92.2, 92.5, 92.8, 93.1, 93.0, 93.2), "STL-10": (85.4, 86.5, 87.8, 89.4, 89.5, 89.4)}
+"""Top-1 (%) for M = 1 to 6."""
+
+TABLE_4 = {
+    "CIFAR-10": ((93.1, 93.6), (93.9, 94.2)),
+    "CIFAR-100": ((64.6, 68.6), (73.3, 73.4)),
+    "Tiny-ImageNet": ((52.7, 54.4), (58.9, 60.2)),
+}
+"""With labels: SimCLR, then AttentionNCE, after 200 and 400 epochs."""
+
+
+FIGURE_5 = {
+    "CIFAR-10": {(1.0, 1.0): 93.1, (10.0, 10.0): 92.0},
+    "CIFAR-100": {(1.0, 10.0): 70.2, (10.0, 10.0): 68.8},
+}
+"""Top-1 (%) at (d_pos, d_neg) as far as the text has it: table 1 at table 5's scales; at (10, 10) its SimCLR
+plus the 0.9 and 2.4 points of section 4.3.1, taken to be of 400 epochs too (the paper does not say)."""
+
+
+# ---- its figures, made anew ------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def attention(
+    positives: Tensor,
+    negatives: Tensor,
+    d_pos: Sequence[float] = (0.1, 1.0, 10.0),
+    d_neg: Sequence[float] = (0.2, 1.0, 10.0),
+) -> Figure:
+    """How much each positive and each negative counts against its similarity: the paper's figure 1.
+
+    positives (M,), negatives (K,): one anchor's. Shown are M α_i and β_j, both 1 where all count alike. Grey:
+    between the lowest positive and the highest negative, where the hard ones lie.
+    """
+    figure, axes = new(9.6, 3.9, 1, 2, sharex=True)
+    low, high = sorted((float(positives.min()), float(negatives.max())))
+    sides = (("positives", positives, d_pos, "α", "d_pos"), ("negatives", negatives, d_neg, "β", "d_neg"))
+    for ax, (name, s, scales, letter, scale) in zip(axes, sides, strict=True):
+        s = s.sort().values
+        ax.axvspan(low, high, color="#E6E6E6", zorder=0)
+        for k, (look, d) in enumerate(zip(style.series(len(scales)), scales, strict=True)):
+            every = max(len(s) // 8, 1)
+            counts = len(s) * AttentionNCE().attention(s[None], None, d)[0]
+            ax.plot(s, counts, **look, markevery=(k % every, every), label=f"{scale} = {d:g}")
+        ax.axhline(1, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2)
+        ax.plot(s, torch.full_like(s, -0.25), marker="|", linestyle="none", color=style.INK, clip_on=False)
+        ax.set(title=name, xlabel="similarity to the anchor")
+        ax.set_ylabel(f"weight {'M ' if letter == 'α' else ''}{letter}")
+        ax.legend(loc="upper left")
+    return describe(
+        figure,
+        f"How much each of {len(positives)} positives and {len(negatives)} negatives counts against its "
+        "similarity. A smaller scale gives more to the most similar: among positives these are the easy "
+        "ones, among negatives the hard ones.",
+    )
+
+
+@style.in_course_style
+def against_infonce(attended: Tensor, infonce: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
+    """AttentionNCE against InfoNCE, a dot an anchor, (A,) each, with the line where they are equal: figure 2.
+
+    The title says for how many anchors AttentionNCE is the larger (or equal).
+    """
+    ax = axes_for(ax, 3.6, 3.6)
+    ends = min(float(attended.min()), float(infonce.min())), max(float(attended.max()), float(infonce.max()))
+    room = 0.05 * max(ends[1] - ends[0], 1e-3)
+    ends = ends[0] - room, ends[1] + room
+    share = float((attended >= infonce).double().mean())
+    ax.fill_between(ends, ends, [ends[0]] * 2, color="#E6E6E6", zorder=0)
+    ax.plot(ends, ends, color=style.INK, linestyle="--", linewidth=1.2)
+    ax.plot(
+        infonce,
+        attended,
+        linestyle="none",
+        marker=".",
+        markersize=4,
+        color=style.loss("AttentionNCE")["color"],
+    )
+    ax.set(xlim=ends, ylim=ends, aspect="equal", xlabel="InfoNCE", ylabel="AttentionNCE")
+    ax.set_title(f"{title}\nabove the line: {share:.0%}" if title else f"above the line: {share:.0%}")
+    return describe(
+        ax, f"{title or 'AttentionNCE'}: larger than InfoNCE for {share:.0%} of {len(infonce)} anchors."
+    )
+
+
+@style.in_course_style
+def chain(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> Figure:
+    """From similarities to the loss in four steps, with the numbers of one anchor: the paper's figure 3.
+
+    positives (P,), negatives (K,), at most ten together.
+    """
+    if positives.ndim != 1 or negatives.ndim != 1 or len(positives) + len(negatives) > 10:
+        raise ValueError(
+            f"attention_nce.chain: positives is {tuple(positives.shape)} and negatives "
+            f"{tuple(negatives.shape)}, but one anchor with at most ten pairs fits"
+        )
+    alpha, beta = weights(loss, positives, negatives)
+    logits = torch.cat([(alpha * positives).sum()[None], beta * negatives]) / loss.temperature
+    p, value = logits.softmax(0), float(loss.per_anchor(positives[None], negatives[None]))
+    ours = [f"s⁺{_low(i + 1)}" for i in range(len(positives))]
+    theirs = [f"s⁻{_low(j + 1)}" for j in range(len(negatives))]
+    steps = (
+        ("1 · similarities", ours + theirs, torch.cat([positives, negatives])),
+        ("2 · attention α, β", ours + theirs, torch.cat([alpha, beta])),
+        ("3 · logits", ["s̄/τ", *(f"βs⁻{_low(j + 1)}/τ" for j in range(len(negatives)))], logits),
+        (
+            "4 · softmax",
+            ["p⁺", *(f"p{_low(j + 1)}" for j in range(len(negatives)))],
+            p,
+        ),
+    )
+    figure, axes = new(11.6, 3.4, 1, 4)
+    for ax, (title, names, values) in zip(axes, steps, strict=True):
+        count = len(names) - len(negatives)
+        roles = ["positive"] * count + ["negative"] * len(negatives)
+        places = range(len(names))
+        colors = [style.role(role)["color"] for role in roles]
+        bars = ax.barh(places, values.tolist(), color=colors, height=0.7)
+        for bar in bars[count:]:
+            bar.set_hatch("//")
+        for place, v in zip(places, values.tolist(), strict=True):
+            ax.annotate(
+                f"{v:.2f}".replace("-", "−"),
+                (max(v, 0), place),
+                (3, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=10,
+            )
+        ax.set_yticks(places, names)
+        ax.invert_yaxis()
+        ax.margins(x=0.22)
+        ax.axvline(0, color=style.INK, linewidth=0.8)
+        ax.grid(False)
+        ax.set_title(title)
+    axes[3].set_xlabel(f"ℓ = −log p⁺ = {value:.3f}")
+    return describe(
+        figure,
+        f"Four bar charts of one anchor with {len(positives)} positives (plain) and {len(negatives)} "
+        f"negatives (hatched): similarities, attention weights, logits, softmax; the loss is {value:.3f}.",
+    )
+
+
+@style.in_course_style
+def grid(
+    values: Tensor,
+    d_pos: Sequence[float],
+    d_neg: Sequence[float],
+    label: str,
+    marks: Mapping[str, tuple[float, float]] | None = None,
+    form: str = ".2f",
+    ax: Axes | None = None,
+) -> Axes:
+    """A number for each pair of scales (len(d_pos), len(d_neg)), as coloured cells: figure 5's grid.
+
+    NaN leaves a cell white. The colours are on a logarithmic scale.
+
+    - marks: a text of a letter or two -> the (d_pos, d_neg) whose cell it is put in
+    """
+    ax = axes_for(ax, 4.8, 4.0)
+    known = values[~values.isnan()]
+    shown = values.log10() if float(known.min()) > 0 else values
+    low, high = (float(end) for end in shown[~shown.isnan()].aminmax())
+    image = ax.imshow(shown.numpy(), cmap="viridis", aspect="auto")
+    image.set_clim(low, max(high, low + 1e-9))
+    cut = low + 0.6 * (high - low)
+    named = {place: name for name, place in (marks or {}).items()}
+    for i, row in enumerate(values.tolist()):
+        for j, v in enumerate(row):
+            if math.isnan(v):
+                ax.text(j, i, "not in the text", ha="center", va="center", color=style.INK, fontsize=9.5)
+                continue
+            color = "black" if float(shown[i, j]) > cut else "white"
+            name = named.get((d_pos[i], d_neg[j]))
+            text = format(v, form) + (f"\n({name})" if name else "")
+            ax.text(j, i, text, ha="center", va="center", color=color, fontsize=9.5)
+    ax.set_xticks(range(len(d_neg)), [_scale(d) for d in d_neg])
+    ax.set_yticks(range(len(d_pos)), [_scale(d) for d in d_pos])
+    ax.set(xlabel="d_neg", ylabel="d_pos", title=label)
+    ax.grid(False)
+    return describe(
+        ax,
+        f"{label} for d_pos {', '.join(map(_scale, d_pos))} (rows) and d_neg {', '.join(map(_scale, d_neg))} "
+        f"(columns): from {format(float(known.min()), form)} to {format(float(known.max()), form)}.",
+    )
+
+
+@style.in_course_style
+def published_scales() -> Figure:
+    """Figure 5 as far as the paper's text gives its numbers: top-1 for pairs of scales, on two data sets."""
+    figure, axes = new(8.6, 2.9, 1, 2)
+    scales = (1.0, 10.0)
+    for ax, (data, found) in zip(axes, FIGURE_5.items(), strict=True):
+        values = torch.tensor([[found.get((p, n), math.nan) for n in scales] for p in scales])
+        grid(values, scales, scales, f"{data}, top-1 (%)", form=".1f", ax=ax)
+    return figure
+
+
+# ---- its scales ------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def raised(
+    negatives: Tensor,
+    scales: Sequence[float] = (0.3, 1.0, 10.0),
+    temperature: float = 0.5,
+    positive: float = 0.7,
+) -> Figure:
+    """What β does to each negative (K,): its logit β s⁻/τ and the push on it, beside InfoNCE's."""
+    figure, (left, right) = new(9.6, 3.9, 1, 2)
+    s = negatives.double().sort().values
+    one = torch.tensor([[positive]], dtype=torch.float64)
+    push = anatomy.forces(NTXent(temperature), one, s[None])[1][0]
+    plain = {"color": style.INK, "linestyle": "-", "linewidth": 1.4}
+    left.plot(s, s / temperature, **plain, label="InfoNCE: β = 1")
+    right.plot(s, push, **plain, label="InfoNCE")
+    for k, (look, d) in enumerate(zip(style.series(len(scales)), scales, strict=True)):
+        loss = AttentionNCE(temperature, d_neg=d)
+        every = max(len(s) // 8, 1)
+        look |= {"markevery": (k % every, every), "markersize": 4}
+        left.plot(s, weights(loss, one[0], s)[1] * s / temperature, **look, label=f"d_neg = {d:g}")
+        right.plot(s, anatomy.forces(loss, one, s[None])[1][0], **look, label=f"d_neg = {d:g}")
+    left.set(xlabel="s⁻", ylabel="logit β s⁻/τ", title="the negative's logit")
+    right.set(xlabel="s⁻", ylabel="push ∂ℓ/∂s⁻", yscale="log", title="the push on it")
+    right.yaxis.set_minor_locator(NullLocator())
+    left.legend(loc="upper left")
+    return describe(
+        figure,
+        f"Logit and push of {len(s)} negatives against their similarity for d_neg "
+        f"{', '.join(f'{d:g}' for d in scales)}, beside InfoNCE: a smaller scale lifts the logits of "
+        "negatives below 0 towards 0 and lessens the push on them.",
+    )
+
+
+@style.in_course_style
+def narrow_range(
+    positives: Tensor,
+    negatives: Tensor,
+    scales: Tensor | None = None,
+    temperature: float = 0.5,
+    ax: Axes | None = None,
+) -> Axes:
+    """Mean loss and mean largest push against d_neg, positives (A, P), negatives (A, K), beside InfoNCE.
+
+    Dotted: where e^logit leaves float16. Grey: where the loss is more than a
+    thousandth and less than a tenth above its flat limit, d_neg → ∞: there the scale changes something and
+    breaks nothing.
+    """
+    ax = axes_for(ax, 7.6, 4.0)
+    d = torch.logspace(-2, 2, 41, dtype=torch.float64) if scales is None else scales.double()
+    values, pushes, tops = [], [], []
+    for each in d.tolist():
+        loss = AttentionNCE(temperature, d_neg=each)
+        values.append(float(loss.per_anchor(positives, negatives).mean()))
+        pushes.append(float(anatomy.forces(loss, positives, negatives)[1].amax(dim=1).mean()))
+        beta = negatives.shape[1] * loss.attention(negatives, None, each)
+        tops.append(float((beta * negatives).amax()) / temperature)
+    flat = float(AttentionNCE(temperature, d_neg=math.inf).per_anchor(positives, negatives).mean())
+    value, top = torch.tensor(values), torch.tensor(tops)
+    useful = d[(value < 1.1 * flat) & (value > 1.001 * flat)]
+    if len(useful):
+        ax.axvspan(
+            float(useful[0]), float(useful[-1]), color="#E6E6E6", ec=style.GREY, zorder=0, label="useful"
+        )
+    ax.plot(d, values, color=style.BLUE, linestyle="-", marker="o", markevery=5, label="loss, mean")
+    ax.plot(
+        d,
+        pushes,
+        color=style.VERMILLION,
+        linestyle="--",
+        marker="v",
+        markevery=(2, 5),
+        label="largest push, mean",
+    )
+    ax.axhline(
+        flat, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.4, label=f"loss as d_neg → ∞: {flat:.2f}"
+    )
+    over = d[top > math.log(65504)]
+    if len(over):
+        ax.axvline(
+            float(over[-1]), color=style.INK, linestyle=":", label="left of it some e^logit leaves float16"
+        )
+    ax.set(xscale="log", yscale="log", xlabel="d_neg", ylabel="per anchor")
+    ticks = [0.01, 0.1, 1, 10, 100]
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.legend(loc="upper right", frameon=True, framealpha=1.0, edgecolor="white")
+    return describe(
+        ax,
+        f"Loss and largest push against d_neg: the loss falls from {values[0]:.0f} at {float(d[0]):g} to "
+        f"{values[-1]:.2f} at {float(d[-1]):g}, where it is flat.",
+    )
+
+
+def weights(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
+    """One anchor's α and β: positives (P,), negatives (K,) -> (P,), (K,)."""
+    alpha = loss.attention(positives[None], None, loss.d_pos)[0]
+    return alpha, len(negatives) * loss.attention(negatives[None], None, loss.d_neg)[0]
+
+
+# ---- labels ----------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def pulls_of_classmates(positives: Tensor, pulls: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
+    """The pull on each positive (P,) against its similarity, a line for each loss: name -> (P,)."""
+    ax = axes_for(ax, 7.2, 4.0)
+    order = positives.argsort()
+    for look, (name, pull) in zip(style.series(len(pulls), ordered=False), pulls.items(), strict=True):
+        ax.plot(positives[order], pull[order], **look, label=name)
+    ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle="-")
+    ax.set(xlabel="similarity of the classmate s⁺", ylabel="pull −∂ℓ/∂s⁺")
+    ax.legend(loc="best")
+    ends = "; ".join(
+        f"{name} from {float(pull[order[0]]):.2f} to {float(pull[order[-1]]):.2f}"
+        for name, pull in pulls.items()
+    )
+    return describe(ax, f"Pull on {len(positives)} classmates, from the least to the most similar: {ends}.")
+
+
+# ---- its tables, redrawn ---------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def published_accuracies() -> Figure:
+    """Table 1 redrawn, the paper's numbers: top-1 after 200 epochs (hollow) and after 400 (filled)."""
+    figure, axes = new(11.2, 5.0, 1, 4, sharey=True)
+    names = list(TABLE_1)
+    for column, (ax, data) in enumerate(zip(axes, DATA_SETS, strict=True)):
+        for row, name in enumerate(names):
+            early, late = TABLE_1[name][column]
+            own = style.VERMILLION if name == "AttentionNCE" else style.BLUE
+            marker = "D" if name == "AttentionNCE" else "o"
+            ax.plot([early, late], [row, row], color=own, linestyle="-", linewidth=1.2, marker="None")
+            ax.plot([early], [row], marker=marker, fillstyle="none", color=own, linestyle="none")
+            ax.plot([late], [row], marker=marker, color=own, linestyle="none")
+        ax.set_title(data)
+        ax.set_xlabel("top-1, %")
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    best = "; ".join(f"{d}: {TABLE_1['AttentionNCE'][k][1]}" for k, d in enumerate(DATA_SETS))
+    return describe(
+        figure,
+        f"The paper's table 1 as dots: top-1 accuracy of {len(names)} methods on four data sets after 200 "
+        f"and 400 epochs. AttentionNCE has the highest number on each; after 400 epochs {best}.",
+    )
+
+
+@style.in_course_style
+def published_ablations() -> Figure:
+    """Tables 3 and 4 redrawn: top-1 against M, and with labels; the paper's numbers."""
+    figure, (left, right) = new(10.6, 3.9, 1, 2)
+    for look, (data, row) in zip(style.series(2, ordered=False), TABLE_3.items(), strict=True):
+        left.plot(range(1, 7), row, **look, label=f"{data}, AttentionNCE")
+        simclr = TABLE_1["SimCLR"][DATA_SETS.index(data)][1]
+        left.axhline(simclr, color=look["color"], linestyle=":", linewidth=1.4, label=f"{data}, SimCLR")
+    left.set(xlabel="M, positives per anchor", ylabel="top-1, %", title="table 3", ylim=(79, 99))
+    left.legend(loc="upper left", fontsize=9, ncols=2)
+    for k, (plain, attended) in enumerate(TABLE_4.values()):
+        for shift, (values, hatch, color, name) in enumerate(
+            (
+                (plain, "", style.BLUE, "SimCLR with labels"),
+                (attended, "//", style.VERMILLION, "AttentionNCE with labels"),
+            )
+        ):
+            place = k + 0.36 * shift - 0.18
+            right.bar(
+                [place],
+                [values[1]],
+                0.34,
+                color=color,
+                hatch=hatch,
+                edgecolor="white",
+                label="" if k else name,
+            )
+            right.annotate(
+                f"{values[1]:.1f}",
+                (place, values[1]),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9,
+            )
+    right.set_xticks(range(len(TABLE_4)), TABLE_4)
+    right.set(ylabel="top-1 after 400 epochs, %", title="table 4", ylim=(0, 118))
+    right.legend(loc="upper right", ncols=2, fontsize=9, columnspacing=1.0)
+    return describe(
+        figure,
+        "The paper's tables 3 and 4: accuracy against the number of positives M, rising to M = 4 and level "
+        "after it; and with labels, where AttentionNCE is above SimCLR on three data sets.",
+    )
+
+
+def _low(number: int) -> str:
+    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
+
+
+def _scale(d: float) -> str:
+    return "∞" if d == math.inf else f"{d:g}"
