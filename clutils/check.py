@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 import torch
@@ -27,7 +28,7 @@ def equal(left: Tensor | float, right: Tensor | float, says: str, tolerance: flo
     """
     a, b = _tensor(left), _tensor(right)
     gap, allowed = _compare(a, b, says, tolerance)
-    print(f"✓ {says}: {_show(a)}  (largest difference {gap:.0e}, allowed {allowed:.0e})")
+    _say(f"✓ {says}: {_show(a)}  (largest difference {gap:.0e}, allowed {allowed:.0e})")
 
 
 def equal_everywhere(
@@ -54,7 +55,12 @@ def equal_everywhere(
         case = f"{says} (K = {K}, τ = {temperature:.3g})"
         gap, allowed = _compare(left.detach(), right.detach(), case, tolerance)
         worst, done = max(worst, gap), done + anchors
-    print(f"✓ {says}, on {done:,} random cases: largest difference {worst:.0e}, allowed {allowed:.0e}")
+    _say(f"✓ {says}, on {done:,} random cases: largest difference {worst:.0e}, allowed {allowed:.0e}")
+
+
+def _say(line: str) -> None:
+    """Print it, broken between words: a notebook breaks lines of more than some 104 within them."""
+    print(textwrap.fill(line, 104, subsequent_indent="  ", replace_whitespace=False, drop_whitespace=True))
 
 
 def _tensor(values: Tensor | float) -> Tensor:
