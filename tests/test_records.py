@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 
 import pytest
 import torch
@@ -76,3 +77,44 @@ def test_each_recorded_temperature_has_three_seeds_and_can_be_run_again_by_its_c
         settings = f"--steps {row['steps']} --temperatures {row['temperature']} --seeds {row['seed']}"
         assert row["command"].startswith("python benchmarks/temperature.py")
         assert row["command"].endswith(settings)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return runpy.run_path(str(records.ROOT / "benchmarks" / "comparison.py"))
+
+
+def test_the_shortest_recorded_run_of_the_comparison_comes_out_again(comparison):
+    table = records.read("comparison")
+    row = table.loc[table["steps"].idxmin()]
+    assert row["steps"] <= 20, "a row short enough to be run again is missing"
+    name, train, validation, test = comparison["pictures"]("scenes")
+    assert (name, train.source) == (row["pictures"], row["source"])
+    loss, views = comparison["build"](row["loss"], float(row["temperature"]))
+    settings = {"seed": int(row["seed"]), "batch_size": int(row["batch_size"]), "precision": row["precision"]}
+    _, found = experiments.with_loss(
+        loss, train, validation, test, int(row["steps"]), extra_views=views, **settings
+    )
+    for column in ("loss", "temperature", "extra_views", "seed", "steps", "precision"):
+        assert found[column] == row[column]
+    for column, allowed in {"knn": 0.05, "knn_validation": 0.05, "final_loss": 0.15}.items():
+        assert found[column] == pytest.approx(row[column], abs=allowed), column
+
+
+def test_the_comparison_has_five_seeds_a_loss_at_two_temperatures_and_no_test_picture_chooses(comparison):
+    table = records.read("comparison")
+    full = table[table["steps"] > 20]
+    assert set(full["pictures"]) == {"scenes", "4 classes of CIFAR-10"}
+    for _, runs in full.groupby(["pictures", "loss", "extra_views", "temperature"]):
+        assert runs["seed"].nunique() >= 5 and runs["steps"].nunique() == 1
+    for _, runs in full.groupby(["pictures", "loss", "extra_views"]):
+        assert runs["temperature"].nunique() >= 2
+    assert full.groupby("pictures")["steps"].nunique().max() == 1, (
+        "runs of different length in one comparison"
+    )
+    listed = {name.partition("+")[0] for name in comparison["LOSSES"]}
+    assert set(full["loss"]) == listed
+    _, train, validation, test = comparison["pictures"]("scenes")
+    seen = {picture.numpy().tobytes() for picture in train.images}
+    assert not seen & {picture.numpy().tobytes() for picture in validation.images}
+    assert len(validation) == comparison["KEPT_APART"] and len(test) > 1000
