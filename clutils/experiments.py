@@ -169,7 +169,13 @@ def chosen(runs: pandas.DataFrame) -> dict[str, list[float]]:
 
 
 def decided(results: Mapping[str, Sequence[float]]) -> list[tuple[str, str]]:
-    """(better, worse) for every two names whose values do not overlap: one's lowest above the other's."""
+    """(better, worse) for every two names whose values do not overlap: one's lowest above the other's.
+
+    Raises ValueError on fewer than three values of a name: those always look apart, and decide nothing.
+    """
+    few = {name: len(values) for name, values in results.items() if len(values) < 3}
+    if few:
+        raise ValueError(f"decided: needs three seeds or more of each, got {few}")
     return [(a, b) for a in results for b in results if min(results[a]) > max(results[b])]
 
 

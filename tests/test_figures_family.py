@@ -78,5 +78,7 @@ def test_the_temperature_is_chosen_by_validation_and_judged_by_test():
 
 
 def test_only_what_does_not_overlap_is_decided():
-    results = {"low": [0.1, 0.2], "high": [0.5, 0.6], "wide": [0.15, 0.9]}
+    results = {"low": [0.1, 0.2, 0.1], "high": [0.5, 0.6, 0.7], "wide": [0.15, 0.9, 0.3]}
     assert experiments.decided(results) == [("high", "low")]
+    with pytest.raises(ValueError, match=r"three seeds.*'wide': 2"):
+        experiments.decided(results | {"wide": [0.15, 0.9]})

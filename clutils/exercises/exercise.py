@@ -188,6 +188,8 @@ def _without_annotations(source: str) -> str:
 
 
 def _show(value: Any) -> str:
+    if isinstance(value, torch.Tensor) and value.dtype == torch.bool and not value.ndim:
+        return str(bool(value))
     if isinstance(value, torch.Tensor):
         numbers = ", ".join(f"{v:.4g}" for v in value.detach().flatten()[:4].tolist())
         more = ", …" if value.numel() > 4 else ""

@@ -55,14 +55,14 @@ def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
 
     found: as from `gradients`.
     """
-    ax, names = axes_for(ax, 8.6, 6.4), list(found)
+    ax, names = axes_for(ax, 10.4, 8.2), list(found)
     angles = torch.tensor([[angle(found[a], found[b]) for b in names] for a in names])
     picture = ax.imshow(angles.numpy(), cmap="cividis_r", vmin=0, vmax=90)
     for i, a in enumerate(names):
         for j, b in enumerate(names):
             same, turned = difference(found[a], found[b]) < SAME, float(angles[i, j])
             text = "=" if same else "∥" if turned < PARALLEL else f"{turned:.0f}°"
-            ax.text(j, i, text, ha="center", va="center", color="white" if turned > 45 else "black", size=9)
+            ax.text(j, i, text, ha="center", va="center", color="white" if turned > 45 else "black", size=12)
     ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
     ax.set_yticks(range(len(names)), names)
     ax.grid(False)
