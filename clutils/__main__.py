@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 START = Path("notebooks", "00_start_here.ipynb")
+WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
 class BadUsage(Exception):
@@ -125,6 +126,8 @@ def train(options: argparse.Namespace) -> int:
     )
 
     def keep(run: Run) -> None:
+        if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
+            return
         _write(folder / "history.csv", run.history.to_csv(index=False))
         run.save(checkpoint)
 
@@ -216,9 +219,10 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
         if key not in names:
             raise BadUsage(f"--set {setting}: {name} has the settings {', '.join(names)}")
         try:
-            given[key] = ast.literal_eval(value)
+            given[key] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
         except (ValueError, SyntaxError) as error:
-            raise BadUsage(f"--set {setting}: needs a value, as in --set {key}=0.1") from error
+            usual = getattr(known[name].loss(), key)
+            raise BadUsage(f"--set {setting}: needs a value, as in --set {key}={usual}") from error
     return given
 
 
@@ -310,7 +314,12 @@ def _parser() -> Parser:
 
     to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
     to_train.add_argument("--method", metavar="NAME", help="default: simclr")
-    to_train.add_argument("--loss", metavar="NAME", help="default: NTXent at temperature 0.2")
+    to_train.add_argument(
+        "--loss",
+        metavar="NAME",
+        help="default: NTXent at temperature 0.2; a loss that is named starts from its own defaults; "
+        "labels are never used",
+    )
     to_train.add_argument(
         "--set",
         metavar="NAME=VALUE",

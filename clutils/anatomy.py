@@ -30,9 +30,9 @@ def forces(
 
     Raises ValueError as `loss.per_anchor` does, also for losses that are no function of similarities.
     """
-    positives = positives.detach().clone().requires_grad_()
-    negatives = negatives.detach().clone().requires_grad_()
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
+        positives = positives.detach().clone().requires_grad_()
+        negatives = negatives.detach().clone().requires_grad_()
         values = loss.per_anchor(positives, negatives, positive_mask, negative_mask, **options)
         # one anchor's loss depends on its own row alone (what joins them, MACL's alignment, is detached),
         # so the sum's gradient is each anchor's own
@@ -51,8 +51,7 @@ def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) 
             f"contrast: one positive per anchor: positives (A,) or (A, 1) and negatives (A, K), "
             f"got {tuple(positives.shape)} and {tuple(negatives.shape)}"
         )
-    if not bool(torch.all(torch.as_tensor(temperature) > 0)):
-        raise ValueError(f"contrast: temperature is {temperature}, but must be above 0")
+    _above_zero("contrast", temperature)
     return base.contrast(Pairs(widen(column), widen(negatives)), temperature)[:, 0]
 
 
@@ -70,6 +69,7 @@ def hardness_weights(negatives: Tensor, temperature: float | Tensor) -> Tensor:
 
     Wang & Liu 2021; MACL (arXiv 2207.07874), eq. 4.
     """
+    _above_zero("hardness_weights", temperature)
     return torch.softmax(widen(negatives) / temperature, dim=1)
 
 
@@ -143,3 +143,8 @@ def turns(positives: Tensor, negatives: Tensor) -> Tensor:
     """
     s = positives.flatten()
     return (negatives.mean(dim=1) < s) & (s < negatives.amax(dim=1))
+
+
+def _above_zero(who: str, temperature: float | Tensor) -> None:
+    if not bool(torch.all(torch.as_tensor(temperature) > 0)):
+        raise ValueError(f"{who}: temperature is {temperature}, but must be above 0")

@@ -93,6 +93,8 @@ class Run:
         if learning_rate is None:
             learning_rate = LEARNING_RATES.get(str(encoder), 1e-3)
         self.learning_rate = learning_rate
+        if not isinstance(learning_rate, int | float) or not 0 < learning_rate < math.inf:
+            raise ValueError(f"training: learning_rate is {learning_rate!r}, but must be a positive number")
         if precision is None:
             precision = "bfloat16" if encoders.computes_bfloat16(self.device.type) else "float32"
         if precision not in ("float32", "bfloat16"):
@@ -108,6 +110,10 @@ class Run:
             if isinstance(encoder, str):
                 encoder = encoders.build(encoder, channels=images.shape[1])
             loss = losses.NTXent(temperature=0.2) if loss is None else loss
+            if not isinstance(loss, nn.Module):
+                raise ValueError(
+                    f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
+                )
             built = methods.catalogue()[method](encoder, loss, bfloat16=precision == "bfloat16")
         built.extra_views = _whole("extra_views", extra_views, 0)
         if extra_views and "extra_views" not in getattr(loss, "takes", ()):

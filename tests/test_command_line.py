@@ -398,3 +398,27 @@ def test_the_lab_starts_here_and_says_where(tmp_path):
     finally:
         server.terminate()
         server.wait(20)
+
+
+def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
+    options = ("--data", "digits", "--batch-size", "16", "--steps", "1", "--out", str(tmp_path / "run"))
+    assert run("train", "--loss", "MoCHi", *options) == 1  # its hardest 1,024 are more than a batch has
+    assert "1024" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "checkpoint.pt").exists()
+    settings = [f"--set={name}" for name in ("hardest=8", "synthetic=4", "query_mixed=2")]
+    assert run("train", "--loss", "MoCHi", *settings, *options) == 0
+    assert (tmp_path / "run" / "checkpoint.pt").exists()
+
+
+def test_a_rate_that_can_not_be_is_bad_usage(capsys, tmp_path):
+    assert run("train", "--learning-rate", "-1", "--data", "digits", "--out", str(tmp_path)) == 2
+    assert "-1" in capsys.readouterr().err
+
+
+def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):
+    options = ("--data", "digits", "--batch-size", "16", "--steps", "1", "--out", str(tmp_path))
+    settings = ("--set", "d_neg=inf", "--set", "detach_attention=false")
+    assert run("train", "--loss", "AttentionNCE", *settings, *options) == 0
+    assert "d_neg=inf" in capsys.readouterr().out
+    assert run("train", "--loss", "AttentionNCE", "--set", "d_neg=wide", "--out", str(tmp_path / "b")) == 2
+    assert "--set d_neg=1.0" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import zipfile
 from itertools import pairwise
 
@@ -521,3 +522,11 @@ def test_a_run_with_extra_views_resumes_with_them(tmp_path):
     halfway.save(tmp_path / "run.pt")
     resumed = training.resume(tmp_path / "run.pt", data=pictures).finish(progress=False)
     assert [row["loss"] for row in resumed.rows] == [row["loss"] for row in straight.rows]
+
+
+@pytest.mark.parametrize("settings", [{"loss": "NTXent"}, {"learning_rate": -1.0}, {"learning_rate": "fast"}])
+def test_what_is_no_loss_and_no_rate_is_quoted_before_anything_starts(settings):
+    pictures = torch.zeros(8, 3, 16, 16, dtype=torch.uint8)
+    (value,) = settings.values()
+    with pytest.raises(ValueError, match=re.escape(repr(value))):
+        training.Run(data=pictures, batch_size=4, **settings)

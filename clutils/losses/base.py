@@ -18,6 +18,7 @@ from clutils.similarities import Pairs
 
 COLDEST, HOTTEST = 1e-6, 1e6  # temperatures between which every loss of the family is finite in float32
 BLOCK_SIZE = 512  # anchors at a time: rows enough to keep the matrix product busy, few enough for the cache
+MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
@@ -26,7 +27,8 @@ class Loss(nn.Module):
     """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
 
     Hyper-parameters are plain attributes, read and checked at every call, so that a slider may turn them
-    while a run trains. `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait.
+    while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
+    `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait; NaN then gives NaN.
     """
 
     level = "similarity"  # per_anchor is all of it
@@ -90,6 +92,7 @@ class Loss(nn.Module):
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
         """
         self.settings()
+        _tensors(self.name, z1=z1, z2=z2)
         with torch.autocast(z1.device.type, enabled=False):
             if self.block_size is not None and labels is None and extra_views is None and queue is None:
                 return self.in_blocks(z1, z2)
@@ -119,8 +122,8 @@ class Loss(nn.Module):
 
         None where that means nothing.
         """
-        if not isinstance(K, int) or K < 1:
-            raise ValueError(f"{self.name}.chance: K is {K!r}, but must be a whole number from 1 on")
+        if not isinstance(K, int) or not 1 <= K <= MOST:
+            raise ValueError(f"{self.name}.chance: K is {K!r}, but must be a whole number from 1 to {MOST:,}")
         if self.level != "similarity":
             return None
         zeros = torch.zeros(1, K, dtype=torch.float64)
@@ -212,6 +215,7 @@ class Loss(nn.Module):
 
     def _check_shapes(self, z1: Tensor, z2: Tensor, labels: Tensor | None, queue: Tensor | None) -> None:
         name = self.name
+        _tensors(name, z1=z1, z2=z2, labels=labels, queue=queue)
         for argument, z in (("z1", z1), ("z2", z2)):
             if z.ndim != 2 or not z.is_floating_point():
                 raise ValueError(
@@ -232,12 +236,18 @@ class Loss(nn.Module):
                 f"{name}: queue is {_what(queue)}, but it holds at least one key of dimension "
                 f"{z1.shape[1]}: (K, {z1.shape[1]})"
             )
+        if queue is not None and (
+            not queue.is_floating_point()
+            or (queue.dtype != z1.dtype and torch.float64 in (queue.dtype, z1.dtype))
+        ):
+            raise ValueError(f"{name}: z1 is {z1.dtype} but queue is {queue.dtype}")
         if labels is not None and (labels.shape != z1.shape[:1] or labels.is_floating_point()):
             raise ValueError(
                 f"{name}: labels is {_what(labels)}, but a batch of {len(z1)} has integers ({len(z1)},)"
             )
 
     def _check_extra_views(self, views: Tensor, z: Tensor) -> None:
+        _tensors(self.name, extra_views=views)
         fits = views.ndim == 3 and views.shape[1] >= 1 and views.shape[::2] == z.shape
         if not fits or not views.is_floating_point():
             raise ValueError(
@@ -262,6 +272,7 @@ class Loss(nn.Module):
         name = self.name
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
+        _tensors(name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables})
         for argument, table, mask in tables:
             if table.ndim != 2 or table.shape[1] < 1 or not table.is_floating_point():
                 raise ValueError(
@@ -355,6 +366,15 @@ def counted(pairs: Pairs) -> Tensor:
     if mask is None:
         return negatives.new_tensor(negatives.shape[1])
     return mask.sum(dim=1, keepdim=True).to(negatives.dtype)
+
+
+def _tensors(who: str, **given: object) -> None:
+    """Raise ValueError on what is neither a tensor nor left out."""
+    for argument, value in given.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise ValueError(
+                f"{who}: {argument} is of type {type(value).__name__}, but must be a torch.Tensor"
+            )
 
 
 def _what(tensor: Tensor) -> str:

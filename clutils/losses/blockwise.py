@@ -51,9 +51,12 @@ class _Blockwise(torch.autograd.Function):
             largest = logits.amax(dim=1, keepdim=True)
             weights = logits.sub_(largest).exp_()  # p̂ up to each row's total; in place, as the block is big
             total = weights.sum(dim=1, keepdim=True)
-            value, slope = _value_and_slope(of_contrast, largest + total.log() - positives[rows])
-            values.append(value)
-            if wanted:
+            c = largest + total.log() - positives[rows]
+            if not wanted:
+                values.append(of_contrast(c))
+            else:
+                value, slope = _value_and_slope(of_contrast, c)
+                values.append(value)
                 # a similarity pushes both its ends: the anchor, by its row, and the negatives, by the columns
                 share = slope / total
                 slopes.append(slope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.base import COLDEST, HOTTEST, SLACK, Loss, contrast, mean_over_positives, unbraked
 from clutils.similarities import Pairs
 
 
@@ -82,6 +82,13 @@ class MACL(Loss):
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A, a 0-d tensor: eq. 7, with its floor."""
         alignment = torch.as_tensor(alignment).detach()
+        if alignment.numel() != 1:
+            raise ValueError(f"MACL: alignment is {tuple(alignment.shape)}, but must be one number")
+        alignment = alignment.reshape(())
+        if self.check_inputs and not bool(alignment.abs() <= 1 + SLACK):
+            raise ValueError(
+                f"MACL: alignment is {float(alignment):.4g}, but a mean similarity is in [-1, 1]"
+            )
         adapted = self.temperature * (1 + self.alpha * (alignment - self.alignment_threshold))
         lowest = self.temperature / 10 if self.minimum_temperature is None else self.minimum_temperature
         self.calls += 1

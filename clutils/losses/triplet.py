@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss
+from clutils.losses.base import Loss, counted, mean_over_positives
 from clutils.similarities import Pairs
+
+NEVER = -8.0  # in place of a negative that does not count: below every threshold
 
 
 class Triplet(Loss):
@@ -41,18 +43,15 @@ class Triplet(Loss):
             hardest_positive = _fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
             hardest_negative = _fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
-        # d_p² - d_j² = 2 s-_j - 2 s+_p; one positive at a time, so that no (A, P, K) table is ever held
-        total, count = torch.zeros_like(positives[:, 0]), torch.zeros_like(positives[:, 0])
-        for p in range(positives.shape[1]):
-            hinge = (self.margin + 2 * negatives - 2 * positives[:, p : p + 1]).clamp(min=0)
-            counts = torch.ones_like(hinge, dtype=torch.bool)
-            if pairs.negative_mask is not None:
-                counts = counts & pairs.negative_mask
-            if pairs.positive_mask is not None:
-                counts = counts & pairs.positive_mask[:, p : p + 1]
-            total = total + hinge.masked_fill(~counts, 0.0).sum(dim=1)
-            count = count + counts.sum(dim=1)
-        return total / count
+        # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
+        # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
+        ordered = _fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
+        sums = torch.cat([torch.zeros_like(ordered[:, :1]), ordered.cumsum(dim=1)], dim=1)
+        threshold = (positives - self.margin / 2).detach()
+        active = torch.searchsorted(-ordered.detach(), -threshold.contiguous())  # (A, P)
+        hinges = active * (self.margin - 2 * positives) + 2 * sums.gather(1, active)
+        number = counted(pairs)
+        return mean_over_positives(hinges / number, pairs)
 
 
 def _fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:

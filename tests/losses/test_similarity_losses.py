@@ -464,3 +464,49 @@ def test_what_is_no_function_of_similarities_says_so_and_why(cls):
     fails(lambda: sphere.forces(loss, *embeddings(6, 2)), name, loss.level)
     fails(lambda: loss.chance(0), name, "0")
     assert (loss.chance(510) is None) == (cls is not losses.CLIP)
+
+
+def test_a_triplet_batch_with_labels_holds_no_table_of_all_triples():
+    z1, z2 = embeddings(300, 16, dtype=torch.float32)
+    labels = torch.arange(300) % 10
+    z1.requires_grad_()
+    with torch.profiler.profile(profile_memory=True) as profiled:
+        losses.Triplet(0.3)(z1, z2, labels=labels).backward()
+    largest = max(event.self_cpu_memory_usage for event in profiled.events())
+    assert largest < 50 * (600 * 600 * 4), "more than some tables of all pairs"
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_a_loss_works_where_no_gradient_is_recorded(cls):
+    z1, z2 = embeddings(40, 6)
+    expected = float(cls()(z1, z2)) if cls is not losses.SSCL else None
+    with torch.inference_mode():
+        value = cls()(z1.clone(), z2.clone())
+        pull, _ = anatomy.forces(cls(), *(t.clone() for t in similarities(4, 1, 40)))
+    assert torch.isfinite(value) and torch.isfinite(pull).all()
+    if expected is not None:
+        assert float(value) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_what_is_no_tensor_or_of_another_type_is_named(cls):
+    z1, z2 = embeddings(8, 4)
+    fails(lambda: cls()(z1.numpy(), z2), cls.__name__, "z1", "ndarray")
+    fails(lambda: cls().per_anchor([[0.1]], z1), cls.__name__, "positives", "list")
+    if "queue" in cls.takes:
+        fails(lambda: cls()(z1, z2, queue=[1.0]), cls.__name__, "queue", "list")
+        fails(lambda: cls()(z1, z2, queue=z1.float()), cls.__name__, "float64", "float32")
+        fails(lambda: cls()(z1, z2, queue=z1.long()), cls.__name__, "queue", "int64")
+    if "labels" in cls.takes:
+        fails(lambda: cls()(z1, z2, labels=[0] * 8), cls.__name__, "labels", "list")
+    fails(lambda: cls().chance(10**9), cls.__name__, "1000000000")
+
+
+@pytest.mark.parametrize("alignment", [math.nan, 5.0, torch.zeros(3)])
+def test_an_alignment_that_is_none_is_quoted(alignment):
+    fails(lambda: losses.MACL().per_anchor(*similarities(4, 1, 6), alignment=alignment), "MACL", "alignment")
+
+
+def test_the_shares_of_a_temperature_of_zero_are_refused():
+    fails(lambda: anatomy.hardness_weights(torch.zeros(1, 3), 0.0), "hardness_weights", "0")
+    fails(lambda: anatomy.effective_negatives(torch.zeros(1, 3), -1.0), "-1")
