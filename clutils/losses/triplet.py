@@ -43,6 +43,9 @@ class Triplet(Loss):
             hardest_positive = _fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
             hardest_negative = _fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
+        if positives.shape[1] == 1:
+            hinges = (self.margin + 2 * negatives - 2 * positives).clamp(min=0)
+            return mean_over_positives(hinges, Pairs(hinges, hinges, pairs.negative_mask))
         # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
         # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
         ordered = _fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
