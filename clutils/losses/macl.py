@@ -68,6 +68,13 @@ class MACL(Loss):
     ) -> Tensor:
         """The formula alone, as in `Loss.per_anchor`; alignment (A): None = mean of the given positives."""
         self.settings()
+        if alignment is not None:
+            given = torch.as_tensor(alignment)
+            if given.numel() != 1 or not bool(given.abs() <= 1 + SLACK):
+                raise ValueError(
+                    f"MACL: alignment is {alignment}, but a mean similarity is one number between -1 and 1"
+                )
+            alignment = given.reshape(())
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
         with torch.autocast(positives.device.type, enabled=False):
             return self.formula(pairs, alignment)
@@ -80,15 +87,8 @@ class MACL(Loss):
         return mean_over_positives(unbraked(fixed) + c - fixed, pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
-        """τ_a for an alignment A, a 0-d tensor: eq. 7, with its floor."""
+        """τ_a for an alignment A (one number; a tensor of them gives as many): eq. 7, with its floor."""
         alignment = torch.as_tensor(alignment).detach()
-        if alignment.numel() != 1:
-            raise ValueError(f"MACL: alignment is {tuple(alignment.shape)}, but must be one number")
-        alignment = alignment.reshape(())
-        if self.check_inputs and not bool(alignment.abs() <= 1 + SLACK):
-            raise ValueError(
-                f"MACL: alignment is {float(alignment):.4g}, but a mean similarity is in [-1, 1]"
-            )
         adapted = self.temperature * (1 + self.alpha * (alignment - self.alignment_threshold))
         lowest = self.temperature / 10 if self.minimum_temperature is None else self.minimum_temperature
         self.calls += 1
