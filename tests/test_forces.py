@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -32,8 +33,9 @@ def test_the_curve_passes_through_the_pull_at_the_anchors_own_place(name):
     positives, negatives = crowd()
     loss = getattr(losses, name)()
     here = anatomy.forces(loss, positives[None], negatives[None])[0].sum()
-    curve = forces.pulls(loss, positives, negatives, positives.mean()[None], float(positives.mean()))
-    assert float(curve) == pytest.approx(float(here), rel=1e-9)
+    along = torch.tensor([-0.6, float(positives.mean()), 0.9], dtype=torch.float64)  # others beside it
+    curve = forces.pulls(loss, positives, negatives, along)
+    assert float(curve[1]) == pytest.approx(float(here), rel=1e-9)
 
 
 def test_the_pull_along_the_sweep_is_the_closed_form():
@@ -153,3 +155,19 @@ def test_a_loss_that_pushes_nothing_says_so():
     said = picture.update((losses.NTXent(0.5), losses.Triplet(0.2)), positives, negatives)
     assert "pushes nothing" in said
     assert not math.isnan(picture.ceiling[1])
+
+
+@pytest.mark.parametrize("names", [("NTXent", "MACL"), ("MACL", "NTXent")])
+def test_macl_gets_the_batchs_alignment_on_either_side(names):
+    draw = torch.Generator().manual_seed(1)
+    z1, z2 = (torch.nn.functional.normalize(torch.randn(6, 4, generator=draw), dim=1) for _ in range(2))
+    pairs = similarities.two_views(z1, z2)
+    panel = controls.forces(*names, (pairs.positives, pairs.negatives))
+    macl = losses.MACL(getattr(losses, names[0])().temperature)
+    pulls = anatomy.forces(macl, pairs.positives.double(), pairs.negatives.double())[0]
+    assert (pulls == pulls[0]).all()  # 1/τ_a at the batch's alignment, the same for every anchor
+    assert "MACL: loss" in panel.readout.value
+    for anchor in (1, 7, 12):
+        panel.set(anchor=anchor)
+        (said,) = re.findall(r"MACL: loss [^,]*, pull ([0-9.]+)", panel.readout.value)
+        assert float(said) == pytest.approx(float(pulls[0]), rel=5e-3)

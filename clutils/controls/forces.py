@@ -121,7 +121,7 @@ def forces(
         if similarities is not None:
             row = values["anchor"] - 1
             anchor = tables[0][row], tables[1][row]
-            said = picture.update((second, first), *anchor, _mean_of(first, tables), batch=tables)
+            said = picture.update((second, first), *anchor, float(tables[0].mean()), batch=tables)
         else:
             _put_away(inputs, values["shape"])
             anchor = one_anchor(views=views, **values)
@@ -237,10 +237,6 @@ def _sorted(positives: Tensor, negatives: Tensor) -> tuple[tuple[Tensor, Tensor]
     positives, negatives = positives.detach().double(), negatives.detach().double()
     order = (negatives.amax(dim=1) - positives.mean(dim=1)).argsort()
     return (positives[order], negatives[order]), order
-
-
-def _mean_of(loss: Loss, tables: tuple[Tensor, Tensor]) -> float | None:
-    return float(tables[0].mean()) if loss.name == "MACL" else None
 
 
 def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:

@@ -50,7 +50,9 @@ def pulls(
     """Pull on the positives, summed, while they move together until their mean is at `to`, (n,) -> (n,).
 
     positives (P,), negatives (K,): one anchor's. A positive that would leave [-1, 1] stops at its end.
+    MACL's alignment stays the anchor's own while it moves, unless it is given.
     """
+    alignment = float(positives.mean()) if alignment is None else alignment
     moved = (positives[None, :] + (to[:, None] - positives.mean())).clamp(-1, 1)
     table = negatives[None, :].expand(len(to), -1)
     return anatomy.forces(loss, moved, table, **options_for(loss, alignment))[0].sum(dim=1)
