@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets as W
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clutils import losses
+from clutils.controls.crowds import DISTRIBUTIONS, READS, show_what_is_read
 from clutils.controls.panels import Panel, choose, counts, log_slider, panel, slider
 from clutils.figures import forces as drawn
 from clutils.losses import Loss
@@ -18,12 +18,6 @@ from clutils.losses.sscl import FixedMixes
 from clutils.similarities import Pairs
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024)
-SHAPES = {"spread as a Gaussian": "gaussian", "a few hard, many easy": "few hard", "all equal": "equal"}
-READS = {
-    "equal": {"similarity": "s⁻ of all"},
-    "gaussian": {"similarity": "s⁻ mean", "deviation": "s⁻ spread"},
-    "few hard": {"similarity": "s⁻ of the easy", "hard": "s⁻ of the hard", "number": "number of hard"},
-}
 # attribute -> label and range; a pair of logarithmic ends, or low, high and step
 SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
     "temperature": ("τ temperature", (0.02, 5.0)),
@@ -123,7 +117,7 @@ def forces(
             anchor = tables[0][row], tables[1][row]
             said = picture.update((second, first), *anchor, float(tables[0].mean()), batch=tables)
         else:
-            _put_away(inputs, values["shape"])
+            show_what_is_read(inputs, values["shape"])
             anchor = one_anchor(views=views, **values)
             said = picture.update((second, first), *anchor, alignment)
         return said + _noted(first, *anchor)
@@ -165,7 +159,7 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
         for loss in compared:
             if hasattr(loss, "temperature"):
                 loss.temperature = temperature
-        _put_away(inputs, values["shape"])
+        show_what_is_read(inputs, values["shape"])
         return picture.update(compared, *one_anchor(views=views, **values))
 
     _prime(picture, built[second], built[first])
@@ -218,18 +212,12 @@ def _shaped(
         "positive": slider("s⁺ positives' mean" if views > 1 else "s⁺ positive", -1.0, 1.0, positive, 0.01),
         **several,
         "count": counts("K negatives", COUNTS, count),
-        "shape": choose("negatives", SHAPES, shape),
+        "shape": choose("negatives", DISTRIBUTIONS, shape),
         "similarity": slider("s⁻", -1.0, 1.0, similarity, 0.01),
         "deviation": slider("s⁻ spread", 0.02, 0.6, deviation, 0.01),
         "hard": slider("s⁻ of the hard", -1.0, 1.0, hard, 0.01),
         "number": slider("number of hard", 1, 20, number),
     }
-
-
-def _put_away(inputs: Mapping[str, W.Widget], shape: str) -> None:
-    for name in ("similarity", "deviation", "hard", "number"):
-        inputs[name].layout.display = "" if name in READS[shape] else "none"
-        inputs[name].description = READS[shape].get(name, "")
 
 
 def _sorted(positives: Tensor, negatives: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:

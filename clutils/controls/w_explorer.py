@@ -5,23 +5,13 @@ from __future__ import annotations
 import torch
 
 from clutils import figures
+from clutils.controls.crowds import DISTRIBUTIONS, READS, show_what_is_read
 from clutils.controls.panels import Panel, choose, counts, log_slider, panel, slider
 from clutils.figures import gradient_scaling, style
 from clutils.figures.gradient_scaling import Crowd
 
-DISTRIBUTIONS = {
-    "all equal": "equal",
-    "spread as a Gaussian": "gaussian",
-    "a few hard, many easy": "few hard",
-}
 # powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers that the course talks about
 NUMBERS = sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510})
-# the inputs that a distribution reads, and what they are called there; the others are put away
-READS = {
-    "equal": {"similarity": "s⁻ of all"},
-    "gaussian": {"similarity": "s⁻ mean", "deviation": "s⁻ spread"},
-    "few hard": {"similarity": "s⁻ of the easy", "hard": "s⁻ of the hard", "number": "number of hard"},
-}
 
 
 def gradient_scale(
@@ -58,9 +48,7 @@ def gradient_scale(
     }
 
     def update(negatives: str, **values: float) -> str:
-        for name in ("similarity", "deviation", "hard", "number"):
-            inputs[name].layout.display = "" if name in READS[negatives] else "none"
-            inputs[name].description = READS[negatives].get(name, "")
+        show_what_is_read(inputs, negatives)
         return picture.update(negatives, **values)
 
     return panel(picture.figure, update, **inputs)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, counted, softplus
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, counted, fill, softplus
 from clutils.similarities import Pairs
 
 SHARPEST, FLATTEST = 1e-6, 1e12  # scales of the attention; infinity is allowed too, and is exactly flat
@@ -78,7 +78,4 @@ class AttentionNCE(Loss):
         """Shares that sum to one over each row's counted entries: (A, n) -> (A, n)."""
         if self.detach_attention:
             similarities = similarities.detach()
-        scores = similarities / scale
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
-        return torch.softmax(scores, dim=1)
+        return torch.softmax(fill(similarities / scale, mask, -torch.inf), dim=1)

@@ -336,10 +336,13 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
     InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
     """
-    negatives = pairs.negatives / temperature
-    if pairs.negative_mask is not None:
-        negatives = negatives.masked_fill(~pairs.negative_mask, -torch.inf)
+    negatives = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)
     return negatives.logsumexp(dim=1, keepdim=True) - pairs.positives / temperature
+
+
+def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
+    """`value` in place of what does not count: a mask as in `Pairs`."""
+    return values if mask is None else values.masked_fill(~mask, value)
 
 
 def softplus(c: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, counted, mean_over_positives, softplus
+from clutils.losses.base import COLDEST, HOTTEST, Loss, counted, fill, mean_over_positives, softplus
 from clutils.losses.debiased import debiased
 from clutils.similarities import Pairs
 
@@ -65,10 +65,7 @@ class HardNegative(Loss):
 def reweighted(pairs: Pairs, temperature: float, class_prior: float, beta: float) -> Tensor:
     """HCL's formula, (A,)."""
     negatives = pairs.negatives / temperature
-    harder, weights = (1 + beta) * negatives, beta * negatives
-    if pairs.negative_mask is not None:
-        harder = harder.masked_fill(~pairs.negative_mask, -torch.inf)
-        weights = weights.masked_fill(~pairs.negative_mask, -torch.inf)
+    harder, weights = (fill(b * negatives, pairs.negative_mask, -torch.inf) for b in (1 + beta, beta))
     # log Σ w E = log ΣE^(1+β) - log ΣE^β + log N
     log_sum = harder.logsumexp(dim=1, keepdim=True) - weights.logsumexp(dim=1, keepdim=True)
     c = log_sum + counted(pairs).log() - pairs.positives / temperature

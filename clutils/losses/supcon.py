@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, fill, mean_over_positives, softplus
 from clutils.similarities import Pairs
 
 
@@ -47,10 +47,10 @@ class SupCon(Loss):
             return softplus(contrast(pairs, self.temperature))[:, 0]  # the same, without cancellation
         positives, negatives = pairs.positives / self.temperature, pairs.negatives / self.temperature
         everyone = torch.cat(
-            [_counted(positives, pairs.positive_mask), _counted(negatives, pairs.negative_mask)], dim=1
+            [
+                fill(positives, pairs.positive_mask, -torch.inf),
+                fill(negatives, pairs.negative_mask, -torch.inf),
+            ],
+            dim=1,
         )
         return mean_over_positives(everyone.logsumexp(dim=1, keepdim=True) - positives, pairs)
-
-
-def _counted(logits: Tensor, mask: Tensor | None) -> Tensor:
-    return logits if mask is None else logits.masked_fill(~mask, -torch.inf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, counted, mean_over_positives
+from clutils.losses.base import Loss, counted, fill, mean_over_positives
 from clutils.similarities import Pairs
 
 NEVER = -8.0  # in place of a negative that does not count: below every threshold
@@ -40,22 +40,18 @@ class Triplet(Loss):
     def formula(self, pairs: Pairs) -> Tensor:
         positives, negatives = pairs.positives, pairs.negatives
         if self.batch_hard:
-            hardest_positive = _fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
-            hardest_negative = _fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
+            hardest_positive = fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
+            hardest_negative = fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
         if positives.shape[1] == 1:
             hinges = (self.margin + 2 * negatives - 2 * positives).clamp(min=0)
             return mean_over_positives(hinges, Pairs(hinges, hinges, pairs.negative_mask))
         # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
         # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
-        ordered = _fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
+        ordered = fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
         sums = torch.cat([torch.zeros_like(ordered[:, :1]), ordered.cumsum(dim=1)], dim=1)
         threshold = (positives - self.margin / 2).detach()
         active = torch.searchsorted(-ordered.detach(), -threshold.contiguous())  # (A, P)
         hinges = active * (self.margin - 2 * positives) + 2 * sums.gather(1, active)
         number = counted(pairs)
         return mean_over_positives(hinges / number, pairs)
-
-
-def _fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
-    return values if mask is None else values.masked_fill(~mask, value)

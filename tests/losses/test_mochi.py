@@ -6,22 +6,8 @@ import pytest
 import torch
 
 from clutils import losses
-from clutils.losses import mixing
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """What `mixing.draw` gave, in order."""
-    kept, draw = [], mixing.draw
-
-    def record(*arguments):
-        kept.append(draw(*arguments))
-        return kept[-1]
-
-    monkeypatch.setattr(mixing, "draw", record)
-    return kept
 
 
 def unit(z):

@@ -11,19 +11,6 @@ from tests.losses import oracles
 from tests.losses.inputs import close, embeddings, fails
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """What `mixing.draw` gave, in order."""
-    kept, draw = [], mixing.draw
-
-    def record(*arguments):
-        kept.append(draw(*arguments))
-        return kept[-1]
-
-    monkeypatch.setattr(mixing, "draw", record)
-    return kept
-
-
 def unit(z):
     return torch.nn.functional.normalize(z, dim=1)
 
