@@ -23,20 +23,11 @@ from clutils.losses import Loss
 SWEEP = torch.linspace(-1, 1, 81, dtype=torch.float64)
 FORCE = (1e-5, 1e2)  # of the axis of single forces
 CEILINGS = tuple(m * 10.0**e for e in range(-1, 5) for m in (1, 2, 5))
-NAMES = {
-    "PairMargin": "pair loss",
-    "Triplet": "triplet loss",
-    "NTXent": "NT-Xent",
-    "Decoupled": "decoupled",
-    "DualTemperature": "dual temperature",
-    "Debiased": "debiased",
-    "HardNegative": "HCL",
-}
 
 
 def title_of(loss: Loss) -> str:
     """The loss's name as the literature writes it."""
-    return NAMES.get(loss.name, loss.name)
+    return style.title(loss.name)
 
 
 def options_for(loss: Loss, alignment: float | None) -> dict[str, float]:

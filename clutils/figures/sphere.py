@@ -18,13 +18,6 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.losses import Loss
 from clutils.sphere import Trajectory
 
-NAMES = {
-    "PairMargin": "pair loss",
-    "Triplet": "triplet loss",
-    "NTXent": "NT-Xent",
-    "Debiased": "debiased",
-    "HardNegative": "HCL",
-}
 SYMBOLS = {
     "margin": "m",
     "temperature": "τ",
@@ -44,7 +37,7 @@ def name_of(loss: Loss) -> str:
         for name in loss.hyperparameters()
         if not isinstance(getattr(loss, name), bool | None)
     )
-    return ", ".join([NAMES.get(loss.name, loss.name), *settings])
+    return ", ".join([style.title(loss.name), *settings])
 
 
 # ---- four points ---------------------------------------------------------------------------------------

@@ -86,6 +86,16 @@ LOSSES: dict[str, dict[str, Any]] = {
     )
 }
 
+TITLES = {
+    "PairMargin": "pair loss",
+    "Triplet": "triplet loss",
+    "NTXent": "NT-Xent",
+    "Decoupled": "decoupled",
+    "DualTemperature": "dual temperature",
+    "Debiased": "debiased",
+    "HardNegative": "HCL",
+}
+
 
 def course() -> AbstractContextManager[None]:
     """Matplotlib's defaults and the course's settings on them, whatever the reader has set."""
@@ -117,6 +127,11 @@ def loss(name: str) -> dict[str, Any]:
     Raises ValueError on a name that has none.
     """
     return dict(_look(LOSSES, "loss", name))
+
+
+def title(name: str) -> str:
+    """A loss's name as the literature writes it, where that is not its class's."""
+    return TITLES.get(name, name)
 
 
 def series(count: int, ordered: bool = True) -> list[dict[str, Any]]:
