@@ -189,7 +189,7 @@ def accuracies(
         ax.text(1.02, row, f"{mean:.3f}", transform=ax.get_yaxis_transform(), va="center")
         among = f" ({min(values):.3f} to {max(values):.3f})" if len(values) > 1 else ""
         said.append(f"{name} {mean:.3f}{among}")
-    ax.text(1.02, -0.62, "mean", transform=ax.get_yaxis_transform(), va="center", color=style.GREY)
+    ax.text(1.02, -0.5, "mean", transform=ax.get_yaxis_transform(), va="bottom", color=style.GREY)
     if chance is not None:
         ax.axvline(chance, color=style.BLACK, linestyle="--", linewidth=1.4)
         ax.text(chance, -0.55, "chance", ha="center", va="bottom")
