@@ -162,6 +162,16 @@ class Augmentation:
         )
 
 
+@dataclass
+class Identity:
+    """No augmentation: what comes in, as float32; uint8 pictures in [0, 1]. For vectors, and for PiNDA alone
+    (its algorithm 2: the identity where nothing else is given)."""
+
+    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(N, ...) -> (N, ...) float32."""
+        return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
 _WHOLE = {"crop_scale": (1.0, 1.0), "flip": 0.0}
 _COLOURS_KEPT = {"jitter": (0.0, 0.0, 0.0, 0.0), "grayscale": 0.0}
 PRESETS = {
