@@ -151,7 +151,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     if not isinstance(images, Tensor) or images.ndim not in (2, 4) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
         raise ValueError(
-            f"embed: images is {what}, but pictures are a tensor (N, C, H, W) and vectors (N, D), at least one"
+            f"embed: images is {what}, but pictures are a tensor (N, C, H, W), vectors (N, D), at least one"
         )
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise ValueError(f"embed: images are {images.dtype}, but must be uint8, or floating in [0, 1]")

@@ -123,7 +123,7 @@ class Run:
                 if name not in kind.setting_names():
                     known = ", ".join(kind.setting_names())
                     raise ValueError(f"training: {method} has no setting {name!r}; it has {known}")
-            loss = kind.default_loss() if loss is None else loss
+            loss = kind.default_loss(**given) if loss is None else loss
             kind.check_loss(loss)
             built = kind(encoder, loss, bfloat16=precision == "bfloat16", **given)
         if built.uses_labels and self.labels is None:

@@ -9,11 +9,19 @@ step to step (parameters, buffers), so that its `state_dict()` is all of it.
 from __future__ import annotations
 
 from clutils.methods.base import Method, several_views
+from clutils.methods.clae import CLAE
+from clutils.methods.pinda import PiNDA
+from clutils.methods.simcl import SimCL
 from clutils.methods.simclr import SimCLR
 
-__all__ = ["Method", "SimCLR", "catalogue", "several_views"]
+__all__ = ["CLAE", "Method", "PiNDA", "SimCL", "SimCLR", "catalogue", "several_views"]
 
 
 def catalogue() -> dict[str, type[Method]]:
     """name -> class."""
-    return {"simclr": SimCLR}
+    return {
+        "simclr": SimCLR,
+        "pinda": PiNDA,
+        "simcl": SimCL,
+        "clae": CLAE,
+    }

@@ -15,7 +15,7 @@ Augment = Callable[..., Tensor]
 
 
 class Method(nn.Module):
-    """An encoder, a head and a loss; what a step does with a batch is for the methods to say, in `forward`.
+    """An encoder, a head and a loss; a step is for each method to say.
 
     - encoder: with `.features`, as from `encoders.build`
     - loss: of `clutils.losses`, or any module that takes two batches of embeddings
@@ -46,7 +46,7 @@ class Method(nn.Module):
     def forward(
         self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the scalar to descend, and both views' embeddings (B, out), detached.
+        """(B, ...) pictures or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
 
         labels: (B,) int64, for a method that `uses_labels`.
         """
@@ -56,8 +56,8 @@ class Method(nn.Module):
         """Called when the weights have moved: for what follows them (a moving average, a queue)."""
 
     @classmethod
-    def default_loss(cls) -> nn.Module:
-        """The loss of a run that names none."""
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        """The loss of a run that names none; settings: those that the method is made with."""
         return losses.NTXent(temperature=0.2)
 
     @classmethod
