@@ -6,7 +6,7 @@ import operator
 import os
 from pathlib import Path
 
-from clutils.data import digits, folders, published, scenes
+from clutils.data import digits, folders, hard_scenes, published, scenes
 from clutils.data.published import OnDisk
 from clutils.data.sets import ImageSet, Unavailable, VectorSet, nearest
 
@@ -24,6 +24,7 @@ __all__ = [
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
+    "scenes-hard": "generated: small objects on backgrounds as textured as they are; exact masks",
     "digits": "1,797 real handwritten digits, 8x8, inside scikit-learn",
     "cifar10": "60,000 photographs in 10 classes, 32x32; a download of 170 MB",
     "cifar100": "60,000 photographs in 100 classes, 32x32; a download of 169 MB",
@@ -33,6 +34,7 @@ NAMES = {
 }
 _SPLITS = {
     "scenes": tuple(scenes.COUNTS),
+    "scenes-hard": tuple(scenes.COUNTS),
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
 }
@@ -51,11 +53,11 @@ def load(
     """The pictures called `name`: one of `NAMES`, or 'folder:PATH' (see `folders.read`).
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
-    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' gives any number,
-      8,000 and 2,000 where none is asked for
+    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' and
+      'scenes-hard' give any number, 8,000 and 2,000 where none is asked for
     - `size`: pictures of size x size, instead of the size they have; a folder's are cut to the square
     - `root`: the data directory, where downloads land; else see `directory`
-    - `seed`: of 'scenes'; other sets are what they are
+    - `seed`: of 'scenes' and 'scenes-hard'; other sets are what they are
     - `download`: False never touches the network
     - `fallback`: for notebooks: the set to take instead, after one printed line, where `name` is unavailable
 
@@ -112,6 +114,8 @@ def _load(
 ) -> ImageSet:
     if name == "scenes":
         return scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
+    if name == "scenes-hard":
+        return hard_scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
     if name.startswith("folder:"):
         return folders.read(name.removeprefix("folder:"), split, limit, size)
     if name == "digits":
