@@ -25,6 +25,7 @@ from clutils import encoders
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 DISTRIBUTIONS = ("gaussian", "uniform")
 POSITIVE = ("softplus", "exp", "bounded")
+SMALLEST = {"conv": 2, "unet": 8, "resnet18": 16}  # pixels a side: below, nothing is left to reflect
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Generator(nn.Module):
         self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
         out = channels * (2 if learned_mean else 1)
         self.network = None if network == "fixed" else _network(network, channels, out, padding)
-        self.of_vectors = network == "mlp"
+        self.of_vectors, self.smallest = network == "mlp", SMALLEST.get(network, 1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
         """x: (N, channels, H, W) pictures or (N, channels) vectors, floating, or uint8 pictures.
@@ -133,6 +134,11 @@ class Generator(nn.Module):
             what = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             needed = f"(N, {self.channels})" if self.of_vectors else f"(N, {self.channels}, H, W)"
             raise ValueError(f"noise: x is {what}, but this generator takes {needed}")
+        if x.ndim == 4 and min(x.shape[-2:]) < self.smallest:
+            raise ValueError(
+                f"noise: x is {tuple(x.shape)}, but this network needs pictures of at least "
+                f"{self.smallest} x {self.smallest} pixels"
+            )
         return x.float() / 255 if x.dtype == torch.uint8 else x.float()
 
 
