@@ -1,8 +1,8 @@
 """Maps of the learned noise: what a generator makes of some pictures, saved along a run, and measured.
 
-    watch = noise_maps.Watch(pictures, every=30)
-    training.train(method="pinda", ..., on_step=watch)
-    watch.maps.save("maps.npz")                    # the maps as they were learned, step by step
+watch = noise_maps.Watch(pictures, every=30)
+training.train(method="pinda", ..., on_step=watch)
+watch.maps.save("maps.npz")                    # the maps as they were learned, step by step
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def load(path: str | Path) -> Maps:
     return Maps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
 
 
-def of(generator: noise.Generator, pictures: Tensor | ImageSet, batch_size: int = 128) -> tuple[Tensor, Tensor]:
+def of(
+    generator: noise.Generator, pictures: Tensor | ImageSet, batch_size: int = 128
+) -> tuple[Tensor, Tensor]:
     """Scale and mean of the noise for each picture: (N, C, H, W) -> two of (N, C, H, W) float32 on the CPU.
 
     The generator is afterwards in the mode it was in; nothing is drawn that the caller could notice.

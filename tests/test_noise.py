@@ -173,8 +173,10 @@ def test_the_penalty_is_one_over_the_mean_euclidean_norm():
     found = noise.penalty(sample)
     assert found.item() == pytest.approx(5 / sum(norms), rel=1e-12)
     found.backward()  # d/dx of 1/m is -1/m² · x / (n ‖x‖): every picture's noise is pushed outward
-    expected = -(found.item() ** 2) * sample.detach() / (
-        5 * torch.tensor(norms, dtype=torch.float64)[:, None, None, None]
+    expected = (
+        -(found.item() ** 2)
+        * sample.detach()
+        / (5 * torch.tensor(norms, dtype=torch.float64)[:, None, None, None])
     )
     torch.testing.assert_close(sample.grad, expected)
 
@@ -191,7 +193,9 @@ def test_zero_padding_lets_the_border_be_told_from_the_middle_and_reflection_doe
 def test_the_resnet_pads_every_convolution_as_asked():
     reflecting, zeros = made("resnet18"), made("resnet18", padding="zeros")
     for generator, mode in ((reflecting, "reflect"), (zeros, "zeros")):
-        modes = {m.padding_mode for m in generator.modules() if isinstance(m, nn.Conv2d) and m.padding != (0, 0)}
+        modes = {
+            m.padding_mode for m in generator.modules() if isinstance(m, nn.Conv2d) and m.padding != (0, 0)
+        }
         assert modes == {mode}
     flat = torch.full((2, 3, 16, 16), 0.5)
     scale = drawn(reflecting.eval(), flat).scale[0, 0]

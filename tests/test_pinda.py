@@ -21,7 +21,9 @@ def step(method, images, augment=STILL, seed=0):
 def pinda(encoder=None, loss=None, **settings) -> methods.PiNDA:
     torch.manual_seed(0)
     encoder = encoders.build("conv16", channels=1) if encoder is None else encoder
-    return methods.PiNDA(encoder, losses.NTXent(temperature=0.3) if loss is None else loss, **settings).train()
+    return methods.PiNDA(
+        encoder, losses.NTXent(temperature=0.3) if loss is None else loss, **settings
+    ).train()
 
 
 def nt_xent(z1, z2, temperature):
@@ -177,7 +179,7 @@ def test_a_run_goes_on_bit_for_bit_after_saving_generator_and_all(base, tmp_path
     settings = {"base": base, "network": "unet", "learned_mean": True, "share": 0.75, "penalty": 0.5}
     run = advance(small(method_settings=settings), 3)
     run.save(tmp_path / "run.pt")
-    again = training.resume(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=DIGITS)
     assert again.method.settings() == run.method.settings()
     for one in (run, again):
         advance(one, 3)
