@@ -2,7 +2,7 @@
 
     python benchmarks/pinda.py maps scenes                       generated scenes, plain backgrounds
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
-    python benchmarks/pinda.py maps folder:PATH                  your own; PATH/masks has some or all masks
+    python benchmarks/pinda.py maps folder:PATH --measured-on folder:OTHER       your own; OTHER has masks
     python benchmarks/pinda.py help vectors:digits
     python benchmarks/pinda.py help scenes
     python benchmarks/pinda.py cost scenes
@@ -39,17 +39,22 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "U-Net": ({"network": "unet"}, {}),
     "U-Net, zero padding": ({"network": "unet", "padding": "zeros"}, {}),
     "encoder frozen": ({}, {"frozen": True}),
+    "generator five times slower": ({"noise_rate": 0.2}, {}),
 }
 
 
-def pictures(source: str, size: int, count: int) -> tuple[str, ImageSet, ImageSet]:
-    """What they are called, those to train on, and those with masks."""
+def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
+    """Those to train on, and those with masks."""
+    source, size = options.source, options.size
     if source.startswith("folder:"):
-        found = data.load(source, size=size)
-        masked = data.load(f"{source.rstrip('/')}/with_mask", size=size)
-        return "your folder", found, masked
-    train = data.load(source, size=size, limit=count)
-    return source, train, data.load(source, "test", size=size, limit=200)
+        train = data.load(source, size=size)
+        masked = data.load(options.measured_on or source, size=size)
+        if masked.masks is None:
+            raise SystemExit(
+                f"{options.measured_on or source} has no masks: --measured-on names some that have"
+            )
+        return train, masked
+    return data.load(source, size=size, limit=options.count), data.load(source, "test", size=size, limit=200)
 
 
 def known(name: str, columns: tuple[str, ...]) -> set[tuple[Any, ...]]:
@@ -61,8 +66,8 @@ def known(name: str, columns: tuple[str, ...]) -> set[tuple[Any, ...]]:
 
 
 def maps(options: argparse.Namespace) -> None:
-    name, train, test = pictures(options.source, options.size, options.count)
-    name = options.called or name
+    train, test = pictures(options)
+    name = options.called or options.source.split(":")[0]
     columns = ("pictures", "size", "variant", "seed", "steps")
     done = known("pinda_maps", columns) if options.record else set()
     for seed in options.seeds:
@@ -74,7 +79,7 @@ def maps(options: argparse.Namespace) -> None:
                 train, test, BASE | settings, steps=options.steps, seed=seed, **others
             )
             command = (
-                f"python benchmarks/pinda.py maps {options.source.split(':')[0]} --size {options.size} "
+                f"python benchmarks/pinda.py maps {shown(options.source)} --size {options.size} "
                 f'--steps {options.steps} --variants "{variant}" --seeds {seed} --record'
             )
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
@@ -87,7 +92,7 @@ def help_(options: argparse.Namespace) -> None:
         train, test = (data.load_vectors(source.removeprefix("vectors:"), s) for s in ("train", "test"))
         cases = [(None, contender) for contender in noise_experiments.CONTENDERS]
     else:
-        _, train, _ = pictures(source, options.size, options.count)
+        train, _ = pictures(options)
         test = data.load(source, "test", size=options.size)
         cases = [(views, c) for views in (None, "simclr") for c in noise_experiments.CONTENDERS]
     columns = ("pictures", "contender", "augmentation", "seed", "steps")
@@ -112,7 +117,7 @@ def help_(options: argparse.Namespace) -> None:
 
 def cost(options: argparse.Namespace) -> None:
     """Seconds a step with and without a generator, taking turns, as a ratio in one run."""
-    _, train, _ = pictures(options.source, options.size, options.count)
+    train, _ = pictures(options)
     cases = {"SimCLR": ("simclr", {}), "random noise": ("pinda", {"network": "fixed"}), "CLAE": ("clae", {})}
     cases |= {f"PiNDA, {n}": ("pinda", {"network": n}) for n in ("conv", "unet", "resnet18")}
     runs = {
@@ -123,7 +128,7 @@ def cost(options: argparse.Namespace) -> None:
             batch_size=options.batch_size,
             steps=1000,
             method_settings=settings,
-        )  # fmt: skip
+        )
         for name, (method, settings) in cases.items()
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -137,7 +142,7 @@ def cost(options: argparse.Namespace) -> None:
         ratios = [a / b for a, b in zip(took, times["SimCLR"], strict=True)]
         generator = getattr(runs[name].method, "noise", None)
         row = {
-            "command": f"python benchmarks/pinda.py cost {options.source} --encoder {options.encoder} --record",
+            "command": f"python benchmarks/pinda.py cost --encoder {options.encoder} --record",
             "encoder": options.encoder,
             "size": options.size,
             "batch_size": options.batch_size,
@@ -151,6 +156,11 @@ def cost(options: argparse.Namespace) -> None:
         keep("pinda_cost", row, options)
 
 
+def shown(source: str) -> str:
+    """A source as a record names it, without the path of this machine."""
+    return "folder:PATH --measured-on folder:OTHER" if source.startswith("folder:") else source
+
+
 def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
     row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
     print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
@@ -162,6 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=("maps", "help", "cost"))
     parser.add_argument("source", nargs="?", default="scenes")
+    parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
     parser.add_argument("--called", help="what the record calls the pictures of a folder")
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--count", type=int, default=4000, help="generated pictures to train on")

@@ -12,6 +12,7 @@ from clutils.data import ImageSet, VectorSet
 
 TEMPERATURE = 0.1  # the paper's, on all its data
 NEIGHBOURS = 5  # likewise
+SHOWN = ("network", "positive", "padding", "on", "distribution")
 
 
 def learned_maps(
@@ -59,10 +60,7 @@ def learned_maps(
     last = max(1, steps // 10)
     row: dict[str, Any] = {
         "augmentation": augmentation,
-        **{
-            name: getattr(run.method, name)
-            for name in ("network", "positive", "padding", "on", "distribution")
-        },
+        **{name: getattr(run.method, name) for name in SHOWN},
         "learned_mean": run.method.learned_mean,
         "rms": run.method.rms or 0.0,
         "penalty": run.method.penalty,
@@ -88,8 +86,8 @@ CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "random noise, σ = 1": ("pinda", {"network": "fixed", "start": 1.0}),
     "SimCL": ("simcl", {}),
     "CLAE": ("clae", {}),
-    "PiNDA, μ = 0": ("pinda", {}),
-    "PiNDA, μ learned": ("pinda", {"learned_mean": True}),
+    "PiNDA, μ = 0": ("pinda", {"noise_rate": 1.0}),
+    "PiNDA, μ learned": ("pinda", {"noise_rate": 1.0, "learned_mean": True}),
 }
 
 
@@ -105,7 +103,7 @@ def does_it_help(
 ) -> tuple[training.Run, dict[str, Any]]:
     """Train one of `CONTENDERS` -> the run, and a row: what its features are worth on the test part.
 
-    - augmentation: of `views.PRESETS`, of both views (PiNDA's noise then comes on top of view one); None = none
+    - augmentation: of `views.PRESETS`, of both views, with PiNDA's noise on top of view one; None = none
     - labels: how many labelled inputs the small probe is told
 
     The row: `knn` (cosine, k = 5 as in the paper), `probe` (softmax regression on all labels) and

@@ -50,7 +50,7 @@ class Maps:
 
 
 def load(path: str | Path) -> Maps:
-    """What `Maps.save` wrote. Raises FileNotFoundError where there is no file, ValueError where it is another."""
+    """What `Maps.save` wrote. Raises FileNotFoundError where there is no file, ValueError on any other."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"noise_maps: there is no file {path}")
     try:
@@ -112,10 +112,10 @@ class Watch:
 
 
 def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size: int = 128) -> Tensor:
-    """Where an encoder does not notice noise: -log of its sensitivity at each pixel, (N, C, H, W) -> (N, H, W).
+    """Where an encoder does not notice noise: -log of its sensitivity at each pixel.
 
-    The sensitivity is the mean square of what the direction of the features gains from a small change of the
-    pixel, summed over channels: of the squared Jacobian's column norms, estimated with 8 random projections
+    (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features
+    gains from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated with 8 random projections
     of the normalised features (Hutchinson). Where little noise is to cost little loss, it belongs there: to
     first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
     """

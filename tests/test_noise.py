@@ -228,7 +228,7 @@ def test_a_setting_that_cannot_be_is_refused_by_name(settings, said):
 @pytest.mark.parametrize("x", [torch.rand(2, 1, 8, 8), torch.rand(2, 3), torch.rand(3, 8, 8), [1, 2]])
 def test_an_input_of_another_shape_is_refused_and_quoted(x):
     what = str(tuple(x.shape)) if isinstance(x, torch.Tensor) else "list"
-    with pytest.raises(ValueError, match="noise: x is .*takes") as caught:
+    with pytest.raises(ValueError, match=r"noise: x is .*takes") as caught:
         made()(x)
     assert what in str(caught.value)
 

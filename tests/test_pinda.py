@@ -151,7 +151,7 @@ def test_the_settings_that_are_live_take_effect_at_the_next_step_and_the_history
     assert history["penalty"].tolist() == [1.0, 3.0]
     assert history["penalty_term"][1] == pytest.approx(3 / (history["noise"][1] * 8), rel=0.05)
     run.method.penalty = -1.0
-    with pytest.raises(ValueError, match="step 3 was not taken.*penalty is -1.0"):
+    with pytest.raises(ValueError, match=r"step 3 was not taken.*penalty is -1\.0"):
         run.step()
 
 
