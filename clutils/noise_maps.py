@@ -56,7 +56,7 @@ def load(path: str | Path) -> Maps:
     try:
         with np.load(path, allow_pickle=False) as file:
             parts = {name: file[name] for name in ("steps", "pictures", "scale", "mean")}
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"noise_maps: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
     return Maps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
@@ -114,10 +114,10 @@ class Watch:
 def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size: int = 128) -> Tensor:
     """Where an encoder does not notice noise: -log of its sensitivity at each pixel.
 
-    (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features
-    gains from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated with 8 random projections
-    of the normalised features (Hutchinson). Where little noise is to cost little loss, it belongs there: to
-    first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
+    (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features gains
+    from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated
+    with 8 random projections of the normalised features (Hutchinson). Where noise is to cost little loss, it
+    belongs there: to first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
     """
     generator = torch.Generator().manual_seed(seed)
     modes = {module: module.training for module in encoder.modules()}
