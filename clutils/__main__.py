@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from torch import nn
 
+    from clutils.noise_maps import Watch
     from clutils.training import Run
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 
 ROOT = Path(__file__).resolve().parent.parent
 START = Path("notebooks", "00_start_here.ipynb")
+NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
@@ -129,11 +131,16 @@ def train(options: argparse.Namespace) -> int:
         if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
             return
         _write(folder / "history.csv", run.history.to_csv(index=False))
+        if watch is not None:
+            watch.maps.save(folder / NOISE_MAPS)
         run.save(checkpoint)
 
     tell_every = math.ceil(run.steps / 10)
+    watch = _noise_watch(run, folder)
 
     def on_step(run: Run) -> None:
+        if watch is not None:
+            watch(run)
         if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
             print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
         if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
@@ -148,6 +155,20 @@ def train(options: argparse.Namespace) -> int:
         print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+def _noise_watch(run: Run, folder: Path) -> Watch | None:
+    """For PiNDA on pictures: the maps of the first few, twenty times along the run; None for other runs."""
+    from clutils import noise_maps
+
+    if not hasattr(run.method, "noise") or run.images.ndim != 4:
+        return None
+    watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    if run.steps_done and (folder / NOISE_MAPS).is_file():
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS))
+    else:
+        watch.take(run)
+    return watch
 
 
 def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:

@@ -7,6 +7,7 @@ watch.maps.save("maps.npz")                    # the maps as they were learned, 
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,9 +45,16 @@ class Maps:
     mean: Tensor
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, scale and mean in half precision."""
+        """Write an .npz file, in half precision; one already there is replaced at once and whole, or kept."""
         half = {name: getattr(self, name).half().numpy() for name in ("scale", "mean")}
-        np.savez_compressed(path, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with open(beside, "wb") as file:
+                np.savez_compressed(file, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Maps:
@@ -100,6 +108,11 @@ class Watch:
     def take(self, run: Run) -> None:
         """The maps as they are now."""
         self.taken[run.steps_done] = of(run.method.noise, self.pictures)
+
+    def go_on(self, maps: Maps) -> None:
+        """Keep what was taken before, as from a file of the same run."""
+        for step, scale, mean in zip(maps.steps, maps.scale, maps.mean, strict=True):
+            self.taken[step] = scale, mean
 
     @property
     def maps(self) -> Maps:

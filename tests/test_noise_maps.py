@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from clutils import data, detectors, encoders, noise, noise_experiments, noise_maps, training
+from clutils.__main__ import main
 
 SCENES = data.load("scenes", limit=60)
 
@@ -175,3 +176,39 @@ def test_task_entropy_is_the_integral_of_minus_p_log_p():
         integral = torch.trapezoid(torch.special.entr(p), at)
         found = noise_experiments.task_entropy(torch.tensor(loss, dtype=torch.float64))
         assert found.item() == pytest.approx(integral.item(), rel=1e-9)
+
+
+# ---- the command line --------------------------------------------------------------------------------------
+
+
+def test_training_pinda_from_the_command_line_keeps_the_maps_as_they_were_learned(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(data, "load", lambda name, **options: SCENES)
+    asked = [
+        "train",
+        "--method",
+        "pinda",
+        "--data",
+        "scenes",
+        "--batch-size",
+        "16",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main([*asked, "--steps", "4"]) == 0
+    maps = noise_maps.load(tmp_path / "run" / "noise_maps.npz")
+    assert maps.steps == [0, 1, 2, 3, 4] and torch.equal(maps.pictures, SCENES.images[:8])
+    run = training.resume(tmp_path / "run" / "checkpoint.pt")
+    expected = noise_maps.of(run.method.noise, SCENES.images[:8])[0]
+    torch.testing.assert_close(maps.scale[-1], expected, rtol=1e-3, atol=1e-4)
+    assert main([*asked, "--steps", "6", "--resume"]) == 0
+    longer = noise_maps.load(tmp_path / "run" / "noise_maps.npz")
+    assert longer.steps == [0, 1, 2, 3, 4, 5, 6] and torch.equal(longer.scale[:5], maps.scale)
+    assert not list((tmp_path / "run").glob(".*.part"))
+
+
+def test_other_methods_write_no_maps(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(data, "load", lambda name, **options: SCENES)
+    assert main(["train", "--steps", "1", "--batch-size", "16", "--out", str(tmp_path / "run")]) == 0
+    assert not (tmp_path / "run" / "noise_maps.npz").exists()
