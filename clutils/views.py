@@ -72,7 +72,7 @@ class Augmentation:
     - `check_inputs`: look for values outside [0, 1] in float images (a GPU must wait for the answer).
 
     The four adjustments of the jitter come in a random order that is drawn once a call; all else is drawn for
-    each image. (torchvision draws an order for each, which made 32x32 views take 1.4 times as long here.)
+    each image. (torchvision draws an order for each; the batch formulas took 1.4 times as long with that.)
     One-channel images have no colour: brightness and contrast apply, the others do nothing.
     """
 
