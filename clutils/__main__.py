@@ -153,7 +153,7 @@ def train(options: argparse.Namespace) -> int:
 
 def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
-    from clutils import training
+    from clutils import methods, training
 
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
@@ -163,8 +163,8 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     method = "simclr" if options.method is None else options.method
     given["method_settings"] = method_settings(method, options.method_set)
     try:
-        loss = chosen_loss(options.loss, options.set, method, given["method_settings"])
-        return training.Run(loss=loss, **given)
+        usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
+        return training.Run(loss=chosen_loss(options.loss, options.set, usual), **given)
     except ValueError as error:
         raise BadUsage(str(error)) from error
 
@@ -213,22 +213,16 @@ def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
         )
 
 
-def chosen_loss(
-    name: str | None,
-    settings: Sequence[str],
-    method: str = "simclr",
-    method_settings: Mapping[str, Any] | None = None,
-) -> nn.Module | None:
-    """The loss called `name` with these settings, or the method's own; None where neither is given.
+def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+    """The loss called `name`, or else the usual one, with these settings; None where neither is given.
 
     Raises BadUsage.
     """
-    from clutils import losses, methods
+    from clutils import losses
 
     if name is None and not settings:
         return None
-    if name is None:
-        name = type(methods.catalogue()[method].default_loss(**(method_settings or {}))).__name__
+    name = usual if name is None else name
     given = loss_settings(name, settings)
     try:
         return losses.catalogue()[name].loss(**given)
@@ -429,7 +423,7 @@ def _names() -> str:
     settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
-        f"are used by supcon alone. data: {', '.join(data.NAMES)}, vectors:digits. "
+        f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
         f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}."
     )
 
