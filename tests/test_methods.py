@@ -1,4 +1,4 @@
-"""What holds for every method: repeatable, resumable, whole after a failed step, and honest about its loss."""
+"""What holds for every method: repeatable, resumable, whole after a failed step, choosy about its loss."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Deaf(nn.Module):
         (
             "supcon",
             losses.NTXent(),
-            "SupCon needs a loss that takes labels, which NTXent does not: there are",
+            "SupCon needs a loss that takes labels, which NTXent does not: there",
         ),
         ("supcon", Deaf(), "PairMargin, Triplet, SupCon, AttentionNCE"),
         ("byol", losses.NTXent(), "BYOL needs a loss that compares the two views.*: there is Regression"),
