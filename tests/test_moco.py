@@ -56,16 +56,11 @@ def test_the_queue_is_first_in_first_out_round_its_end():
 
 
 def test_the_queue_starts_with_unit_vectors_of_the_runs_own_stream():
-    first, again = (
-        training.Run(method="moco", data=VECTORS, batch_size=8, method_settings={"queue_size": 64}, seed=s)
-        for s in (0, 0)
-    )
+    settings = {"method": "moco", "data": VECTORS, "batch_size": 8, "method_settings": {"queue_size": 64}}
+    first, again, other = (training.Run(**settings, seed=seed) for seed in (0, 0, 1))
     queue = first.method.queue
     torch.testing.assert_close(queue.norm(dim=1), torch.ones(64))
     assert torch.equal(queue, again.method.queue)
-    other = training.Run(
-        method="moco", data=VECTORS, batch_size=8, method_settings={"queue_size": 64}, seed=1
-    )
     assert not torch.equal(queue, other.method.queue)
     assert (queue @ queue.T).fill_diagonal_(0).abs().max() < 0.6  # spread out, not one point
 
@@ -134,17 +129,16 @@ def test_no_gradient_reaches_keys_queue_or_their_network():
 
 
 def test_the_first_view_is_the_query_and_its_gradient_reaches_what_made_it():
+    shifts = [torch.zeros(64, requires_grad=True) for _ in range(2)]
+
     class Learned:
         """Views with a shift each, as a learned noise would be."""
 
-        shifts = [torch.zeros(64, requires_grad=True) for _ in range(2)]
-
         def several_views(self, images, generator, number):
-            return [images + shift for shift in self.shifts]
+            return [images + shift for shift in shifts]
 
-    learned = Learned()
-    method(queue_size=16)(VECTORS.vectors[:7], learned, torch.Generator())[0].backward()
-    assert learned.shifts[0].grad.abs().sum() > 0 and learned.shifts[1].grad is None
+    method(queue_size=16)(VECTORS.vectors[:7], Learned(), torch.Generator())[0].backward()
+    assert shifts[0].grad.abs().sum() > 0 and shifts[1].grad is None
 
 
 def test_a_step_keeps_no_copy_of_the_queue_and_state_dict_holds_all_of_it():
@@ -162,12 +156,7 @@ def test_version_1_has_a_linear_head_and_its_own_temperature():
     kinds = [type(module) for module in method(version=2).head]
     assert kinds == [nn.Linear, nn.ReLU, nn.Linear]
     assert isinstance(method(version=1).head, nn.Linear)
-    temperatures = [
-        training.Run(
-            method="moco", data=VECTORS, batch_size=8, method_settings={"version": v}
-        ).loss.temperature
-        for v in (1, 2)
-    ]
+    temperatures = [methods.MoCo.default_loss(version=version).temperature for version in (1, 2)]
     assert temperatures == [0.07, 0.2]
 
 
