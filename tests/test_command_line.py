@@ -455,7 +455,7 @@ def test_a_loss_without_a_chance_level_is_printed_without_one_and_vectors_train(
     vectors = ("--data", "vectors:digits", "--augmentation", "none", "--batch-size", "16", "--steps", "1")
     assert run("train", "--method", "byol", *vectors, "--out", tmp_path) == 0
     said = capsys.readouterr().out
-    assert "step 1 of 1: loss" in said and "chance" not in said
+    assert "step 1 of 1: loss" in said and "(chance" not in said
 
 
 def test_settings_without_a_loss_are_those_of_the_methods_own_and_words_are_values(capsys, tmp_path):
