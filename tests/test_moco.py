@@ -183,3 +183,11 @@ def test_settings_that_can_not_be_are_quoted():
     step(moco, 0, batch=16)
     moco.momentum = -0.1
     fails(lambda: step(moco, 1), "momentum is -0.1")
+
+
+def test_once_the_queue_is_full_of_real_keys_the_loss_falls():
+    settings = {"queue_size": 512}
+    run = training.Run(method="moco", data="digits", batch_size=128, steps=50, method_settings=settings)
+    losses_of = run.finish(progress=False).history.loss
+    assert losses_of[0] < losses_of[5:10].mean()  # random keys are easier to tell apart than real ones
+    assert losses_of[-5:].mean() < 0.98 * losses_of[5:10].mean()
