@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import json
 import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -173,15 +174,18 @@ def _noise_watch(run: Run, folder: Path) -> Watch | None:
 
 def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
-    from clutils import training
+    from clutils import methods, training
 
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
     names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
-    names += ("extra_views",)
+    names += ("extra_views", "augmentation")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    method = "simclr" if options.method is None else options.method
+    given["method_settings"] = method_settings(method, options.method_set)
     try:
-        return training.Run(loss=chosen_loss(options.loss, options.set), **given)
+        usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
+        return training.Run(loss=chosen_loss(options.loss, options.set, usual), **given)
     except ValueError as error:
         raise BadUsage(str(error)) from error
 
@@ -202,6 +206,13 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
         if asked is not None and asked != before[name]:
             option = name.replace("_", "-")
             raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
+    kept = before["method_settings"]
+    for name, asked in method_settings(before["method"], options.method_set).items():
+        if asked != kept[name]:
+            option = f"--method-set {name}="
+            raise BadUsage(f"--resume: {checkpoint} was trained with {option}{kept[name]}, not {asked}")
+    if options.augmentation is not None:
+        _same_augmentation(run, options.augmentation, checkpoint)
     if options.epochs is not None:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
@@ -209,13 +220,30 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     return run
 
 
-def chosen_loss(name: str | None, settings: Sequence[str]) -> nn.Module | None:
-    """The loss called `name` with these settings; None where neither is given. Raises BadUsage."""
+def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
+    """Raise BadUsage unless the run has the augmentation called so."""
+    from clutils import training
+
+    try:
+        asked = training.named_augmentation(name, run.images)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    if asked != run.augmentation:
+        raise BadUsage(
+            f"--resume: {checkpoint} was trained with {run.augmentation}, not with --augmentation {name}"
+        )
+
+
+def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+    """The loss called `name`, or else the usual one, with these settings; None where neither is given.
+
+    Raises BadUsage.
+    """
     from clutils import losses
 
     if name is None and not settings:
         return None
-    name = "NTXent" if name is None else name
+    name = usual if name is None else name
     given = loss_settings(name, settings)
     try:
         return losses.catalogue()[name].loss(**given)
@@ -233,24 +261,46 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     known = losses.catalogue()
     if name not in known:
         raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
-    names = known[name].loss.hyperparameters()
+    loss = known[name].loss
+    usual = {key: getattr(loss(), key) for key in loss.hyperparameters()}
+    return _values("--set", name, settings, usual)
+
+
+def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['queue_size=1024'] -> {'queue_size': 1024}, for the method called `name`; BadUsage as above."""
+    from clutils import methods
+
+    known = methods.catalogue()
+    if name not in known:
+        raise BadUsage(f"--method {name}: there are {', '.join(known)}")
+    parameters = inspect.signature(known[name].__init__).parameters
+    usual = {key: parameters[key].default for key in known[name].setting_names()}
+    return _values("--method-set", name, settings, usual)
+
+
+def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
     given = {}
     for setting in settings:
         key, _, value = setting.partition("=")
-        if key not in names:
-            raise BadUsage(f"--set {setting}: {name} has the settings {', '.join(names)}")
+        if key not in usual:
+            raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
         try:
             given[key] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
         except (ValueError, SyntaxError) as error:
-            usual = getattr(known[name].loss(), key)
-            raise BadUsage(f"--set {setting}: needs a value, as in --set {key}={usual}") from error
+            if not value or not isinstance(usual[key], str | None):
+                like = f"{option} {key}={usual[key]}"
+                raise BadUsage(f"{option} {setting}: needs a value, as in {like}") from error
+            given[key] = value  # a word, as in network=conv
     return given
 
 
 def _loss(run: Run) -> str:
     if not run.rows:
         return "no loss yet"
-    return f"loss {run.rows[-1]['loss']:.4f} (chance {run.rows[-1]['chance']:.4f})"
+    last = run.rows[-1]
+    chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
+    return f"loss {last['loss']:.4f}{chance}"
 
 
 def _write(path: Path, text: str) -> None:
@@ -350,10 +400,17 @@ def _parser() -> Parser:
     to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
     to_train.add_argument("--method", metavar="NAME", help="default: simclr")
     to_train.add_argument(
+        "--method-set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the method, as in --method moco --method-set queue_size=1024; once for each",
+    )
+    to_train.add_argument(
         "--loss",
         metavar="NAME",
-        help="default: NTXent at temperature 0.2; a loss that is named starts from its own defaults; "
-        "labels are never used",
+        help="default: the method's own, for most NTXent at temperature 0.2; a named loss starts from "
+        "its own defaults",
     )
     to_train.add_argument(
         "--set",
@@ -362,8 +419,13 @@ def _parser() -> Parser:
         default=[],
         help="a setting of the loss, as in --set temperature=0.1; once for each",
     )
-    to_train.add_argument("--data", metavar="NAME", help="default: scenes")
-    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16")
+    to_train.add_argument("--data", metavar="NAME", help="default: scenes; vectors:NAME for plain vectors")
+    to_train.add_argument(
+        "--augmentation",
+        metavar="NAME",
+        help="default: what suits the pictures; for vectors there is only none",
+    )
+    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16; for vectors mlp")
     length = to_train.add_mutually_exclusive_group()
     length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
     length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
@@ -396,11 +458,13 @@ def _parser() -> Parser:
 
 
 def _names() -> str:
-    from clutils import data, encoders, losses, methods
+    from clutils import data, encoders, losses, methods, views
 
+    settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
     return (
-        f"methods: {', '.join(methods.catalogue())}. losses: {', '.join(losses.catalogue())}. "
-        f"data: {', '.join(data.NAMES)}. encoders: {', '.join(encoders.NAMES)}."
+        f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
+        f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
+        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}."
     )
 
 

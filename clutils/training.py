@@ -50,7 +50,8 @@ class Run:
       pictures as a uint8 tensor (N, C, H, W); vectors as a float32 tensor (N, D)
     - encoder: a name from `encoders.NAMES`, or a module with `.features` (which is then trained in place);
       None = "conv16" for pictures, "mlp" for vectors
-    - augmentation: called as `augment(images, generator=...)`; None = `default_augmentation`
+    - augmentation: called as `augment(images, generator=...)`, or the name of one of `views.PRESETS`; None =
+      `default_augmentation`
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
       a cosine; None = what suits the encoder
@@ -71,7 +72,7 @@ class Run:
         loss: nn.Module | None = None,
         data: str | datasets.ImageSet | datasets.VectorSet | Tensor = "scenes",
         encoder: str | nn.Module | None = None,
-        augmentation: Augment | None = None,
+        augmentation: str | Augment | None = None,
         epochs: int | None = None,
         steps: int = 300,
         batch_size: int = 256,
@@ -94,7 +95,11 @@ class Run:
         self.labels = None if labels is None else labels.to(self.device)
         if encoder is None:
             encoder = "mlp" if images.ndim == 2 else "conv16"
-        self.augmentation = default_augmentation(images) if augmentation is None else augmentation
+        if augmentation is None:
+            augmentation = default_augmentation(images)
+        if isinstance(augmentation, str):
+            augmentation = named_augmentation(augmentation, images)
+        self.augmentation = augmentation
         self.steps_an_epoch = len(images) // batch_size
         if epochs is not None:
             steps = _whole("epochs", epochs, 1) * self.steps_an_epoch
@@ -128,7 +133,14 @@ class Run:
             built = kind(encoder, loss, bfloat16=precision == "bfloat16", **given)
         if built.uses_labels and self.labels is None:
             raise ValueError(f"training: {method} learns from labels, but the data has none")
+        if built.uses_labels and bool((self.labels < 0).any()):  # -1, as in STL-10's unlabeled part
+            number = int((self.labels < 0).sum())
+            raise ValueError(
+                f"training: {method} learns from labels, but {number:,} of {len(images):,} pictures have none"
+            )
         built.extra_views = _whole("extra_views", extra_views, 0)
+        if extra_views and not built.takes_extra_views:
+            raise ValueError(f"training: extra_views is {extra_views}, but {method} compares two views alone")
         if extra_views and "extra_views" not in getattr(loss, "takes", ()):
             raise ValueError(f"training: extra_views is {extra_views}, but {type(loss).__name__} takes none")
         self.method = built.to(self.device, memory_format=torch.channels_last)
@@ -151,7 +163,8 @@ class Run:
         images = self.images[chosen]
         labels = self.labels[chosen] if self.method.uses_labels else None
         generator = torch.Generator().manual_seed(_seed(self.seed, "views", self.steps_done))
-        before = [buffer.clone() for buffer in self.method.buffers()]  # batch statistics learn going forward
+        changing = self.method.changing_buffers()  # batch statistics learn going forward
+        before = [buffer.clone() for buffer in changing]
         self.method.train()
         try:
             rate = self._rate()
@@ -169,7 +182,7 @@ class Run:
             if not all(map(math.isfinite, measured)):
                 raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {measured[3]:.4g} long")
         except BaseException as error:
-            for buffer, old in zip(self.method.buffers(), before, strict=True):
+            for buffer, old in zip(changing, before, strict=True):
                 buffer.copy_(old)
             if not isinstance(error, ValueError):
                 raise
@@ -207,7 +220,7 @@ class Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
 
         - on_step: called with the run after each step
-        - progress: show a bar with the loss and its chance level, on stdout
+        - progress: show a bar with the loss and its chance level, where it has one, on stdout
         """
         from tqdm import tqdm
 
@@ -224,7 +237,8 @@ class Run:
             try:
                 while not self.done:
                     row = self.step()
-                    bar.set_postfix_str(f"loss {row['loss']:.3f}, chance {row['chance']:.3f}", refresh=False)
+                    chance = "" if math.isnan(row["chance"]) else f", chance {row['chance']:.3f}"
+                    bar.set_postfix_str(f"loss {row['loss']:.3f}{chance}", refresh=False)
                     bar.update()
                     if on_step is not None:
                         on_step(self)
@@ -251,10 +265,10 @@ class Run:
     def history(self) -> pd.DataFrame:
         """A row a step.
 
-        step (from 1), loss, chance (the loss where all similarities are 0), learning_rate, alignment and
-        uniformity of the batch's own two views (`clutils.measures` says what they are), what the method
-        reports of itself, every setting of the loss, the method's live ones, and seconds spent in steps so
-        far.
+        step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
+        learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
+        are; the method, which embeddings these were), what the method reports of itself, every setting of the
+        loss, the method's live ones, and seconds spent in steps so far.
         """
         import pandas as pd
 
@@ -366,7 +380,7 @@ def train(
     loss: nn.Module | None = None,
     data: str | datasets.ImageSet | datasets.VectorSet | Tensor = "scenes",
     encoder: str | nn.Module | None = None,
-    augmentation: Augment | None = None,
+    augmentation: str | Augment | None = None,
     epochs: int | None = None,
     steps: int = 300,
     batch_size: int = 256,
@@ -467,6 +481,20 @@ def default_augmentation(images: Tensor) -> Augment:
     if images.shape[1] == 3:
         return views.Augmentation(size=size)
     return views.Augmentation(size=size, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
+
+
+def named_augmentation(name: str, images: Tensor) -> Augment:
+    """`views.preset(name)` at the pictures' size; for vectors (N, D) 'none' alone, which is `views.Identity`.
+
+    Raises ValueError, listing what there is, on another name.
+    """
+    if images.ndim != 2:
+        return views.preset(name, size=min(images.shape[-2:]))
+    if name != "none":
+        raise ValueError(
+            f"training: augmentation is {name!r}, but vectors {tuple(images.shape)} have only 'none'"
+        )
+    return views.Identity()
 
 
 def device(name: str | torch.device | None = None) -> torch.device:

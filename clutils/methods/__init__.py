@@ -9,18 +9,38 @@ step to step (parameters, buffers), so that its `state_dict()` is all of it.
 from __future__ import annotations
 
 from clutils.methods.base import Method, several_views
+from clutils.methods.byol import BYOL
 from clutils.methods.clae import CLAE
+from clutils.methods.moco import MoCo
 from clutils.methods.pinda import PiNDA
 from clutils.methods.simcl import SimCL
 from clutils.methods.simclr import SimCLR
+from clutils.methods.simsiam import SimSiam
+from clutils.methods.supcon import SupCon
 
-__all__ = ["CLAE", "Method", "PiNDA", "SimCL", "SimCLR", "catalogue", "several_views"]
+__all__ = [
+    "BYOL",
+    "CLAE",
+    "Method",
+    "MoCo",
+    "PiNDA",
+    "SimCL",
+    "SimCLR",
+    "SimSiam",
+    "SupCon",
+    "catalogue",
+    "several_views",
+]
 
 
 def catalogue() -> dict[str, type[Method]]:
     """name -> class."""
     return {
         "simclr": SimCLR,
+        "moco": MoCo,
+        "supcon": SupCon,
+        "byol": BYOL,
+        "simsiam": SimSiam,
         "pinda": PiNDA,
         "simcl": SimCL,
         "clae": CLAE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,8 @@ class Method(nn.Module):
     year: int
     live: tuple[str, ...] = ()
     uses_labels = False
+    takes_extra_views = True  # whether a run may ask for `extra_views`
+    needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
 
     def __init__(self, encoder: nn.Module, loss: nn.Module, out: int = 128, bfloat16: bool = False) -> None:
         super().__init__()
@@ -61,11 +64,22 @@ class Method(nn.Module):
         return losses.NTXent(temperature=0.2)
 
     @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        """Whether the method can descend such a loss; its class says as much as an instance."""
+        return True
+
+    @classmethod
     def check_loss(cls, loss: nn.Module) -> None:
         """Raise ValueError where the method cannot descend such a loss."""
         if not isinstance(loss, nn.Module):
             raise ValueError(
                 f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
+            )
+        if not cls.fits(loss):
+            fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.loss)]
+            raise ValueError(
+                f"{cls.__name__} needs a loss that {cls.needs}, which {type(loss).__name__} does not: "
+                f"there {'is' if len(fitting) == 1 else 'are'} {', '.join(fitting)}"
             )
 
     def use(self, loss: nn.Module) -> None:
@@ -94,11 +108,37 @@ class Method(nn.Module):
         both = getattr(self.loss, "against", "both views") == "both views"
         return self.loss.chance(2 * batch_size - 2 if both else batch_size - 1)
 
-    def features_of(self, views: Tensor) -> Tensor:
-        """(N, ...) views -> (N, features) float32, with a gradient."""
+    def changing_buffers(self) -> list[Tensor]:
+        """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
+
+        What moves in `after_step` alone (a queue) need not be among them: it is reached after a step only.
+        """
+        return list(self.buffers())
+
+    def features_of(self, views: Tensor, encoder: nn.Module | None = None) -> Tensor:
+        """(N, ...) views -> (N, features) float32, with a gradient; encoder: None = the method's own."""
         views = encoders.as_input(views)
+        encoder = self.encoder if encoder is None else encoder
         with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
-            return self.encoder(views).float()
+            return encoder(views).float()
+
+    # ---- checks of settings ----------------------------------------------------------------------------
+
+    def within(self, setting: str, low: float, high: float) -> None:
+        """Raise ValueError unless low <= the setting <= high."""
+        value = getattr(self, setting)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not low <= value <= high:
+            name = type(self).__name__
+            raise ValueError(f"{name}: {setting} is {value!r}, but must be a number from {low:g} to {high:g}")
+
+    def whole(self, setting: str, lowest: int) -> None:
+        """Raise ValueError unless the setting is a whole number from `lowest` on."""
+        value = getattr(self, setting)
+        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+            raise ValueError(
+                f"{type(self).__name__}: {setting} is {value!r}, but must be a whole number from {lowest} on"
+            )
 
 
 def several_views(

@@ -119,6 +119,9 @@ class PiNDA(Method):
         learned = {"params": list(self.noise.parameters()), "factor": self.noise_rate, "weight_decay": 0.0}
         return [*self.method.parameter_groups(), *([learned] if learned["params"] else [])]
 
+    def changing_buffers(self) -> list[Tensor]:
+        return [*self.method.changing_buffers(), *self.noise.buffers()]
+
     def chance(self, batch_size: int) -> float | None:
         return self.method.chance(batch_size)
 
@@ -137,6 +140,10 @@ class PiNDA(Method):
     @property
     def uses_labels(self) -> bool:
         return self.method.uses_labels
+
+    @property
+    def takes_extra_views(self) -> bool:
+        return self.method.takes_extra_views
 
     @property
     def extra_views(self) -> int:
