@@ -111,6 +111,10 @@ class PiNDA(Method):
     def default_loss(cls, base: str = "simclr", **settings: Any) -> nn.Module:
         return _base(base).default_loss()
 
+    def settings(self) -> dict[str, Any]:
+        """As of every method; `base_settings` are the base's present ones, which may have been changed."""
+        return super().settings() | {"base_settings": self.method.settings()}
+
     def use(self, loss: nn.Module) -> None:
         self.method.use(loss)
 
