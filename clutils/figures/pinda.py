@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -38,6 +39,11 @@ VALUES = {
 }
 ENDS = {"object": ("the background", "the object"), "outline": ("the rest", "the outline")}
 CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zorder": 1}
+# below 0 blue and darker, above 0 yellow and lighter: the sign can be read without colour
+AROUND_0 = LinearSegmentedColormap.from_list(
+    "around 0", ["#06214A", "#2F6DB0", "#989898", "#E8AE3C", "#FFF3B8"]
+)
+LONGEST = 32  # characters of a label, before it is folded
 GAP = 1 / 16  # between two pictures of a row, in widths of one
 
 
@@ -102,7 +108,12 @@ def collapse(
             marks = {"markevery": (k * every // max(len(histories), 1), every)}
             width = 2.0 if len(runs) == 1 else 1.1
             ax.plot(
-                run["step"], run["noise"], **look, **marks, linewidth=width, label=label if not j else None
+                run["step"],
+                run["noise"],
+                **look,
+                **marks,
+                linewidth=width,
+                label=_folded(label) if not j else None,
             )
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
         told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
@@ -133,7 +144,7 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
         least = int(y.argmin())
         where = f"{label}: lowest at {_number(float(x[least]))}"
         ax.plot(x, y, color=look["color"], linestyle=look["linestyle"], marker=look["marker"],
-                markevery=[least], markersize=10, markeredgecolor="white", label=where)  # fmt: skip
+                markevery=[least], markersize=10, markeredgecolor="white", label=_folded(where))  # fmt: skip
         told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -180,7 +191,7 @@ def noise(
     elif mean is not None:
         values = of_channels(mean, channels)
         most = max(float(values.abs().max()), 1e-6)
-        shown.append((f"mean,\n{what}", values, {"cmap": "RdBu_r", "vmin": -most, "vmax": most}))
+        shown.append((f"mean,\n{what}", values, {"cmap": AROUND_0, "vmin": -most, "vmax": most}))
     shown.append(("a sample,\nmid grey = 0", sample + 0.5, {}))
     shown.append(("picture\n+ noise", pictures + sample, {}))
     figure = _strips(shown, columns)
@@ -299,7 +310,7 @@ def found(table: pandas.DataFrame) -> Figure:
         ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
         ax.set_title(title, pad=20)
         _more(ax, what)
-    axes[0].set_yticks(places, list(table["map"]))
+    axes[0].set_yticks(places, [_folded(name) for name in table["map"]])
     keys = [
         Line2D([], [], **_point(style.BLUE, "o"), label="the map, and its 95 % interval"),
         Line2D([], [], **_point(style.BLUE, "o"), markerfacecolor="white", label="inverted"),
@@ -352,7 +363,13 @@ def explained(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     groups = list(records.groupby("pictures", sort=False))
     for look, (name, runs) in zip(style.series(len(groups), ordered=False), groups, strict=True):
         label = f"{name}: {_correlation(runs, pair)}"
-        ax.plot(runs[pair[0]], runs[pair[1]], **_point(look["color"], look["marker"]), alpha=0.8, label=label)
+        ax.plot(
+            runs[pair[0]],
+            runs[pair[1]],
+            **_point(look["color"], look["marker"]),
+            alpha=0.8,
+            label=_folded(label),
+        )
         told.append(label)
     ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1, zorder=1, label="equal")
     ax.axhline(0.5, **CHANCE, label="chance")
@@ -413,7 +430,7 @@ def worth(records: pandas.DataFrame, value: str = "knn", ax: Axes | None = None)
     ax.plot([], [], linestyle="none", marker="|", markersize=14, mew=2.2, color=style.INK, label="mean")
     title = f"augmentation: {kinds[0]}" if len(kinds) == 1 else "other augmentation"
     if len(kinds) == 1:
-        next(line for line in ax.lines if line.get_label() == str(kinds[0])).set_label("one seed")
+        next(line for line in ax.lines if line.get_label() == _folded(kinds[0])).set_label("one seed")
     ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
     means = records.groupby(["augmentation", "contender"], sort=False)[value].mean()
     told = (f"augmentation {kind}: " * (len(kinds) > 1) + _named(means[kind]) for kind in kinds)
@@ -452,7 +469,7 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
         places.append(y)
         names.append(name)
     ax.axvline(1, **CHANCE | {"zorder": 3})
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, [_folded(name) for name in names])
     highest = max([*rows["highest_ratio"], *paper.values()])
     ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
     ax.grid(axis="y", visible=False)
@@ -482,6 +499,14 @@ def _needs(who: str, table: pandas.DataFrame, columns: Sequence[str]) -> None:
     if missing or table.empty:
         lacks = f"lacks {', '.join(missing)}" if missing else "has no row"
         raise ValueError(f"{who}: the table {lacks}; it has the columns {', '.join(map(str, table.columns))}")
+
+
+def _folded(label: object) -> str:
+    """A long label in several lines, so that it leaves room for the chart; "λ = 1" stays together."""
+    label = str(label)
+    if len(label) <= LONGEST:
+        return label
+    return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), LONGEST)
 
 
 def _point(color: str, marker: str) -> dict[str, Any]:
@@ -528,10 +553,10 @@ def _rows(
         shift = 0.7 * ((k + 0.5) / len(groups) - 0.5)
         at = part[row].map(list(names).index).to_numpy() + shift
         point = _point(look["color"], look["marker"]) | {"alpha": 0.75, "zorder": 3}
-        ax.plot(part[value], at, **point, label=str(chosen))
+        ax.plot(part[value], at, **point, label=_folded(chosen))
         for name, centre in part.groupby(row)[value].mean().items() if mean else ():
             y = list(names).index(name) + shift
             ax.plot(centre, y, marker="|", markersize=12, mew=2.2, color=style.INK, zorder=4)
-    ax.set_yticks(range(len(names)), [str(name) for name in names])
+    ax.set_yticks(range(len(names)), [_folded(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(axis="y", visible=False)
