@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from torch import nn
 
+    from clutils.noise_maps import Watch
     from clutils.training import Run
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 
 ROOT = Path(__file__).resolve().parent.parent
 START = Path("notebooks", "00_start_here.ipynb")
+NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
@@ -129,11 +131,16 @@ def train(options: argparse.Namespace) -> int:
         if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
             return
         _write(folder / "history.csv", run.history.to_csv(index=False))
+        if watch is not None:
+            watch.maps.save(folder / NOISE_MAPS)
         run.save(checkpoint)
 
     tell_every = math.ceil(run.steps / 10)
+    watch = _noise_watch(run, folder)
 
     def on_step(run: Run) -> None:
+        if watch is not None:
+            watch(run)
         if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
             print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
         if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
@@ -148,6 +155,20 @@ def train(options: argparse.Namespace) -> int:
         print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+def _noise_watch(run: Run, folder: Path) -> Watch | None:
+    """For PiNDA on pictures: the maps of the first few, twenty times along the run; None for other runs."""
+    from clutils import noise_maps
+
+    if not hasattr(run.method, "noise") or run.images.ndim != 4:
+        return None
+    watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    if run.steps_done and (folder / NOISE_MAPS).is_file():
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS))
+    else:
+        watch.take(run)
+    return watch
 
 
 def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
@@ -253,16 +274,27 @@ def data(options: argparse.Namespace) -> int:
     if options.name is None:
         for name, what in datasets.NAMES.items():
             print(f"{name:15} {what}")
+        print("\nvectors, data.load_vectors(NAME):")
+        for name, what in datasets.VECTOR_NAMES.items():
+            print(f"{name:15} {what}")
+        print()
         doctor.show(doctor.data())
         return 0
+    of_vectors = options.name.startswith("array:") or options.name in datasets.VECTOR_NAMES
+    load = datasets.load_vectors if of_vectors and options.name not in datasets.NAMES else datasets.load
     try:
-        found = datasets.load(options.name, split=options.split)
+        found = load(options.name, split=options.split)
     except ValueError as error:
         raise BadUsage(str(error)) from error
-    count, channels, height, width = found.images.shape
     print(f"{options.name}: {found.source}")
-    print(f"pictures  {count:,}, {width} x {height}, {channels} channel{'s' if channels > 1 else ''}, uint8")
-    print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+    if isinstance(found, datasets.VectorSet):
+        count, width = found.vectors.shape
+        print(f"vectors   {count:,}, {width:,} numbers each, float32")
+    else:
+        count, channels, height, width = found.images.shape
+        colours = f"{channels} channel{'s' if channels > 1 else ''}"
+        print(f"pictures  {count:,}, {width} x {height}, {colours}, uint8")
+        print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
     print(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()
     for label, name in enumerate(found.class_names):
@@ -280,6 +312,9 @@ def _stored(name: str) -> str:
         folder = Path(name.removeprefix("folder:")).expanduser()
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         return f"{size / 1e6:,.1f} MB in {folder}"
+    if name.startswith("array:"):
+        file = Path(name.removeprefix("array:")).expanduser()
+        return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
     for place in datasets.on_disk():
         if place.name == name:
             return f"{place.bytes / 1e6:,.1f} MB in {place.path}"
@@ -347,8 +382,13 @@ def _parser() -> Parser:
         "--checkpoint-every", metavar="STEPS", type=_positive, help="besides at the end; default: only then"
     )
 
-    to_load = add("data", data, "fetch a set of pictures and describe it; without a name, list the sets")
-    to_load.add_argument("name", metavar="NAME", nargs="?", help="as in data.load; folder:PATH for your own")
+    to_load = add("data", data, "fetch a set and describe it; without a name, list the sets")
+    to_load.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="as in data.load or data.load_vectors; folder:PATH for your own",
+    )
     to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
 
     add("doctor", doctor, "examine this installation: versions, device, data, widgets, and what to do")

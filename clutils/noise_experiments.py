@@ -106,8 +106,7 @@ def does_it_help(
     - augmentation: of `views.PRESETS`, of both views, with PiNDA's noise on top of view one; None = none
     - labels: how many labelled inputs the small probe is told
 
-    The row: `knn` (cosine, k = 5 as in the paper), `probe` (softmax regression on all labels) and
-    `probe_few` (on the first `labels`); `seconds` a step, median.
+    The row: `knn`, `probe` and `probe_few` of `worth`; `noise` and `loss` at the end; `step_seconds`, median.
     """
     method, settings = CONTENDERS[contender]
     pictures = isinstance(train, ImageSet)
@@ -127,8 +126,6 @@ def does_it_help(
         method_settings=settings,
     )
     run.finish(progress=False)
-    z, z_test = run.embed(train), run.embed(test)
-    y, y_test = train.labels, test.labels
     took = run.history["seconds"].diff().median() if run.steps_done > 1 else run.history["seconds"].iloc[0]
     return run, {
         "contender": contender,
@@ -137,12 +134,22 @@ def does_it_help(
         "batch_size": batch_size,
         "steps": run.steps_done,
         "seed": seed,
-        "knn": measures.knn_accuracy(z, y, z_test, y_test, k=NEIGHBOURS),
-        "probe": measures.linear_probe(z, y, z_test, y_test),
-        "probe_few": measures.linear_probe(z[:labels], y[:labels], z_test, y_test),
+        **worth(run.embed(train), train.labels, run.embed(test), test.labels, labels),
         "noise": float(run.history["noise"].iloc[-1]) if "noise" in run.history else 0.0,
         "loss": float(run.history["loss"].tail(max(1, steps // 10)).mean()),
         "step_seconds": float(took),
+    }
+
+
+def worth(
+    z: torch.Tensor, y: torch.Tensor, z_test: torch.Tensor, y_test: torch.Tensor, labels: int = 100
+) -> dict[str, float]:
+    """Accuracy on the test part, z (N, D) and y (N,): `knn` (cosine, k = 5 as in the paper), `probe` (softmax
+    regression on all labels) and `probe_few` (on the first `labels`)."""
+    return {
+        "knn": measures.knn_accuracy(z, y, z_test, y_test, k=NEIGHBOURS),
+        "probe": measures.linear_probe(z, y, z_test, y_test),
+        "probe_few": measures.linear_probe(z[:labels], y[:labels], z_test, y_test),
     }
 
 

@@ -7,6 +7,7 @@ watch.maps.save("maps.npz")                    # the maps as they were learned, 
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,9 +45,16 @@ class Maps:
     mean: Tensor
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, scale and mean in half precision."""
+        """Write an .npz file, in half precision; one already there is replaced at once and whole, or kept."""
         half = {name: getattr(self, name).half().numpy() for name in ("scale", "mean")}
-        np.savez_compressed(path, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with open(beside, "wb") as file:
+                np.savez_compressed(file, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> Maps:
@@ -56,7 +64,7 @@ def load(path: str | Path) -> Maps:
     try:
         with np.load(path, allow_pickle=False) as file:
             parts = {name: file[name] for name in ("steps", "pictures", "scale", "mean")}
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"noise_maps: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
     return Maps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
@@ -101,6 +109,11 @@ class Watch:
         """The maps as they are now."""
         self.taken[run.steps_done] = of(run.method.noise, self.pictures)
 
+    def go_on(self, maps: Maps) -> None:
+        """Keep what was taken before, as from a file of the same run."""
+        for step, scale, mean in zip(maps.steps, maps.scale, maps.mean, strict=True):
+            self.taken[step] = scale, mean
+
     @property
     def maps(self) -> Maps:
         steps = sorted(self.taken)
@@ -114,10 +127,10 @@ class Watch:
 def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size: int = 128) -> Tensor:
     """Where an encoder does not notice noise: -log of its sensitivity at each pixel.
 
-    (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features
-    gains from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated with 8 random projections
-    of the normalised features (Hutchinson). Where little noise is to cost little loss, it belongs there: to
-    first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
+    (N, C, H, W) -> (N, H, W). The sensitivity is the mean square of what the direction of the features gains
+    from a small change of the pixel, summed over channels: of the squared Jacobian's column norms, estimated
+    with 8 random projections of the normalised features (Hutchinson). Where noise is to cost little loss, it
+    belongs there: to first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
     """
     generator = torch.Generator().manual_seed(seed)
     modes = {module: module.training for module in encoder.modules()}

@@ -286,13 +286,6 @@ def test_a_wrong_question_gets_one_clear_answer(arguments: dict, message: str) -
     assert "\n" not in str(answer.value)
 
 
-def test_vectors_exist_of_digits_only() -> None:
-    with pytest.raises(ValueError, match="no vectors called 'digit'; did you mean 'digits'"):
-        data.load_vectors("digit")
-    with pytest.raises(ValueError, match="no split 'val'"):
-        data.load_vectors("digits", split="val")
-
-
 def test_every_name_is_listed() -> None:
     assert set(data.NAMES) == {
         *("scenes", "scenes-hard", "digits", "cifar10", "cifar100", "stl10", "fashion-mnist", "folder:PATH")
