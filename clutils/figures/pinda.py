@@ -6,7 +6,7 @@ The records are those of `benchmarks/pinda.py`. TABLE_5 is the paper's, not ours
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zord
 AROUND_0 = LinearSegmentedColormap.from_list(
     "around 0", ["#06214A", "#2F6DB0", "#989898", "#E8AE3C", "#FFF3B8"]
 )
-LONGEST = 32  # characters of a label, before it is folded
+LONGEST = 36  # characters of a label, before it is folded
 GAP = 1 / 16  # between two pictures of a row, in widths of one
 
 
@@ -96,7 +96,7 @@ def collapse(
 
     - histories: label -> a run's history, or those of several seeds: thin lines of one look
     """
-    ax = axes_for(ax, 8.8, 4.0)
+    ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
     told = []
     for k, (look, (label, runs)) in enumerate(
         zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
@@ -133,7 +133,9 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
 
     Raises ValueError where a curve has another length.
     """
-    ax = axes_for(ax, 8.8, 4.0)
+    ax = axes_for(
+        ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(f"{label}: lowest at −0.00" for label in curves).sum())
+    )
     x = torch.as_tensor(strengths, dtype=torch.float64)
     ax.axvline(0, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3)
     told = []
@@ -295,7 +297,9 @@ def found(table: pandas.DataFrame) -> Figure:
     """
     ends = [f"{what}{end}" for what in ("object", "outline") for end in ("", "_low", "_high")]
     _needs("found", table, ("map", *ends))
-    figure, axes = new(10.4, 1.75 + 0.34 * len(table), 1, 2, sharey=True)
+    figure, axes = new(
+        10.4, 1.75 + max(0.34, 0.19 * _lines(table["map"]).max()) * len(table), 1, 2, sharey=True
+    )
     places = np.arange(len(table))
     for ax, what, title in zip(
         axes, ("object", "outline"), ("the object", "a band along its outline"), strict=True
@@ -336,7 +340,7 @@ def signs(records: pandas.DataFrame, value: str = "object", ax: Axes | None = No
     """
     _needs("signs", records, ("pictures", "variant", value))
     sets, variants = list(records["pictures"].unique()), list(records["variant"].unique())
-    ax = axes_for(ax, 8.8, 1.5 + (0.17 + 0.1 * len(sets)) * len(variants))
+    ax = axes_for(ax, 8.8, 1.5 + max(0.17 + 0.1 * len(sets), 0.19 * _lines(variants).max()) * len(variants))
     _rows(ax, records, "variant", variants, "pictures", sets, value, mean=False)
     ax.axvline(0.5, **CHANCE, label="chance")
     ax.set(xlabel=VALUES.get(value, value), xlim=_around_chance(records[value]))
@@ -423,7 +427,9 @@ def worth(records: pandas.DataFrame, value: str = "knn", ax: Axes | None = None)
     """
     _needs("worth", records, ("contender", "augmentation", value))
     kinds, contenders = list(records["augmentation"].unique()), list(records["contender"].unique())
-    ax = axes_for(ax, 8.8, 1.5 + (0.18 + 0.12 * len(kinds)) * len(contenders))
+    ax = axes_for(
+        ax, 8.8, 1.5 + max(0.18 + 0.12 * len(kinds), 0.19 * _lines(contenders).max()) * len(contenders)
+    )
     _rows(ax, records, "contender", contenders, "augmentation", kinds, value, mean=True)
     ax.set_xlabel(VALUES.get(value, value))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.4g}"))
@@ -507,6 +513,11 @@ def _folded(label: object) -> str:
     if len(label) <= LONGEST:
         return label
     return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), LONGEST)
+
+
+def _lines(labels: Iterable[object]) -> np.ndarray:
+    """How many lines each label takes, folded."""
+    return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
 
 
 def _point(color: str, marker: str) -> dict[str, Any]:
