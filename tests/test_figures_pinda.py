@@ -349,3 +349,21 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
     for ax, call in zip(axes.flat, calls, strict=True):
         assert call(ax) is ax
     assert inside(figure)
+
+
+def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
+    name = "SimCLR's views, noise on the whole picture, λ = 0.1, generator's rate × 0.2"
+    t = torch.linspace(-1, 1, 5)
+    rows = recorded().assign(variant=name)
+    legends = [pinda.collapse({name: history([0.2, 0.1])}), pinda.along(t, {name: t**2})]
+    labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]
+    signs = pinda.signs(rows)
+    for ax, label in (*labels, (signs, signs.get_yticklabels()[0])):
+        assert "\n" in label.get_text() and "λ\xa0=\xa00.1" in label.get_text()
+        figures.png(ax)  # settles the layout
+        assert ax.get_position().width > 0.4
+
+
+def test_the_mean_gets_lighter_all_the_way_from_below_0_to_above():
+    luma = pinda.AROUND_0(np.linspace(0, 1, 101))[:, :3] @ np.array([0.299, 0.587, 0.114])
+    assert (np.diff(luma) > 0).all()

@@ -6,13 +6,14 @@ The records are those of `benchmarks/pinda.py`. TABLE_5 is the paper's, not ours
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -38,6 +39,11 @@ VALUES = {
 }
 ENDS = {"object": ("the background", "the object"), "outline": ("the rest", "the outline")}
 CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zorder": 1}
+# below 0 blue and darker, above 0 yellow and lighter: the sign can be read without colour
+AROUND_0 = LinearSegmentedColormap.from_list(
+    "around 0", ["#06214A", "#2F6DB0", "#989898", "#E8AE3C", "#FFF3B8"]
+)
+LONGEST = 36  # characters of a label, before it is folded
 GAP = 1 / 16  # between two pictures of a row, in widths of one
 
 
@@ -90,7 +96,7 @@ def collapse(
 
     - histories: label -> a run's history, or those of several seeds: thin lines of one look
     """
-    ax = axes_for(ax, 8.8, 4.0)
+    ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
     told = []
     for k, (look, (label, runs)) in enumerate(
         zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
@@ -102,7 +108,12 @@ def collapse(
             marks = {"markevery": (k * every // max(len(histories), 1), every)}
             width = 2.0 if len(runs) == 1 else 1.1
             ax.plot(
-                run["step"], run["noise"], **look, **marks, linewidth=width, label=label if not j else None
+                run["step"],
+                run["noise"],
+                **look,
+                **marks,
+                linewidth=width,
+                label=_folded(label) if not j else None,
             )
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
         told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
@@ -122,7 +133,9 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
 
     Raises ValueError where a curve has another length.
     """
-    ax = axes_for(ax, 8.8, 4.0)
+    ax = axes_for(
+        ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(f"{label}: lowest at −0.00" for label in curves).sum())
+    )
     x = torch.as_tensor(strengths, dtype=torch.float64)
     ax.axvline(0, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3)
     told = []
@@ -133,7 +146,7 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
         least = int(y.argmin())
         where = f"{label}: lowest at {_number(float(x[least]))}"
         ax.plot(x, y, color=look["color"], linestyle=look["linestyle"], marker=look["marker"],
-                markevery=[least], markersize=10, markeredgecolor="white", label=where)  # fmt: skip
+                markevery=[least], markersize=10, markeredgecolor="white", label=_folded(where))  # fmt: skip
         told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -180,7 +193,7 @@ def noise(
     elif mean is not None:
         values = of_channels(mean, channels)
         most = max(float(values.abs().max()), 1e-6)
-        shown.append((f"mean,\n{what}", values, {"cmap": "RdBu_r", "vmin": -most, "vmax": most}))
+        shown.append((f"mean,\n{what}", values, {"cmap": AROUND_0, "vmin": -most, "vmax": most}))
     shown.append(("a sample,\nmid grey = 0", sample + 0.5, {}))
     shown.append(("picture\n+ noise", pictures + sample, {}))
     figure = _strips(shown, columns)
@@ -284,7 +297,9 @@ def found(table: pandas.DataFrame) -> Figure:
     """
     ends = [f"{what}{end}" for what in ("object", "outline") for end in ("", "_low", "_high")]
     _needs("found", table, ("map", *ends))
-    figure, axes = new(10.4, 1.75 + 0.34 * len(table), 1, 2, sharey=True)
+    figure, axes = new(
+        10.4, 1.75 + max(0.34, 0.19 * _lines(table["map"]).max()) * len(table), 1, 2, sharey=True
+    )
     places = np.arange(len(table))
     for ax, what, title in zip(
         axes, ("object", "outline"), ("the object", "a band along its outline"), strict=True
@@ -299,7 +314,7 @@ def found(table: pandas.DataFrame) -> Figure:
         ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
         ax.set_title(title, pad=20)
         _more(ax, what)
-    axes[0].set_yticks(places, list(table["map"]))
+    axes[0].set_yticks(places, [_folded(name) for name in table["map"]])
     keys = [
         Line2D([], [], **_point(style.BLUE, "o"), label="the map, and its 95 % interval"),
         Line2D([], [], **_point(style.BLUE, "o"), markerfacecolor="white", label="inverted"),
@@ -325,7 +340,7 @@ def signs(records: pandas.DataFrame, value: str = "object", ax: Axes | None = No
     """
     _needs("signs", records, ("pictures", "variant", value))
     sets, variants = list(records["pictures"].unique()), list(records["variant"].unique())
-    ax = axes_for(ax, 8.8, 1.5 + (0.17 + 0.1 * len(sets)) * len(variants))
+    ax = axes_for(ax, 8.8, 1.5 + max(0.17 + 0.1 * len(sets), 0.19 * _lines(variants).max()) * len(variants))
     _rows(ax, records, "variant", variants, "pictures", sets, value, mean=False)
     ax.axvline(0.5, **CHANCE, label="chance")
     ax.set(xlabel=VALUES.get(value, value), xlim=_around_chance(records[value]))
@@ -352,7 +367,13 @@ def explained(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     groups = list(records.groupby("pictures", sort=False))
     for look, (name, runs) in zip(style.series(len(groups), ordered=False), groups, strict=True):
         label = f"{name}: {_correlation(runs, pair)}"
-        ax.plot(runs[pair[0]], runs[pair[1]], **_point(look["color"], look["marker"]), alpha=0.8, label=label)
+        ax.plot(
+            runs[pair[0]],
+            runs[pair[1]],
+            **_point(look["color"], look["marker"]),
+            alpha=0.8,
+            label=_folded(label),
+        )
         told.append(label)
     ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1, zorder=1, label="equal")
     ax.axhline(0.5, **CHANCE, label="chance")
@@ -406,14 +427,16 @@ def worth(records: pandas.DataFrame, value: str = "knn", ax: Axes | None = None)
     """
     _needs("worth", records, ("contender", "augmentation", value))
     kinds, contenders = list(records["augmentation"].unique()), list(records["contender"].unique())
-    ax = axes_for(ax, 8.8, 1.5 + (0.18 + 0.12 * len(kinds)) * len(contenders))
+    ax = axes_for(
+        ax, 8.8, 1.5 + max(0.18 + 0.12 * len(kinds), 0.19 * _lines(contenders).max()) * len(contenders)
+    )
     _rows(ax, records, "contender", contenders, "augmentation", kinds, value, mean=True)
     ax.set_xlabel(VALUES.get(value, value))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.4g}"))
     ax.plot([], [], linestyle="none", marker="|", markersize=14, mew=2.2, color=style.INK, label="mean")
     title = f"augmentation: {kinds[0]}" if len(kinds) == 1 else "other augmentation"
     if len(kinds) == 1:
-        next(line for line in ax.lines if line.get_label() == str(kinds[0])).set_label("one seed")
+        next(line for line in ax.lines if line.get_label() == _folded(kinds[0])).set_label("one seed")
     ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
     means = records.groupby(["augmentation", "contender"], sort=False)[value].mean()
     told = (f"augmentation {kind}: " * (len(kinds) > 1) + _named(means[kind]) for kind in kinds)
@@ -452,7 +475,7 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
         places.append(y)
         names.append(name)
     ax.axvline(1, **CHANCE | {"zorder": 3})
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, [_folded(name) for name in names])
     highest = max([*rows["highest_ratio"], *paper.values()])
     ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
     ax.grid(axis="y", visible=False)
@@ -482,6 +505,19 @@ def _needs(who: str, table: pandas.DataFrame, columns: Sequence[str]) -> None:
     if missing or table.empty:
         lacks = f"lacks {', '.join(missing)}" if missing else "has no row"
         raise ValueError(f"{who}: the table {lacks}; it has the columns {', '.join(map(str, table.columns))}")
+
+
+def _folded(label: object) -> str:
+    """A long label in several lines, so that it leaves room for the chart; "λ = 1" stays together."""
+    label = str(label)
+    if len(label) <= LONGEST:
+        return label
+    return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), LONGEST)
+
+
+def _lines(labels: Iterable[object]) -> np.ndarray:
+    """How many lines each label takes, folded."""
+    return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
 
 
 def _point(color: str, marker: str) -> dict[str, Any]:
@@ -528,10 +564,10 @@ def _rows(
         shift = 0.7 * ((k + 0.5) / len(groups) - 0.5)
         at = part[row].map(list(names).index).to_numpy() + shift
         point = _point(look["color"], look["marker"]) | {"alpha": 0.75, "zorder": 3}
-        ax.plot(part[value], at, **point, label=str(chosen))
+        ax.plot(part[value], at, **point, label=_folded(chosen))
         for name, centre in part.groupby(row)[value].mean().items() if mean else ():
             y = list(names).index(name) + shift
             ax.plot(centre, y, marker="|", markersize=12, mew=2.2, color=style.INK, zorder=4)
-    ax.set_yticks(range(len(names)), [str(name) for name in names])
+    ax.set_yticks(range(len(names)), [_folded(name) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(axis="y", visible=False)
