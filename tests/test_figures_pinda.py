@@ -75,6 +75,14 @@ def test_collapse_draws_every_seed_of_a_label_in_one_look_on_a_log_axis():
     assert "no penalty: from 0.2 to 0.05 and 0.002; λ = 1: from 0.2 to 0.4" in figures.alt(ax)
 
 
+def test_collapse_labels_its_axis_over_a_few_numbers_and_over_ten_decades():
+    for ends in ([0.2, 0.3, 0.4], [0.2, 1e-4, 1e-8]):
+        ax = pinda.collapse({"run": history(ends), "other": history([0.2, 0.5, 90.0])})
+        figures.png(ax)
+        low, high = ax.get_ylim()
+        assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
+
+
 def test_collapse_of_runs_without_noise_says_which_column_is_missing():
     with pytest.raises(ValueError, match=r"collapse: the table lacks noise; it has the columns step, loss"):
         pinda.collapse({"SimCLR": pd.DataFrame({"step": [1], "loss": [2.0]})})

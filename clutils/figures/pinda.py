@@ -118,7 +118,9 @@ def collapse(
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
         told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
     ax.set(xlabel="step", ylabel="root mean square of the noise ε", yscale="log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = ax.get_ylim()
+    wide = high / low > 1e3  # matplotlib then labels nothing but powers of ten
+    ax.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
