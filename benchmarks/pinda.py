@@ -3,18 +3,20 @@
     python benchmarks/pinda.py maps scenes                       generated scenes, plain backgrounds
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
     python benchmarks/pinda.py maps folder:PATH --measured-on folder:OTHER       your own; OTHER has masks
+    python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
     python benchmarks/pinda.py help vectors:digits
     python benchmarks/pinda.py help scenes
     python benchmarks/pinda.py cost scenes
 
-Prints a line a run; with --record it is also added to benchmarks/records/pinda_maps.csv, pinda_help.csv or
-pinda_cost.csv, which notebook 08 shows. A run that the record already holds is left out, so an interrupted
+Prints a line a run; with --record it is also added to benchmarks/records/pinda_maps.csv, pinda_along.csv,
+pinda_help.csv or pinda_cost.csv, which notebook 08 shows. A run that the record already holds is left out, so an interrupted
 recording goes on where it stopped. --variants, --seeds and --steps choose among the runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from typing import Any
@@ -84,6 +86,35 @@ def maps(options: argparse.Namespace) -> None:
             )
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
             keep("pinda_maps", head | {"measured_on": len(test), "variant": variant} | row, options)
+
+
+def along(options: argparse.Namespace) -> None:
+    """Long runs of generated scenes, measured on the way; the step of a row is not the run's length."""
+    train, test = pictures(options)
+    columns = ("pictures", "variant", "seed", "steps")
+    done = known("pinda_along", columns) if options.record else set()
+    for seed in options.seeds:
+        for variant in options.variants or ("base",):
+            if (options.source, variant, seed, options.steps) in done:
+                continue
+            settings, others = VARIANTS[variant]
+            _, watch, row = noise_experiments.learned_maps(
+                train,
+                test,
+                BASE | settings,
+                steps=options.steps,
+                seed=seed,
+                every=math.ceil(options.steps / 16),
+                **others,
+            )
+            command = (
+                f"python benchmarks/pinda.py along {options.source} --steps {options.steps} "
+                f'--variants "{variant}" --seeds {seed} --record'
+            )
+            head = {"command": command, "pictures": options.source, "variant": variant, "seed": seed}
+            head |= {"steps": options.steps, "object_indifference": row["object_indifference"]}
+            for each in noise_experiments.along(watch, test):
+                keep("pinda_along", head | each, options)
 
 
 def help_(options: argparse.Namespace) -> None:
@@ -170,7 +201,7 @@ def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("maps", "help", "cost"))
+    parser.add_argument("what", choices=("maps", "along", "help", "cost"))
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
     parser.add_argument("--called", help="what the record calls the pictures of a folder")
@@ -184,7 +215,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    {"maps": maps, "help": help_, "cost": cost}[options.what](options)
+    {"maps": maps, "along": along, "help": help_, "cost": cost}[options.what](options)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from clutils import losses, measures, noise_maps, training, views
+from clutils import detectors, losses, measures, noise_maps, training, views
 from clutils.data import ImageSet, VectorSet
 
 TEMPERATURE = 0.1  # the paper's, on all its data
@@ -77,6 +77,28 @@ def learned_maps(
     row["noise"] = float(run.history["noise"].tail(last).mean())
     row["loss"] = float(run.history["loss"].tail(last).mean())
     return run, watch, row
+
+
+def along(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
+    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object, over
+    all pictures of `test`, over those whose object is plain (without a texture), and over the others; and the
+    `contrast` of the maps. For generated scenes, whose classes are textures.
+    """
+    plain = test.labels == test.class_names.index("plain")
+    rows = []
+    for step in sorted(watch.taken):
+        maps = watch.taken[step][0].mean(dim=1)
+        each, flat = detectors.auroc(maps, test.masks), maps.flatten(1)
+        rows.append(
+            {
+                "step": step,
+                "object": each.mean().item(),
+                "object_plain": each[plain].mean().item(),
+                "object_textured": each[~plain].mean().item(),
+                "contrast": (flat.std(dim=1) / flat.mean(dim=1)).mean().item(),
+            }
+        )
+    return rows
 
 
 CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {
