@@ -80,9 +80,9 @@ def learned_maps(
 
 
 def along(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
-    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object, over
-    all pictures of `test`, over those whose object is plain (without a texture), and over the others; and the
-    `contrast` of the maps. For generated scenes, whose classes are textures.
+    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
+    over all pictures of `test`, over those whose object is plain (without a texture), and over the others;
+    and the `contrast` of the maps. For generated scenes, whose classes are textures.
     """
     plain = test.labels == test.class_names.index("plain")
     rows = []
