@@ -375,3 +375,27 @@ def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
 def test_the_mean_gets_lighter_all_the_way_from_below_0_to_above():
     luma = pinda.AROUND_0(np.linspace(0, 1, 101))[:, :3] @ np.array([0.299, 0.587, 0.114])
     assert (np.diff(luma) > 0).all()
+
+
+def test_turning_draws_each_seed_of_both_kinds_of_objects_in_the_panel_of_its_pictures():
+    rows = [
+        {
+            "pictures": p,
+            "seed": s,
+            "step": t,
+            "object_plain": 0.5 + 0.001 * t,
+            "object_textured": 0.5 - 0.001 * t * (s + 1),
+        }
+        for p in ("scenes", "scenes-hard")
+        for s in (0, 1)
+        for t in (0, 100, 200)
+    ]
+    figure = pinda.turning(pd.DataFrame(rows))
+    left, right = figure.axes
+    assert [ax.get_title(loc="left") for ax in (left, right)] == ["scenes", "scenes-hard"]
+    lines = [line.get_ydata().tolist() for line in right.lines[:4]]
+    np.testing.assert_allclose(lines, [[0.5, 0.4, 0.3], [0.5, 0.3, 0.1], [0.5, 0.6, 0.7], [0.5, 0.6, 0.7]])
+    assert right.lines[0].get_color() == right.lines[1].get_color() != right.lines[2].get_color()
+    assert "scenes-hard, objects with a texture: 0.10 to 0.30 at the last step" in figures.alt(figure)
+    with pytest.raises(ValueError, match="turning: the table lacks step"):
+        pinda.turning(pd.DataFrame(rows).drop(columns="step"))

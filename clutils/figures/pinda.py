@@ -392,6 +392,36 @@ def explained(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
+@style.in_course_style
+def turning(records: pandas.DataFrame) -> Figure:
+    """Where the noise goes as the run goes on: a panel for each kind of pictures, a thin line a seed.
+
+    - records: of `benchmarks/pinda.py along`: pictures, seed, step, object_plain, object_textured
+
+    Raises ValueError where a column is missing.
+    """
+    parts = {"object_textured": "objects with a texture", "object_plain": "plain objects"}
+    _needs("turning", records, ("pictures", "seed", "step", *parts))
+    groups = list(records.groupby("pictures", sort=False))
+    figure, axes = new(5.1 * len(groups), 3.8, 1, len(groups), squeeze=False, sharey=True)
+    told = []
+    for ax, (name, runs) in zip(axes[0], groups, strict=True):
+        for look, (column, label) in zip(style.series(2, ordered=False), parts.items(), strict=True):
+            for k, (_, run) in enumerate(runs.groupby("seed")):
+                thin = {"linewidth": 1.2, "markersize": 4.5, "label": None if k else label}
+                ax.plot(run["step"], run[column], **look, **thin)
+            last = runs[runs["step"] == runs["step"].max()][column]
+            told.append(f"{name}, {label}: {last.min():.2f} to {last.max():.2f} at the last step")
+        ax.axhline(0.5, **CHANCE, label="chance")
+        ax.set(title=name, xlabel="step", ylim=(0, 1))
+    axes[0, 0].set_ylabel("AUROC of the scale: object\n(below 0.5: more on the background)")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return describe(
+        figure, f"AUROC of the scale as a detector of the object, against the step. {'; '.join(told)}."
+    )
+
+
 def _sides(name: str, runs: pandas.DataFrame, value: str) -> str:
     """How many variants have all their seeds on one side of chance, in words."""
     each = runs.groupby("variant")[value]
