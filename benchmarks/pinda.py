@@ -22,7 +22,7 @@ import time
 from typing import Any
 
 from clutils import data, noise_experiments, records, training
-from clutils.data import ImageSet
+from clutils.data import ImageSet, VectorSet
 
 SEEDS = (0, 1, 2)
 BASE: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0}
@@ -118,19 +118,21 @@ def along(options: argparse.Namespace) -> None:
 
 
 def help_(options: argparse.Namespace) -> None:
-    source = options.source
+    source, name = options.source, options.called or options.source
     if source.startswith("vectors:"):
         train, test = (data.load_vectors(source.removeprefix("vectors:"), s) for s in ("train", "test"))
         cases = [(None, contender) for contender in noise_experiments.CONTENDERS]
     else:
-        train, _ = pictures(options)
+        train = data.load(source, limit=options.count, size=options.size)
         test = data.load(source, "test", size=options.size)
+        if options.classes:
+            train, test = train.classes(options.classes), test.classes(options.classes)
         cases = [(views, c) for views in (None, "simclr") for c in noise_experiments.CONTENDERS]
     columns = ("pictures", "contender", "augmentation", "seed", "steps")
     done = known("pinda_help", columns) if options.record else set()
     for seed in options.seeds:
         for views, contender in cases:
-            if (source, contender, views or "none", seed, options.steps) in done:
+            if (name, contender, views or "none", seed, options.steps) in done:
                 continue
             if options.variants and contender not in options.variants:
                 continue
@@ -138,11 +140,13 @@ def help_(options: argparse.Namespace) -> None:
                 contender, train, test, views, steps=options.steps, seed=seed
             )
             command = (
-                f"python benchmarks/pinda.py help {source} --steps {options.steps} "
+                f"python benchmarks/pinda.py help {shown(source)} --steps {options.steps} "
                 f'--variants "{contender}" --seeds {seed} --record'
             )
             keep(
-                "pinda_help", {"command": command, "pictures": source, "source": train.source} | row, options
+                "pinda_help",
+                {"command": command, "pictures": name, "source": described(train)} | row,
+                options,
             )
 
 
@@ -189,7 +193,11 @@ def cost(options: argparse.Namespace) -> None:
 
 def shown(source: str) -> str:
     """A source as a record names it, without the path of this machine."""
-    return "folder:PATH --measured-on folder:OTHER" if source.startswith("folder:") else source
+    return "folder:PATH" if source.startswith("folder:") else source
+
+
+def described(train: ImageSet | VectorSet) -> str:
+    return f"{len(train):,} pictures of a folder" if "folder" in train.source else train.source
 
 
 def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
@@ -204,6 +212,7 @@ def main() -> None:
     parser.add_argument("what", choices=("maps", "along", "help", "cost"))
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
+    parser.add_argument("--classes", nargs="+", help="of a folder, for help: these classes alone")
     parser.add_argument("--called", help="what the record calls the pictures of a folder")
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--count", type=int, default=4000, help="generated pictures to train on")

@@ -110,6 +110,8 @@ CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "CLAE": ("clae", {}),
     "PiNDA, μ = 0": ("pinda", {"noise_rate": 1.0}),
     "PiNDA, μ learned": ("pinda", {"noise_rate": 1.0, "learned_mean": True}),
+    "PiNDA, λ = 1": ("pinda", {"noise_rate": 1.0, "penalty": 1.0}),  # the paper has none on vectors
+    "PiNDA, λ = 0.1": ("pinda", {"noise_rate": 1.0, "penalty": 0.1}),
 }
 
 
