@@ -44,7 +44,7 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
         ax.annotate(
             name,
             (x, y),
-            (-7 if right else 7, 2),
+            (-7 if right else 7, {"trained on digits": 7, "fresh weights": -10}.get(name, 2)),
             textcoords="offset points",
             ha="right" if right else "left",
             fontsize=8.5,
@@ -157,7 +157,7 @@ def robustness(kept: Mapping[str, Mapping[str, float]], ax: Axes | None = None) 
     ax.set_ylabel("kept (0: as far as\nanother picture)")
     ax.grid(False, axis="x")
     if len(kept) > 1:
-        ax.legend(loc="lower left")
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     return describe(ax, f"What a change leaves of a picture's place, 1 = all. {'; '.join(said)}.")
 
 

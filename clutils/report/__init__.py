@@ -129,7 +129,7 @@ def check(
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     layer = options.get("layer", "encoder")
     name = Path(opened.path).name if opened.path else opened.arch
-    found.title = f"{name} on {data if isinstance(data, str) else judged.source}"
+    found.title = f"{name} on {data if isinstance(data, str) else judged.source.partition(' (')[0]}"
     found.facts = _facts(opened, gallery, judged, layer, options)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), list(opened.notes))
 

@@ -191,9 +191,9 @@ def examine(
 
 
 def _embed(prepared: Prepared, images: Tensor) -> Tensor:
-    """Features, by batches that take no more memory for large pictures than 512 of 32x32 do."""
+    """Features, by batches that take as much memory for large pictures as 64 of 32x32 do."""
     side = prepared.side or max(images.shape[-2:])
-    return encoders.embed(prepared, images, batch_size=max(4, min(512, 512 * 32 * 32 // side**2)))
+    return encoders.embed(prepared, images, batch_size=max(4, min(512, 64 * 32 * 32 // side**2)))
 
 
 def _finite(prepared: Prepared, pictures: ImageSet) -> Tensor:

@@ -36,14 +36,14 @@ dt { color: var(--soft); } dd { margin: 0; }
 .verdict h3 { font-size: 1rem; color: inherit; }
 .verdict .value { font-weight: 600; } .verdict .soft { color: var(--soft); }
 .verdict ul { padding-left: 1.1rem; font-size: .92rem; }
-.pictures { display: grid; gap: 1rem;
+.pictures { display: grid; gap: 1rem; grid-auto-flow: dense;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); }
 .pictures section { break-inside: avoid; min-width: 0; } .pictures h2 { margin: .8rem 0 .4rem; }
 .pictures .wide { grid-column: 1 / -1; }
 figure { margin: 0; } img { border-radius: .5rem; border: 1px solid var(--line); width: 100%; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } tbody th { min-width: 7.5rem; }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
 @media print { body { max-width: none; font-size: 11pt; padding: 0; } h2 { break-after: avoid; }
   .verdicts, .pictures { grid-template-columns: 1fr 1fr; } }
