@@ -160,6 +160,8 @@ def _try(
     if not layout.encoder:
         unexpected = rest
     notes = list(backbone.notes)
+    if any(name.startswith(("generator.", "noise.")) for name in rest):
+        notes.append("the file has a noise generator too, which is not examined")
     if layout.head is not None and head is None:
         notes.append("its projection head is of a kind that is not rebuilt here")
     return Opened(
@@ -178,7 +180,7 @@ def _try(
 
 
 def _beginning(name: str) -> str:
-    return name.partition(".")[0] + "." if "." in name else name
+    return backbones.printable(name.partition(".")[0] + "." if "." in name else name)
 
 
 def _beginnings(names: Mapping[str, Tensor]) -> str:
@@ -188,7 +190,7 @@ def _beginnings(names: Mapping[str, Tensor]) -> str:
 
 def _kinds(state: Any) -> str:
     if isinstance(state, Mapping):
-        return f"its keys are {', '.join(str(k)[:30] for k in list(state)[:6]) or 'none'}"
+        return f"its keys are {', '.join(backbones.printable(str(k)) for k in list(state)[:6]) or 'none'}"
     return f"it is a {type(state).__name__}"
 
 

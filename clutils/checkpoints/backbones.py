@@ -247,7 +247,7 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, object]) -> Backbone
         if new.startswith(("class_token", "conv_proj.", "encoder.")):
             names[old] = new
         elif old.startswith(("blocks.", "patch_embed.", "norm.", "reg_token", "dist_token")):
-            raise Partial(f"a vision transformer with {old}, which torchvision's does not have")
+            raise Partial(f"a vision transformer with {printable(old)}, which torchvision's does not have")
     shapes = {new: tuple(found[old].shape) for old, new in names.items()}
     width, channels, patch, _ = shapes["conv_proj.weight"]
     layers = {m[1] for m in map(re.compile(r"encoder\.layers\.encoder_layer_(\d+)\.").match, shapes) if m}
@@ -322,4 +322,9 @@ def _shape(found: Mapping[str, Tensor], name: str, dimensions: int) -> bool:
 
 
 def _few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return ", ".join(map(printable, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
+def printable(name: str) -> str:
+    """A name out of a file, short, on one line and without what steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in name[:60])

@@ -192,14 +192,14 @@ def _pickles(file: BinaryIO, path: Path, kind: str) -> Iterator[tuple[BinaryIO, 
             yield program, held
         damaged = archive.testzip()  # torch itself does not look at the checksums
         if damaged is not None:
-            raise Refused(f"{path} is damaged: bad checksum of {damaged}")
+            raise Refused(f"{path} is damaged: bad checksum of {damaged[:100]!r}")
 
 
 def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
     names = [e.filename for e in entries]
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
-            raise Refused(f"{path}: an entry is called {name!r}, which leads out of the archive")
+            raise Refused(f"{path}: an entry is called {name[:100]!r}, which leads out of the archive")
     if len(set(names)) < len(names):
         raise Refused(f"{path}: two entries of the archive have one name")
     unpacked, packed = sum(e.file_size for e in entries), path.stat().st_size
@@ -300,8 +300,8 @@ def _listed(argument: str, path: Path) -> _Name:
     full = full.replace("__builtin__.", "builtins.", 1)
     if full not in NAMED:
         raise Refused(
-            f"{path} asks for {full!r}, which is not on the list of harmless names: it is not opened, and "
-            "nothing in it was run; where you trust it, load it yourself and save its state_dict alone"
+            f"{path} asks for {full[:100]!r}, which is not on the list of harmless names: it is not opened, "
+            "and nothing in it was run; where you trust it, load it yourself and save its state_dict alone"
         )
     return _Name(full)
 

@@ -74,6 +74,7 @@ def _input(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Ve
         says = "Pictures arrive shifted or scaled otherwise than in training."
         causes = ("another mean and std than in training (--mean, --std)", "colour channels in another order")
         causes += ("pictures of another kind than those it learned from",)
+        causes += ("saved after a few steps, before its batch statistics had settled",)
         if others and others[best] < 0.5 * gap:
             says += f" Normalisation {best!r} would fit better ({others[best]:.2f} nats)."
     return Verdict(name, level, f"{gap:.2f} nats away", expected, says, causes if level != GOOD else ())
@@ -211,6 +212,8 @@ def _loss_space(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) 
     if level == GOOD:
         return Verdict(name, level, value, expected, "After the head, pictures are spread over the sphere.")
     says = "After the head, all pictures lie in one corner: what the loss sees has collapsed."
+    if level == LOOK:
+        says = "After the head, pictures are crowded: the loss has little to tell them apart by."
     causes = ("pairs that do not belong together", "nothing pushes apart", "a temperature far too low")
     causes += ("encoder and head that do not belong together, or a layer that did not load",)
     causes += ("pictures fed in another way than in training",)
@@ -249,8 +252,11 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
     knn, raw, chance, error = n["knn"], n["knn_raw"], n["chance"], n["knn_error"]
     value = f"kNN {knn:.0%}, raw pixels {raw:.0%}, chance {chance:.0%}; linear probe {n['probe']:.0%}"
     if knn <= chance + 3 * error and n["probe"] <= chance + 3 * error:
+        if _collapsed(n):
+            says = "At chance: this representation holds too little to tell classes by."
+            return Verdict(name, BROKEN, value, expected, says, ("collapse: see spread and dimensions",))
         if max(raw, n.get("knn_untrained", 0.0)) <= chance + 3 * error:
-            says = "At chance, and so are raw pixels: labels and pictures do not belong together."
+            says = "At chance, and so are raw pixels: labels and pictures seem not to belong together."
             causes = ("labels in another order than the pictures", "labels that pictures do not show")
             return Verdict(name, BROKEN, value, expected, says, causes)
         says = "At chance, though raw pixels are not: the encoder lost what tells the classes apart."
@@ -262,6 +268,10 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
     causes = ("trained too briefly", "augmentation removes what these labels ask about (colour, place)")
     causes += ("pictures fed in another way than in training",)
     return Verdict(name, LOOK, value, expected, says, causes)
+
+
+def _collapsed(n: Mapping[str, float]) -> bool:
+    return n["spread"] < 0.05 or n["effective_rank"] < 3 or n["first_direction"] > 0.9
 
 
 def _names(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
