@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import json
 import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,12 +22,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from torch import nn
 
+    from clutils.noise_maps import Watch
     from clutils.training import Run
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 
 ROOT = Path(__file__).resolve().parent.parent
 START = Path("notebooks", "00_start_here.ipynb")
+NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
@@ -130,11 +133,16 @@ def train(options: argparse.Namespace) -> int:
         if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
             return
         _write(folder / "history.csv", run.history.to_csv(index=False))
+        if watch is not None:
+            watch.maps.save(folder / NOISE_MAPS)
         run.save(checkpoint)
 
     tell_every = math.ceil(run.steps / 10)
+    watch = _noise_watch(run, folder)
 
     def on_step(run: Run) -> None:
+        if watch is not None:
+            watch(run)
         if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
             print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
         if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
@@ -151,17 +159,34 @@ def train(options: argparse.Namespace) -> int:
     return 0
 
 
+def _noise_watch(run: Run, folder: Path) -> Watch | None:
+    """For PiNDA on pictures: the maps of the first few, twenty times along the run; None for other runs."""
+    from clutils import noise_maps
+
+    if not hasattr(run.method, "noise") or run.images.ndim != 4:
+        return None
+    watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    if run.steps_done and (folder / NOISE_MAPS).is_file():
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS))
+    else:
+        watch.take(run)
+    return watch
+
+
 def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
-    from clutils import training
+    from clutils import methods, training
 
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
     names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
-    names += ("extra_views",)
+    names += ("extra_views", "augmentation")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    method = "simclr" if options.method is None else options.method
+    given["method_settings"] = method_settings(method, options.method_set)
     try:
-        return training.Run(loss=chosen_loss(options.loss, options.set), **given)
+        usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
+        return training.Run(loss=chosen_loss(options.loss, options.set, usual), **given)
     except ValueError as error:
         raise BadUsage(str(error)) from error
 
@@ -182,6 +207,13 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
         if asked is not None and asked != before[name]:
             option = name.replace("_", "-")
             raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
+    kept = before["method_settings"]
+    for name, asked in method_settings(before["method"], options.method_set).items():
+        if asked != kept[name]:
+            option = f"--method-set {name}="
+            raise BadUsage(f"--resume: {checkpoint} was trained with {option}{kept[name]}, not {asked}")
+    if options.augmentation is not None:
+        _same_augmentation(run, options.augmentation, checkpoint)
     if options.epochs is not None:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
@@ -189,13 +221,30 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     return run
 
 
-def chosen_loss(name: str | None, settings: Sequence[str]) -> nn.Module | None:
-    """The loss called `name` with these settings; None where neither is given. Raises BadUsage."""
+def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
+    """Raise BadUsage unless the run has the augmentation called so."""
+    from clutils import training
+
+    try:
+        asked = training.named_augmentation(name, run.images)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    if asked != run.augmentation:
+        raise BadUsage(
+            f"--resume: {checkpoint} was trained with {run.augmentation}, not with --augmentation {name}"
+        )
+
+
+def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+    """The loss called `name`, or else the usual one, with these settings; None where neither is given.
+
+    Raises BadUsage.
+    """
     from clutils import losses
 
     if name is None and not settings:
         return None
-    name = "NTXent" if name is None else name
+    name = usual if name is None else name
     given = loss_settings(name, settings)
     try:
         return losses.catalogue()[name].loss(**given)
@@ -213,24 +262,46 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     known = losses.catalogue()
     if name not in known:
         raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
-    names = known[name].loss.hyperparameters()
+    loss = known[name].loss
+    usual = {key: getattr(loss(), key) for key in loss.hyperparameters()}
+    return _values("--set", name, settings, usual)
+
+
+def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['queue_size=1024'] -> {'queue_size': 1024}, for the method called `name`; BadUsage as above."""
+    from clutils import methods
+
+    known = methods.catalogue()
+    if name not in known:
+        raise BadUsage(f"--method {name}: there are {', '.join(known)}")
+    parameters = inspect.signature(known[name].__init__).parameters
+    usual = {key: parameters[key].default for key in known[name].setting_names()}
+    return _values("--method-set", name, settings, usual)
+
+
+def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
     given = {}
     for setting in settings:
         key, _, value = setting.partition("=")
-        if key not in names:
-            raise BadUsage(f"--set {setting}: {name} has the settings {', '.join(names)}")
+        if key not in usual:
+            raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
         try:
             given[key] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
         except (ValueError, SyntaxError) as error:
-            usual = getattr(known[name].loss(), key)
-            raise BadUsage(f"--set {setting}: needs a value, as in --set {key}={usual}") from error
+            if not value or not isinstance(usual[key], str | None):
+                like = f"{option} {key}={usual[key]}"
+                raise BadUsage(f"{option} {setting}: needs a value, as in {like}") from error
+            given[key] = value  # a word, as in network=conv
     return given
 
 
 def _loss(run: Run) -> str:
     if not run.rows:
         return "no loss yet"
-    return f"loss {run.rows[-1]['loss']:.4f} (chance {run.rows[-1]['chance']:.4f})"
+    last = run.rows[-1]
+    chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
+    return f"loss {last['loss']:.4f}{chance}"
 
 
 def _write(path: Path, text: str) -> None:
@@ -326,16 +397,27 @@ def data(options: argparse.Namespace) -> int:
     if options.name is None:
         for name, what in datasets.NAMES.items():
             print(f"{name:15} {what}")
+        print("\nvectors, data.load_vectors(NAME):")
+        for name, what in datasets.VECTOR_NAMES.items():
+            print(f"{name:15} {what}")
+        print()
         doctor.show(doctor.data())
         return 0
+    of_vectors = options.name.startswith("array:") or options.name in datasets.VECTOR_NAMES
+    load = datasets.load_vectors if of_vectors and options.name not in datasets.NAMES else datasets.load
     try:
-        found = datasets.load(options.name, split=options.split)
+        found = load(options.name, split=options.split)
     except ValueError as error:
         raise BadUsage(str(error)) from error
-    count, channels, height, width = found.images.shape
     print(f"{options.name}: {found.source}")
-    print(f"pictures  {count:,}, {width} x {height}, {channels} channel{'s' if channels > 1 else ''}, uint8")
-    print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+    if isinstance(found, datasets.VectorSet):
+        count, width = found.vectors.shape
+        print(f"vectors   {count:,}, {width:,} numbers each, float32")
+    else:
+        count, channels, height, width = found.images.shape
+        colours = f"{channels} channel{'s' if channels > 1 else ''}"
+        print(f"pictures  {count:,}, {width} x {height}, {colours}, uint8")
+        print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
     print(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()
     for label, name in enumerate(found.class_names):
@@ -353,6 +435,9 @@ def _stored(name: str) -> str:
         folder = Path(name.removeprefix("folder:")).expanduser()
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         return f"{size / 1e6:,.1f} MB in {folder}"
+    if name.startswith("array:"):
+        file = Path(name.removeprefix("array:")).expanduser()
+        return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
     for place in datasets.on_disk():
         if place.name == name:
             return f"{place.bytes / 1e6:,.1f} MB in {place.path}"
@@ -388,10 +473,17 @@ def _parser() -> Parser:
     to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
     to_train.add_argument("--method", metavar="NAME", help="default: simclr")
     to_train.add_argument(
+        "--method-set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the method, as in --method moco --method-set queue_size=1024; once for each",
+    )
+    to_train.add_argument(
         "--loss",
         metavar="NAME",
-        help="default: NTXent at temperature 0.2; a loss that is named starts from its own defaults; "
-        "labels are never used",
+        help="default: the method's own, for most NTXent at temperature 0.2; a named loss starts from "
+        "its own defaults",
     )
     to_train.add_argument(
         "--set",
@@ -400,8 +492,13 @@ def _parser() -> Parser:
         default=[],
         help="a setting of the loss, as in --set temperature=0.1; once for each",
     )
-    to_train.add_argument("--data", metavar="NAME", help="default: scenes")
-    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16")
+    to_train.add_argument("--data", metavar="NAME", help="default: scenes; vectors:NAME for plain vectors")
+    to_train.add_argument(
+        "--augmentation",
+        metavar="NAME",
+        help="default: what suits the pictures; for vectors there is only none",
+    )
+    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16; for vectors mlp")
     length = to_train.add_mutually_exclusive_group()
     length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
     length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
@@ -451,8 +548,13 @@ def _parser() -> Parser:
     to_check.add_argument("--maps", choices=("none", "tsne", "both"), default="both", help="default: both")
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
 
-    to_load = add("data", data, "fetch a set of pictures and describe it; without a name, list the sets")
-    to_load.add_argument("name", metavar="NAME", nargs="?", help="as in data.load; folder:PATH for your own")
+    to_load = add("data", data, "fetch a set and describe it; without a name, list the sets")
+    to_load.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="as in data.load or data.load_vectors; folder:PATH for your own",
+    )
     to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
 
     add("doctor", doctor, "examine this installation: versions, device, data, widgets, and what to do")
@@ -460,11 +562,13 @@ def _parser() -> Parser:
 
 
 def _names() -> str:
-    from clutils import data, encoders, losses, methods
+    from clutils import data, encoders, losses, methods, views
 
+    settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
     return (
-        f"methods: {', '.join(methods.catalogue())}. losses: {', '.join(losses.catalogue())}. "
-        f"data: {', '.join(data.NAMES)}. encoders: {', '.join(encoders.NAMES)}."
+        f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
+        f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
+        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}."
     )
 
 

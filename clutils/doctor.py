@@ -204,12 +204,13 @@ def disk(folder: Path, free: float | None = None) -> list[Finding]:
 
 
 def data() -> list[Finding]:
-    """Which sets lie in the data directory; scenes and digits need none."""
+    """Which sets lie in the data directory; generated scenes and the digits need none."""
     try:
         from clutils import data as datasets
     except ImportError as error:
         return [Finding("data", "problem", f"can't be looked at: {error}", INSTALL)]
-    findings = [Finding("data", "ok", f"scenes and digits, always; downloads land in {datasets.directory()}")]
+    detail = f"scenes, scenes-hard and digits, always; downloads land in {datasets.directory()}"
+    findings = [Finding("data", "ok", detail)]
     for place in datasets.on_disk():
         detail = f"{place.bytes / 1e6:,.0f} MB in {place.path}"
         if place.complete:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-NAMES = ("conv16", "conv32", "resnet18", "resnet50")
+NAMES = ("conv16", "conv32", "resnet18", "resnet50", "mlp")
 FLAGS_OF_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 (two kinds), Arm: as Linux spells them
 
 
@@ -46,6 +46,23 @@ class ConvNet(nn.Module):
         return x.mean(dim=(2, 3))
 
 
+class MLP(nn.Sequential):
+    """Three linear layers with ReLU between: (N, numbers) -> (N, features).
+
+    PiNDA's encoder of vectors (arXiv 2408.09929, section 4.2.2): hidden width 1024, 256 features.
+    """
+
+    def __init__(self, numbers: int, hidden: int = 1024, features: int = 256) -> None:
+        super().__init__(
+            nn.Linear(numbers, hidden),
+            nn.ReLU(inplace=True),
+            nn.Linear(hidden, hidden),
+            nn.ReLU(inplace=True),
+            nn.Linear(hidden, features),
+        )
+        self.features = features
+
+
 class ProjectionHead(nn.Sequential):
     """Linear, batch normalisation, ReLU, linear; (N, features) -> (N, out).
 
@@ -66,6 +83,7 @@ class ProjectionHead(nn.Sequential):
 def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
     """A fresh, randomly initialised encoder: pictures (N, channels, H, W) -> features (N, .features).
 
+    - "mlp": `MLP`, of vectors (N, channels)
     - "conv16", "conv32": `ConvNet` of width 16 (128 features, 0.10 M parameters) or 32 (256, 0.39 M)
     - "resnet18", "resnet50": torchvision's, without the classifier (512 and 2,048 features; 11 M and 24 M)
     - stem: of the ResNets. "3x3" for small pictures: a 3x3 first convolution of stride 1 and no max-pool,
@@ -80,6 +98,8 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
         raise ValueError(f"encoders.build: stem is {stem!r}, but must be '3x3' or '7x7'")
     if not isinstance(channels, int) or channels < 1:
         raise ValueError(f"encoders.build: channels is {channels!r}, but must be a whole number from 1 on")
+    if name == "mlp":
+        return MLP(channels)
     if name.startswith("conv"):
         return ConvNet(channels, width=int(name.removeprefix("conv")))
     return _resnet(name, channels, stem)
@@ -121,16 +141,18 @@ def computes_bfloat16(device_type: str) -> bool:
 
 
 def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
-    """What an encoder makes of pictures: (N, C, H, W) -> (N, features) float32 on the CPU.
+    """What an encoder makes of pictures (N, C, H, W) or vectors (N, D): (N, features) float32 on the CPU.
 
     The encoder is in evaluation mode meanwhile and afterwards, layer by layer, in the mode it was in: nothing
     about it changes. Pictures may be uint8, or float in [0, 1]; computed on the encoder's device in float32.
 
     Raises ValueError on anything else.
     """
-    if not isinstance(images, Tensor) or images.ndim != 4 or not len(images):
+    if not isinstance(images, Tensor) or images.ndim not in (2, 4) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
-        raise ValueError(f"embed: images is {what}, but pictures are a tensor (N, C, H, W), at least one")
+        raise ValueError(
+            f"embed: images is {what}, but pictures are a tensor (N, C, H, W), vectors (N, D), at least one"
+        )
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise ValueError(f"embed: images are {images.dtype}, but must be uint8, or floating in [0, 1]")
     parameter = next(encoder.parameters(), images)
@@ -152,4 +174,6 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
 def as_input(images: Tensor) -> Tensor:
     """uint8 -> float32 in [0, 1], and the memory order (channels last) in which convolutions are fastest."""
     images = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+    if images.ndim != 4:
+        return images
     return images.contiguous(memory_format=torch.channels_last)

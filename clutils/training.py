@@ -16,7 +16,7 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,19 +45,24 @@ class Run:
     """One training run: its settings, its weights, and the history of the steps it has done.
 
     - method: a name from `methods.catalogue()`
-    - loss: from `clutils.losses`; None = NT-Xent at τ = 0.2
-    - data: a name for `data.load`, an ImageSet, or pictures as a uint8 tensor (N, C, H, W)
-    - encoder: a name from `encoders.NAMES`, or a module with `.features` (which is then trained in place)
-    - augmentation: called as `augment(images, generator=...)`; None = `default_augmentation`
+    - loss: from `clutils.losses`; None = the method's own, for most NT-Xent at τ = 0.2
+    - data: a name for `data.load`, or "vectors:NAME" for `data.load_vectors`; an ImageSet or a VectorSet;
+      pictures as a uint8 tensor (N, C, H, W); vectors as a float32 tensor (N, D)
+    - encoder: a name from `encoders.NAMES`, or a module with `.features` (which is then trained in place);
+      None = "conv16" for pictures, "mlp" for vectors
+    - augmentation: called as `augment(images, generator=...)`, or the name of one of `views.PRESETS`; None =
+      `default_augmentation`
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
       a cosine; None = what suits the encoder
     - device: "cpu", "cuda", ...; None = `device()`
     - precision: of the encoder, "float32" or "bfloat16"; None = bfloat16 where the machine computes in it
     - extra_views: further views of each picture, for a loss that takes them as positives (AttentionNCE)
+    - method_settings: the method's own, by name, as its class in `clutils.methods` takes them
 
     `run.loss.temperature = 0.5` takes effect at the next step, and the history says so; likewise every other
-    setting of the loss, and `run.loss`, `run.augmentation`, `run.learning_rate` and `run.steps` themselves.
+    setting of the loss, those settings of `run.method` that it lists as `live`, and `run.loss`,
+    `run.augmentation`, `run.learning_rate` and `run.steps` themselves.
     Raises ValueError, quoting what came in, on settings that do not fit.
     """
 
@@ -65,9 +70,9 @@ class Run:
         self,
         method: str = "simclr",
         loss: nn.Module | None = None,
-        data: str | datasets.ImageSet | Tensor = "scenes",
-        encoder: str | nn.Module = "conv16",
-        augmentation: Augment | None = None,
+        data: str | datasets.ImageSet | datasets.VectorSet | Tensor = "scenes",
+        encoder: str | nn.Module | None = None,
+        augmentation: str | Augment | None = None,
         epochs: int | None = None,
         steps: int = 300,
         batch_size: int = 256,
@@ -76,16 +81,25 @@ class Run:
         device: str | torch.device | None = None,
         precision: str | None = None,
         extra_views: int = 0,
+        method_settings: Mapping[str, Any] | None = None,
     ) -> None:
         if method not in methods.catalogue():
             known = ", ".join(methods.catalogue())
             raise ValueError(f"training: no method is called {method!r}; there are {known}")
         self.seed, self.batch_size = _whole("seed", seed, 0), _whole("batch_size", batch_size, 2)
         self.device = _device(device)
-        self.data = datasets.load(data) if isinstance(data, str) else data
+        self.data = _loaded(data) if isinstance(data, str) else data
         images = _images(self.data, batch_size)
         self.images = images.to(self.device)
-        self.augmentation = default_augmentation(images) if augmentation is None else augmentation
+        labels = getattr(self.data, "labels", None)
+        self.labels = None if labels is None else labels.to(self.device)
+        if encoder is None:
+            encoder = "mlp" if images.ndim == 2 else "conv16"
+        if augmentation is None:
+            augmentation = default_augmentation(images)
+        if isinstance(augmentation, str):
+            augmentation = named_augmentation(augmentation, images)
+        self.augmentation = augmentation
         self.steps_an_epoch = len(images) // batch_size
         if epochs is not None:
             steps = _whole("epochs", epochs, 1) * self.steps_an_epoch
@@ -109,17 +123,28 @@ class Run:
             torch.default_generator.manual_seed(_seed(seed, "weights"))
             if isinstance(encoder, str):
                 encoder = encoders.build(encoder, channels=images.shape[1])
-            loss = losses.NTXent(temperature=0.2) if loss is None else loss
-            if not isinstance(loss, nn.Module):
-                raise ValueError(
-                    f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
-                )
-            built = methods.catalogue()[method](encoder, loss, bfloat16=precision == "bfloat16")
+            kind, given = methods.catalogue()[method], dict(method_settings or {})
+            for name in given:
+                if name not in kind.setting_names():
+                    known = ", ".join(kind.setting_names())
+                    raise ValueError(f"training: {method} has no setting {name!r}; it has {known}")
+            loss = kind.default_loss(**given) if loss is None else loss
+            kind.check_loss(loss)
+            built = kind(encoder, loss, bfloat16=precision == "bfloat16", **given)
+        if built.uses_labels and self.labels is None:
+            raise ValueError(f"training: {method} learns from labels, but the data has none")
+        if built.uses_labels and bool((self.labels < 0).any()):  # -1, as in STL-10's unlabeled part
+            number = int((self.labels < 0).sum())
+            raise ValueError(
+                f"training: {method} learns from labels, but {number:,} of {len(images):,} pictures have none"
+            )
         built.extra_views = _whole("extra_views", extra_views, 0)
+        if extra_views and not built.takes_extra_views:
+            raise ValueError(f"training: extra_views is {extra_views}, but {method} compares two views alone")
         if extra_views and "extra_views" not in getattr(loss, "takes", ()):
             raise ValueError(f"training: extra_views is {extra_views}, but {type(loss).__name__} takes none")
         self.method = built.to(self.device, memory_format=torch.channels_last)
-        self.optimiser = torch.optim.AdamW(self.method.parameters(), weight_decay=WEIGHT_DECAY)
+        self.optimiser = torch.optim.AdamW(self.method.parameter_groups(), weight_decay=WEIGHT_DECAY)
         self.steps_done = 0
         self.rows: list[dict[str, float]] = []
 
@@ -134,9 +159,12 @@ class Run:
         if self.done:
             raise ValueError(f"training: all {self.steps} steps are done; set run.steps higher to go on")
         started = time.perf_counter()
-        images = self.images[self._batch()]
+        chosen = self._batch()
+        images = self.images[chosen]
+        labels = self.labels[chosen] if self.method.uses_labels else None
         generator = torch.Generator().manual_seed(_seed(self.seed, "views", self.steps_done))
-        before = [buffer.clone() for buffer in self.method.buffers()]  # batch statistics learn going forward
+        changing = self.method.changing_buffers()  # batch statistics learn going forward
+        before = [buffer.clone() for buffer in changing]
         self.method.train()
         try:
             rate = self._rate()
@@ -144,26 +172,29 @@ class Run:
                 self.loss.generator = torch.Generator().manual_seed(
                     _seed(self.seed, "mixes", self.steps_done)
                 )
-            loss, z1, z2 = self.method(images, self.augmentation, generator)
+            loss, z1, z2 = self.method(images, self.augmentation, generator, labels)
             self.optimiser.zero_grad()
             loss.backward()
+            reported = self.method.reported
             measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
+            measured += reported.values()
             measured = torch.stack([value.float() for value in measured]).tolist()  # a GPU waits here, once
             if not all(map(math.isfinite, measured)):
-                raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {measured[-1]:.4g} long")
+                raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {measured[3]:.4g} long")
         except BaseException as error:
-            for buffer, old in zip(self.method.buffers(), before, strict=True):
+            for buffer, old in zip(changing, before, strict=True):
                 buffer.copy_(old)
             if not isinstance(error, ValueError):
                 raise
-            settings = {"learning_rate": self.learning_rate, **self._loss_settings()}
+            settings = {"learning_rate": self.learning_rate, **self._live_settings()}
             raise ValueError(
                 f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("factor", 1.0)
         self.optimiser.step()
+        self.method.after_step()
 
         self.steps_done += 1
         chance = self.method.chance(self.batch_size)
@@ -174,7 +205,8 @@ class Run:
             "learning_rate": rate,
             "alignment": measured[1],
             "uniformity": measured[2],
-            **self._loss_settings(),
+            **dict(zip(reported, measured[4:], strict=True)),
+            **self._live_settings(),
             "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
         }
         self.rows.append(row)
@@ -188,7 +220,7 @@ class Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
 
         - on_step: called with the run after each step
-        - progress: show a bar with the loss and its chance level, on stdout
+        - progress: show a bar with the loss and its chance level, where it has one, on stdout
         """
         from tqdm import tqdm
 
@@ -205,7 +237,8 @@ class Run:
             try:
                 while not self.done:
                     row = self.step()
-                    bar.set_postfix_str(f"loss {row['loss']:.3f}, chance {row['chance']:.3f}", refresh=False)
+                    chance = "" if math.isnan(row["chance"]) else f", chance {row['chance']:.3f}"
+                    bar.set_postfix_str(f"loss {row['loss']:.3f}{chance}", refresh=False)
                     bar.update()
                     if on_step is not None:
                         on_step(self)
@@ -222,7 +255,7 @@ class Run:
 
     @loss.setter
     def loss(self, loss: nn.Module) -> None:
-        self.method.loss = loss.to(self.device)
+        self.method.use(loss.to(self.device) if isinstance(loss, nn.Module) else loss)
 
     @property
     def encoder(self) -> nn.Module:
@@ -232,9 +265,10 @@ class Run:
     def history(self) -> pd.DataFrame:
         """A row a step.
 
-        step (from 1), loss, chance (the loss where all similarities are 0), learning_rate, alignment and
-        uniformity of the batch's own two views (`clutils.measures` says what they are), every setting of the
-        loss, and seconds spent in steps so far.
+        step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
+        learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
+        are; the method, which embeddings these were), what the method reports of itself, every setting of the
+        loss, the method's live ones, and seconds spent in steps so far.
         """
         import pandas as pd
 
@@ -259,16 +293,18 @@ class Run:
         """What `resume` rebuilds the run from, in plain values; None for what was given as an object."""
         loss, augmentation = self.loss, self.augmentation
         listed = type(loss).__name__ in losses.catalogue()
+        listed_views = type(augmentation) in (views.Augmentation, views.Identity)
         return {
             **self._names,
             "loss": {"name": type(loss).__name__, "settings": self._loss_settings()} if listed else None,
-            "augmentation": asdict(augmentation) if type(augmentation) is views.Augmentation else None,
+            "augmentation": asdict(augmentation) if listed_views else None,  # {}: none at all
             "steps": self.steps,
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
             "seed": self.seed,
             "precision": self.precision,
             "extra_views": self.method.extra_views,
+            "method_settings": self.method.settings(),
         }
 
     def save(self, path: str | Path) -> None:
@@ -322,22 +358,29 @@ class Run:
         names = self.loss.hyperparameters() if hasattr(self.loss, "hyperparameters") else ()
         return {name: getattr(self.loss, name) for name in names}
 
-    def _pictures(self, images: Tensor | datasets.ImageSet) -> Tensor:
-        images = getattr(images, "images", images)
+    def _live_settings(self) -> dict[str, float]:
+        return self._loss_settings() | {name: getattr(self.method, name) for name in self.method.live}
+
+    def _pictures(self, images: Tensor | datasets.ImageSet | datasets.VectorSet) -> Tensor:
+        images = _tensor(images)
+        if not isinstance(images, Tensor):
+            return images
         channels = self.images.shape[1]
-        if isinstance(images, Tensor) and images.ndim == 4 and images.shape[1] != channels:
-            raise ValueError(
-                f"embed: images is {tuple(images.shape)}, but the run's have {channels} channels"
-            )
+        if images.ndim != self.images.ndim:
+            kind = "vectors (N, D)" if self.images.ndim == 2 else "a tensor (N, C, H, W)"
+            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's pictures are {kind}")
+        if images.shape[1] != channels:
+            what = "channels" if images.ndim == 4 else "numbers"
+            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's have {channels} {what}")
         return images
 
 
 def train(
     method: str = "simclr",
     loss: nn.Module | None = None,
-    data: str | datasets.ImageSet | Tensor = "scenes",
-    encoder: str | nn.Module = "conv16",
-    augmentation: Augment | None = None,
+    data: str | datasets.ImageSet | datasets.VectorSet | Tensor = "scenes",
+    encoder: str | nn.Module | None = None,
+    augmentation: str | Augment | None = None,
     epochs: int | None = None,
     steps: int = 300,
     batch_size: int = 256,
@@ -346,6 +389,7 @@ def train(
     device: str | torch.device | None = None,
     precision: str | None = None,
     extra_views: int = 0,
+    method_settings: Mapping[str, Any] | None = None,
     on_step: Callable[[Run], object] | None = None,
     progress: bool = True,
 ) -> Run:
@@ -367,6 +411,7 @@ def train(
         device=device,
         precision=precision,
         extra_views=extra_views,
+        method_settings=method_settings,
     )
     if fast() and run.steps > FAST_STEPS:
         print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
@@ -376,7 +421,7 @@ def train(
 
 def resume(
     path: str | Path,
-    data: datasets.ImageSet | Tensor | None = None,
+    data: datasets.ImageSet | datasets.VectorSet | Tensor | None = None,
     encoder: nn.Module | None = None,
     loss: nn.Module | None = None,
     augmentation: Augment | None = None,
@@ -399,7 +444,9 @@ def resume(
     if loss is None:
         loss = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
     if augmentation is None:
-        augmentation = views.Augmentation(**kept["augmentation"])
+        augmentation = (
+            views.Augmentation(**kept["augmentation"]) if kept["augmentation"] else views.Identity()
+        )
     same = ("method", "steps", "batch_size", "learning_rate", "seed", "precision", "extra_views")
     run = Run(
         data=kept["data"] if data is None else data,
@@ -407,6 +454,7 @@ def resume(
         loss=loss,
         augmentation=augmentation,
         device=device,
+        method_settings=kept.get("method_settings"),
         **{name: kept[name] for name in same},
     )
     if _fingerprint(run.images) != state["pictures"]:
@@ -425,12 +473,28 @@ def default_augmentation(images: Tensor) -> Augment:
     """What suits the pictures (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
 
     A mirrored digit is another one or none, a fifth of one could be any, and grey has only its brightness and
-    contrast to jitter.
+    contrast to jitter. Vectors (N, D) have no augmentation of their own: `views.Identity`.
     """
+    if images.ndim == 2:
+        return views.Identity()
     size = min(images.shape[-2:])
     if images.shape[1] == 3:
         return views.Augmentation(size=size)
     return views.Augmentation(size=size, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
+
+
+def named_augmentation(name: str, images: Tensor) -> Augment:
+    """`views.preset(name)` at the pictures' size; for vectors (N, D) 'none' alone, which is `views.Identity`.
+
+    Raises ValueError, listing what there is, on another name.
+    """
+    if images.ndim != 2:
+        return views.preset(name, size=min(images.shape[-2:]))
+    if name != "none":
+        raise ValueError(
+            f"training: augmentation is {name!r}, but vectors {tuple(images.shape)} have only 'none'"
+        )
+    return views.Identity()
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -465,15 +529,27 @@ def _seed(seed: int, stream: str, number: int = 0) -> int:
     return int(np.random.SeedSequence([seed, STREAMS.index(stream), number]).generate_state(1)[0])
 
 
-def _images(data: datasets.ImageSet | Tensor, batch_size: int) -> Tensor:
-    images = getattr(data, "images", data)
+def _loaded(name: str) -> datasets.ImageSet | datasets.VectorSet:
+    if name.startswith("vectors:"):
+        return datasets.load_vectors(name.removeprefix("vectors:"))
+    return datasets.load(name)
+
+
+def _tensor(data: datasets.ImageSet | datasets.VectorSet | Tensor) -> Tensor:
+    return getattr(data, "images", getattr(data, "vectors", data))
+
+
+def _images(data: datasets.ImageSet | datasets.VectorSet | Tensor, batch_size: int) -> Tensor:
+    images = _tensor(data)
     if not isinstance(images, Tensor):
         raise ValueError(
             f"training: data is {data!r}, but must be a name, an ImageSet or a tensor of pictures"
         )
-    if images.dtype != torch.uint8 or images.ndim != 4:
+    if (images.dtype, images.ndim) not in ((torch.uint8, 4), (torch.float32, 2)):
         what = f"{tuple(images.shape)} {images.dtype}"
-        raise ValueError(f"training: data is {what}, but pictures must be uint8, (N, C, H, W)")
+        raise ValueError(
+            f"training: data is {what}, but pictures must be uint8, (N, C, H, W), and vectors float32, (N, D)"
+        )
     if len(images) < batch_size:
         raise ValueError(
             f"training: batch_size is {batch_size}, but the data has only {len(images)} pictures"

@@ -21,6 +21,7 @@ from clutils import doctor, losses, training
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
+MOCO = ["train", "--out", "x", "--data", "digits", "--method", "moco"]
 
 
 def run(*arguments: object) -> int:
@@ -83,7 +84,17 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["train", "--out", "x", "--set", "temperature=hot"], "--set temperature=0.5"),
         (["train", "--out", "x", "--set", "temperature=-1"], "temperature is -1"),
         (["train", "--out", "x", "--set", "temperature='hot'"], "temperature is 'hot'"),
-        (["train", "--out", "x", "--method", "nope"], "simclr"),
+        (["train", "--out", "x", "--method", "nope"], "simclr, moco"),
+        (["train", "--out", "x", "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
+        (
+            ["train", "--out", "x", "--method", "moco", "--method-set", "momentum"],
+            "--method-set momentum=0.99",
+        ),
+        (["train", "--out", "x", "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
+        ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
+        ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
+        (["train", "--out", "x", "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
+        (["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"], "only 'none'"),
         (["train", "--out", "x", "--data", "digit"], "did you mean 'digits'"),
         (["train", "--out", "x", "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
         (["train", "--out", "x", "--data", "digits", "--batch-size", "5000"], "5000"),
@@ -422,3 +433,37 @@ def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):
     assert "d_neg=inf" in capsys.readouterr().out
     assert run("train", "--loss", "AttentionNCE", "--set", "d_neg=wide", "--out", str(tmp_path / "b")) == 2
     assert "--set d_neg=1.0" in capsys.readouterr().err
+
+
+def test_a_method_has_settings_of_its_own_that_resume_with_it_and_no_others(capsys, tmp_path):
+    moco = ("--method", "moco", "--method-set", "queue_size=64", "--augmentation", "digits")
+    short = ("--data", "digits", "--batch-size", "32", "--steps", "2", "--out", tmp_path)
+    assert run("train", *moco, *short) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["method"] == "moco" and config["method_settings"]["queue_size"] == 64
+    assert config["augmentation"]["jitter"] == [0.4, 0.4, 0.0, 0.0]
+    assert (history(tmp_path)["momentum"] == 0.99).all()
+    capsys.readouterr()
+    for other in (("--method-set", "queue_size=128"), ("--augmentation", "crop")):
+        assert run("train", "--resume", *other, "--out", tmp_path) == 2
+        assert "was trained with" in complaint(capsys)
+    assert run("train", "--resume", *moco, "--steps", 3, "--out", tmp_path) == 0
+    assert history(tmp_path)["step"].tolist() == [1, 2, 3]
+
+
+def test_a_loss_without_a_chance_level_is_printed_without_one_and_vectors_train(capsys, tmp_path):
+    vectors = ("--data", "vectors:digits", "--augmentation", "none", "--batch-size", "16", "--steps", "1")
+    assert run("train", "--method", "byol", *vectors, "--out", tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "step 1 of 1: loss" in said and "(chance" not in said
+
+
+def test_settings_without_a_loss_are_those_of_the_methods_own_and_words_are_values(capsys, tmp_path):
+    short = ("--data", "vectors:digits", "--batch-size", "16", "--steps", "1")
+    supcon = ("--method", "supcon", "--set", "temperature=0.3")
+    assert run("train", *supcon, *short, "--out", tmp_path / "a") == 0
+    assert "SupCon(temperature=0.3)" in capsys.readouterr().out
+    pinda = ("--method", "pinda", "--method-set", "base=moco")
+    assert run("train", *pinda, *short, "--out", tmp_path / "b") == 0
+    config = json.loads((tmp_path / "b" / "config.json").read_text())
+    assert config["method_settings"]["base"] == "moco"

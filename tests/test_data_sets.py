@@ -266,7 +266,7 @@ def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None
     [
         ({"name": "cifar-10"}, "no data called 'cifar-10'; did you mean 'cifar10'"),
         ({"name": "STL10"}, "did you mean 'stl10'"),
-        ({"name": "imagenet"}, "no data called 'imagenet'.*Known: scenes, digits"),
+        ({"name": "imagenet"}, "no data called 'imagenet'.*Known: scenes, scenes-hard, digits"),
         ({"name": "folder:"}, "folder:"),
         ({"name": "digits", "split": "dev"}, "digits has no split 'dev'; it has train, test"),
         ({"name": "cifar10", "split": "unlabeled"}, "cifar10 has no split 'unlabeled'"),
@@ -275,6 +275,8 @@ def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None
         ({"name": "scenes", "limit": 2.5}, "limit is 2.5"),
         ({"name": "scenes", "seed": -1}, "seed is -1"),
         ({"name": "digits", "size": 3}, "size is 3"),
+        ({"name": "scene-hard"}, "did you mean 'scenes-hard'"),
+        ({"name": "scenes-hard", "split": "dev"}, "scenes-hard has no split 'dev'; it has train, test"),
         ({"name": "cifar10", "fallback": "scene"}, "fallback: no data called 'scene'; did you mean 'scenes'"),
     ],
 )
@@ -284,14 +286,7 @@ def test_a_wrong_question_gets_one_clear_answer(arguments: dict, message: str) -
     assert "\n" not in str(answer.value)
 
 
-def test_vectors_exist_of_digits_only() -> None:
-    with pytest.raises(ValueError, match="no vectors called 'digit'; did you mean 'digits'"):
-        data.load_vectors("digit")
-    with pytest.raises(ValueError, match="no split 'val'"):
-        data.load_vectors("digits", split="val")
-
-
 def test_every_name_is_listed() -> None:
     assert set(data.NAMES) == {
-        *("scenes", "digits", "cifar10", "cifar100", "stl10", "fashion-mnist", "folder:PATH")
+        *("scenes", "scenes-hard", "digits", "cifar10", "cifar100", "stl10", "fashion-mnist", "folder:PATH")
     }

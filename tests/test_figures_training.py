@@ -128,6 +128,13 @@ def test_progress_shows_the_history_between_chance_and_floor():
     assert "kNN accuracy from 0.30 to 0.60, raw 0.30, untrained 0.31" in text
 
 
+def test_progress_without_a_chance_level_is_as_high_as_the_loss():
+    rows = [{"step": k, "loss": 4.1 - k, "alignment": 1.0, "uniformity": -1.0} for k in (1, 2, 3)]
+    figure = curves.Progress(3, chance=None).update(rows, {})
+    assert figure.axes[0].get_ylim() == pytest.approx((0, 1.1 * 3.1))
+    assert "chance" not in figures.alt(figure)
+
+
 def test_progress_of_nothing_is_empty_or_refused():
     assert "fill while a run trains" in figures.alt(curves.Progress(5).update([], {}))
     with pytest.raises(ValueError, match="history is empty"):

@@ -2,6 +2,10 @@
 
 import colorsys
 import math
+import multiprocessing
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,8 +17,8 @@ from PIL import Image
 from scipy import stats
 from torchvision import transforms as T
 
-from clutils import views
-from clutils.views import Augmentation
+from clutils import compiled_views, views
+from clutils.views import Augmentation, Parameters
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -47,6 +51,28 @@ def one_by_one(function, images, *parameters) -> torch.Tensor:
     return torch.stack([function(image, *p) for image, *p in zip(images, *parameters, strict=True)])
 
 
+@pytest.fixture(params=["compiled", "batch formulas"])
+def way(request, monkeypatch) -> str:
+    """Both ways to a view on a CPU: without the first `Augmentation` takes the second, as on a GPU."""
+    if request.param == "batch formulas":
+        monkeypatch.setattr(views, "_compiled_views", lambda: None)
+    return request.param
+
+
+def parameters(images: torch.Tensor, **drawn: torch.Tensor) -> Parameters:
+    """Parameters that change nothing, but for those that are given."""
+    n, _, height, width = images.shape
+    unchanged = {
+        "boxes": torch.tensor([0, 0, height, width]).repeat(n, 1),
+        "flipped": torch.zeros(n, dtype=torch.bool),
+        "factors": torch.tensor(views.NEUTRAL).repeat(n, 1),
+        "order": torch.arange(4),
+        "grayscaled": torch.zeros(n, dtype=torch.bool),
+        "sigma": torch.zeros(n),
+    }
+    return Parameters(**unchanged | drawn)
+
+
 # ---- correctness: each step ------------------------------------------------------------------------------
 
 
@@ -54,13 +80,15 @@ def one_by_one(function, images, *parameters) -> torch.Tensor:
     ("height", "width", "size", "tolerance"),
     [(32, 32, 32, 1e-6), (20, 31, 40, 1e-6), (96, 96, 32, 1e-6), (75, 50, 7, 1e-6), (300, 200, 96, 1e-5)],
 )
-def test_crop_differs_from_torchvisions_resized_crop(height, width, size, tolerance):
+def test_crop_differs_from_torchvisions_resized_crop(height, width, size, tolerance, way):
     """The first two only enlarge, the last three shrink (antialiased) nearly every box."""
     images, boxes = pictures(24, height, width), random_boxes(24, height, width)
     expected = one_by_one(
         lambda image, box: TF.resized_crop(image, *box.tolist(), [size, size], antialias=True), images, boxes
     )
     assert (views.crop(images, boxes, size) - expected).abs().max() <= tolerance
+    ours = Augmentation(size=size).apply(images, parameters(images, boxes=boxes))
+    assert (ours - expected).abs().max() <= tolerance
 
 
 def test_enlarging_crop_differs_from_plain_bilinear_of_the_box_alone():
@@ -73,12 +101,14 @@ def test_enlarging_crop_differs_from_plain_bilinear_of_the_box_alone():
 
 
 @pytest.mark.parametrize("size", [6, 40])
-def test_crop_sees_pixels_outside_its_box(size):
+def test_crop_sees_pixels_outside_its_box(size, way):
     images, boxes = pictures(16, 30, 24), random_boxes(16, 30, 24)
     elsewhere = torch.rand(images.shape, generator=seeded(9))
     for image, other, (top, left, tall, wide) in zip(images, elsewhere, boxes.tolist(), strict=True):
         other[:, top : top + tall, left : left + wide] = image[:, top : top + tall, left : left + wide]
     assert torch.equal(views.crop(images, boxes, size), views.crop(elsewhere, boxes, size))
+    ours, others = (Augmentation(size=size).apply(x, parameters(x, boxes=boxes)) for x in (images, elsewhere))
+    assert torch.equal(ours, others)
 
 
 def test_crop_of_uint8_differs_from_pillow_by_more_than_its_rounding():
@@ -99,8 +129,7 @@ def test_flip_or_mirrored_crop_is_not_the_mirror_image():
     assert (views.crop(images, boxes, 16, flipped) - separately).abs().max() <= 1e-6
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(
+ADJUSTMENTS = pytest.mark.parametrize(
     ("ours", "theirs", "low", "high", "tolerance"),
     [
         (views.adjust_brightness, TF.adjust_brightness, 0, 2.5, 1e-6),
@@ -109,6 +138,10 @@ def test_flip_or_mirrored_crop_is_not_the_mirror_image():
         (views.adjust_hue, TF.adjust_hue, -0.5, 0.5, 1e-5),
     ],
 )
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@ADJUSTMENTS
 def test_adjustment_differs_from_torchvisions(ours, theirs, low, high, tolerance, channels):
     images = pictures(40, 13, 9, channels)
     amount = torch.linspace(low, high, 40)[torch.randperm(40, generator=seeded())]
@@ -116,6 +149,28 @@ def test_adjustment_differs_from_torchvisions(ours, theirs, low, high, tolerance
     assert (ours(images, amount) - expected).abs().max() <= tolerance
     amount[:] = (low + high) / 2 if low < 0 else 1  # nothing to change
     assert (ours(images, amount) - images).abs().max() <= tolerance
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@ADJUSTMENTS
+def test_adjustment_within_a_view_differs_from_torchvisions(
+    ours, theirs, low, high, tolerance, channels, way
+):
+    images = pictures(40, 13, 13, channels)
+    factors = torch.tensor(views.NEUTRAL).repeat(40, 1)
+    which = views.ADJUSTMENTS.index(ours.__name__.removeprefix("adjust_"))
+    factors[:, which] = torch.linspace(low, high, 40)[torch.randperm(40, generator=seeded())]
+    expected = one_by_one(lambda x, a: theirs(x, a.item()), images, factors[:, which])
+    view = Augmentation(size=13).apply(images, parameters(images, factors=factors))
+    assert (view - expected).abs().max() <= tolerance
+
+
+def test_view_with_nothing_to_change_changes(way):
+    images = pictures(40, 13, 13)
+    assert torch.equal(Augmentation(size=13).apply(images, parameters(images)), images)
+    bytes_ = (255 * images).byte()
+    view = Augmentation(size=13).apply(bytes_, parameters(bytes_))
+    assert (view - bytes_.float() / 255).abs().max() <= 1e-6
 
 
 def test_hue_differs_from_the_standard_librarys_hsv():
@@ -161,7 +216,7 @@ def chain(image, box, size, flipped, factors, order, grayscaled, sigma, kernel):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_view_differs_from_torchvisions_chain_with_the_same_parameters(seed):
+def test_view_differs_from_torchvisions_chain_with_the_same_parameters(seed, way):
     images = pictures(32, 40, 33, seed=seed)
     augment = Augmentation(size=24, blur=0.5)
     drawn = augment.draw(32, 40, 33, seeded(seed))
@@ -195,7 +250,7 @@ def test_view_is_far_from_the_one_that_pillow_makes(hue, mean, most):
         assert difference.mean() <= mean and difference.max() <= most
 
 
-def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter():
+def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter(way):
     images = pictures(16, 12, 12, channels=1)
     augment = Augmentation(size=12, jitter_prob=1.0, grayscale=1.0)
     drawn = augment.draw(16, 12, 12, seeded())
@@ -205,15 +260,103 @@ def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter():
         if which < 2:
             adjust = (views.adjust_brightness, views.adjust_contrast)[which]
             expected = adjust(expected, drawn.factors[:, which])
-    assert torch.equal(view, expected)
+    assert (view - expected).abs().max() <= 1e-6
     assert view.shape == (16, 1, 12, 12)
 
 
-def test_gray_picture_turns_nan_or_coloured():
+def test_gray_picture_turns_nan_or_coloured(way):
     flat = torch.full((8, 3, 10, 10), 0.5)
     view = Augmentation(size=10, jitter=(0, 0, 0.9, 0.5), jitter_prob=1.0, grayscale=0.0)(flat, seeded())
     assert (view - flat).abs().max() <= 1e-4  # torchvision's shares of red, green and blue add up to 0.9999
     assert (view - view[:, :1]).abs().max() <= 1e-6
+
+
+# ---- correctness: the two ways to a view on a CPU ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_compiled_view_differs_from_the_batch_formulas(first):
+    """In every order of the jitter, in bytes and floats, larger and smaller, and more than training does."""
+    strong = Augmentation(size=24, jitter=(0.9, 0.9, 0.9, 0.5), jitter_prob=0.9, grayscale=0.1)
+    for seed, order in enumerate(order for order in permutations(range(4)) if order[0] == first):
+        for images in (pictures(16, 40, 33), (255 * pictures(16, 17, 60, seed=1)).byte()):
+            drawn = strong.draw(16, *images.shape[2:], seeded(seed))
+            drawn.order = torch.tensor(order)
+            batch = views._crop_and_colour(images, drawn, 24)
+            assert (compiled_views.crop_and_colour(images, drawn, 24) - batch).abs().max() <= 1e-4
+
+
+def test_compiled_way_is_not_taken_or_loaded_where_it_cannot_run(monkeypatch):
+    assert views._compiled_views() is compiled_views
+    images = pictures(16, 20, 20)
+    compiled = Augmentation(size=16)(images, seeded())
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "numba", None)  # as if it weren't installed
+        assert views._compiled_views.__wrapped__() is None
+    with monkeypatch.context() as interpreted:
+        interpreted.setattr("numba.config.DISABLE_JIT", 1)  # loops over pixels in plain Python: minutes
+        assert views._compiled_views.__wrapped__() is None
+    monkeypatch.setattr(views, "_compiled_views", lambda: None)
+    batch = Augmentation(size=16)(images, seeded())
+    assert not torch.equal(batch, compiled)  # the other way, indeed
+    assert (batch - compiled).abs().max() <= 1e-4
+
+
+def test_a_folder_that_numba_cannot_write_to_stops_it():
+    """numba keeps nothing of a function that stands in no file, and refuses when told to."""
+    names = {}
+    exec("def double(x):\n    return 2 * x", names)
+    assert compiled_views.compiled(names["double"])(1.5) == 3.0
+
+
+def test_number_of_threads_or_the_rest_of_the_batch_changes_a_view():
+    images = (255 * pictures(67, 64, 64)).byte()  # 67: no two threads get the same number of images
+    augment = Augmentation(size=64, blur=0.5)
+    assert images.numel() > 8 * compiled_views.VALUES_A_THREAD
+    drawn = augment.draw(67, 64, 64, seeded())
+    torch.set_num_threads(1)
+    expected = augment.apply(images, drawn)
+    for threads in (2, 3, 8):
+        torch.set_num_threads(threads)
+        assert torch.equal(augment.apply(images, drawn), expected)
+    rows = {name: value[40:41] for name, value in vars(drawn).items() if name != "order"}
+    alone = augment.apply(images[40:41], Parameters(order=drawn.order, **rows))
+    assert torch.equal(alone[0], expected[40])
+
+
+def test_views_of_several_threads_at_once_mix():
+    """A training in the background and a slider's callback."""
+    images = (255 * pictures(48, 64, 64)).byte()
+    augment = Augmentation(size=64)
+    expected = [augment(images, seeded(seed)) for seed in range(12)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda seed: augment(images, seeded(seed)), range(12)))
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+class SeededViews(torch.utils.data.Dataset):
+    """Item i: the views of all images, drawn with seed i."""
+
+    def __init__(self, images: torch.Tensor) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, seed: int) -> torch.Tensor:
+        return Augmentation(size=64)(self.images, seeded(seed))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of threads that a fork leaves behind
+def test_view_of_a_forked_worker_hangs_or_differs():
+    batches = SeededViews((255 * pictures(48, 64, 64)).byte())
+    expected = [batches[seed] for seed in range(6)]  # this process has used its threads before it forks
+    loader = torch.utils.data.DataLoader(
+        batches, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60
+    )
+    found = list(loader)
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------
@@ -367,6 +510,10 @@ def test_an_edge_input_breaks_the_view(n, channels, height, width, size, fill, d
     assert ((view >= 0) & (view <= 1)).all()
     assert torch.equal(images, plain)  # the input is not written to
     assert torch.equal(view, augment(plain, seeded(seed)))  # nor does its layout matter
+    augment.blur = 0.0
+    drawn = augment.draw(n, height, width, seeded(seed))
+    batch = views._crop_and_colour(images, drawn, size)
+    assert torch.allclose(augment.apply(images, drawn), batch, rtol=0, atol=1e-4)
 
 
 def test_bfloat16_step_around_it_coarsens_the_view():
@@ -465,6 +612,15 @@ def test_parameters_that_do_not_fit_are_taken():
         augment.apply(images, augment.draw(7, 10, 10, seeded()))
     with pytest.raises(ValueError, match=r"crop: box \[0, 0, 40, 40\].* leaves the 10 x 10 image"):
         views.crop(images, torch.tensor([[0, 0, 40, 40]]).repeat(8, 1), 8)
+    drawn = augment.draw(8, 10, 10, seeded())
+    for name in ("flipped", "factors", "grayscaled", "sigma"):
+        rest = {**vars(drawn), name: getattr(drawn, name)[:7]}
+        with pytest.raises(ValueError, match=rf"Augmentation: {name} is \(7.*, should be a tensor \(8,"):
+            augment.apply(images, Parameters(**rest))
+    for box in ([-1, 0, 4, 4], [0, -1, 4, 4], [0, 0, 0, 4], [0, 0, 4, 0], [7, 0, 4, 4], [0, 7, 4, 4]):
+        drawn.boxes[5] = torch.tensor(box)
+        with pytest.raises(ValueError, match=r"crop: box \[.* leaves the 10 x 10 image"):
+            augment.apply(images, drawn)
     with pytest.raises(ValueError, match=r"crop: boxes is \(8, 2\), should be a tensor \(8, 4\)"):
         views.crop(images, torch.zeros(8, 2), 8)
     with pytest.raises(ValueError, match=r"adjust_contrast: factor is \(3,\), should be a tensor \(8,\)"):

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from clutils import noise
 from clutils.checkpoints import backbones, layouts, reading
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
@@ -25,6 +27,7 @@ __all__ = ["NAMES", "Opened", "Refused", "open"]
 TEMPERATURES = ("temperature", "temp", "tau", "moco_t", "contrastive_temperature", "T", "t")
 SETTINGS = ("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams")
 SETTINGS += ("method_kwargs", "cfg")
+GENERATOR = ("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding")
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Opened:
     - dropped: how many further tensors there were, by their beginnings
     - head: the projection head, where the file has one that could be rebuilt
     - temperature: the τ of its training, where the file says so
+    - generator: of a run of PiNDA, the noise that it learned
     - side: the pictures' width it needs, None = any; channels: how many it takes
     - notes: what was assumed, a sentence each
     """
@@ -50,6 +54,7 @@ class Opened:
     dropped: dict[str, int] = field(default_factory=dict)
     head: nn.Module | None = None
     temperature: float | None = None
+    generator: noise.Generator | None = None
     side: int | None = None
     channels: int = 3
     notes: list[str] = field(default_factory=list)
@@ -90,6 +95,8 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = _temperature(settings)
     opened.settings = settings
+    if opened.origin == "a run of this package":
+        opened.generator = _generator(contents.state, opened)
     if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
         opened.origin += ", in a Lightning file"
     return opened
@@ -160,8 +167,6 @@ def _try(
     if not layout.encoder:
         unexpected = rest
     notes = list(backbone.notes)
-    if any(name.startswith(("generator.", "noise.")) for name in rest):
-        notes.append("the file has a noise generator too, which is not examined")
     if layout.head is not None and head is None:
         notes.append("its projection head is of a kind that is not rebuilt here")
     return Opened(
@@ -208,6 +213,24 @@ def _settings(state: Any) -> dict[str, Any]:
             found |= {k: v for k, v in value.items() if isinstance(v, int | float | str)}
         waiting += [value[key] for key in SETTINGS if key in value]
     return found
+
+
+def _generator(state: Any, opened: Opened) -> noise.Generator | None:
+    """The noise generator in a run of this package; None, with a note, where it does not fit its settings."""
+    weights = layouts.under("noise.", state["method"])
+    if not weights:
+        return None
+    settings = state.get("configuration", {}).get("method_settings", {})
+    try:
+        with torch.random.fork_rng(devices=[]):
+            given = {name: settings[name] for name in GENERATOR if name in settings}
+            generator = noise.Generator(channels=opened.channels, **given)
+        generator.load_state_dict(weights)
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = backbones.printable(str(error).partition("\n")[0])
+        opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
+        return None
+    return generator.eval()
 
 
 def _temperature(settings: Mapping[str, Any]) -> float | None:

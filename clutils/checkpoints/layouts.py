@@ -43,6 +43,7 @@ class Layout:
 # the first that fits: special ones before those that they look like
 LAYOUTS = (
     Layout("a run of this package", "base.encoder.", "base.head.", container="method"),
+    Layout("a run of this package", "method.encoder.", "method.head.", container="method"),  # PiNDA's
     Layout("a run of this package", "encoder.", "head.", container="method"),
     Layout("MoCo v3", "base_encoder.", None, ("momentum_encoder.",), options={"heads": 12}),
     Layout("MoCo v2", "encoder_q.", "encoder_q.fc.", ("encoder_k.", "encoder_q.fc.2.")),

@@ -18,6 +18,7 @@ from clutils.controls.forces import family, forces, one_anchor
 from clutils.controls.live import LiveFigure
 from clutils.controls.maps import map_settings, umap_beside
 from clutils.controls.panels import Panel, button, choose, counts, log_slider, panel, player, slider
+from clutils.controls.pinda import auxiliary_gaussian, noise_maps
 from clutils.controls.sphere import circle, pushes
 from clutils.controls.views import view_strength
 from clutils.controls.w_explorer import gradient_scale
@@ -26,6 +27,7 @@ from clutils.controls.watching import watch
 __all__ = [
     "LiveFigure",
     "Panel",
+    "auxiliary_gaussian",
     "button",
     "choose",
     "circle",
@@ -36,6 +38,7 @@ __all__ = [
     "gradient_scale",
     "log_slider",
     "map_settings",
+    "noise_maps",
     "one_anchor",
     "panel",
     "player",

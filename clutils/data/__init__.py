@@ -1,4 +1,7 @@
-"""Data: `load(name)` gives whole sets of pictures as one uint8 tensor, or says why it can't."""
+"""Data: `load(name)` gives whole sets of pictures as one uint8 tensor, or says why it can't.
+
+`load_vectors(name)` does so for vectors, and `vector_set` makes such a set of any numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import operator
 import os
 from pathlib import Path
 
-from clutils.data import digits, folders, published, scenes
+from clutils.data import arrays, digits, folders, hard_scenes, published, scenes, vectors
+from clutils.data.arrays import vector_set
 from clutils.data.published import OnDisk
 from clutils.data.sets import ImageSet, Unavailable, VectorSet, nearest
 
 __all__ = [
     "NAMES",
+    "VECTOR_NAMES",
     "ImageSet",
     "OnDisk",
     "Unavailable",
@@ -20,10 +25,12 @@ __all__ = [
     "load",
     "load_vectors",
     "on_disk",
+    "vector_set",
 ]
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
+    "scenes-hard": "generated: small objects on backgrounds as textured as they are; exact masks",
     "digits": "1,797 real handwritten digits, 8x8, inside scikit-learn",
     "cifar10": "60,000 photographs in 10 classes, 32x32; a download of 170 MB",
     "cifar100": "60,000 photographs in 100 classes, 32x32; a download of 169 MB",
@@ -31,8 +38,15 @@ NAMES = {
     "fashion-mnist": "70,000 pictures of clothes in 10 classes, 28x28, grey; a download of 31 MB",
     "folder:PATH": "your own pictures, in class-named folders",
 }
+VECTOR_NAMES = {
+    "digits": "the same 1,797 digits as 64 numbers each",
+    "har": "10,299 windows of a phone's sensors, 561 features, 6 activities; a download of tens of MB",
+    "reuters": "10,000 news stories of 4 categories, 2,000 tf-idf terms; a download of 656 MB",
+    "array:PATH": "your own numbers: .npy (N, D), .npz with `vectors` and perhaps `labels`, or .csv",
+}
 _SPLITS = {
     "scenes": tuple(scenes.COUNTS),
+    "scenes-hard": tuple(scenes.COUNTS),
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
 }
@@ -51,11 +65,11 @@ def load(
     """The pictures called `name`: one of `NAMES`, or 'folder:PATH' (see `folders.read`).
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
-    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' gives any number,
-      8,000 and 2,000 where none is asked for
+    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' and
+      'scenes-hard' give any number, 8,000 and 2,000 where none is asked for
     - `size`: pictures of size x size, instead of the size they have; a folder's are cut to the square
     - `root`: the data directory, where downloads land; else see `directory`
-    - `seed`: of 'scenes'; other sets are what they are
+    - `seed`: of 'scenes' and 'scenes-hard'; other sets are what they are
     - `download`: False never touches the network
     - `fallback`: for notebooks: the set to take instead, after one printed line, where `name` is unavailable
 
@@ -81,15 +95,33 @@ def load(
         return found
 
 
-def load_vectors(name: str, split: str = "train", limit: int | None = None) -> VectorSet:
-    """Plain vectors called `name`: so far the digits, (N, 64), the same split as their pictures."""
-    if name != "digits":
-        raise ValueError(f"data.load_vectors: no vectors called {name!r}{nearest(name, ['digits'])}")
-    if split not in digits.COUNTS:
-        raise ValueError(
-            f"data.load_vectors: digits has no split {split!r}; it has {', '.join(digits.COUNTS)}"
-        )
-    return digits.vectors(split, _whole("limit", limit, 1))
+def load_vectors(
+    name: str,
+    split: str = "train",
+    limit: int | None = None,
+    root: str | os.PathLike[str] | None = None,
+    download: bool = True,
+) -> VectorSet:
+    """The plain vectors called `name`: one of `VECTOR_NAMES`, or 'array:PATH' (see `arrays.read`).
+
+    - 'digits' (N, 64): the same split as their pictures
+    - 'har' (N, 561) and 'reuters' (N, 2000): see `vectors.har` and `vectors.reuters`; every feature is
+      rescaled to [0, 1] by the training part, and the `source` says how the parts were divided
+    - `limit`, `root`, `download`: as for `load`
+
+    Raises `ValueError` for a name, split or limit that can't be; `Unavailable` as `load` does.
+    """
+    limit = _whole("limit", limit, 1, "data.load_vectors")
+    if name.startswith("array:"):
+        return arrays.read(name.removeprefix("array:"), split, limit)
+    if name not in VECTOR_NAMES:
+        raise ValueError(f"data.load_vectors: no vectors called {name!r}{nearest(name, VECTOR_NAMES)}")
+    splits = tuple(digits.COUNTS) if name == "digits" else vectors.SPLITS
+    if split not in splits:
+        raise ValueError(f"data.load_vectors: {name} has no split {split!r}; it has {', '.join(splits)}")
+    if name == "digits":
+        return digits.vectors(split, limit)
+    return vectors.load(name, split, limit, directory(root), download)
 
 
 def directory(root: str | os.PathLike[str] | None = None) -> Path:
@@ -104,7 +136,8 @@ def directory(root: str | os.PathLike[str] | None = None) -> Path:
 
 def on_disk(root: str | os.PathLike[str] | None = None) -> list[OnDisk]:
     """The downloaded sets that lie in the data directory: (name, path, bytes, complete)."""
-    return published.on_disk(directory(root))
+    found = directory(root)
+    return [*published.on_disk(found), *vectors.on_disk(found)]
 
 
 def _load(
@@ -112,6 +145,8 @@ def _load(
 ) -> ImageSet:
     if name == "scenes":
         return scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
+    if name == "scenes-hard":
+        return hard_scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
     if name.startswith("folder:"):
         return folders.read(name.removeprefix("folder:"), split, limit, size)
     if name == "digits":
@@ -126,11 +161,11 @@ def _check_name(name: str, where: str) -> None:
         raise ValueError(f"{where}: no data called {name!r}{nearest(name, NAMES)}")
 
 
-def _whole(what: str, value: int | None, least: int) -> int | None:
+def _whole(what: str, value: int | None, least: int, where: str = "data.load") -> int | None:
     try:
         whole = None if value is None else operator.index(value)
     except TypeError:
         whole = least - 1
     if whole is not None and whole < least:
-        raise ValueError(f"data.load: {what} is {value!r}; a whole number of at least {least} is needed")
+        raise ValueError(f"{where}: {what} is {value!r}; a whole number of at least {least} is needed")
     return whole

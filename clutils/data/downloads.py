@@ -100,6 +100,17 @@ def ensure(name: str, archives: tuple[Archive, ...], paths: set[str], root: Path
         )
 
 
+def unreachable(url: str) -> str | None:
+    """Why nobody answers at this address within PATIENCE; None where someone does, if only with an error."""
+    try:
+        _open(urllib.request.Request(url, headers={"User-Agent": "clutils"}, method="HEAD")).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+    except _Failed as failure:
+        return str(failure)
+    return None
+
+
 def human(size: int) -> str:
     """A number of bytes for people: '170 MB'."""
     for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clutils.data.sets import ImageSet
 
@@ -29,8 +30,8 @@ SHAPES = ("disc", "square", "diamond")
 SIDE = 32.0  # units along a picture's side
 SIZES = (16, 512)
 
-_CHUNK = 100  # pictures drawn from one seed: ten of each class, in random order
-_HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equal areas, in radii
+CHUNK = 100  # pictures drawn from one seed: ten of each class, in random order
+HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equal areas, in radii
 
 
 def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> ImageSet:
@@ -38,35 +39,54 @@ def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> Ima
 
     Every run of 100 has its own random stream, made from (seed, split, number of the run).
     """
-    if not SIZES[0] <= size <= SIZES[1]:
-        raise ValueError(f"scenes: size {size}; {SIZES[0]} to {SIZES[1]} is needed")
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"scenes: seed {seed}; an integer from 0 on is needed")
-    images = np.empty((count, 3, size, size), np.uint8)
-    masks = np.empty((count, size, size), bool)
-    labels = np.empty(count, np.int64)
-    for chunk, start in enumerate(range(0, count, _CHUNK)):
-        rng = np.random.default_rng([seed, list(COUNTS).index(split), chunk])
-        part = slice(start, min(start + _CHUNK, count))
-        n = part.stop - part.start
-        pictures, inside, texture = _draw(rng, size)
-        images[part], masks[part], labels[part] = pictures[:n], inside[:n], texture[:n]
+    images, labels, masks = in_chunks("scenes", _draw, count, size, seed, split)
     return ImageSet(
-        images=torch.from_numpy(images),
-        labels=torch.from_numpy(labels),
+        images=images,
+        labels=labels,
         class_names=CLASS_NAMES,
-        masks=torch.from_numpy(masks),
+        masks=masks,
         source=f"{count:,} generated scenes, {size}x{size} (no photographs; seed {seed}, split {split})",
     )
 
 
+def in_chunks(
+    name: str,
+    draw: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]],
+    count: int,
+    size: int,
+    seed: int,
+    split: str,
+    stream: tuple[int, ...] = (),
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Images, labels and masks of `count` pictures, 100 to a call of `draw(rng, size)`.
+
+    Every run of 100 has a generator of its own, made from (seed, split, number of the run, *stream).
+
+    Raises ValueError, beginning with `name`, for a size or seed out of range.
+    """
+    if not SIZES[0] <= size <= SIZES[1]:
+        raise ValueError(f"{name}: size {size}; {SIZES[0]} to {SIZES[1]} is needed")
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"{name}: seed {seed}; an integer from 0 on is needed")
+    images = np.empty((count, 3, size, size), np.uint8)
+    masks = np.empty((count, size, size), bool)
+    labels = np.empty(count, np.int64)
+    for chunk, start in enumerate(range(0, count, CHUNK)):
+        rng = np.random.default_rng([seed, list(COUNTS).index(split), chunk, *stream])
+        part = slice(start, min(start + CHUNK, count))
+        n = part.stop - part.start
+        pictures, inside, texture = draw(rng, size)
+        images[part], masks[part], labels[part] = pictures[:n], inside[:n], texture[:n]
+    return torch.from_numpy(images), torch.from_numpy(labels), torch.from_numpy(masks)
+
+
 def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One chunk: pictures uint8 (100, 3, size, size), masks bool (100, size, size), labels (100,)."""
-    n = _CHUNK
+    n = CHUNK
     labels = rng.permutation(np.arange(n) % len(CLASS_NAMES))
     shape = rng.integers(len(SHAPES), size=n)
     radius = rng.uniform(10.0, 12.7, n)
-    reach = radius * _HALF_EXTENT[shape]
+    reach = radius * HALF_EXTENT[shape]
     centre = reach + rng.uniform(size=(2, n)) * (SIDE - 2 * reach)  # the whole object is in the picture
     first, second, ground = _colours(rng, n)
     background = _background(rng, ground, size)
@@ -74,19 +94,27 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, 
     at = ((np.arange(size) + 0.5) * SIDE / size).astype(np.float32)  # pixel centres, in units
     dx, dy = (at - c[:, None].astype(np.float32) for c in centre)
     dx, dy = dx[:, None, :], dy[:, :, None]
-    inside = _inside(shape, reach, dx, dy)
+    inside = within(shape, reach, dx, dy)
 
-    mixture = np.empty((n, size, size), np.float32)  # 1: first colour, 0: second colour
-    for label, texture in enumerate(_TEXTURES):
-        of_class = labels == label
-        mixture[of_class] = texture(rng, dx[of_class], dy[of_class])
-    mixture = mixture[:, None]
+    mixture = mixtures(rng, labels, dx, dy)[:, None]
     surface = mixture * first + (1 - mixture) * second
     pictures = np.where(inside[:, None], surface, background)
     return np.rint(pictures * 255).astype(np.uint8), inside, labels
 
 
-def _inside(shape: np.ndarray, reach: np.ndarray, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
+def mixtures(rng: np.random.Generator, labels: np.ndarray, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    """Each picture's texture all over it, (n, size, size): 1 where the first colour is, 0 where the second.
+
+    dx (n, 1, size), dy (n, size, 1): offsets in units from the texture's centre.
+    """
+    mixture = np.empty((len(labels), dy.shape[1], dx.shape[2]), np.float32)
+    for label, texture in enumerate(_TEXTURES):
+        of_class = labels == label
+        mixture[of_class] = texture(rng, dx[of_class], dy[of_class])
+    return mixture
+
+
+def within(shape: np.ndarray, reach: np.ndarray, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
     """Whether each pixel's centre lies in the object, bool (n, size, size)."""
     reach, shape = reach[:, None, None], shape[:, None, None]
     square = np.maximum(abs(dx), abs(dy))

@@ -46,8 +46,7 @@ class Progress:
         if floor is not None:
             loss.axhline(floor, color=style.BLACK, linestyle=":", linewidth=1.5)
             loss.text(steps, floor, f"floor {floor:.2f}", ha="right", va="bottom")
-        top = 1.1 * chance if chance else None
-        loss.set(ylim=(0, top), title="loss")
+        loss.set(ylim=(0, 1.1 * chance if chance else None), title="loss")
         (self.alignment,) = shape.plot(
             [], [], color=style.BLUE, linestyle="-", linewidth=1.4, label="alignment"
         )
@@ -80,6 +79,8 @@ class Progress:
         steps = [row["step"] for row in rows]
         for name in ("loss", "alignment", "uniformity"):
             getattr(self, name).set_data(steps, [row[name] for row in rows])
+        if rows and not self.chance:  # nothing else says how high the axis must be
+            self.loss.axes.set_ylim(0, 1.1 * max(row["loss"] for row in rows))
         self.accuracy.set_data(list(measured), list(measured.values()))
         self.status.set_text(status or " ")
         return describe(self.figure, self._in_words(rows, measured))

@@ -19,7 +19,7 @@ from torch import nn
 from clutils import checkpoints
 from clutils import data as datasets
 from clutils.data import ImageSet
-from clutils.figures import maps, pictures, png, training
+from clutils.figures import maps, pictures, pinda, png, training
 from clutils.figures import page as figure_html
 from clutils.figures import report as drawn
 from clutils.report import examination, page, verdicts
@@ -222,6 +222,9 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     ).figure
     if len(named) == 1:
         figures |= _of_one(found[0])
+        if found[0].noise is not None:
+            images, scale, sample, mean = found[0].noise
+            figures["The noise that it learned"] = pinda.noise(images, scale, sample, mean)
     elif "knn" in found[0].numbers or "knn" in found[1].numbers:
         rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}
         rows["kNN, raw pixels"] = [max(e.numbers.get("knn_raw", 0.0) for e in found)]

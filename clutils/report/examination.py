@@ -24,6 +24,7 @@ VIEWED = 256  # judged pictures of which views are made: a batch of that size
 MAPPED = 500  # judged pictures on a map
 COMPARED = (1500, 500)  # gallery and judged pictures for the untrained encoder, which costs as much again
 PROBED = 1500  # gallery pictures whose labels a linear probe is told
+NOISED = 8  # pictures whose learned noise is shown
 SEEDS = (0, 1)  # of the maps
 NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
@@ -128,6 +129,7 @@ class Examination:
     maps: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     pull: Tensor | None = None
     hardness: tuple[Tensor, Tensor] | None = None
+    noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
 
 def examine(
@@ -181,6 +183,8 @@ def examine(
     found.robustness = _robustness(prepared, some, seed)
     numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
     _training(found, opened, prepared, seen, some, temperature or opened.temperature)
+    if opened.generator is not None:
+        found.noise = _noise(opened, some, seed)
     for name in map_names:
         on_stage(name)
         _map(found, name)
@@ -461,6 +465,16 @@ def _training(
     if bool((pictures.labels >= 0).all()):
         on_classmates = anatomy.push_on_classmates(z1, z2, pictures.labels, temperature)
         found.numbers["push_on_classmates"] = on_classmates.mean().item()
+
+
+def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+    """Some pictures, and the scale, a sample and the mean of the noise that was learned for each."""
+    images = pictures.images[:NOISED]
+    if images.shape[1] != opened.channels:
+        return None
+    with torch.no_grad():
+        drawn = opened.generator(images.float() / 255, generator=torch.Generator().manual_seed(seed))
+    return images, drawn.scale, drawn.sample, drawn.mean
 
 
 def _map(found: Examination, name: str) -> None:

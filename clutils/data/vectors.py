@@ -1,0 +1,243 @@
+"""HAR and Reuters, the two sets without pictures in PiNDA's table I: fetched once by scikit-learn, then kept.
+
+Every feature is rescaled to [0, 1]: minus its least value in the training part, over its range there. A test
+vector may lie a little outside; a feature that is constant in training becomes 0 where it has that value.
+What scikit-learn fetched lies in `scikit-learn/` of the data directory, what was made of it in `vectors/`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from clutils.data.downloads import unreachable
+from clutils.data.published import OnDisk
+from clutils.data.sets import Unavailable, VectorSet
+
+SPLITS = ("train", "test")
+SEED = 0  # of every random choice made here
+ROOTS = ("CCAT", "GCAT", "MCAT", "ECAT")  # RCV1's four root categories, in the order of DEC's labels
+DOCUMENTS, TERMS, TRAINING_DOCUMENTS = 10_000, 2_000, 8_000
+
+_STALL = 20.0  # seconds without a byte after which a transfer counts as broken
+_HAR_SHAPE, _HAR_TRAIN = (10_299, 561), 7_352
+_HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A whole set before it is rescaled: `is_train` (N,) and a sentence on how the parts were divided."""
+
+    vectors: np.ndarray  # (N, D)
+    labels: np.ndarray  # (N,) int64
+    is_train: np.ndarray  # (N,) bool
+    division: str
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A set that scikit-learn fetches: how, from where, and how it is named."""
+
+    title: str
+    class_names: tuple[str, ...]
+    amount: str  # of the download, for messages
+    url: str  # asked for a sign of life before scikit-learn, which may wait for minutes, is started
+    folder: str  # below scikit-learn's data home
+    make: Callable[[Path], Parts]
+
+
+def load(name: str, split: str, limit: int | None, root: Path, download: bool) -> VectorSet:
+    """One split of 'har' or 'reuters', (N, 561) or (N, 2000); fetched first where it isn't here yet.
+
+    Raises `Unavailable`, in one line that says what happened and what to do.
+    """
+    fetched = SETS[name]
+    path = _place(name, root)
+    kept = _read(path, split)
+    if kept is None:
+        _fetch(name, root, download)
+        kept = _read(path, split)
+    if kept is None:
+        raise Unavailable(f"{name}: {path} was just written and can't be read; is the disk in order?")
+    vectors, labels, division = kept
+    total = len(vectors)
+    vectors, labels = vectors[:limit], labels[:limit]
+    count = f"{len(vectors):,} of {total:,}" if len(vectors) < total else f"all {total:,}"
+    return VectorSet(
+        vectors=torch.from_numpy(vectors),
+        labels=torch.from_numpy(labels),
+        class_names=fetched.class_names,
+        source=f"{fetched.title}: {count} of its {split} part, {vectors.shape[1]:,} features, each scaled to "
+        f"[0, 1] by the training part (real; {division})",
+    )
+
+
+def on_disk(root: Path) -> list[OnDisk]:
+    """The sets of which anything lies below `root`; complete: ready without a network."""
+    found = []
+    for name, fetched in SETS.items():
+        path, folder = _place(name, root), root / "scikit-learn" / fetched.folder
+        files = [file for file in (path, *folder.rglob("*")) if file.is_file()]
+        if files:
+            size = sum(file.stat().st_size for file in files)
+            found.append(OnDisk(name, path if path.is_file() else folder, size, path.is_file()))
+    return found
+
+
+def har(home: Path) -> Parts:
+    """Human Activity Recognition Using Smartphones (Anguita et al. 2013), 10,299 windows of 561 features.
+
+    OpenML's set 'har', version 1, keeps no column of persons. Its rows are taken to be the authors' training
+    part (7,352 windows of 21 persons) and then their test part (2,947 of 9 others) where the activities of
+    the first 7,352 rows have the counts that the authors' have; else a random 7,352 are for training, and
+    the `source` says so.
+    """
+    from sklearn.datasets import fetch_openml
+
+    found = fetch_openml("har", version=1, data_home=home, as_frame=False)
+    vectors = np.asarray(found.data, np.float64)
+    labels = np.asarray(found.target).astype(np.int64) - 1
+    if vectors.shape != _HAR_SHAPE or set(labels) != set(range(6)):
+        raise ValueError(
+            f"what came is {vectors.shape} with {len(set(labels))} classes, not {_HAR_SHAPE} with 6"
+        )
+    is_train = np.zeros(len(vectors), bool)
+    if tuple(np.bincount(labels[:_HAR_TRAIN], minlength=6)) == _HAR_COUNTS:
+        is_train[:_HAR_TRAIN] = True
+        division = "the authors' own parts, of different persons"
+    else:
+        is_train[np.random.default_rng(SEED).permutation(len(vectors))[:_HAR_TRAIN]] = True
+        division = f"parts drawn at random with seed {SEED}, so that both hold windows of the same persons"
+    return Parts(vectors, labels, is_train, division)
+
+
+def reuters(home: Path) -> Parts:
+    """A sample of RCV1 (Lewis et al. 2004), after DEC's recipe (Xie et al. 2016): 10,000 x 2,000.
+
+    Of the 804,414 documents, those with exactly one of the four root categories; a random 10,000 of them, of
+    which the first 8,000 drawn are for training; the 2,000 terms that occur in the most training documents.
+
+    DEC counts words and weighs them itself. These are RCV1-v2's published weights, log tf-idf of stems, each
+    document scaled to length 1 over all 47,236 terms; which documents the papers drew is not known.
+    """
+    from sklearn.datasets import fetch_rcv1
+
+    found = fetch_rcv1(data_home=home)
+    columns = [list(found.target_names).index(root) for root in ROOTS]
+    has_root = found.target[:, columns].toarray() > 0  # (documents, 4)
+    single = np.flatnonzero(has_root.sum(1) == 1)
+    if len(single) < DOCUMENTS:
+        raise ValueError(f"what came has {len(single):,} documents of one root category, not {DOCUMENTS:,}")
+    drawn = np.random.default_rng(SEED).choice(single, DOCUMENTS, replace=False)
+    weights = found.data[drawn].tocsc()  # (DOCUMENTS, 47236)
+    documents = np.diff(weights[:TRAINING_DOCUMENTS].tocsc().indptr)  # in how many each term occurs
+    terms = np.sort(np.argsort(-documents, kind="stable")[:TERMS])
+    return Parts(
+        vectors=weights[:, terms].toarray(),
+        labels=has_root[drawn].argmax(1),
+        is_train=np.arange(DOCUMENTS) < TRAINING_DOCUMENTS,
+        division=f"sample and parts drawn at random with seed {SEED}",
+    )
+
+
+SETS = {
+    "har": Fetched(
+        title="Human Activity Recognition Using Smartphones, windows of 2.56 s",
+        class_names=("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
+        amount="tens of MB",
+        url="https://www.openml.org/api/v1/json/data/list/data_name/har/limit/2",
+        folder="openml",
+        make=har,
+    ),
+    "reuters": Fetched(
+        title="Reuters RCV1-v2, a sample of 10,000 documents of one root category",
+        class_names=ROOTS,
+        amount="656 MB",
+        url="https://ndownloader.figshare.com/files/5976048",
+        folder="RCV1",
+        make=reuters,
+    ),
+}
+
+
+def rescaled(vectors: np.ndarray, is_train: np.ndarray) -> np.ndarray:
+    """Each feature minus its least value in training, over its range there; (N, D) float32."""
+    least, most = vectors[is_train].min(0), vectors[is_train].max(0)
+    width = np.where(most > least, most - least, 1)
+    return ((vectors - least) / width).astype(np.float32)
+
+
+def _place(name: str, root: Path) -> Path:
+    return root / "vectors" / f"{name}.npz"
+
+
+def _fetch(name: str, root: Path, download: bool) -> None:
+    """Let scikit-learn fetch the set, rescale it, and keep it; what goes wrong becomes `Unavailable`."""
+    fetched, home = SETS[name], root / "scikit-learn"
+    try:
+        if not download:
+            raise ValueError("downloading was switched off (download=False)")
+        begun = any(
+            file.is_file() for file in (home / fetched.folder).rglob("*")
+        )  # then scikit-learn may have all it needs
+        if not begun and (silence := unreachable(fetched.url)):
+            raise ValueError(silence)
+        home.mkdir(parents=True, exist_ok=True)
+        with _impatient(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it announces each new try; the last failure says it all
+            parts = fetched.make(home)
+        _keep(_place(name, root), parts)
+    except (OSError, ValueError, EOFError, http.client.HTTPException, zlib.error) as error:
+        reason = " ".join(str(getattr(error, "reason", None) or error).split()) or type(error).__name__
+        kept = _place(name, root).relative_to(root)
+        raise Unavailable(
+            f"{name} is not in {root}: {reason}. To do: call again online (scikit-learn downloads "
+            f"{fetched.amount}); or copy {kept} into {root} from a machine that has it; or take 'digits', "
+            "or vectors of your own as 'array:PATH'. For another data directory set CLUTILS_DATA."
+        ) from error
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """Sockets that break off when nothing comes: scikit-learn sets no limit of its own."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_STALL)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _keep(path: Path, parts: Parts) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    passing = path.with_name(path.name + ".part")
+    arrays = {"division": np.array(parts.division)}
+    vectors = rescaled(parts.vectors, parts.is_train)
+    for split, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
+        arrays |= {f"{split}_vectors": vectors[inside], f"{split}_labels": parts.labels[inside]}
+    try:
+        with open(passing, "wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.replace(passing, path)
+    finally:
+        passing.unlink(missing_ok=True)
+
+
+def _read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray, str] | None:
+    """Vectors, labels and division of one split, or None where the file is not there or not whole."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as kept:
+            return kept[f"{split}_vectors"], kept[f"{split}_labels"], str(kept["division"])
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        return None

@@ -1,0 +1,155 @@
+"""What all methods have in common: an encoder, a head and a loss, and how two views come about."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import encoders, losses
+
+Augment = Callable[..., Tensor]
+
+
+class Method(nn.Module):
+    """An encoder, a head and a loss; a step is for each method to say.
+
+    - encoder: with `.features`, as from `encoders.build`
+    - loss: of `clutils.losses`, or any module that takes two batches of embeddings
+    - out: dimension of the space that the loss sees; the head is features -> features -> out
+    - bfloat16: compute the encoder in it; head and loss stay in float32
+
+    A method's own settings are the further arguments of its `__init__`, each kept as an attribute of the same
+    name and of a plain type, so that a run can be rebuilt from them; those in `live` may be changed between
+    two steps, and the history follows them.
+    """
+
+    paper: str
+    year: int
+    live: tuple[str, ...] = ()
+    uses_labels = False
+    takes_extra_views = True  # whether a run may ask for `extra_views`
+    needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
+
+    def __init__(self, encoder: nn.Module, loss: nn.Module, out: int = 128, bfloat16: bool = False) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = encoders.ProjectionHead(encoder.features, encoder.features, out)
+        self.check_loss(loss)
+        self.loss = loss
+        self.out = out
+        self.bfloat16 = bfloat16
+        self.extra_views = 0  # further views of each picture, handed to the loss as its positives
+        self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
+
+    def forward(
+        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) pictures or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
+
+        labels: (B,) int64, for a method that `uses_labels`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
+
+    def after_step(self) -> None:
+        """Called when the weights have moved: for what follows them (a moving average, a queue)."""
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        """The loss of a run that names none; settings: those that the method is made with."""
+        return losses.NTXent(temperature=0.2)
+
+    @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        """Whether the method can descend such a loss; its class says as much as an instance."""
+        return True
+
+    @classmethod
+    def check_loss(cls, loss: nn.Module) -> None:
+        """Raise ValueError where the method cannot descend such a loss."""
+        if not isinstance(loss, nn.Module):
+            raise ValueError(
+                f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
+            )
+        if not cls.fits(loss):
+            fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.loss)]
+            raise ValueError(
+                f"{cls.__name__} needs a loss that {cls.needs}, which {type(loss).__name__} does not: "
+                f"there {'is' if len(fitting) == 1 else 'are'} {', '.join(fitting)}"
+            )
+
+    def use(self, loss: nn.Module) -> None:
+        """Descend this loss from the next step on. Raises ValueError where it does not fit."""
+        self.check_loss(loss)
+        self.loss = loss
+
+    @classmethod
+    def setting_names(cls) -> tuple[str, ...]:
+        """The names of the method's own settings, as its `__init__` takes them."""
+        common = ("self", "encoder", "loss", "bfloat16")
+        return tuple(name for name in inspect.signature(cls.__init__).parameters if name not in common)
+
+    def settings(self) -> dict[str, Any]:
+        """The method's own settings and their present values."""
+        return {name: getattr(self, name) for name in self.setting_names()}
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate."""
+        return [{"params": [p for p in self.parameters() if p.requires_grad], "factor": 1.0}]
+
+    def chance(self, batch_size: int) -> float | None:
+        """The loss of a batch where all similarities are 0: log(2B - 1) for NT-Xent; None if it has none."""
+        if not hasattr(self.loss, "chance"):
+            return None
+        both = getattr(self.loss, "against", "both views") == "both views"
+        return self.loss.chance(2 * batch_size - 2 if both else batch_size - 1)
+
+    def changing_buffers(self) -> list[Tensor]:
+        """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
+
+        What moves in `after_step` alone (a queue) need not be among them: it is reached after a step only.
+        """
+        return list(self.buffers())
+
+    def features_of(self, views: Tensor, encoder: nn.Module | None = None) -> Tensor:
+        """(N, ...) views -> (N, features) float32, with a gradient; encoder: None = the method's own."""
+        views = encoders.as_input(views)
+        encoder = self.encoder if encoder is None else encoder
+        with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
+            return encoder(views).float()
+
+    # ---- checks of settings ----------------------------------------------------------------------------
+
+    def within(self, setting: str, low: float, high: float) -> None:
+        """Raise ValueError unless low <= the setting <= high."""
+        value = getattr(self, setting)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not low <= value <= high:
+            name = type(self).__name__
+            raise ValueError(f"{name}: {setting} is {value!r}, but must be a number from {low:g} to {high:g}")
+
+    def whole(self, setting: str, lowest: int) -> None:
+        """Raise ValueError unless the setting is a whole number from `lowest` on."""
+        value = getattr(self, setting)
+        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+            raise ValueError(
+                f"{type(self).__name__}: {setting} is {value!r}, but must be a whole number from {lowest} on"
+            )
+
+
+def several_views(
+    augment: Augment, images: Tensor, generator: torch.Generator, number: int = 2
+) -> list[Tensor]:
+    """`number` views of each picture, each (B, ...): every one drawn anew by `augment`.
+
+    An augmentation that has `.several_views(images, generator, number)` makes them itself: PiNDA's does, and
+    its first view is the one with the learned noise. So a method whose sides differ lets the first view be
+    the side that has a gradient.
+    """
+    if hasattr(augment, "several_views"):
+        return augment.several_views(images, generator, number)
+    return list(augment(torch.cat([images] * number), generator=generator).chunk(number))

@@ -1,0 +1,77 @@
+"""BYOL: predict what a slowly following network makes of the other view; no negatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import encoders, losses
+from clutils.methods.base import Augment, Method, several_views
+from clutils.methods.momentum import follow, follower
+
+
+class BYOL(Method):
+    r"""Bootstrap your own latent.
+
+    $$\ell = \ell(p_1, z'_2) + \ell(p_2, z'_1), \qquad p = \mathrm{predictor}(z)$$
+
+    Each view's embedding, sent through a predictor, is to meet the other view's in the target network: a copy
+    of encoder and head that no gradient reaches and that follows them after each step,
+    ξ ← m ξ + (1 - m) θ. The predictor has no copy. Nothing is pushed apart, and one point for all pictures
+    would have loss 0.
+
+    - momentum (m): 0 to 1, may be changed while a run trains. Default 0.99, for runs of hundreds of steps;
+      the paper's rises from 0.996 to 1 as half a cosine, over 300,000 steps. Here it stays where it is put.
+    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of a picture alone.
+
+    Head and predictor are alike, as in the paper: linear, batch normalisation, ReLU, linear; as wide within
+    as the encoder's features. Each view is normalised as a batch of its own, in both networks: the target is
+    in training mode, and its running statistics are its own.
+
+    Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2 and algorithm 1.
+    """
+
+    paper, year = "BYOL (Grill et al.)", 2020
+    live = ("momentum",)
+    takes_extra_views = False
+    needs = "compares the two views of a picture alone"
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 128,
+        momentum: float = 0.99,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(encoder, loss, out, bfloat16)
+        self.momentum = momentum
+        self.within("momentum", 0.0, 1.0)
+        self.predictor = encoders.ProjectionHead(out, encoder.features, out)
+        self.target_encoder, self.target_head = follower(encoder), follower(self.head)
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        return losses.Regression()
+
+    @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        return getattr(loss, "against", "own view") == "own view"  # one of a reader's own need not say
+
+    def forward(
+        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
+        and the second view's target."""
+        self.within("momentum", 0.0, 1.0)
+        both = several_views(augment, images, generator)
+        p1, p2 = (self.predictor(self.head(self.features_of(view))) for view in both)
+        with torch.no_grad():
+            t1, t2 = (self.target_head(self.features_of(view, self.target_encoder)) for view in both)
+        return self.loss(p1, t2) + self.loss(p2, t1), p1.detach(), t2
+
+    def after_step(self) -> None:
+        """The target follows."""
+        follow((self.target_encoder, self.target_head), (self.encoder, self.head), self.momentum)

@@ -1,0 +1,205 @@
+"""PiNDA: one of the two views carries noise from a generator that is trained with the encoder."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import noise
+from clutils.methods.base import Augment, Method, several_views
+from clutils.views import Identity
+
+ON = ("picture", "view")
+
+
+class PiNDA(Method):
+    r"""Zhang et al. 2024 (arXiv 2408.09929), algorithms 1 and 2: any method's step, with noise in view one.
+
+    $$\min_{\theta,\psi}\;\ell\bigl(f_\theta(x + \varepsilon_\psi),\, f_\theta(a(x))\bigr)
+      + \lambda\,\frac{1}{\overline{\|\varepsilon_\psi\|}}$$
+
+    - base: the name of the method whose step it is; base_settings: that method's own
+    - network, distribution, learned_mean, positive, highest, start, rms, padding: see `noise.Generator`;
+      network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of random noise
+    - penalty: λ (live), in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
+      as in the paper, and 0 on fixed noise
+    - share: of the pictures whose first view is the noisy one (live), drawn anew each step. Algorithm 2 draws
+      both views from the augmentations and PiNDA; with one augmentation beside PiNDA, three pictures in four
+      then meet PiNDA at least once. 1 is algorithm 1
+    - on: what the noise is added to: "picture", the whole picture as in algorithm 1, or "view", an augmented
+      view of it, so that noise comes on top of the crop and the colours
+    - noise_rate: the generator's learning rate as a share of the run's; 0.2 of conv16's 5e-3 is
+      the paper's 1e-3
+
+    x + ε is not clamped to [0, 1]: the paper does not, and a clamp would hide the gradient where it acts.
+    The history gets `loss` (without the penalty, so that it compares with chance), `penalty_term` (λ times
+    the penalty) and `noise` (root mean square of ε).
+    """
+
+    paper, year = "PiNDA (Zhang et al.)", 2024
+    live = ("penalty", "share")
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        bfloat16: bool = False,
+        base: str = "simclr",
+        base_settings: dict[str, Any] | None = None,
+        network: str | None = None,
+        distribution: str = "gaussian",
+        learned_mean: bool = False,
+        positive: str = "softplus",
+        highest: float = 1.0,
+        start: float = 0.2,
+        rms: float | None = None,
+        padding: str = "reflect",
+        penalty: float | None = None,
+        share: float = 1.0,
+        on: str = "picture",
+        noise_rate: float = 0.2,
+    ) -> None:
+        nn.Module.__init__(self)  # encoder, head and loss are those of the method whose step this is
+        self.method = _base(base)(encoder, loss, bfloat16=bfloat16, **(base_settings or {}))
+        weights = next(p for p in encoder.parameters() if p.ndim > 1)  # of layer 1: (out, channels, ...)
+        if network is None:
+            network = "mlp" if weights.ndim == 2 else "conv"
+        if penalty is None:
+            penalty = 0.0 if network in ("mlp", "fixed") else 1.0
+        self.noise = noise.Generator(
+            network,
+            weights.shape[1],
+            distribution=distribution,
+            learned_mean=learned_mean,
+            positive=positive,
+            highest=highest,
+            start=start,
+            rms=rms,
+            padding=padding,
+        )
+        self.base, self.base_settings = base, base_settings
+        self.network, self.distribution, self.learned_mean = network, distribution, learned_mean
+        self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
+        self.padding, self.penalty, self.share, self.on = padding, penalty, share, on
+        self.noise_rate = noise_rate
+        self.reported = {}
+        self._check()
+
+    def forward(
+        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) pictures or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
+        self._check()
+        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.bfloat16)
+        loss, z1, z2 = self.method(images, views, generator, labels)
+        term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
+        self.reported = {
+            **self.method.reported,
+            "loss": loss.detach(),
+            "penalty_term": term.detach(),
+            "noise": views.sample.detach().pow(2).mean().sqrt(),
+        }
+        return loss + term, z1, z2
+
+    def after_step(self) -> None:
+        self.method.after_step()
+
+    @classmethod
+    def default_loss(cls, base: str = "simclr", **settings: Any) -> nn.Module:
+        return _base(base).default_loss()
+
+    def settings(self) -> dict[str, Any]:
+        """As of every method; `base_settings` are the base's present ones, which may have been changed."""
+        return super().settings() | {"base_settings": self.method.settings()}
+
+    def use(self, loss: nn.Module) -> None:
+        self.method.use(loss)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The generator has no weight decay: it would pull σ towards `start`."""
+        learned = {"params": list(self.noise.parameters()), "factor": self.noise_rate, "weight_decay": 0.0}
+        return [*self.method.parameter_groups(), *([learned] if learned["params"] else [])]
+
+    def changing_buffers(self) -> list[Tensor]:
+        return [*self.method.changing_buffers(), *self.noise.buffers()]
+
+    def chance(self, batch_size: int) -> float | None:
+        return self.method.chance(batch_size)
+
+    @property
+    def encoder(self) -> nn.Module:
+        return self.method.encoder
+
+    @property
+    def head(self) -> nn.Module:
+        return self.method.head
+
+    @property
+    def loss(self) -> nn.Module:
+        return self.method.loss
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.method.uses_labels
+
+    @property
+    def takes_extra_views(self) -> bool:
+        return self.method.takes_extra_views
+
+    @property
+    def extra_views(self) -> int:
+        return self.method.extra_views
+
+    @extra_views.setter
+    def extra_views(self, number: int) -> None:
+        self.method.extra_views = number
+
+    def _check(self) -> None:
+        """The settings that may be changed between two steps."""
+        if self.on not in ON:
+            raise ValueError(f"PiNDA: on is {self.on!r}; there are {', '.join(ON)}")
+        if not isinstance(self.penalty, int | float) or not 0 <= self.penalty < math.inf:
+            raise ValueError(f"PiNDA: penalty is {self.penalty!r}, but must be a number from 0 on")
+        if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
+            raise ValueError(f"PiNDA: share is {self.share!r}, but must be above 0 and at most 1")
+        if not isinstance(self.noise_rate, int | float) or not 0 < self.noise_rate < math.inf:
+            raise ValueError(f"PiNDA: noise_rate is {self.noise_rate!r}, but must be a positive number")
+
+
+class _WithNoise:
+    """An augmentation whose first view carries the generator's noise, with its gradient."""
+
+    def __init__(
+        self, augment: Augment, generator: noise.Generator, share: float, on: str, bfloat16: bool
+    ) -> None:
+        self.augment, self.generator, self.share, self.on = augment, generator, share, on
+        self.bfloat16 = bfloat16
+        self.sample: Tensor | None = None
+
+    def several_views(self, images: Tensor, generator: torch.Generator, number: int) -> list[Tensor]:
+        first, *others = several_views(self.augment, images, generator, number)
+        x = first if self.on == "view" else Identity()(images)
+        if x.shape != first.shape:
+            raise ValueError(
+                f"PiNDA: pictures are {tuple(x.shape)} and views {tuple(first.shape)}; the noise goes on "
+                "whole pictures, so both need one size: load them at the views' size, or set on='view'"
+            )
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
+            self.sample = self.generator(x, generator).sample
+        noisy = x + self.sample
+        if self.share < 1:
+            drawn = torch.rand(len(x), generator=generator, device=generator.device).to(x.device)
+            noisy = torch.where((drawn < self.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
+        return [noisy, *others]
+
+
+def _base(name: str) -> type[Method]:
+    from clutils.methods import catalogue
+
+    fits = [known for known, kind in catalogue().items() if kind is not PiNDA]
+    if name not in fits:
+        raise ValueError(f"PiNDA: base is {name!r}; there are {', '.join(fits)}")
+    return catalogue()[name]

@@ -1,0 +1,45 @@
+"""SimCL: SimCLR with noise on the representation instead of the picture."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from clutils.methods.base import Augment, Method, several_views
+
+
+class SimCL(Method):
+    r"""Gaussian noise of unit length, times `strength`, is added to each view's features before the head.
+
+    $$h_v = f_\theta(x_v) + s\,\frac{n_v}{\|n_v\|},\quad n_v\sim N(0, I)$$
+
+    PiNDA's baseline for data without augmentations, where both views are x and only the noise tells them
+    apart (arXiv 2408.09929, section 4.2.1, which calls it SimCL). It needs no scale of the data, but one of
+    the features: a unit is much or little depending on their length, which no one holds fixed.
+
+    - strength: length of the noise, live
+    """
+
+    paper, year = "SimCL, as PiNDA's baseline", 2024
+    live = ("strength",)
+
+    def __init__(
+        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, strength: float = 1.0
+    ) -> None:
+        super().__init__(encoder, loss, bfloat16=bfloat16)
+        self.strength = strength
+
+    def forward(
+        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached."""
+        if not isinstance(self.strength, int | float) or not 0 <= self.strength < math.inf:
+            raise ValueError(f"SimCL: strength is {self.strength!r}, but must be a number from 0 on")
+        features = self.features_of(torch.cat(several_views(augment, images, generator)))
+        drawn = torch.randn(features.shape, generator=generator, device=generator.device)
+        noisy = features + self.strength * F.normalize(drawn.to(features.device), dim=1)
+        z1, z2 = self.head(noisy).chunk(2)
+        return self.loss(z1, z2), z1.detach(), z2.detach()

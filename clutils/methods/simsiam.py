@@ -1,0 +1,77 @@
+"""SimSiam: predict the other view's embedding, and let no gradient into what is predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import encoders, losses
+from clutils.methods.base import Augment, Method, several_views
+
+BOTTLENECK = 4  # the predictor is that much narrower within, as the paper's 2048-512-2048
+
+
+class SimSiam(Method):
+    r"""Simple siamese representation learning: BYOL without the target network.
+
+    $$\ell = \tfrac12\,\ell\bigl(p_1, \mathrm{sg}[z_2]\bigr) +
+      \tfrac12\,\ell\bigl(p_2, \mathrm{sg}[z_1]\bigr), \qquad p = \mathrm{predictor}(z)$$
+
+    One encoder and one head make both sides. Nothing is pushed apart; that the embeddings do not all fall
+    onto one point, where the loss is 0, is owed to the stop-gradient sg.
+
+    - stop_gradient: False lets the gradient into both sides, and the run collapses: the history's alignment
+      and uniformity go to 0. May be changed while a run trains.
+    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of a picture alone.
+
+    With the default loss, 2 - 2s, the value and its gradient are those of the paper's -s, doubled and raised
+    by 2. The predictor is linear, batch normalisation, ReLU, linear, a quarter as wide within as `out`. The
+    head is that of all methods here; the paper's has three layers (two for CIFAR-10), and batch
+    normalisation at its output too. Each view is normalised as a batch of its own.
+
+    Chen & He 2021, "Exploring simple siamese representation learning" (arXiv 2011.10566), algorithm 1, eq. 4.
+    """
+
+    paper, year = "SimSiam (Chen & He)", 2021
+    live = ("stop_gradient",)
+    takes_extra_views = False
+    needs = "compares the two views of a picture alone"
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 128,
+        stop_gradient: bool = True,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(encoder, loss, out, bfloat16)
+        self.stop_gradient = stop_gradient
+        self._check()
+        self.predictor = encoders.ProjectionHead(out, max(1, out // BOTTLENECK), out)
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        return losses.Regression()
+
+    @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        return getattr(loss, "against", "own view") == "own view"  # one of a reader's own need not say
+
+    def forward(
+        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
+        and the second view's embedding."""
+        self._check()
+        z1, z2 = (self.head(self.features_of(view)) for view in several_views(augment, images, generator))
+        p1, p2 = self.predictor(z1), self.predictor(z2)
+        if self.stop_gradient:
+            z1, z2 = z1.detach(), z2.detach()
+        return (self.loss(p1, z2) + self.loss(p2, z1)) / 2, p1.detach(), z2.detach()
+
+    def _check(self) -> None:
+        if not isinstance(self.stop_gradient, bool):
+            raise ValueError(f"SimSiam: stop_gradient is {self.stop_gradient!r}, but must be True or False")

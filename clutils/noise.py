@@ -1,0 +1,249 @@
+r"""Noise that is learned: PiNDA's generator, a random view whose strength at every pixel follows the picture.
+
+A network reads an input x and gives a scale σ(x), and if asked a mean μ(x), each shaped like x. The noise is
+drawn by the reparameterisation trick, so that a loss of x + ε has a gradient in the network's weights:
+
+$$\varepsilon = \mu(x) + \epsilon\odot\sigma(x),\quad \epsilon\sim N(0, I) \qquad\text{or}\qquad
+\varepsilon = (2\epsilon - 1)\,u(x),\quad \epsilon\sim U(0, 1).$$
+
+Zhang et al. 2024, "Data augmentation of contrastive learning is estimating positive-incentive noise"
+(arXiv 2408.09929), eqs. 22 to 25. The paper calls Σ a variance and uses it as σ here, a standard deviation
+(eq. 23); it says neither how Σ stays positive nor what the image networks look like: both are choices here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from clutils import encoders
+
+NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
+DISTRIBUTIONS = ("gaussian", "uniform")
+POSITIVE = ("softplus", "exp", "bounded")
+SMALLEST = {"conv": 2, "unet": 8, "resnet18": 16}  # pixels a side: below, nothing is left to reflect
+
+
+@dataclass
+class Noise:
+    """One draw, each shaped like the input.
+
+    sample   ε, what is added to the input
+    scale    its standard deviation; of a uniform distribution on [-u, u] that is u/√3
+    mean     its mean; 0 where none is learned
+    """
+
+    sample: Tensor
+    scale: Tensor
+    mean: Tensor
+
+
+class Generator(nn.Module):
+    """Input x -> the noise for it: `generator(x)` gives `.sample`, `.scale` and `.mean`, each shaped like x.
+
+    - network: "conv" (three plain convolutions, sees 7x7 pixels), "unet" (two halvings and back, with skips),
+      "resnet18" (torchvision's as the way down, a decoder with skips as the way up: the paper's size);
+      "mlp" (three layers, 1024 wide) for vectors; "fixed": no network, the scale is `start` everywhere
+    - channels: of the pictures, or the number of entries of the vectors
+    - distribution: "gaussian" or "uniform"
+    - learned_mean: μ from the same network; else μ = 0
+    - positive: what makes σ positive of the network's output a: "softplus", log(1 + e^a); "exp", e^a;
+      "bounded", highest · sigmoid(a)
+    - highest: the bound of "bounded", in units of the input (pictures: 1 is from black to white)
+    - start: σ where the last layer's weights give 0, so about where training starts
+    - rms: where given, each input's ε is rescaled to this root mean square, and only its pattern is learned
+      (the paper's figure 1 normalises the noise, without saying how)
+    - padding: of the convolutions, "reflect" or "zeros"; with zeros the border is a place that can be told
+      from all others, and it collects noise
+
+    Raises ValueError, quoting what came in, on a setting or an input that does not fit.
+    """
+
+    def __init__(
+        self,
+        network: str = "conv",
+        channels: int = 3,
+        distribution: str = "gaussian",
+        learned_mean: bool = False,
+        positive: str = "softplus",
+        highest: float = 1.0,
+        start: float = 0.2,
+        rms: float | None = None,
+        padding: str = "reflect",
+    ) -> None:
+        super().__init__()
+        _one_of("network", network, NETWORKS)
+        _one_of("distribution", distribution, DISTRIBUTIONS)
+        _one_of("positive", positive, POSITIVE)
+        _one_of("padding", padding, ("reflect", "zeros"))
+        if learned_mean and (distribution == "uniform" or network == "fixed"):
+            what = "a fixed noise" if network == "fixed" else "the uniform distribution"
+            raise ValueError(f"noise: learned_mean is True, but {what} has none here")
+        for name, value in (("highest", highest), ("start", start), ("rms", rms)):
+            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+                raise ValueError(f"noise: {name} is {value!r}, but must be a positive number")
+        if positive == "bounded" and start >= highest:
+            raise ValueError(f"noise: start is {start}, but must be below highest, {highest}")
+        self.channels, self.distribution, self.learned_mean = channels, distribution, learned_mean
+        self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
+        out = channels * (2 if learned_mean else 1)
+        self.network = None if network == "fixed" else _network(network, channels, out, padding)
+        self.of_vectors, self.smallest = network == "mlp", SMALLEST.get(network, 1)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
+        """x: (N, channels, H, W) pictures or (N, channels) vectors, floating, or uint8 pictures.
+
+        generator: of the random numbers ϵ; without one torch's global CPU generator is used.
+        """
+        x = self._checked(x)
+        device = "cpu" if generator is None else generator.device
+        draw = torch.randn if self.distribution == "gaussian" else torch.rand
+        drawn = draw(x.shape, generator=generator, device=device).to(x.device)
+        scale, mean = self._scale_and_mean(x)
+        if self.distribution == "uniform":
+            sample = (2 * drawn - 1) * scale * math.sqrt(3)  # a scale of u/√3 belongs to [-u, u]
+        else:
+            sample = mean + drawn * scale
+        if self.rms is not None:
+            expected = _rms((scale**2 + mean**2).sqrt())
+            sample, scale, mean = (
+                sample * (self.rms / _rms(sample)),
+                scale * (self.rms / expected),
+                mean * (self.rms / expected),
+            )
+        return Noise(sample, scale, mean)
+
+    def _scale_and_mean(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.network is None:
+            return torch.full_like(x, self.start), torch.zeros_like(x)
+        raw = self.network(encoders.as_input(x)).float()
+        raw, mean = raw.chunk(2, dim=1) if self.learned_mean else (raw, torch.zeros_like(x))
+        if self.positive == "softplus":
+            return F.softplus(raw + math.log(math.expm1(self.start))), mean
+        if self.positive == "exp":
+            return self.start * raw.exp(), mean
+        return self.highest * torch.sigmoid(raw - math.log(self.highest / self.start - 1)), mean
+
+    def _checked(self, x: Tensor) -> Tensor:
+        dimensions = (2,) if self.of_vectors else (4,) if self.network is not None else (2, 4)
+        if not isinstance(x, Tensor) or x.ndim not in dimensions or x.shape[1] != self.channels:
+            what = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            needed = f"(N, {self.channels})" if self.of_vectors else f"(N, {self.channels}, H, W)"
+            raise ValueError(f"noise: x is {what}, but this generator takes {needed}")
+        if x.ndim == 4 and min(x.shape[-2:]) < self.smallest:
+            raise ValueError(
+                f"noise: x is {tuple(x.shape)}, but this network needs pictures of at least "
+                f"{self.smallest} x {self.smallest} pixels"
+            )
+        return x.float() / 255 if x.dtype == torch.uint8 else x.float()
+
+
+def penalty(sample: Tensor) -> Tensor:
+    r"""The paper's guard against vanishing noise, $1/\overline{\|\varepsilon\|}$ (section 4.2.4).
+
+    (N, ...) -> scalar. The norm is Euclidean over all of an input's entries, so of 3 x 32 x 32 numbers of
+    root mean square 0.1 it is 5.5, and the penalty 0.18.
+    """
+    return 1 / sample.flatten(1).norm(dim=1).mean()
+
+
+def _rms(x: Tensor) -> Tensor:
+    """Root mean square of each input, (N, 1, ...)."""
+    return x.pow(2).mean(dim=tuple(range(1, x.ndim)), keepdim=True).sqrt()
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"noise: {name} is {value!r}; there are {', '.join(known)}")
+
+
+# ---- the networks ------------------------------------------------------------------------------------------
+
+
+def _network(name: str, channels: int, out: int, padding: str) -> nn.Module:
+    if name == "mlp":
+        return encoders.MLP(channels, features=out)
+    if name == "conv":
+        return Plain(channels, out, padding)
+    if name == "unet":
+        return UNet(channels, out, padding)
+    return ResNetUNet(channels, out, padding)
+
+
+def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
+    return nn.Conv2d(narrow, wide, kernel_size=3, padding=1, padding_mode=padding)
+
+
+class Plain(nn.Sequential):
+    """Three 3x3 convolutions with ReLU between: (N, C, H, W) -> (N, out, H, W)."""
+
+    def __init__(self, channels: int, out: int, padding: str, width: int = 32) -> None:
+        super().__init__(
+            _convolution(channels, width, padding),
+            nn.ReLU(inplace=True),
+            _convolution(width, width, padding),
+            nn.ReLU(inplace=True),
+            _convolution(width, out, padding),
+        )
+
+
+class UNet(nn.Module):
+    """Two halvings by average pooling and back, with a skip at each size: (N, C, H, W) -> (N, out, H, W)."""
+
+    def __init__(self, channels: int, out: int, padding: str, width: int = 16) -> None:
+        super().__init__()
+        self.down = nn.ModuleList(
+            _convolution(narrow, wide, padding)
+            for narrow, wide in ((channels, width), (width, 2 * width), (2 * width, 4 * width))
+        )
+        self.up = nn.ModuleList(
+            _convolution(narrow, wide, padding)
+            for narrow, wide in ((4 * width + 2 * width, 2 * width), (2 * width + width, width))
+        )
+        self.last = _convolution(width, out, padding)
+
+    def forward(self, x: Tensor) -> Tensor:
+        skips = []
+        for convolution in self.down:
+            x = F.relu(convolution(F.avg_pool2d(x, 2) if skips else x))
+            skips.append(x)
+        return self.last(_climb(self.up, skips))
+
+
+class ResNetUNet(nn.Module):
+    """torchvision's ResNet-18 (3x3 stem) down, a decoder with skips up: (N, C, H, W) -> (N, out, H, W)."""
+
+    def __init__(self, channels: int, out: int, padding: str) -> None:
+        super().__init__()
+        self.down = encoders.build("resnet18", channels=channels)
+        for module in self.down.modules():
+            if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1):
+                module.padding_mode = padding
+                module._reversed_padding_repeated_twice = [
+                    p for p in reversed(module.padding) for _ in range(2)
+                ]
+        widths = ((512 + 256, 256), (256 + 128, 128), (128 + 64, 64))
+        self.up = nn.ModuleList(_convolution(narrow, wide, padding) for narrow, wide in widths)
+        self.last = _convolution(64, out, padding)
+
+    def forward(self, x: Tensor) -> Tensor:
+        net = self.down
+        x = net.relu(net.bn1(net.conv1(x)))
+        skips = []
+        for layer in (net.layer1, net.layer2, net.layer3, net.layer4):
+            x = layer(x)
+            skips.append(x)
+        return self.last(_climb(self.up, skips))
+
+
+def _climb(up: nn.ModuleList, skips: list[Tensor]) -> Tensor:
+    """From the smallest picture to the largest: enlarge, put the skip beside it, convolve."""
+    *skips, x = skips
+    for convolution, skip in zip(up, reversed(skips), strict=True):
+        x = F.interpolate(x, size=skip.shape[-2:], mode="bilinear", align_corners=False)
+        x = F.relu(convolution(torch.cat([x, skip], dim=1)))
+    return x
