@@ -355,3 +355,16 @@ def test_a_module_of_ones_own_is_checked_without_an_untrained_twin():
     opened = checkpoints.open(run.method.encoder)
     found = report.check(opened, ailing.pictures("digits"), map_names=())
     assert next(v.level for v in found.verdicts if v.name == "against untrained") == UNKNOWN
+
+
+def test_the_noise_that_a_run_learned_is_on_its_page():
+    from clutils import data, training
+
+    digits = data.load("digits", limit=128)
+    run = training.Run("pinda", data=digits, steps=2, batch_size=32)
+    run.step()
+    opened = ailing.opened(run)
+    opened.generator = run.method.noise.eval()
+    found = report.check(opened, (digits, digits.subset(slice(0, 100))), map_names=())
+    assert "The noise that it learned" in found.figures()
+    assert "The noise that it learned" not in checked("well").figures()

@@ -224,6 +224,7 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
         figures |= _of_one(found[0])
         if found[0].noise is not None:
             images, scale, sample, mean = found[0].noise
+            mean = mean if bool(mean.any()) else None  # none was learned
             figures["The noise that it learned"] = pinda.noise(images, scale, sample, mean)
     elif "knn" in found[0].numbers or "knn" in found[1].numbers:
         rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}

@@ -13,7 +13,7 @@ CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5c5c62; --paper: #fff; --card: #f5f5f7;
   --line: #d8d8dc; --good: #00714f; --look: #8a5a00; --broken: #b00020; --unknown: #5c5c62; }
-@media (prefers-color-scheme: dark) { :root { --ink: #ececf0; --soft: #a9a9b2; --paper: #17171a;
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #ececf0; --soft: #a9a9b2; --paper: #17171a;
   --card: #232327; --line: #3a3a40; --good: #5fd0a6; --look: #e8b04b; --broken: #ff8a93;
   --unknown: #a9a9b2; } }
 * { box-sizing: border-box; }
