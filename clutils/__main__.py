@@ -1,4 +1,4 @@
-"""The command line: `python -m clutils lab | train | data NAME | doctor`.
+"""The command line: `python -m clutils lab | train | check FILE --data NAME | data NAME | doctor`.
 
 Exit code 0 on success, 2 on bad usage, 1 on failure, 130 when stopped from the keyboard; whatever went wrong
 is said in one line on stderr.
@@ -14,7 +14,8 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -313,6 +314,78 @@ def _write(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
+# ---- check -------------------------------------------------------------------------------------------------
+
+
+def check(options: argparse.Namespace) -> int:
+    """Measure and judge one encoder, or two side by side, and write the page; 0 whatever the verdict is."""
+    from clutils import report
+
+    if len(options.files) > 2:
+        raise BadUsage(f"check takes one file, or two to put side by side, not {len(options.files)}")
+    outs = [Path(out) for out in options.out or ["report.html"]]
+    for out in outs:
+        if out.suffix not in report.SUFFIXES:
+            raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
+        if len(options.files) == 2 and out.suffix != ".html":
+            raise BadUsage(f"--out {out}: two files side by side are an .html page")
+    names = ("temperature", "size", "layer", "mean", "std")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
+    pictures = report.load(options.data, options.pictures)
+    reports = []
+    for file in options.files:
+        with _stages(4 + len(maps) + 3) as on_stage:
+            found = report.check(
+                file, pictures, options.arch, on_stage=on_stage, map_names=maps, seed=options.seed, **given
+            )
+        print(found, flush=True)
+        reports.append(found)
+    for out in outs:
+        if len(reports) == 2:
+            _write(out, report.beside(*reports))
+        else:
+            reports[0].write(out)
+        print(f"written: {out}")
+    return 0
+
+
+@contextmanager
+def _stages(number: int) -> Iterator[Callable[[str], None]]:
+    """A bar that names the stage which is under way; nothing where nobody watches."""
+    from tqdm import tqdm
+
+    form = "{bar:20} {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
+    with tqdm(total=number, disable=not sys.stderr.isatty(), bar_format=form, leave=False) as bar:
+
+        def on_stage(name: str) -> None:
+            bar.set_postfix_str(name)
+            bar.update()
+
+        yield on_stage
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """'0.5' or '0.485,0.456,0.406', a number for all channels or one for each."""
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
+    return found
+
+
+def _above_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
 # ---- data, doctor ------------------------------------------------------------------------------------------
 
 
@@ -444,6 +517,37 @@ def _parser() -> Parser:
         "--checkpoint-every", metavar="STEPS", type=_positive, help="besides at the end; default: only then"
     )
 
+    to_check = add(
+        "check",
+        check,
+        "is this encoder healthy? opens a checkpoint of any library, safely, and writes one page",
+        epilog=_archs,
+    )
+    to_check.add_argument("files", metavar="FILE", nargs="+", help="a checkpoint; two are put side by side")
+    to_check.add_argument("--data", metavar="NAME", default="scenes", help="as in data.load; default: scenes")
+    to_check.add_argument(
+        "--out",
+        metavar="FILE",
+        action="append",
+        help=".html (the page), .json (every number), .pdf or .png (the verdicts); once for each; default: "
+        "report.html",
+    )
+    to_check.add_argument(
+        "--pictures", metavar="N", type=_positive, default=2000, help="how many in all; default: 2000"
+    )
+    to_check.add_argument("--arch", metavar="NAME", help="which network the file must hold")
+    to_check.add_argument(
+        "--temperature", metavar="X", type=_above_zero, help="τ of its training, where the file lacks it"
+    )
+    to_check.add_argument("--mean", metavar="X[,X,X]", type=_numbers, help="taken off pictures in [0, 1]")
+    to_check.add_argument("--std", metavar="X[,X,X]", type=_numbers, help="that pictures are divided by")
+    to_check.add_argument("--size", metavar="N", type=_positive, help="pictures are resized to N x N")
+    to_check.add_argument(
+        "--layer", metavar="NAME", help="encoder, head, or a module of the encoder; default: encoder"
+    )
+    to_check.add_argument("--maps", choices=("none", "tsne", "both"), default="both", help="default: both")
+    to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+
     to_load = add("data", data, "fetch a set and describe it; without a name, list the sets")
     to_load.add_argument(
         "name",
@@ -465,6 +569,15 @@ def _names() -> str:
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
         f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
         f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}."
+    )
+
+
+def _archs() -> str:
+    from clutils import checkpoints
+
+    return (
+        f"encoders: {', '.join(checkpoints.NAMES)}; what weights do not tell goes behind a dash, as in "
+        f"resnet18-padding2: {', '.join(checkpoints.backbones.OPTIONS)}."
     )
 
 

@@ -55,7 +55,7 @@ def weights(folder: Path) -> list[torch.Tensor]:
 # ---- usage -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [[], ["lab"], ["train"], ["data"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], ["lab"], ["train"], ["check"], ["data"], ["doctor"]])
 def test_each_command_explains_itself(capsys, command):
     assert run(*command, "--help") == 0
     assert "usage: python -m clutils" in capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
     ("arguments", "named"),
     [
         ([], "COMMAND"),
-        (["fly"], "'lab', 'train', 'data', 'doctor'"),
+        (["fly"], "'lab', 'train', 'check', 'data', 'doctor'"),
         (["train"], "--out"),
         (["train", "--out", "x", "--bogus"], "--bogus"),
         (["train", "--out", "x", "--steps", "many"], "'many'"),

@@ -1,0 +1,241 @@
+"""Open anyone's checkpoint, safely: `open(path)` gives the encoder in it, and says whose layout it was.
+
+Reading (`reading`) never runs what a file holds; `layouts` is a table of where libraries keep their encoder;
+`backbones` tells networks apart by the shapes of their weights and builds them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import noise
+from clutils.checkpoints import backbones, layouts, reading
+from clutils.checkpoints.backbones import NAMES, Partial
+from clutils.checkpoints.reading import Refused
+
+__all__ = ["NAMES", "Opened", "Refused", "open"]
+
+TEMPERATURES = ("temperature", "temp", "tau", "moco_t", "contrastive_temperature", "T", "t")
+SETTINGS = ("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams")
+SETTINGS += ("method_kwargs", "cfg")
+GENERATOR = ("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding")
+
+
+@dataclass
+class Opened:
+    """An encoder out of a file, and all that is known about where it came from.
+
+    - encoder: pictures (N, C, H, W) -> features (N, .features), in evaluation mode
+    - origin: whose layout it was; arch: which network
+    - missing: names that the file lacked and the encoder does without (counters of batches)
+    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier, a head)
+    - dropped: how many further tensors there were, by their beginnings
+    - head: the projection head, where the file has one that could be rebuilt
+    - temperature: the τ of its training, where the file says so
+    - generator: of a run of PiNDA, the noise that it learned
+    - side: the pictures' width it needs, None = any; channels: how many it takes
+    - notes: what was assumed, a sentence each
+    """
+
+    encoder: nn.Module
+    origin: str
+    arch: str
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    head: nn.Module | None = None
+    temperature: float | None = None
+    generator: noise.Generator | None = None
+    side: int | None = None
+    channels: int = 3
+    notes: list[str] = field(default_factory=list)
+    path: str = ""
+    kind: str = ""
+    size: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    backbone: backbones.Backbone | None = None
+
+    def __str__(self) -> str:
+        weights = sum(p.numel() for p in self.encoder.parameters())
+        head = "with its head" if self.head is not None else "no head"
+        tau = "τ not in the file" if self.temperature is None else f"τ = {self.temperature:g}"
+        return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
+
+
+def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
+    """The encoder in a checkpoint, whoever wrote it; or an nn.Module of your own, as it is.
+
+    - arch: a name of `NAMES`, where the shapes should be held to it, and behind a dash what they do not tell:
+      "resnet18-padding2", "resnet18-maxpool", "vit_s_16-12heads"
+
+    Nothing in the file is run (`reading`). Raises FileNotFoundError where there is no file; Refused on what
+    is no harmless checkpoint; ValueError, saying what was seen and which arch might fit, where no whole
+    encoder is in it or its weights are not finite.
+    """
+    if isinstance(path, nn.Module):
+        return _given(path)
+    name, *options = (arch or "").split("-")
+    if arch is not None and name not in NAMES:
+        raise ValueError(f"arch is {arch!r}; there are {', '.join(NAMES)}")
+    contents = reading.read(path)
+    states = _states(contents.state, path)
+    if not states:
+        raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
+    opened = _recognised(states, path, name, options)
+    settings = _settings(contents.state)
+    opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
+    opened.temperature = _temperature(settings)
+    opened.settings = settings
+    if opened.origin == "a run of this package":
+        opened.generator = _generator(contents.state, opened)
+    if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
+        opened.origin += ", in a Lightning file"
+    return opened
+
+
+def _given(module: nn.Module) -> Opened:
+    first = next((m for m in module.modules() if isinstance(m, nn.Conv2d)), None)
+    channels = first.in_channels if first is not None else 3
+    return Opened(module, "a module handed over in Python", type(module).__name__, channels=channels)
+
+
+def _states(state: Any, path: str | Path) -> list[tuple[str, dict[str, Tensor]]]:
+    """Every mapping in the file that holds tensors by name, the likeliest first, with its own key."""
+    found = []
+    for where, mapping in reading.mappings(state):
+        named = reading.tensors(mapping, path)
+        if named:
+            found.append((where, layouts.unwrapped(named)))
+    return sorted(found, key=lambda pair: layouts.rank(pair[0]))  # a stable sort: outer before inner
+
+
+def _recognised(
+    states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str, options: list[str]
+) -> Opened:
+    """The first state in which a row of the table fits a whole backbone; then any usual beginning."""
+    partial: list[str] = []
+    for layout in layouts.LAYOUTS:
+        for container, names in states:
+            if layout.fits(container.rpartition(".")[2], names):
+                opened = _try(layout, names, arch, options, partial)
+                if opened is not None:
+                    return opened
+    for container, names in states:
+        for prefix in layouts.USUAL:
+            layout = layouts.Layout(f"no layout that is known: under {prefix or 'no prefix'!r}", prefix)
+            if layout.fits(container, names):
+                opened = _try(layout, names, arch, options, partial)
+                if opened is not None:
+                    return opened
+    seen = _beginnings(states[0][1])
+    found = f"found {partial[0]}" if partial else f"its {len(states[0][1])} tensors begin with {seen}"
+    raise ValueError(f"{path} holds no whole encoder: {found}; --arch may be {', '.join(NAMES)}")
+
+
+def _try(
+    layout: layouts.Layout, names: dict[str, Tensor], arch: str, options: list[str], partial: list[str]
+) -> Opened | None:
+    """The encoder by this layout; None, with the reason in `partial`, where it is not whole."""
+    own = layouts.under(layout.encoder, names)
+    try:
+        backbone = backbones.recognise(own, **layout.options)
+        if backbone is None:
+            return None
+        if arch and backbone.arch != arch:
+            raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
+        backbone = backbone.with_options(options)
+        encoder, missing = backbones.fill(backbone, own)
+    except Partial as error:
+        partial.append(str(error))
+        return None
+    head = None
+    taken = {layout.encoder + name for name in backbone.names}
+    if layout.head is not None:
+        of_head = layouts.under(layout.head, names)
+        head = backbones.head(of_head, encoder.features) if of_head else None
+    rest = [name for name in names if name not in taken]
+    unexpected = [name for name in rest if layout.encoder and name.startswith(layout.encoder)]
+    if not layout.encoder:
+        unexpected = rest
+    notes = list(backbone.notes)
+    if layout.head is not None and head is None:
+        notes.append("its projection head is of a kind that is not rebuilt here")
+    return Opened(
+        encoder,
+        layout.origin,
+        backbone.arch,
+        missing,
+        unexpected,
+        dict(Counter(_beginning(name) for name in rest if name not in unexpected)),
+        head,
+        side=backbone.side,
+        channels=backbone.channels,
+        notes=notes,
+        backbone=backbone,
+    )
+
+
+def _beginning(name: str) -> str:
+    return backbones.printable(name.partition(".")[0] + "." if "." in name else name)
+
+
+def _beginnings(names: Mapping[str, Tensor]) -> str:
+    counts = Counter(map(_beginning, names)).most_common(5)
+    return ", ".join(f"{name[:40]} ({count})" for name, count in counts)
+
+
+def _kinds(state: Any) -> str:
+    if isinstance(state, Mapping):
+        return f"its keys are {', '.join(backbones.printable(str(k)) for k in list(state)[:6]) or 'none'}"
+    return f"it is a {type(state).__name__}"
+
+
+def _settings(state: Any) -> dict[str, Any]:
+    """The plain values of a file's settings, however deep under the usual names: innermost last."""
+    found: dict[str, Any] = {}
+    waiting, looked = [state], 0
+    while waiting and looked < 100:
+        looked += 1
+        value = waiting.pop()
+        value = vars(value) if isinstance(value, argparse.Namespace) else value
+        if not isinstance(value, dict):
+            continue
+        if value is not state:
+            found |= {k: v for k, v in value.items() if isinstance(v, int | float | str)}
+        waiting += [value[key] for key in SETTINGS if key in value]
+    return found
+
+
+def _generator(state: Any, opened: Opened) -> noise.Generator | None:
+    """The noise generator in a run of this package; None, with a note, where it does not fit its settings."""
+    weights = layouts.under("noise.", state["method"])
+    if not weights:
+        return None
+    settings = state.get("configuration", {}).get("method_settings", {})
+    try:
+        with torch.random.fork_rng(devices=[]):
+            given = {name: settings[name] for name in GENERATOR if name in settings}
+            generator = noise.Generator(channels=opened.channels, **given)
+        generator.load_state_dict(weights)
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = backbones.printable(str(error).partition("\n")[0])
+        opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
+        return None
+    return generator.eval()
+
+
+def _temperature(settings: Mapping[str, Any]) -> float | None:
+    for name in TEMPERATURES:
+        value = settings.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+            return float(value)
+    return None

@@ -1,0 +1,330 @@
+"""Which network a set of named shapes is, and that network built and filled.
+
+Nothing is built that is not listed here, so no file can make this take more memory than its largest network.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from clutils import encoders
+
+RESNETS = {
+    ("basic", (2, 2, 2, 2)): "resnet18",
+    ("basic", (3, 4, 6, 3)): "resnet34",
+    ("bottleneck", (3, 4, 6, 3)): "resnet50",
+    ("bottleneck", (3, 4, 23, 3)): "resnet101",
+}
+VITS = {(192, 12): "vit_t", (384, 12): "vit_s", (768, 12): "vit_b"}  # (width, layers); its patch is added
+HEADS = {192: 3, 384: 6, 768: 12}  # DINO, DeiT and timm; MoCo v3's ViT-S has 12
+OPTIONS = ("maxpool", "nomaxpool", "padding2", "12heads")
+NAMES = ("conv16", "conv32", *RESNETS.values(), "vit_t_16", "vit_s_16", "vit_b_16", "vit_b_32")
+COUNTER = "num_batches_tracked"  # of a batch normalisation: how often, not what it learned
+LARGEST_SIDE = 512
+
+
+class Partial(ValueError):
+    """Something that begins like a backbone but is none that is whole: what is missing or too much."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A network as it was recognised: its name, what shapes can't tell, and where its weights are.
+
+    - names: a weight's name in the file -> its name in the network
+    - channels, stem, side: of the pictures it takes; side None = any
+    - maxpool, padding, activated: of a ResNet's stem, where it differs from torchvision's
+    """
+
+    arch: str
+    names: Mapping[str, str]
+    channels: int = 3
+    stem: int = 0
+    side: int | None = None
+    maxpool: bool = False
+    padding: int = 1
+    activated: bool = True
+    heads: int = 0
+    hidden: int = 0
+    patch: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    def with_options(self, options: Iterable[str]) -> Backbone:
+        """What the shapes do not tell, told by whoever knows. Raises ValueError on an unknown option."""
+        changes = {
+            "maxpool": {"maxpool": True},
+            "nomaxpool": {"maxpool": False},
+            "padding2": {"padding": 2},
+            "12heads": {"heads": 12},
+        }
+        found = self
+        for option in options:
+            if option not in changes:
+                raise ValueError(f"arch has the option {option!r}; there are {', '.join(OPTIONS)}")
+            found = replace(found, **changes[option])
+        return found
+
+    def build(self) -> nn.Module:
+        """The network, its weights still random."""
+        with torch.random.fork_rng(devices=[]):
+            if self.arch.startswith("conv"):
+                return encoders.ConvNet(self.channels, int(self.arch.removeprefix("conv")))
+            return self._resnet() if self.arch.startswith("resnet") else self._vit()
+
+    def _resnet(self) -> nn.Module:
+        import torchvision
+
+        net = torchvision.models.get_model(self.arch, weights=None)
+        net.features, net.fc = net.fc.in_features, nn.Identity()
+        stride, padding = (2, 3) if self.stem == 7 else (1, self.padding)
+        net.conv1 = nn.Conv2d(self.channels, 64, self.stem, stride, padding, bias=False)
+        if not self.maxpool:
+            net.maxpool = nn.Identity()
+        if not self.activated:
+            net.relu = nn.Identity()  # of the stem alone: blocks have their own
+        return net
+
+    def _vit(self) -> nn.Module:
+        from torchvision.models import VisionTransformer
+
+        width = next(w for (w, _), name in VITS.items() if self.arch.startswith(name))
+        net = VisionTransformer(self.side, self.patch, 12, self.heads, width, self.hidden)
+        net.heads, net.features = nn.Identity(), width
+        return net
+
+
+def recognise(found: Mapping[str, Tensor], **options: object) -> Backbone | None:
+    """The backbone in tensors whose names are without prefix; None where nothing looks like one.
+
+    - options: what a library is known to do that shapes do not tell (padding, heads)
+
+    Raises Partial where it looks like one and is not whole.
+    """
+    if _shape(found, "convolutions.0.weight", 4):
+        return _conv(found)
+    if _shape(found, "conv1.weight", 4) and any(k.startswith("layer1.") for k in found):
+        return _resnet(found, {}, options)
+    if _shape(found, "0.weight", 4) and any(re.match(r"\d+\.0\.conv1\.weight$", k) for k in found):
+        return _numbered_resnet(found, options)
+    if _shape(found, "conv_proj.weight", 4) or _shape(found, "patch_embed.proj.weight", 4):
+        return _vit(found, options)
+    return None
+
+
+def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, list[str]]:
+    """Build it and put the weights in -> the network, and what the file lacked that does not matter.
+
+    Raises Partial where weights are missing, too many, of another shape, or not finite.
+    """
+    net = backbone.build()
+    own = net.state_dict()
+    given = {new: found[old] for old, new in backbone.names.items()}
+    missing = [name for name in own if name not in given]
+    lacking = [name for name in missing if not name.endswith(COUNTER)]
+    if lacking:
+        raise Partial(f"{len(lacking)} of {len(own)} weights of {backbone.arch} are missing: {_few(lacking)}")
+    beyond = [name for name in given if name not in own]
+    if beyond:
+        raise Partial(f"there are weights that {backbone.arch} does not have: {_few(beyond)}")
+    for name, value in given.items():
+        if value.shape != own[name].shape:
+            raise Partial(f"{name} is {tuple(value.shape)}, but {tuple(own[name].shape)} in {backbone.arch}")
+    bad = [name for name, value in given.items() if not value.isfinite().all()]
+    if bad:
+        raise Partial(f"{len(bad)} of its {len(given)} weights hold NaN or infinity: {_few(bad)}")
+    filled = {name: value.to(own[name].dtype) for name, value in given.items()}
+    net.load_state_dict(own | filled)
+    net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest
+    return net.eval(), missing
+
+
+# ---- one function a family ---------------------------------------------------------------------------------
+
+
+def _conv(found: Mapping[str, Tensor]) -> Backbone:
+    width, channels = found["convolutions.0.weight"].shape[:2]
+    if width not in (8, 16, 32, 64):
+        raise Partial(f"a ConvNet {width} wide, but this package has 16 and 32")
+    names = {k: k for k in found if k.startswith(("convolutions.", "normalisations."))}
+    return Backbone(f"conv{width}", names, channels)
+
+
+def _resnet(
+    found: Mapping[str, Tensor],
+    renamed: Mapping[str, str],
+    options: Mapping[str, object],
+    maxpool: bool | None = None,
+    activated: bool = True,
+) -> Backbone:
+    """renamed: name in the file -> torchvision's, where they differ in more than 'shortcut'."""
+    names, stage = {}, re.compile(r"(conv1|bn1|layer\d+)\.")
+    for old in found:
+        new = renamed.get(old, old).replace(".shortcut.", ".downsample.")
+        if stage.match(new):
+            names[old] = new
+    shapes = {new: tuple(found[old].shape) for old, new in names.items()}
+    blocks = {tuple(map(int, m.groups())) for m in map(re.compile(r"layer(\d+)\.(\d+)\.").match, shapes) if m}
+    depth = tuple(sum(layer == n for layer, _ in blocks) for n in range(1, 5))
+    kind = "bottleneck" if "layer1.0.conv3.weight" in shapes else "basic"
+    if (kind, depth) not in RESNETS or len(blocks) != sum(depth):
+        listed = "-".join(map(str, depth))
+        raise Partial(
+            f"a ResNet of {kind} blocks, {listed} in its layers, but there are "
+            + ", ".join(f"{name} ({'-'.join(map(str, d))} {k})" for (k, d), name in RESNETS.items())
+        )
+    _, channels, stem, _ = shapes["conv1.weight"]
+    if stem not in (3, 7) or channels not in (1, 3):
+        first = shapes["conv1.weight"]
+        raise Partial(f"a ResNet whose first convolution is {first}, but stems are 3x3 or 7x7")
+    notes = ()
+    if maxpool is None:
+        maxpool = stem == 7
+        if stem == 3:
+            notes = ("a 3x3 stem of stride 1 without max-pool is assumed, as is usual: weights do not tell",)
+    padding = int(options.get("padding", 1)) if stem == 3 else 3
+    if stem == 3 and padding != 1:
+        notes = (*notes, f"its first convolution pads by {padding}, as that library does for CIFAR")
+    return Backbone(
+        RESNETS[kind, depth], names, channels, stem, None, maxpool, padding, activated, notes=notes
+    )
+
+
+def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, object]) -> Backbone:
+    """nn.Sequential(*children): 0 is the convolution, 1 its normalisation, then what has weights or none.
+
+    The number of the first layer tells what stands before it: 4 = ReLU and max-pool, 3 = ReLU alone, 2 =
+    nothing (lightly's ResNetGenerator applies its ReLU as a function, which such a Sequential loses).
+    """
+    first = min(int(k.split(".")[0]) for k in found if re.match(r"\d+\.0\.conv1\.weight$", k))
+    if first not in (2, 3, 4):
+        raise Partial(f"a numbered ResNet whose first layer is number {first}, but 2, 3 or 4 are known")
+    stages = {"0": "conv1", "1": "bn1", **{str(first + n): f"layer{n + 1}" for n in range(4)}}
+    renamed = {}
+    for old in found:
+        number, _, rest = old.partition(".")
+        renamed[old] = f"{stages[number]}.{rest}" if number in stages else old
+    backbone = _resnet(found, renamed, options, maxpool=first == 4, activated=first != 2)
+    if first == 2:
+        note = "no ReLU after its first convolution: as a Sequential of lightly's ResNetGenerator computes"
+        return replace(backbone, notes=(*backbone.notes, note))
+    return backbone
+
+
+TIMM_BLOCK = {
+    "norm1.": "ln_1.",
+    "norm2.": "ln_2.",
+    "attn.qkv.": "self_attention.in_proj_",
+    "attn.proj.": "self_attention.out_proj.",
+    "mlp.fc1.": "mlp.0.",
+    "mlp.fc2.": "mlp.3.",
+}
+TIMM = {
+    "cls_token": "class_token",
+    "pos_embed": "encoder.pos_embedding",
+    "patch_embed.proj.weight": "conv_proj.weight",
+    "patch_embed.proj.bias": "conv_proj.bias",
+    "norm.weight": "encoder.ln.weight",
+    "norm.bias": "encoder.ln.bias",
+}
+
+
+def _vit(found: Mapping[str, Tensor], options: Mapping[str, object]) -> Backbone:
+    """torchvision's names, or timm's, which DINO and MoCo v3 share."""
+    names = {}
+    for old in found:
+        new = TIMM.get(old, old)
+        if block := re.match(r"blocks\.(\d+)\.(.+)", old):
+            inner = block[2]
+            for theirs, ours in TIMM_BLOCK.items():
+                inner = ours + inner.removeprefix(theirs) if inner.startswith(theirs) else inner
+            new = f"encoder.layers.encoder_layer_{block[1]}.{inner}"
+        if new.startswith(("class_token", "conv_proj.", "encoder.")):
+            names[old] = new
+        elif old.startswith(("blocks.", "patch_embed.", "norm.", "reg_token", "dist_token")):
+            raise Partial(f"a vision transformer with {printable(old)}, which torchvision's does not have")
+    shapes = {new: tuple(found[old].shape) for old, new in names.items()}
+    width, channels, patch, _ = shapes["conv_proj.weight"]
+    layers = {m[1] for m in map(re.compile(r"encoder\.layers\.encoder_layer_(\d+)\.").match, shapes) if m}
+    places = shapes.get("encoder.pos_embedding")
+    mlp = shapes.get("encoder.layers.encoder_layer_0.mlp.0.weight")
+    if (width, len(layers)) not in VITS or channels != 3 or places is None or mlp is None:
+        size = f"{width} wide of {len(layers)} layers"
+        raise Partial(f"a vision transformer {size}, but ViT-T, S and B are known")
+    across = math.isqrt(places[1] - 1)
+    if across * across != places[1] - 1 or across * patch > LARGEST_SIDE or mlp[0] > 8 * width:
+        raise Partial(f"a vision transformer with {places[1]} positions of patches {patch} wide")
+    heads = int(options.get("heads", 0)) if width == 384 and options.get("heads") else HEADS[width]
+    notes = (f"{heads} attention heads: weights do not tell how many",)
+    arch = f"{VITS[width, len(layers)]}_{patch}"
+    return Backbone(arch, names, 3, side=across * patch, heads=heads, hidden=mlp[0], patch=patch, notes=notes)
+
+
+# ---- heads -------------------------------------------------------------------------------------------------
+
+
+def head(found: Mapping[str, Tensor], features: int) -> nn.Module | None:
+    """A projection head from its weights: linear layers and batch normalisations by their numbers.
+
+    A number without weights between two that have some is the ReLU between them. None where it is anything
+    else, does not fit the features, or is not finite: then what needs it is not measured.
+    """
+    named: dict[str, dict[str, Tensor]] = {}
+    for name, value in found.items():
+        layer, _, what = name.rpartition(".")
+        named.setdefault(layer, {})[what] = value
+    numbers = {re.sub(r"^(.*\.)?(?=\d+$)", "", layer) for layer in named}
+    if set(named) == {""}:
+        ordered = [(0, named[""])]
+    elif all(n.isdecimal() for n in numbers) and len(numbers) == len(named):
+        ordered = sorted((int(layer.rpartition(".")[2]), parts) for layer, parts in named.items())
+    else:
+        return None
+    layers: list[nn.Module] = []
+    at, width = ordered[0][0], features
+    for number, parts in ordered:
+        if number > at and layers:
+            layers.append(nn.ReLU())
+        layer = _layer(parts, width)
+        if layer is None:
+            return None
+        layers.append(layer)
+        at, width = number + 1, getattr(layer, "out_features", width)
+    return nn.Sequential(*layers).eval() if any(isinstance(x, nn.Linear) for x in layers) else None
+
+
+def _layer(parts: Mapping[str, Tensor], width: int) -> nn.Module | None:
+    """A linear layer or a batch normalisation that takes `width` numbers, filled; None if it is neither."""
+    if any(not value.isfinite().all() for value in parts.values()):
+        return None
+    weight, mean = parts.get("weight"), parts.get("running_mean")
+    linear = weight is not None and weight.ndim == 2 and set(parts) <= {"weight", "bias"}
+    if linear and weight.shape[1] == width:
+        layer = nn.utils.skip_init(nn.Linear, width, len(weight), bias="bias" in parts)
+    elif mean is not None and tuple(mean.shape) == (width,):
+        layer = nn.BatchNorm1d(width, affine=weight is not None)
+    else:
+        return None
+    try:
+        layer.load_state_dict({**layer.state_dict(), **parts})
+    except RuntimeError:  # a bias of another length, a part that such a layer does not have
+        return None
+    return layer
+
+
+def _shape(found: Mapping[str, Tensor], name: str, dimensions: int) -> bool:
+    return name in found and found[name].ndim == dimensions
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(map(printable, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
+def printable(name: str) -> str:
+    """A name out of a file, short, on one line and without what steers a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in name[:60])

@@ -1,0 +1,98 @@
+"""Whose checkpoint it is: a table of where each library keeps the encoder, its head and what else.
+
+Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.` (torch.compile) are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+WRAPPERS = ("module.", "_orig_mod.")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A row of the table.
+
+    - origin: the library, as a report says it
+    - encoder: what the encoder's names begin with; head: the projection head's, None where there is none
+    - signs: beginnings of names that must all be there; without: that must not
+    - container: the key in the file under which this state lies; None = any
+    - options: what this library does that shapes do not tell, as `backbones.recognise` takes it
+    """
+
+    origin: str
+    encoder: str
+    head: str | None = None
+    signs: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    container: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def fits(self, container: str, names: Mapping[str, Tensor]) -> bool:
+        """Whether a state under this key, with these names, is laid out so."""
+        if self.container is not None and container != self.container:
+            return False
+        begins = [any(name.startswith(sign) for name in names) for sign in (self.encoder, *self.signs)]
+        return all(begins) and not any(name.startswith(no) for name in names for no in self.without)
+
+
+# the first that fits: special ones before those that they look like
+LAYOUTS = (
+    Layout("a run of this package", "base.encoder.", "base.head.", container="method"),
+    Layout("a run of this package", "method.encoder.", "method.head.", container="method"),  # PiNDA's
+    Layout("a run of this package", "encoder.", "head.", container="method"),
+    Layout("MoCo v3", "base_encoder.", None, ("momentum_encoder.",), options={"heads": 12}),
+    Layout("MoCo v2", "encoder_q.", "encoder_q.fc.", ("encoder_k.", "encoder_q.fc.2.")),
+    Layout("MoCo v1", "encoder_q.", "encoder_q.fc.", ("encoder_k.",)),
+    Layout("SimSiam", "encoder.", "encoder.fc.", ("predictor.", "encoder.fc.0."), ("classifier.",)),
+    Layout("BYOL (byol-pytorch)", "online_encoder.net.", None, ("target_encoder.",)),
+    Layout("BYOL (PyTorch-BYOL)", "encoder.", "projetion.net.", ("projetion.",)),  # spelled so by its author
+    Layout("BYOL", "online_encoder.", None, ("target_encoder.",)),
+    Layout("Barlow Twins", "backbone.", "projector.", ("projector.", "bn.running_mean")),
+    Layout("DINO", "backbone.", None, ("head.mlp.",)),
+    Layout("lightly", "backbone.", "projection_head.layers.", ("projection_head.layers.",)),
+    Layout("lightly", "backbone.", None, ("online_classifier.",)),
+    Layout("SimCLR (sthalles)", "backbone.", "backbone.fc.", ("backbone.fc.0.", "backbone.fc.2.")),
+    Layout("solo-learn", "backbone.", "projector.", ("projector.",), options={"padding": 2}),
+    Layout("solo-learn", "backbone.", None, ("classifier.",), options={"padding": 2}),
+    Layout("solo-learn, older", "encoder.", "projector.", ("projector.",), options={"padding": 2}),
+    Layout("solo-learn, older", "encoder.", None, ("classifier.",), options={"padding": 2}),
+    Layout("SupContrast", "encoder.", "head.", ("head.",), ("encoder.layers.",)),
+    Layout("HCL, debiased or AttentionNCE", "f.", "g.", ("g.",)),
+    Layout("an encoder of this package", "", None, ("convolutions.0.",)),
+    Layout("timm's names", "", None, ("patch_embed.",)),
+    Layout("torchvision's names", "", None, ("conv_proj.",)),
+    Layout("torchvision's or timm's names", "", None, ("conv1.", "layer1.")),
+)
+# beginnings tried where no row fits, so that a file of nobody's layout opens too
+USUAL = ("", "backbone.", "encoder.", "model.", "net.", "trunk.", "student.", "teacher.", "student.backbone.")
+USUAL += ("teacher.backbone.", "model.backbone.", "model.encoder.", "base_model.", "feature_extractor.")
+# where a file keeps its weights, the likelier before the others
+CONTAINERS = ("method", "state_dict", "model", "online_network_state_dict", "model_state_dict", "teacher")
+CONTAINERS += ("", "student", "module", "net", "network", "encoder", "backbone", "weights")
+
+
+def unwrapped(names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, without the wrappers that all (or nearly all) names begin with."""
+    found = dict(names)
+    for _ in range(4):
+        for wrapper in WRAPPERS:
+            wrapped = [name for name in found if name.startswith(wrapper)]
+            if wrapped and 2 * len(wrapped) > len(found):
+                found = {name.removeprefix(wrapper): value for name, value in found.items()}
+    return found
+
+
+def under(prefix: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without that beginning."""
+    return {name.removeprefix(prefix): value for name, value in names.items() if name.startswith(prefix)}
+
+
+def rank(container: str) -> int:
+    """The likelier a container is to hold the weights, the lower."""
+    last = container.rpartition(".")[2]
+    return CONTAINERS.index(last) if last in CONTAINERS else len(CONTAINERS)

@@ -1,0 +1,403 @@
+"""From a file that nobody vouches for to tensors and plain values, without running anything in it.
+
+A checkpoint of torch is a pickle, and a pickle is a program. Three fences stand one behind the other:
+
+1. the file is what it claims to be and no larger unpacked than on the disk (`_refuse_archive`);
+2. its pickle is walked through by a machine that builds nothing (`_walk`): every name it asks for is on a
+   short list, and every storage it claims has as many bytes in the file;
+3. only then torch reads it, with `weights_only=True`; what is not on torch's own list (a Namespace, a NumPy
+   scalar) becomes a plain stand-in. There is no way back to full unpickling.
+
+`.safetensors` files hold no program; their header is read here, as the format has eight lines of rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import math
+import pickletools
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+PROGRAM_BYTES = 16 << 20  # of a pickle or header without its tensors; ResNet-50 and optimiser have 0.2 MB
+LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # torch before 1.6 begins with this number, pickled
+LEGACY_PICKLES = 5  # that number, the protocol, the machine, the object, the names of its storages
+
+ITEM_BYTES = {
+    **{"Double": 8, "Float": 4, "Half": 2, "BFloat16": 2, "Long": 8, "Int": 4, "Short": 2, "Char": 1},
+    **{"Byte": 1, "Bool": 1, "ComplexDouble": 16, "ComplexFloat": 8},
+}
+STORAGES = {
+    **{f"torch.{name}Storage": size for name, size in ITEM_BYTES.items()},
+    **{f"torch.cuda.{name}Storage": size for name, size in ITEM_BYTES.items()},
+    "torch.storage.UntypedStorage": 1,
+}
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+SAFETENSORS = {
+    **{"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16},
+    **{"I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8},
+    "BOOL": torch.bool,
+}
+
+
+class Refused(ValueError):
+    """The file is not opened: what it is or asks for, in one line."""
+
+
+class Nothing:
+    """Stands in for a value that is listed as harmless and not needed: keeps nothing, does nothing."""
+
+    def __new__(cls, *_: object) -> Nothing:
+        return super().__new__(cls)
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+# what checkpoints of known libraries hold beside weights -> what it becomes here
+STAND_INS: dict[str, type] = {
+    "argparse.Namespace": argparse.Namespace,  # SupContrast's options
+    "pytorch_lightning.utilities.parsing.AttributeDict": dict,  # Lightning's hyper-parameters
+    "lightning.pytorch.utilities.parsing.AttributeDict": dict,
+    "lightning_fabric.utilities.data.AttributeDict": dict,
+    "lightning.fabric.utilities.data.AttributeDict": dict,
+    "pytorch_lightning.callbacks.model_checkpoint.ModelCheckpoint": Nothing,
+    "pathlib.PosixPath": Nothing,
+    "pathlib.WindowsPath": Nothing,
+    "pathlib._local.PosixPath": Nothing,
+    "pathlib._local.WindowsPath": Nothing,
+    "numpy.core.multiarray.scalar": Nothing,  # a best accuracy that was never made a float
+    "numpy._core.multiarray.scalar": Nothing,
+    "numpy.core.multiarray._reconstruct": Nothing,
+    "numpy._core.multiarray._reconstruct": Nothing,
+    "numpy.ndarray": Nothing,
+    "numpy.dtype": Nothing,
+}
+# what torch itself knows and may call; nothing here takes memory that the file does not hold
+CALLED = {
+    "collections.OrderedDict",
+    "torch._utils._rebuild_tensor",
+    "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_parameter",
+    "torch.Size",
+    "torch.device",
+    "_codecs.encode",
+    *STAND_INS,
+}
+NAMED = CALLED | set(STORAGES) | {f"torch.{name}" for name in DTYPES}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file held: plain values and tensors, its kind in words, its bytes on the disk."""
+
+    state: Any
+    kind: str
+    size: int
+
+
+def read(path: str | Path) -> Contents:
+    """The tensors and plain values in a checkpoint. Nothing in it runs, whatever it is.
+
+    Raises FileNotFoundError where there is no file, Refused (a ValueError) in one line on anything else that
+    is no whole and harmless checkpoint. Memory stays below the file's size: tensors stay on the disk until
+    they are used (but for files of torch before 1.6).
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise Refused(f"{path} is a folder, but a checkpoint is a file")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with path.open("rb") as file:
+            kind = _kind(file, path)
+            size = path.stat().st_size
+            if kind == "safetensors":
+                return Contents(_safetensors(file, path, size), kind, size)
+            for pickle in _pickles(file, path, kind):
+                _walk(*pickle, path)
+        return Contents(_load(path, mapped=kind == "torch"), kind, size)
+    except Refused:
+        raise
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise Refused(f"{path} needs more memory than there is") from error
+    except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Refused(f"{path} is damaged, or no checkpoint: {reason}") from error
+
+
+def _kind(file: BinaryIO, path: Path) -> str:
+    """By its first bytes, never by its name. Raises Refused, saying what it looks like instead."""
+    start = file.read(512)
+    file.seek(0)
+    if start.startswith(b"PK\x03\x04"):
+        return "torch"
+    if start.startswith(LEGACY):
+        if tarfile.is_tarfile(path):
+            raise Refused(f"{path} is a tar archive and a pickle at once, which no program writes")
+        return "torch before 1.6"
+    if len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 40:
+        return "safetensors"
+    looks = "no checkpoint of torch and no .safetensors"
+    for sign, what in (
+        (b"version https://git-lfs", "a Git LFS pointer: the file itself was not fetched ('git lfs pull')"),
+        (b"<", "a web page: the download gave a page instead of the file"),
+        (b"\x1f\x8b", "gzip: unpack it first"),
+        (b"\x89HDF", "HDF5, as Keras writes"),
+        (b"\x80", "a plain pickle, which is not opened: it could run anything"),
+    ):
+        if start.lstrip().startswith(sign):
+            looks = what
+    if not start:
+        looks = "empty"
+    elif tarfile.is_tarfile(path):
+        looks = "a tar archive, as torch wrote before 0.4; only newer files are opened"
+    elif start.isascii() and looks.startswith("no checkpoint"):
+        looks = "a text file"
+    raise Refused(f"{path} is {looks}")
+
+
+def _pickles(file: BinaryIO, path: Path, kind: str) -> Iterator[tuple[BinaryIO, dict[str, int] | int]]:
+    """The pickles that torch would read, each with the bytes that its storages may have."""
+    if kind == "torch before 1.6":
+        size = path.stat().st_size
+        for _ in range(LEGACY_PICKLES):
+            yield file, size
+        return
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        _refuse_archive(entries, path)
+        programs = [e for e in entries if e.filename.endswith("/data.pkl") or e.filename == "data.pkl"]
+        if any("/code/" in e.filename for e in entries):
+            raise Refused(f"{path} is TorchScript, which holds code: save the module's state_dict() instead")
+        if len(programs) != 1:
+            raise Refused(f"{path} is a zip archive with {len(programs)} data.pkl, but a checkpoint has one")
+        if programs[0].file_size > PROGRAM_BYTES:
+            raise Refused(f"{path}: its pickle has {programs[0].file_size:,} bytes without any tensor")
+        folder = programs[0].filename.removesuffix("data.pkl") + "data/"
+        held = {
+            e.filename.removeprefix(folder): e.file_size for e in entries if e.filename.startswith(folder)
+        }
+        with archive.open(programs[0]) as program:
+            yield program, held
+        damaged = archive.testzip()  # torch itself does not look at the checksums
+        if damaged is not None:
+            raise Refused(f"{path} is damaged: bad checksum of {damaged[:100]!r}")
+
+
+def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
+    names = [e.filename for e in entries]
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts or ":" in name:
+            raise Refused(f"{path}: an entry is called {name[:100]!r}, which leads out of the archive")
+    if len(set(names)) < len(names):
+        raise Refused(f"{path}: two entries of the archive have one name")
+    unpacked, packed = sum(e.file_size for e in entries), path.stat().st_size
+    if unpacked > packed:
+        raise Refused(
+            f"{path} unpacks from {packed:,} to {unpacked:,} bytes, but torch does not compress: a zip bomb"
+        )
+
+
+# ---- the machine that builds nothing -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Name:
+    full: str
+
+
+_THING = object()  # whatever would be built here
+_MARK = object()
+_PLAIN = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"}
+_PLAIN |= {"SHORT_BINSTRING"}
+_EMPTY = {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}
+
+
+def _walk(program: BinaryIO, held: dict[str, int] | int, path: Path) -> None:
+    """Walk through one pickle as torch's reader would, and build nothing.
+
+    held: storage -> its bytes in the archive; or the whole file's bytes, which all storages share.
+    Raises Refused on a name that is not listed, a call of what is none, a storage that is not in the file,
+    and an instruction that torch.save never writes.
+    """
+    stack: list[Any] = []
+    memo: dict[int, Any] = {}
+    claimed: dict[Any, int] = {}
+
+    def to_mark() -> list[Any]:
+        at = len(stack) - 1 - stack[::-1].index(_MARK)
+        items = stack[at + 1 :]
+        del stack[at:]
+        return items
+
+    start = program.tell()
+    for op, argument, position in pickletools.genops(program):
+        if (position or 0) - start > PROGRAM_BYTES:
+            raise Refused(f"{path}: its pickle has over {PROGRAM_BYTES:,} bytes without any tensor")
+        match op.name:
+            case "PROTO" if argument == 2:
+                pass
+            case "STOP":
+                return
+            case "MARK":
+                stack.append(_MARK)
+            case name if name in _PLAIN:
+                stack.append(argument)
+            case name if name in _EMPTY:
+                stack.append(_THING)
+            case "EMPTY_TUPLE":
+                stack.append(())
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                count = int(op.name[-1])
+                stack[-count:] = [tuple(stack[-count:])]
+            case "TUPLE":
+                stack.append(tuple(to_mark()))
+            case "APPEND":
+                stack.pop()
+            case "SETITEM":
+                del stack[-2:]
+            case "APPENDS" | "SETITEMS":
+                to_mark()
+            case "BINPUT" | "LONG_BINPUT":
+                memo[argument] = stack[-1]
+            case "BINGET" | "LONG_BINGET":
+                stack.append(memo[argument])
+            case "GLOBAL":
+                stack.append(_listed(argument, path))
+            case "REDUCE" | "NEWOBJ":
+                arguments, called = stack.pop(), stack.pop()
+                _refuse_call(called, arguments, path)
+                stack.append(_THING)
+            case "BUILD":
+                stack.pop()
+            case "BINPERSID":
+                key, size = _storage(stack.pop(), path)
+                claimed[key] = size
+                if isinstance(held, dict) and held.get(str(key)) != size:
+                    have = held.get(str(key))
+                    raise Refused(f"{path}: a tensor claims {size:,} bytes, the file holds {have or 'none'}")
+                if isinstance(held, int) and sum(claimed.values()) > held:
+                    total = sum(claimed.values())
+                    raise Refused(f"{path}: its tensors claim {total:,} bytes, but the file has {held:,}")
+                stack.append(_THING)
+            case _:
+                raise Refused(f"{path}: its pickle has {op.name} in it, which torch.save never writes")
+
+
+def _listed(argument: str, path: Path) -> _Name:
+    full = argument.replace(" ", ".", 1)
+    full = full.replace("__builtin__.", "builtins.", 1)
+    if full not in NAMED:
+        raise Refused(
+            f"{path} asks for {full[:100]!r}, which is not on the list of harmless names: it is not opened, "
+            "and nothing in it was run; where you trust it, load it yourself and save its state_dict alone"
+        )
+    return _Name(full)
+
+
+def _refuse_call(called: Any, arguments: Any, path: Path) -> None:
+    if not isinstance(called, _Name) or called.full not in CALLED or not isinstance(arguments, tuple):
+        what = called.full if isinstance(called, _Name) else "something that it built"
+        raise Refused(f"{path} calls {what!r}, which no checkpoint needs, so it is not opened")
+    if called.full == "_codecs.encode" and arguments[1:] != ("latin1",):
+        raise Refused(f"{path} encodes text as {arguments[1:]}, which no checkpoint needs")
+
+
+def _storage(claim: Any, path: Path) -> tuple[Any, int]:
+    """('storage', type, key, place, count, ...) -> its key and bytes."""
+    match claim:
+        case ("storage", _Name(full=full), str() as key, str(), int() as count, *_) if (
+            full in STORAGES and count >= 0
+        ):
+            return key, count * STORAGES[full]
+    raise Refused(f"{path}: a tensor's storage is described as no program of torch does it")
+
+
+# ---- torch, at last ----------------------------------------------------------------------------------------
+
+
+def _load(path: Path, mapped: bool) -> Any:
+    stand_ins = [(stand_in, name) for name, stand_in in STAND_INS.items()]
+    with torch.serialization.safe_globals(stand_ins):
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+
+
+def _safetensors(file: BinaryIO, path: Path, size: int) -> dict[str, torch.Tensor]:
+    """name -> tensor, mapped from the disk. The header: its length (8 bytes), JSON, then the bytes."""
+    length = int.from_bytes(file.read(8), "little")
+    if not 2 <= length <= min(size - 8, PROGRAM_BYTES):
+        raise Refused(f"{path}: its safetensors header claims {length:,} bytes of a file of {size:,}")
+    try:
+        header = json.loads(file.read(length))
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{path} is no .safetensors file: its header is not JSON") from error
+    if not isinstance(header, dict):
+        raise Refused(f"{path} is no .safetensors file: its header is no table of tensors")
+    header.pop("__metadata__", None)
+    storage = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=size)
+    found = {}
+    for name, entry in header.items():
+        match entry:
+            case {"dtype": str() as kind, "shape": list() as shape, "data_offsets": [int(), int()] as at}:
+                begin, end = at
+            case _:
+                raise Refused(f"{path}: its safetensors header does not describe {name[:80]!r}")
+        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
+        if kind not in SAFETENSORS or not whole or not 0 <= begin <= end <= size - 8 - length:
+            raise Refused(f"{path}: {name[:80]!r} is described as {kind} {shape}, bytes {begin} to {end}")
+        dtype = SAFETENSORS[kind]
+        if math.prod(shape) * dtype.itemsize != end - begin:
+            raise Refused(f"{path}: {name[:80]!r} is {kind} {shape}, but has {end - begin:,} bytes")
+        piece = storage[8 + length + begin : 8 + length + end]
+        found[name] = (
+            torch.empty(0, dtype=dtype).set_(piece, 0, torch.Size(shape))
+            if begin < end
+            else (torch.empty(shape, dtype=dtype))
+        )
+    return found
+
+
+# ---- what torch gave ---------------------------------------------------------------------------------------
+
+
+def mappings(state: Any, deepest: int = 3) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every mapping in a state with its path in it, outermost first, each once."""
+    seen: set[int] = set()
+    waiting = collections.deque([("", state, 0)])
+    while waiting and len(seen) < 10_000:
+        where, value, depth = waiting.popleft()
+        if isinstance(value, argparse.Namespace):
+            value = vars(value)
+        if not isinstance(value, dict) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield where, value
+        if depth < deepest:
+            inner = ((k, v) for k, v in value.items() if isinstance(k, str))
+            waiting.extend((f"{where}.{k}" if where else k, v, depth + 1) for k, v in inner)
+
+
+def tensors(state: dict[str, Any], path: str | Path) -> dict[str, torch.Tensor]:
+    """The tensors of a mapping by name. Raises Refused on one that claims more values than it holds."""
+    found = {}
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            continue
+        if value.layout != torch.strided or value.is_quantized or value.device.type != "cpu":
+            raise Refused(f"{path}: {name[:80]!r} is no plain tensor")
+        if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+            shape = tuple(value.shape)
+            raise Refused(f"{path}: {name[:80]!r} claims the shape {shape}, which the file does not hold")
+        found[name] = value
+    return found

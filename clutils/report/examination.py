@@ -1,0 +1,492 @@
+"""What is measured: an encoder on labelled pictures, all numbers by `measures`, `anatomy` and `maps`.
+
+Gallery pictures lend their labels, judged pictures are asked about. No number here is a verdict: those are in
+`verdicts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from clutils import anatomy, encoders, experiments, maps, measures, similarities, training, views
+from clutils.checkpoints import Opened
+from clutils.data import ImageSet
+
+NEIGHBOURS = 20
+VIEWED = 256  # judged pictures of which views are made: a batch of that size
+MAPPED = 500  # judged pictures on a map
+COMPARED = (1500, 500)  # gallery and judged pictures for the untrained encoder, which costs as much again
+PROBED = 1500  # gallery pictures whose labels a linear probe is told
+NOISED = 8  # pictures whose learned noise is shown
+SEEDS = (0, 1)  # of the maps
+NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
+    "none": ((0.0,), (1.0,)),
+    "ImageNet's": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "CIFAR-10's": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "0.5 and 0.5": ((0.5,), (0.5,)),
+    "0 to 255": ((0.0,), (1 / 255,)),
+}
+CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the strength that SimCLR trains with
+    "crop": {"crop_scale": (0.2, 1.0)},
+    "flip": {"flip": 1.0},
+    "jitter": {"jitter": (0.4, 0.4, 0.4, 0.1), "jitter_prob": 1.0},
+    "grey": {"grayscale": 1.0},
+    "blur": {"blur": 1.0},
+}
+
+
+class Prepared(nn.Module):
+    """An encoder and what stands before it: pictures in [0, 1] are resized, shifted and scaled for it.
+
+    - layer: "encoder", "head", or the name of a module within the encoder (its output averaged over space)
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        channels: int = 3,
+        side: int | None = None,
+        mean: Sequence[float] = (0.0,),
+        std: Sequence[float] = (1.0,),
+        layer: str = "encoder",
+        head: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
+            raise ValueError(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
+        for name, values in (("mean", mean), ("std", std)):
+            if len(values) not in (1, channels):
+                raise ValueError(
+                    f"{name} has {len(values)} numbers, but the encoder takes {channels} channels"
+                )
+        if layer == "head" and head is None:
+            raise ValueError("layer is 'head', but the checkpoint has no head that could be rebuilt")
+        inner = dict(encoder.named_modules())
+        if layer not in ("encoder", "head") and layer not in inner:
+            known = ", ".join(name for name in inner if name and "." not in name)
+            raise ValueError(f"layer is {layer!r}, but must be encoder, head or a module: {known}")
+        self.encoder, self.head, self.layer = encoder, head, layer
+        self.channels, self.side = channels, side
+        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.shape[1] == 1 and self.channels == 3:
+            images = images.expand(-1, 3, -1, -1)
+        if images.shape[1] != self.channels:
+            raise ValueError(
+                f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}"
+            )
+        if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
+            images = nn.functional.interpolate(
+                images, (self.side, self.side), mode="bilinear", antialias=True
+            )
+        x = encoders.as_input((images - self.mean) / self.std)
+        if self.layer == "encoder":
+            return self.encoder(x).flatten(1)
+        if self.layer == "head":
+            return self.head(self.encoder(x).flatten(1))
+        caught = []
+        handle = self.encoder.get_submodule(self.layer).register_forward_hook(
+            lambda module, given, made: caught.append(made)
+        )
+        try:
+            self.encoder(x)
+        finally:
+            handle.remove()
+        made = caught[0]
+        return made.mean(dim=tuple(range(2, made.ndim))) if made.ndim > 2 else made
+
+
+@dataclass
+class Examination:
+    """All that was measured.
+
+    - numbers: name -> value, plain, as JSON takes it; unknown: name -> why it was not measured
+    - the rest: what the pictures of the report are drawn from
+    """
+
+    title: str
+    facts: dict[str, str]
+    numbers: dict[str, float]
+    unknown: dict[str, str]
+    judged: ImageSet
+    z: Tensor
+    values: Tensor
+    views: tuple[Tensor, Tensor]
+    raw: Tensor
+    predicted: Tensor | None = None
+    robustness: dict[str, float] = field(default_factory=dict)
+    spectrum: Tensor | None = None
+    untrained_spectrum: Tensor | None = None
+    maps: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    pull: Tensor | None = None
+    hardness: tuple[Tensor, Tensor] | None = None
+    noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+
+
+def examine(
+    opened: Opened,
+    gallery: ImageSet,
+    judged: ImageSet,
+    temperature: float | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    size: int | None = None,
+    layer: str = "encoder",
+    map_names: Sequence[str] = ("t-SNE", "UMAP"),
+    seed: int = 0,
+    on_stage: Callable[[str], object] = lambda name: None,
+) -> Examination:
+    """Measure an encoder.
+
+    - gallery, judged: pictures with labels, or without (-1), which leaves out what needs them
+    - temperature: τ of its training, where the file does not say it
+    - mean, std: how pictures in [0, 1] are shifted and scaled for it; size: their width for it
+    - layer: where features are read: "encoder", "head" or the name of a module within the encoder
+    - map_names: of "t-SNE" and "UMAP", those that are drawn
+    - on_stage: called with the name of each stage as it begins
+
+    The same arguments give the same numbers. Raises ValueError on what does not fit together, and where a
+    feature of a picture is not finite.
+    """
+    side = size or opened.side
+    shift = mean or (0.0,), std or (1.0,)
+    prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
+    numbers: dict[str, float] = {"pictures": len(judged), "gallery": len(gallery)}
+    unknown: dict[str, str] = {}
+    on_stage("features")
+    z, gallery_z = _finite(prepared, judged), _finite(prepared, gallery)
+    some = judged.subset(slice(0, VIEWED))
+    on_stage("views")
+    seen = _views(some, seed)
+    z1, z2 = (_embed(prepared, view) for view in seen)
+    found = Examination(
+        "", {}, numbers, unknown, judged, z, z.norm(dim=1), (z1, z2), experiments.pixels(judged)
+    )
+    numbers |= _input(opened, prepared, torch.cat(seen), unknown)
+    numbers |= _shape(z, found)
+    numbers |= _contrast(z1, z2)
+    if numbers["spread"] > 0 and not numbers["zero_norms"]:
+        numbers["uniformity"] = measures.uniformity(z)
+    on_stage("classes")
+    fresh = _untrained(opened, side, shift, layer, seed)
+    _classes(found, gallery, gallery_z, fresh, on_stage)
+    on_stage("robustness")
+    found.robustness = _robustness(prepared, some, seed)
+    numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
+    _training(found, opened, prepared, seen, some, temperature or opened.temperature)
+    if opened.generator is not None:
+        found.noise = _noise(opened, some, seed)
+    for name in map_names:
+        on_stage(name)
+        _map(found, name)
+    return found
+
+
+# ---- the pictures as they come in --------------------------------------------------------------------------
+
+
+def _embed(prepared: Prepared, images: Tensor) -> Tensor:
+    """Features, by batches that take as much memory for large pictures as 64 of 32x32 do."""
+    side = prepared.side or max(images.shape[-2:])
+    return encoders.embed(prepared, images, batch_size=max(4, min(512, 64 * 32 * 32 // side**2)))
+
+
+def _finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
+    z = _embed(prepared, pictures.images)
+    if not z.isfinite().all():
+        bad = int((~z.isfinite()).any(dim=1).sum())
+        raise ValueError(
+            f"features of {bad} of {len(z)} pictures are NaN or infinite: nothing can be measured"
+        )
+    return z
+
+
+def _views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
+    """Two random views of each picture, as the training of most methods has them."""
+    draw = torch.Generator().manual_seed(seed)
+    augment = training.default_augmentation(pictures.images)
+    return augment(pictures.images, generator=draw), augment(pictures.images, generator=draw)
+
+
+def _input(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, float]:
+    """How far what reaches the first batch normalisation is from what it remembers of its training.
+
+    input_gap: the divergence of two normal distributions, mean over channels, in nats; and the same for each
+    usual way to normalise, of which the smallest is named as `fits`.
+    """
+    first = next((m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)), None)
+    if first is None or first.running_mean is None:
+        unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
+        return {}
+    counters = [m.num_batches_tracked for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    counted = max((int(c) for c in counters if c is not None), default=0)
+    fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
+    if fresh:
+        unknown["input_gap"] = "its batch normalisation has never seen a picture"
+        return {"never_trained": 1.0}
+    remembered = first.running_mean, first.running_var
+    gaps = {"as fed": _gap(prepared, first, seen, remembered)}
+    for name, (mean, std) in NORMALISATIONS.items():
+        if len(mean) in (1, prepared.channels):
+            other = Prepared(opened.encoder, prepared.channels, prepared.side, mean, std)
+            gaps[name] = _gap(other, first, seen, remembered)
+    found = {"never_trained": 0.0, "input_gap": gaps.pop("as fed")}
+    return found | {f"input_gap_{name}": gap for name, gap in gaps.items()}
+
+
+def _gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
+    caught: list[Tensor] = []
+
+    class Enough(Exception):
+        pass
+
+    def catch(module: nn.Module, given: tuple[Tensor, ...]) -> None:
+        caught.append(given[0].detach().float())
+        raise Enough
+
+    handle = layer.register_forward_pre_hook(catch)
+    try:
+        _embed(prepared, seen[:VIEWED])
+    except Enough:
+        pass
+    finally:
+        handle.remove()
+    values = caught[0].transpose(0, 1).flatten(1).double()
+    mean, var = values.mean(dim=1), values.var(dim=1) + 1e-12
+    old_mean, old_var = (x.double() for x in remembered)
+    old_var = old_var + 1e-12
+    return ((old_var / var).log() + (var + (mean - old_mean).square()) / old_var - 1).mean().item() / 2
+
+
+# ---- geometry ----------------------------------------------------------------------------------------------
+
+
+def _shape(z: Tensor, found: Examination) -> dict[str, float]:
+    """Norms, spread, dimensions in use and units that never move."""
+    centred = (z - z.mean(dim=0)).double()
+    size = z.double().square().sum(dim=1).mean().sqrt()
+    spread = (centred.square().sum(dim=1).mean().sqrt() / size).item() if size > 0 else 0.0
+    spread = 0.0 if spread < 1e-6 else spread  # below what float32 tells apart
+    deviation = centred.std(dim=0)
+    norms = z.norm(dim=1)
+    numbers = {
+        "dimensions": z.shape[1],
+        "spread": spread,
+        "dead": (deviation <= 1e-6 * deviation.max().clamp(min=1e-12)).double().mean().item(),
+        "norm": norms.mean().item(),
+        "norm_varies": (norms.std() / norms.mean().clamp(min=1e-12)).item(),
+        "zero_norms": int((norms == 0).sum()),
+    }
+    if spread > 0:
+        found.spectrum = torch.linalg.svdvals(centred)
+        shares = found.spectrum.square() / found.spectrum.square().sum()
+        numbers["effective_rank"] = measures.effective_rank(z)
+        numbers["first_direction"] = shares[0].item()
+    return numbers
+
+
+def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
+    """Positives against negatives: alignment, mean similarities, how often a view finds its other half."""
+    z1, z2 = (nn.functional.normalize(z, dim=1) for z in (z1, z2))
+    pairs = similarities.two_views(z1, z2)
+    positive, negative = pairs.positives[:, 0], pairs.negatives
+    hardest = negative.amax(dim=1)
+    tie = (positive == hardest).double() / 2
+    return {
+        "alignment": 2 - 2 * positive.mean().item(),
+        "positive_similarity": positive.mean().item(),
+        "negative_similarity": negative.mean().item(),
+        "finds_itself": ((positive > hardest).double() + tie).mean().item(),
+        "views": len(z1),
+    }
+
+
+def _robustness(prepared: Prepared, pictures: ImageSet, seed: int) -> dict[str, float]:
+    """For each augmentation alone: 1 = the picture stays where it is, 0 = it is as far as another one.
+
+    (s - s̄) / (1 - s̄), s the similarity of a picture to itself after the change, s̄ that of two pictures.
+    """
+    own = nn.functional.normalize(_embed(prepared, pictures.images), dim=1)
+    table = own @ own.T
+    other = (table.sum() - table.trace()).item() / (len(own) * (len(own) - 1))
+    found = {}
+    for name, settings in CHANGES.items():
+        if pictures.images.shape[1] == 1 and name == "grey":
+            continue
+        plain = {"crop_scale": (1.0, 1.0), "flip": 0.0, "jitter_prob": 0.0, "grayscale": 0.0, "blur": 0.0}
+        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(plain | settings))
+        changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
+        s = (own * nn.functional.normalize(_embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
+        found[name] = (s - other) / max(1 - other, 1e-6)
+    return found
+
+
+# ---- classes -----------------------------------------------------------------------------------------------
+
+
+def _untrained(opened: Opened, side: int | None, shift: tuple, layer: str, seed: int) -> Prepared | None:
+    """The same network with fresh weights, its batch statistics still to be learned; None for a module."""
+    if opened.backbone is None:
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        encoder = opened.backbone.build()
+    where = layer if layer not in ("encoder", "head") else "encoder"
+    return Prepared(encoder.eval(), opened.channels, side, *shift, where)
+
+
+def _classes(
+    found: Examination,
+    gallery: ImageSet,
+    gallery_z: Tensor,
+    fresh: Prepared | None,
+    on_stage: Callable[[str], object],
+) -> None:
+    """kNN and probe of the encoder, of raw pixels and of fresh weights; tolerance; who is taken for whom."""
+    judged, numbers = found.judged, found.numbers
+    known = bool((judged.labels >= 0).all() and (gallery.labels >= 0).all())
+    if not known or len(judged.labels.unique()) < 2:
+        found.unknown["knn"] = "the pictures have no labels of two classes or more"
+        return
+    y, gallery_y = judged.labels, gallery.labels
+    k = min(NEIGHBOURS, len(gallery))
+    numbers["chance"] = (y.bincount().max() / len(y)).item()
+    numbers["knn_error"] = 0.5 / math.sqrt(len(y))
+    if numbers["spread"] == 0 or bool((found.z.norm(dim=1) == 0).any() or (gallery_z.norm(dim=1) == 0).any()):
+        found.unknown["knn"] = "pictures have one and the same embedding, or one of length 0"
+        return
+    found.predicted = _predicted(gallery_z, gallery_y, found.z, k)
+    numbers["knn"] = (found.predicted == y).double().mean().item()
+    numbers["knn_relabelled"] = _relabelled(y, found.predicted, len(judged.class_names))
+    numbers["knn_raw"] = measures.knn_accuracy(experiments.pixels(gallery), gallery_y, found.raw, y, k=k)
+    on_stage("linear probe")
+    told = slice(0, PROBED)
+    numbers["probe"] = measures.linear_probe(gallery_z[told], gallery_y[told], found.z, y)
+    numbers["tolerance"] = measures.tolerance(found.z, y)
+    on_stage("an untrained encoder")
+    if fresh is None:
+        found.unknown["knn_untrained"] = "of a module handed over, no untrained one can be built"
+        return
+    many, few = gallery.subset(slice(0, COMPARED[0])), judged.subset(slice(0, COMPARED[1]))
+    _learn_statistics(fresh, many.images)
+    first, second = _embed(fresh, many.images), _embed(fresh, few.images)
+    least = min(k, len(many))
+    numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=least)
+    numbers["knn_beside_untrained"] = measures.knn_accuracy(
+        gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=least
+    )
+    numbers["compared"] = len(few)
+    found.untrained_spectrum = torch.linalg.svdvals((second - second.mean(dim=0)).double())
+
+
+def _predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
+    """The class that wins the vote of each row's k nearest, as `measures.knn_accuracy` counts: (M,)."""
+    z, judged = nn.functional.normalize(z, dim=1), nn.functional.normalize(judged, dim=1)
+    votes = []
+    for rows in judged.split(1024):
+        similarity, nearest = (rows @ z.T).topk(k, dim=1)
+        weight = ((similarity - similarity[:, :1]) / 0.1).exp()
+        table = torch.zeros(len(rows), int(y.max()) + 1).scatter_add_(1, y[nearest], weight)
+        votes.append(table.argmax(dim=1))
+    return torch.cat(votes)
+
+
+def _relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
+    """The accuracy under the best one-to-one renaming of the classes: high where names were mixed up."""
+    from scipy.optimize import linear_sum_assignment
+
+    count = max(classes, int(max(y.max(), predicted.max())) + 1)
+    table = torch.zeros(count * count).index_add_(0, y * count + predicted, torch.ones(len(y)))
+    table = table.view(count, count).numpy()
+    rows, columns = linear_sum_assignment(-table)
+    return float(table[rows, columns].sum() / len(y))
+
+
+def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
+    """Let an untrained encoder's batch normalisations see pictures: without, it would lose for that alone."""
+    fresh.train()
+    with torch.no_grad():
+        for batch in images[:512].split(256):
+            fresh(batch.float() / 255)
+    fresh.eval()
+
+
+# ---- the training that it comes from -----------------------------------------------------------------------
+
+
+def _training(
+    found: Examination,
+    opened: Opened,
+    prepared: Prepared,
+    seen: tuple[Tensor, Tensor],
+    pictures: ImageSet,
+    temperature: float | None,
+) -> None:
+    """W and the hardness weights, in the space of the loss and at its τ; else why they can't be known."""
+    if temperature is not None and not 0 < temperature < math.inf:
+        raise ValueError(f"temperature is {temperature!r}, but must be above 0")
+    if opened.head is None:
+        why = "the file has no projection head (or none that could be rebuilt)"
+        found.unknown |= {"W": why, "head_uniformity": why}
+        return
+    mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
+    whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
+    z1, z2 = (_embed(whole, view) for view in seen)
+    if bool((z1.norm(dim=1) == 0).any() or (z2.norm(dim=1) == 0).any()):
+        why = "the head maps pictures to vectors of length 0"
+        found.unknown |= {"W": why, "head_uniformity": why}
+        return
+    z1, z2 = similarities.normalise(z1), similarities.normalise(z2)
+    pairs = similarities.two_views(z1, z2)
+    found.numbers["head_alignment"] = 2 - 2 * pairs.positives.mean().item()
+    found.numbers["head_uniformity"] = measures.uniformity(torch.cat([z1, z2]))
+    if temperature is None:
+        found.unknown["W"] = "the file does not say τ: --temperature does"
+        return
+    found.pull = anatomy.gradient_scale(pairs.positives, pairs.negatives, temperature)
+    weights = anatomy.hardness_weights(pairs.negatives, temperature)
+    found.hardness = pairs.negatives.flatten(), weights.flatten()
+    effective = anatomy.effective_negatives(pairs.negatives, temperature)
+    found.numbers |= {
+        "temperature": float(temperature),
+        "W": found.pull.mean().item(),
+        "negatives": pairs.negatives.shape[1],
+        "share_of_negatives": (effective / pairs.negatives.shape[1]).mean().item(),
+    }
+    if bool((pictures.labels >= 0).all()):
+        on_classmates = anatomy.push_on_classmates(z1, z2, pictures.labels, temperature)
+        found.numbers["push_on_classmates"] = on_classmates.mean().item()
+
+
+def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+    """Some pictures, and the scale, a sample and the mean of the noise that was learned for each."""
+    images = pictures.images[:NOISED]
+    if images.shape[1] != opened.channels:
+        return None
+    with torch.no_grad():
+        drawn = opened.generator(images.float() / 255, generator=torch.Generator().manual_seed(seed))
+    return images, drawn.scale, drawn.sample, drawn.mean
+
+
+def _map(found: Examination, name: str) -> None:
+    """A map of the judged pictures from two seeds, and how far each is to be trusted."""
+    z = found.z[:MAPPED]
+    if found.numbers["spread"] == 0 or bool((z.norm(dim=1) == 0).any()) or len(z) < 64:
+        found.unknown[name] = "too few pictures, or all at one place"
+        return
+    labels = found.judged.labels[:MAPPED]
+    for seed in SEEDS:
+        at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
+        found.maps[name, seed] = at
+        found.numbers[f"trustworthiness_{name}_{seed}"] = maps.trustworthiness(z, at)
+        if bool((labels >= 0).all()):
+            found.numbers[f"neighbour_share_{name}_{seed}"] = maps.neighbour_share(at, labels)

@@ -1,0 +1,370 @@
+"""A check: every ailment shows its symptom, well encoders pass, and the page is whole and needs nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import __main__ as command_line
+from clutils import checkpoints, report
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, examination, verdicts
+from tests import ailing
+
+SEED = 11  # no threshold was set on it, nor on the next five: those saw 0, 1 and 2
+OTHERS = {"well, τ = 0.5": 12, "too hot": 13, "too cold": 14, "nothing pushed": 15, "mispaired": 16}
+
+
+@cache
+def checked(name: str) -> report.Report:
+    case = ailing.cases(OTHERS.get(name, SEED))[name]()
+    return report.check(case.opened, (case.gallery, case.judged), map_names=(), **case.options)
+
+
+# ---- the verdicts ------------------------------------------------------------------------------------------
+
+WELL = [
+    "well",
+    "well, τ = 0.5",
+    "well, digits",
+    "well, by ImageNet's normalisation",
+    "well, the head",
+]
+ILL = {  # what ails it -> the lines that must say so, and how loudly
+    "collapsed": {"spread": BROKEN, "dimensions in use": BROKEN, "dead units": BROKEN},
+    "nearly collapsed": {"spread": BROKEN, "the space of the loss": BROKEN},
+    "nothing pushed": {"the space of the loss": BROKEN, "dimensions in use": BROKEN},
+    "one dimension": {"dimensions in use": BROKEN},
+    "few units": {"dead units": BROKEN},
+    "untrained": {"against untrained": BROKEN},
+    "a layer forgotten": {"the space of the loss": BROKEN},
+    "too hot": {"temperature": BROKEN},
+    "too cold": {"temperature": BROKEN},
+    "mispaired": {"the space of the loss": BROKEN, "views of a picture": LOOK},
+    "normalised, and should not be": {"what it is fed": BROKEN},
+    "not normalised, and should be": {"what it is fed": BROKEN},
+    "0 to 255": {"what it is fed": BROKEN},
+    "labels shuffled": {"classes": BROKEN},
+    "labels of the gallery renamed": {"class names": BROKEN},
+}
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_well_encoder_passes_every_line(name):
+    faults = [v for v in checked(name).verdicts if v.level not in (GOOD, UNKNOWN)]
+    assert faults == []
+    assert checked(name).level == GOOD
+
+
+@pytest.mark.parametrize("name", ILL)
+def test_each_ailment_shows_its_symptom(name):
+    for line, expected in ILL[name].items():
+        found = next(v for v in checked(name).verdicts if v.name == line)
+        assert found.level == expected, found
+        assert found.causes
+    assert checked(name).level == BROKEN
+
+
+def test_at_least_twelve_ailments_are_told_from_one_another():
+    """No two of them have the same set of lines that are not good: the page points somewhere."""
+    pictures = {
+        name: frozenset((v.name, v.level) for v in checked(name).verdicts if v.level != GOOD) for name in ILL
+    }
+    assert len(set(pictures.values())) >= 12
+
+
+def test_a_wrong_normalisation_is_named_by_the_right_one():
+    says = next(
+        v.says for v in checked("not normalised, and should be").verdicts if v.name == "what it is fed"
+    )
+    assert "ImageNet's" in says
+    says = next(
+        v.says for v in checked("normalised, and should not be").verdicts if v.name == "what it is fed"
+    )
+    assert "'none'" in says
+
+
+def test_shuffled_labels_are_blamed_on_the_labels_and_not_on_the_encoder():
+    found = {v.name: v for v in checked("labels shuffled").verdicts}
+    assert "labels and pictures seem not to belong together" in found["classes"].says
+    assert found["spread"].level == found["views of a picture"].level == GOOD
+
+
+def test_each_level_can_be_reached_by_each_line_that_has_it():
+    """A threshold that no value crosses would be no threshold."""
+    n = dict(checked("well").examination.numbers)
+    sweeps = {
+        "what it is fed": ("input_gap", (0.01, 0.3, 2.0)),
+        "spread": ("spread", (0.5, 0.1, 0.01)),
+        "dimensions in use": ("effective_rank", (30.0, 5.0, 1.5)),
+        "dead units": ("dead", (0.0, 0.3, 0.9)),
+        "the space of the loss": ("head_uniformity", (-2.0, -0.8, -0.1)),
+        "temperature": ("share_of_negatives", (0.4, 0.93, 0.99)),
+    }
+    for line, (key, values) in sweeps.items():
+        levels = []
+        for value in values:
+            found = verdicts.judge(n | {key: value}, {})
+            levels.append(next(v.level for v in found if v.name == line))
+        assert levels == [GOOD, LOOK, BROKEN], line
+
+
+# ---- what is measured --------------------------------------------------------------------------------------
+
+
+def test_the_same_check_twice_gives_the_same_numbers():
+    case = ailing.cases(SEED)["well, digits"]()
+    again = report.check(case.opened, (case.gallery, case.judged), map_names=())
+    assert again.examination.numbers == checked("well, digits").examination.numbers
+
+
+def test_the_class_vote_is_that_of_the_measures():
+    numbers = checked("well").examination.numbers
+    case = ailing.cases(SEED)["well"]()
+    run = ailing.trained("scenes", 0.2, SEED)
+    from clutils import measures
+
+    z, judged = run.embed(case.gallery), run.embed(case.judged)
+    expected = measures.knn_accuracy(z, case.gallery.labels, judged, case.judged.labels, k=20)
+    assert numbers["knn"] == pytest.approx(expected, abs=1e-9)
+    assert numbers["effective_rank"] == pytest.approx(measures.effective_rank(judged), rel=1e-5)
+
+
+def test_renaming_finds_the_best_of_all_permutations():
+    from itertools import permutations
+
+    draw = torch.Generator().manual_seed(0)
+    y, predicted = torch.randint(4, (2, 60), generator=draw)
+    best = max(
+        sum(int(p[int(b)] == int(a)) for a, b in zip(y, predicted, strict=True))
+        for p in permutations(range(4))
+    )
+    assert examination._relabelled(y, predicted, 4) == pytest.approx(best / 60)
+
+
+def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions():
+    """A network whose first normalisation remembers exactly, and then twice the deviation."""
+    net = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2), nn.AdaptiveAvgPool2d(1))
+    seen = torch.rand(64, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        out = net[0](seen).transpose(0, 1).flatten(1).double()
+    mean, var = out.mean(dim=1), out.var(dim=1)
+    prepared = examination.Prepared(net)
+    assert examination._gap(prepared, net[1], seen, (mean, var)) == pytest.approx(0, abs=1e-6)
+    assert examination._gap(prepared, net[1], seen, (mean, 4 * var)) == pytest.approx(
+        (torch.tensor(4.0).log() + 0.25 - 1).item() / 2, rel=1e-4
+    )
+    shifted = examination._gap(prepared, net[1], seen, (mean + var.sqrt(), var))
+    assert shifted == pytest.approx(0.5, rel=1e-4)
+
+
+def test_what_can_not_be_known_is_said_and_not_guessed():
+    case = ailing.cases(SEED)["well"]()
+    case.opened.temperature = None
+    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    assert found["temperature"].level == UNKNOWN and "--temperature" in found["temperature"].says
+    assert found["the space of the loss"].level == GOOD
+    case.opened.head = None
+    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    assert "no projection head" in found["temperature"].says
+
+
+def test_pictures_without_labels_are_measured_without_classes():
+    gallery, judged = ailing.pictures("scenes")
+    nameless = [
+        type(p)(p.images, torch.full_like(p.labels, -1), (), None, p.source) for p in (gallery, judged)
+    ]
+    found = report.check(ailing.cases(SEED)["well"]().opened, tuple(nameless), map_names=())
+    assert "knn" not in found.examination.numbers and found.level == GOOD
+    assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
+
+
+def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="normalisations.1")
+    assert found.examination.numbers["dimensions"] == 32
+    with pytest.raises(
+        ValueError, match="layer is 'nope', but must be encoder, head or a module: convolutions"
+    ):
+        report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="nope")
+
+
+def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_to_fit():
+    prepared = examination.Prepared(nn.Flatten(), channels=3, side=4)
+    assert prepared(torch.rand(2, 1, 8, 8)).shape == (2, 48)
+    with pytest.raises(ValueError, match="pictures have 3 channels, but the encoder takes 1"):
+        examination.Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
+    with pytest.raises(ValueError, match="std must be above 0"):
+        examination.Prepared(nn.Flatten(), std=(0.0,))
+
+
+# ---- the page ----------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Everything that a page would load, its pictures without alt text, and its unclosed tags."""
+
+    VOID = ("meta", "img", "br", "link", "input")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads, self.mute, self.open = [], 0, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.loads += [
+            v for k, v in given.items() if k in ("src", "href", "data") and not v.startswith("data:")
+        ]
+        self.mute += tag == "img" and len(given.get("alt", "")) < 20
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def whole() -> report.Report:
+    case = ailing.cases(SEED)["well, digits"]()
+    return report.check(case.opened, (case.gallery, case.judged), map_names=("t-SNE",))
+
+
+def test_the_page_is_one_file_that_loads_nothing_and_says_every_verdict(whole):
+    text = whole.html()
+    page = Page(text)
+    assert page.loads == [] and page.mute == 0 and page.open == []
+    assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
+    assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
+    assert text.count("<img") == len(whole.figures()) >= 9
+    for v in whole.verdicts:
+        assert v.says.replace("'", "&#x27;") in text
+    for seed in examination.SEEDS:
+        assert f"trustworthiness_t-SNE_{seed}" in whole.examination.numbers
+
+
+def test_the_json_holds_every_number_and_is_the_same_in_the_page(whole):
+    data = json.loads(whole.json())
+    assert data["numbers"]["knn"] == whole.examination.numbers["knn"]
+    assert {v["name"] for v in data["verdicts"]} == {v.name for v in whole.verdicts}
+    held = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', whole.html(), re.DOTALL)
+    assert json.loads(held[1]) == data
+
+
+def test_a_collapsed_encoder_still_gets_its_page():
+    found = checked("collapsed")
+    assert Page(found.html()).mute == 0
+    json.loads(found.json())
+
+
+def test_names_from_a_file_can_not_write_into_the_page(whole):
+    evil = "</script><script>alert(1)</script><b onclick=x>"
+    whole.examination.facts["file"] = evil
+    text = whole.html()
+    assert "<script>alert" not in text and "<b onclick" not in text
+    whole.examination.facts["file"] = "a"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".html", b"<!DOCTYPE"), (".json", b"{"), (".pdf", b"%PDF"), (".png", b"\x89PNG")]
+)
+def test_each_kind_of_file_is_written(whole, suffix, start, tmp_path):
+    assert whole.write(tmp_path / "new" / f"a{suffix}").read_bytes().startswith(start)
+    with pytest.raises(ValueError, match=r"must end in \.html"):
+        whole.write(tmp_path / "a.txt")
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def command(*arguments: object) -> int:
+    try:
+        return command_line.main(["check", *map(str, arguments)])
+    except SystemExit as exit:
+        return exit.code
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run.pt"
+    ailing.trained("digits", 0.2, SEED).save(path)
+    return path
+
+
+def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
+    out = tmp_path / "a.html", tmp_path / "a.json"
+    given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
+    assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
+    said = capsys.readouterr()
+    assert "run.pt on" in said.out and "✓ spread" in said.out and said.err == ""
+    assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
+
+
+def test_two_files_come_side_by_side(file, tmp_path, capsys):
+    assert (
+        command(
+            file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "b.html"
+        )
+        == 0
+    )
+    text = (tmp_path / "b.html").read_text()
+    assert Page(text).loads == [] and "A: run.pt" in text and "B: run.pt" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nothing.pt"], 1, "there is no file"),
+        (["."], 1, "is a folder"),
+        (["x", "y", "z"], 2, "not 3"),
+        ([], 2, "FILE"),
+        (["x", "--out", "a.txt"], 2, "must end in"),
+        (["x", "--mean", "1,2"], 2, "not one number, or three"),
+        (["x", "--temperature", "-1"], 2, "above 0"),
+        (["x", "--pictures", "10"], 1, "at least 80"),
+        (["x", "--data", "nope"], 1, "no data called 'nope'"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, code, said, capsys):
+    given = arguments if "--data" in arguments else [*arguments, "--data", "digits"]
+    assert command(*given) == code
+    text = capsys.readouterr().err
+    assert re.fullmatch(r"clutils: .+\n", text) and said in text
+
+
+def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
+    import os
+
+    class Runs:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'sung'}",)
+
+    torch.save({"state_dict": Runs()}, tmp_path / "evil.pt")
+    assert command(tmp_path / "evil.pt", "--data", "digits") == 1
+    assert re.fullmatch(r"clutils: .+harmless names.+\n", capsys.readouterr().err)
+    assert not (tmp_path / "sung").exists()
+
+
+def test_a_module_of_ones_own_is_checked_without_an_untrained_twin():
+    run = ailing.trained("digits", 0.2, SEED)
+    opened = checkpoints.open(run.method.encoder)
+    found = report.check(opened, ailing.pictures("digits"), map_names=())
+    assert next(v.level for v in found.verdicts if v.name == "against untrained") == UNKNOWN
+
+
+def test_the_noise_that_a_run_learned_is_on_its_page():
+    from clutils import data, training
+
+    digits = data.load("digits", limit=128)
+    run = training.Run("pinda", data=digits, steps=2, batch_size=32)
+    run.step()
+    opened = ailing.opened(run)
+    opened.generator = run.method.noise.eval()
+    found = report.check(opened, (digits, digits.subset(slice(0, 100))), map_names=())
+    assert "The noise that it learned" in found.figures()
+    assert "The noise that it learned" not in checked("well").figures()
