@@ -109,12 +109,11 @@ def lab_command(rest: Sequence[str] = ()) -> list[str]:
 
 def train(options: argparse.Namespace) -> int:
     """Train, and write checkpoint.pt, history.csv and config.json."""
-    from clutils import records
+    from clutils import files, records
 
     folder = Path(options.out)
     checkpoint = folder / "checkpoint.pt"
     run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
-    folder.mkdir(parents=True, exist_ok=True)
     config = {
         **run.configuration,
         "data_source": run.data.source,
@@ -123,7 +122,9 @@ def train(options: argparse.Namespace) -> int:
         "resumed_at_step": run.steps_done,
         **records.provenance(),
     }
-    _write(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    files.replace(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    if run.steps_done:
+        files.replace(folder / "history.csv", run.history.to_csv(index=False))
     print(
         f"{run.loss} on {run.data.source}, on {run.device}: step {run.steps_done} of {run.steps}", flush=True
     )
@@ -131,10 +132,11 @@ def train(options: argparse.Namespace) -> int:
     def keep(run: Run) -> None:
         if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
             return
-        _write(folder / "history.csv", run.history.to_csv(index=False))
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
         run.save(checkpoint)
+        # last, and again when a run goes on: killed in between, it is behind the checkpoint, which has it too
+        files.replace(folder / "history.csv", run.history.to_csv(index=False))
 
     tell_every = math.ceil(run.steps / 10)
     watch = _noise_watch(run, folder)
@@ -166,7 +168,7 @@ def _noise_watch(run: Run, folder: Path) -> Watch | None:
         return None
     watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
     if run.steps_done and (folder / NOISE_MAPS).is_file():
-        watch.go_on(noise_maps.load(folder / NOISE_MAPS))
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS), run.steps_done)
     else:
         watch.take(run)
     return watch
@@ -301,16 +303,6 @@ def _loss(run: Run) -> str:
     last = run.rows[-1]
     chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
     return f"loss {last['loss']:.4f}{chance}"
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file at once and whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 # ---- data, doctor ------------------------------------------------------------------------------------------

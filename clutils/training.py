@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, losses, methods, views
+from clutils import encoders, files, losses, methods, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,7 +273,8 @@ class Run:
         import pandas as pd
 
         columns = ["step", "loss", "chance", "learning_rate", "alignment", "uniformity", "seconds"]
-        return pd.DataFrame(self.rows, columns=None if self.rows else columns)
+        rows = list(self.rows)  # as it is now: another thread may be adding to it
+        return pd.DataFrame(rows, columns=None if rows else columns)
 
     def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """Features of the encoder, before the head: pictures (N, C, H, W) or an ImageSet -> (N, D) float32.
@@ -308,7 +309,10 @@ class Run:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept."""
+        """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept.
+
+        So a run that is killed, while it saves too, goes on from the last one. Raises OSError on a full disk.
+        """
         state = {
             "format": FORMAT,
             "configuration": self.configuration,
@@ -320,17 +324,7 @@ class Run:
         }
         written = io.BytesIO()
         torch.save(state, written)
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "wb") as file:
-                file.write(written.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())  # on the disk before the old one goes
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        files.replace(path, written.getbuffer())
 
     # ---- inside ----------------------------------------------------------------------------------------
 
