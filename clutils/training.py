@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, losses, methods, views
+from clutils import encoders, files, losses, methods, one_run, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,6 +219,8 @@ class Run:
     def finish(self, on_step: Callable[[Run], object] | None = None, progress: bool = True) -> Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
 
+        Raises ValueError while another run trains in this process (`background.Background`).
+
         - on_step: called with the run after each step
         - progress: show a bar with the loss and its chance level, where it has one, on stdout
         """
@@ -233,7 +235,7 @@ class Run:
             mininterval=0.5,
             miniters=1,
         )
-        with bar:
+        with one_run.alone(self), bar:
             try:
                 while not self.done:
                     row = self.step()
