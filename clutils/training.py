@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, losses, methods, one_run, views
+from clutils import encoders, files, losses, methods, one_run, processes, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,7 @@ class Run:
       None = "conv16" for pictures, "mlp" for vectors
     - augmentation: called as `augment(images, generator=...)`, or the name of one of `views.PRESETS`; None =
       `default_augmentation`
+    - batch_size: pictures a step; where several processes train (`clutils.processes`), of all together
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
       a cosine; None = what suits the encoder
@@ -90,6 +91,9 @@ class Run:
         self.device = _device(device)
         self.data = _loaded(data) if isinstance(data, str) else data
         images = _images(self.data, batch_size)
+        if batch_size % processes.number():
+            shared = f"{processes.number()} processes can only share it equally"
+            raise ValueError(f"training: batch_size is {batch_size}, but {shared}")
         self.images = images.to(self.device)
         labels = getattr(self.data, "labels", None)
         self.labels = None if labels is None else labels.to(self.device)
@@ -175,6 +179,8 @@ class Run:
             loss, z1, z2 = self.method(images, self.augmentation, generator, labels)
             self.optimiser.zero_grad()
             loss.backward()
+            learned = [p.grad for p in self.method.parameters() if p.grad is not None]
+            processes.average([*learned, *changing])
             reported = self.method.reported
             measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
             measured += reported.values()
