@@ -85,7 +85,7 @@ def share(rows: Tensor) -> Tensor:
     """
     if len(rows) % number():
         raise ValueError(f"processes: {len(rows)} rows are no multiple of the {number()} processes")
-    return rows[rank() :: number()]
+    return rows if number() == 1 else rows[rank() :: number()]
 
 
 def gathered(rows: Tensor) -> Tensor:

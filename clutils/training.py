@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, losses, methods, one_run, processes, views
+from clutils import encoders, files, interrupts, losses, methods, one_run, processes, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,25 +197,25 @@ class Run:
                 f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group.get("factor", 1.0)
-        self.optimiser.step()
-        self.method.after_step()
-
-        self.steps_done += 1
-        chance = self.method.chance(self.batch_size)
-        row = {
-            "step": self.steps_done,
-            "loss": measured[0],
-            "chance": math.nan if chance is None else chance,
-            "learning_rate": rate,
-            "alignment": measured[1],
-            "uniformity": measured[2],
-            **dict(zip(reported, measured[4:], strict=True)),
-            **self._live_settings(),
-            "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
-        }
-        self.rows.append(row)
+        with interrupts.held_back():  # a step is taken and counted, or neither
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate * group.get("factor", 1.0)
+            self.optimiser.step()
+            self.method.after_step()
+            self.steps_done += 1
+            chance = self.method.chance(self.batch_size)
+            row = {
+                "step": self.steps_done,
+                "loss": measured[0],
+                "chance": math.nan if chance is None else chance,
+                "learning_rate": rate,
+                "alignment": measured[1],
+                "uniformity": measured[2],
+                **dict(zip(reported, measured[4:], strict=True)),
+                **self._live_settings(),
+                "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
+            }
+            self.rows.append(row)
         return row
 
     @property

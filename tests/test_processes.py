@@ -15,7 +15,7 @@ from torch import distributed as group
 
 from clutils import __main__ as command_line
 from clutils import losses, methods, processes, training
-from tests.runs import advance, past, small, weights
+from tests.runs import DIGITS, advance, past, small, weights
 
 B, D = 256, 16
 METHODS = {name: {} for name in methods.catalogue()} | {"moco": {"queue_size": 70}}
@@ -71,6 +71,16 @@ def trained(method: str, encoder: nn.Module | None) -> dict[str, object]:
     }
 
 
+def gone_on(folder: Path) -> dict[str, Tensor]:
+    """As `trained("moco", None)`, but saved by the first process after two steps and resumed by both."""
+    run = small(method="moco", precision="float32", method_settings=METHODS["moco"])
+    advance(run, 2)
+    if not processes.rank():
+        run.save(folder / "two_steps.pt")
+    group.barrier()
+    return weights(advance(training.resume(folder / "two_steps.pt", data=DIGITS), 1))
+
+
 def command(folder: Path) -> dict[str, object]:
     """What `train` on vectors, with an encoder that has no batch normalisation, returns and prints."""
     printed = io.StringIO()
@@ -90,6 +100,7 @@ def one_of_two(rank: int, folder: Path) -> None:
     store = group.FileStore(str(folder / "store"), 2)
     group.init_process_group("gloo", rank=rank, world_size=2, store=store, timeout=timedelta(seconds=120))
     found = everything() | {"conv16": trained("moco", None), "command": command(folder)}
+    found["gone on"] = gone_on(folder)
     try:
         small(batch_size=33)
     except ValueError as error:
@@ -149,6 +160,13 @@ def test_the_queue_holds_the_keys_that_one_process_would_have_put_there(found):
     queues = [process["method moco"]["weights"]["queue"] for process in (one, first)]
     torch.testing.assert_close(queues[0][:32], queues[1][:32], rtol=0, atol=1e-3)
     assert not torch.equal(queues[0][:32], small(method="moco", method_settings=METHODS["moco"]).method.queue)
+
+
+def test_a_checkpoint_of_the_first_process_is_enough_for_both_to_go_on_bit_for_bit(found):
+    for process in found[1:3]:
+        straight = process["conv16"]["weights"]
+        assert process["gone on"].keys() == straight.keys()
+        assert all(torch.equal(process["gone on"][name], value) for name, value in straight.items())
 
 
 def test_only_the_first_process_writes_and_prints(found):

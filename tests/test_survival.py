@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -150,6 +151,26 @@ def test_a_checkpoint_of_another_configuration_is_one_line_and_code_2_and_is_lef
     said = capsys.readouterr().err
     assert "was trained with --method simclr, not moco" in said and said.count("\n") == 1
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_interrupt_while_the_weights_move_ends_the_run_after_that_step_and_not_within_it(tmp_path, capsys):
+    run = small(steps=6)
+    moves = run.optimiser.step
+
+    def interrupted() -> None:
+        if run.steps_done == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        moves()
+
+    usual = signal.getsignal(signal.SIGINT)
+    run.optimiser.step = interrupted
+    run.finish(progress=False)
+    assert capsys.readouterr().out == "stopped after 3 of 6 steps; what was learned is kept\n"
+    assert signal.getsignal(signal.SIGINT) is usual
+    run.save(tmp_path / "run.pt")
+    resumed = training.resume(tmp_path / "run.pt", data=DIGITS).finish(progress=False)
+    straight = advance(small(steps=6), 6)
+    assert same(weights(resumed), weights(straight)) and past(resumed).equals(past(straight))
 
 
 # ---- one file ------------------------------------------------------------------------------------------
