@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import inspect
 import json
 import math
@@ -109,36 +110,37 @@ def lab_command(rest: Sequence[str] = ()) -> list[str]:
 
 
 def train(options: argparse.Namespace) -> int:
-    """Train, and write checkpoint.pt, history.csv and config.json."""
-    from clutils import records
+    """Train, and write checkpoint.pt, history.csv and config.json; of several processes the first does."""
+    from clutils import processes
+
+    with processes.joined(options.device) as rank:
+        if not rank:
+            return _train(options)
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            return _train(options)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from clutils import processes
 
     folder = Path(options.out)
     checkpoint = folder / "checkpoint.pt"
-    run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
-    folder.mkdir(parents=True, exist_ok=True)
-    config = {
-        **run.configuration,
-        "data_source": run.data.source,
-        "pictures": list(run.images.shape),
-        "device": str(run.device),
-        "resumed_at_step": run.steps_done,
-        **records.provenance(),
-    }
-    _write(folder / "config.json", json.dumps(config, indent=2) + "\n")
-    print(
-        f"{run.loss} on {run.data.source}, on {run.device}: step {run.steps_done} of {run.steps}", flush=True
-    )
+    with processes.first_then_others():
+        run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
+    if not processes.rank():
+        _describe(run, folder)
 
     def keep(run: Run) -> None:
-        if not run.steps_done:  # nothing was learned, and the next try shall find the folder free
+        # where nothing was learned the next try shall find the folder free
+        if not run.steps_done or processes.rank():
             return
-        _write(folder / "history.csv", run.history.to_csv(index=False))
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
         run.save(checkpoint)
+        _list(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
 
     tell_every = math.ceil(run.steps / 10)
-    watch = _noise_watch(run, folder)
+    watch = None if processes.rank() else _noise_watch(run, folder)
 
     def on_step(run: Run) -> None:
         if watch is not None:
@@ -154,9 +156,36 @@ def train(options: argparse.Namespace) -> int:
         keep(run)
     print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
     if not run.done:
-        print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
+        if not processes.rank():
+            print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+def _describe(run: Run, folder: Path) -> None:
+    """Write and say what is about to train; a run that goes on has its history so far listed anew."""
+    from clutils import files, processes, records
+
+    config = {
+        **run.configuration,
+        "data_source": run.data.source,
+        "pictures": list(run.images.shape),
+        "device": str(run.device),
+        "processes": processes.number(),
+        "resumed_at_step": run.steps_done,
+        **records.provenance(),
+    }
+    files.replace(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    if run.steps_done:
+        _list(run, folder)
+    where = str(run.device) + (f" in {processes.number()} processes" if processes.number() > 1 else "")
+    print(f"{run.loss} on {run.data.source}, on {where}: step {run.steps_done} of {run.steps}", flush=True)
+
+
+def _list(run: Run, folder: Path) -> None:
+    from clutils import files
+
+    files.replace(folder / "history.csv", run.history.to_csv(index=False))
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:
@@ -167,7 +196,7 @@ def _noise_watch(run: Run, folder: Path) -> Watch | None:
         return None
     watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
     if run.steps_done and (folder / NOISE_MAPS).is_file():
-        watch.go_on(noise_maps.load(folder / NOISE_MAPS))
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS), run.steps_done)
     else:
         watch.take(run)
     return watch
@@ -304,22 +333,12 @@ def _loss(run: Run) -> str:
     return f"loss {last['loss']:.4f}{chance}"
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace a file at once and whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 # ---- check -------------------------------------------------------------------------------------------------
 
 
 def check(options: argparse.Namespace) -> int:
     """Measure and judge one encoder, or two side by side, and write the page; 0 whatever the verdict is."""
-    from clutils import report
+    from clutils import files, report
 
     if len(options.files) > 2:
         raise BadUsage(f"check takes one file, or two to put side by side, not {len(options.files)}")
@@ -343,7 +362,7 @@ def check(options: argparse.Namespace) -> int:
         reports.append(found)
     for out in outs:
         if len(reports) == 2:
-            _write(out, report.beside(*reports))
+            files.replace(out, report.beside(*reports).encode())
         else:
             reports[0].write(out)
         print(f"written: {out}")
@@ -455,7 +474,10 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _complain(error: Exception | str, code: int) -> int:
-    print(f"clutils: {' '.join(str(error).split())}", file=sys.stderr)
+    rank = int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
+    if not rank or not isinstance(error, BadUsage | ValueError | FileNotFoundError):  # else process 0 says it
+        process = f"process {rank}: " if rank else ""
+        print(f"clutils: {process}{' '.join(str(error).split())}", file=sys.stderr)
     return code
 
 
@@ -502,7 +524,9 @@ def _parser() -> Parser:
     length = to_train.add_mutually_exclusive_group()
     length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
     length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
-    to_train.add_argument("--batch-size", metavar="N", type=int, help="pictures a step; default: 256")
+    to_train.add_argument(
+        "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
+    )
     to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
     to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
     to_train.add_argument(
@@ -568,7 +592,9 @@ def _names() -> str:
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
         f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
-        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}."
+        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}. "
+        "In several processes, each with its share of every batch: "
+        "torchrun --nproc-per-node N -m clutils train ..."
     )
 
 

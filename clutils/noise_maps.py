@@ -7,7 +7,7 @@ watch.maps.save("maps.npz")                    # the maps as they were learned, 
 
 from __future__ import annotations
 
-import os
+import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clutils import detectors, encoders, noise
+from clutils import detectors, encoders, files, noise
 from clutils.data import ImageSet
 
 if TYPE_CHECKING:
@@ -47,14 +47,9 @@ class Maps:
     def save(self, path: str | Path) -> None:
         """Write an .npz file, in half precision; one already there is replaced at once and whole, or kept."""
         half = {name: getattr(self, name).half().numpy() for name in ("scale", "mean")}
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "wb") as file:
-                np.savez_compressed(file, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        written = io.BytesIO()
+        np.savez_compressed(written, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
+        files.replace(path, written.getbuffer())
 
 
 def load(path: str | Path) -> Maps:
@@ -109,10 +104,11 @@ class Watch:
         """The maps as they are now."""
         self.taken[run.steps_done] = of(run.method.noise, self.pictures)
 
-    def go_on(self, maps: Maps) -> None:
-        """Keep what was taken before, as from a file of the same run."""
+    def go_on(self, maps: Maps, steps_done: int | None = None) -> None:
+        """Keep what was taken before, as from a file of the same run; steps_done: nothing after this step."""
         for step, scale, mean in zip(maps.steps, maps.scale, maps.mean, strict=True):
-            self.taken[step] = scale, mean
+            if steps_done is None or step <= steps_done:
+                self.taken[step] = scale, mean
 
     @property
     def maps(self) -> Maps:

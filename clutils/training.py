@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, losses, methods, views
+from clutils import encoders, files, interrupts, losses, methods, one_run, processes, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +52,7 @@ class Run:
       None = "conv16" for pictures, "mlp" for vectors
     - augmentation: called as `augment(images, generator=...)`, or the name of one of `views.PRESETS`; None =
       `default_augmentation`
+    - batch_size: pictures a step; where several processes train (`clutils.processes`), of all together
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
       a cosine; None = what suits the encoder
@@ -90,6 +91,9 @@ class Run:
         self.device = _device(device)
         self.data = _loaded(data) if isinstance(data, str) else data
         images = _images(self.data, batch_size)
+        if batch_size % processes.number():
+            shared = f"{processes.number()} processes can only share it equally"
+            raise ValueError(f"training: batch_size is {batch_size}, but {shared}")
         self.images = images.to(self.device)
         labels = getattr(self.data, "labels", None)
         self.labels = None if labels is None else labels.to(self.device)
@@ -175,6 +179,8 @@ class Run:
             loss, z1, z2 = self.method(images, self.augmentation, generator, labels)
             self.optimiser.zero_grad()
             loss.backward()
+            learned = [p.grad for p in self.method.parameters() if p.grad is not None]
+            processes.average([*learned, *changing])
             reported = self.method.reported
             measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
             measured += reported.values()
@@ -191,25 +197,25 @@ class Run:
                 f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group.get("factor", 1.0)
-        self.optimiser.step()
-        self.method.after_step()
-
-        self.steps_done += 1
-        chance = self.method.chance(self.batch_size)
-        row = {
-            "step": self.steps_done,
-            "loss": measured[0],
-            "chance": math.nan if chance is None else chance,
-            "learning_rate": rate,
-            "alignment": measured[1],
-            "uniformity": measured[2],
-            **dict(zip(reported, measured[4:], strict=True)),
-            **self._live_settings(),
-            "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
-        }
-        self.rows.append(row)
+        with interrupts.held_back():  # a step is taken and counted, or neither
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate * group.get("factor", 1.0)
+            self.optimiser.step()
+            self.method.after_step()
+            self.steps_done += 1
+            chance = self.method.chance(self.batch_size)
+            row = {
+                "step": self.steps_done,
+                "loss": measured[0],
+                "chance": math.nan if chance is None else chance,
+                "learning_rate": rate,
+                "alignment": measured[1],
+                "uniformity": measured[2],
+                **dict(zip(reported, measured[4:], strict=True)),
+                **self._live_settings(),
+                "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
+            }
+            self.rows.append(row)
         return row
 
     @property
@@ -218,6 +224,8 @@ class Run:
 
     def finish(self, on_step: Callable[[Run], object] | None = None, progress: bool = True) -> Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
+
+        Raises ValueError while another run trains in this process (`background.Background`).
 
         - on_step: called with the run after each step
         - progress: show a bar with the loss and its chance level, where it has one, on stdout
@@ -233,7 +241,7 @@ class Run:
             mininterval=0.5,
             miniters=1,
         )
-        with bar:
+        with one_run.alone(self), bar:
             try:
                 while not self.done:
                     row = self.step()
@@ -273,7 +281,8 @@ class Run:
         import pandas as pd
 
         columns = ["step", "loss", "chance", "learning_rate", "alignment", "uniformity", "seconds"]
-        return pd.DataFrame(self.rows, columns=None if self.rows else columns)
+        rows = list(self.rows)  # as it is now: another thread may be adding to it
+        return pd.DataFrame(rows, columns=None if rows else columns)
 
     def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """Features of the encoder, before the head: pictures (N, C, H, W) or an ImageSet -> (N, D) float32.
@@ -308,7 +317,10 @@ class Run:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept."""
+        """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept.
+
+        So a run that is killed, while it saves too, goes on from the last one. Raises OSError on a full disk.
+        """
         state = {
             "format": FORMAT,
             "configuration": self.configuration,
@@ -320,17 +332,7 @@ class Run:
         }
         written = io.BytesIO()
         torch.save(state, written)
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with open(beside, "wb") as file:
-                file.write(written.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())  # on the disk before the old one goes
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+        files.replace(path, written.getbuffer())
 
     # ---- inside ----------------------------------------------------------------------------------------
 

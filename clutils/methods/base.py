@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clutils import encoders, losses
+from clutils import encoders, losses, processes
 
 Augment = Callable[..., Tensor]
 
@@ -116,11 +116,15 @@ class Method(nn.Module):
         return list(self.buffers())
 
     def features_of(self, views: Tensor, encoder: nn.Module | None = None) -> Tensor:
-        """(N, ...) views -> (N, features) float32, with a gradient; encoder: None = the method's own."""
-        views = encoders.as_input(views)
+        """(N, ...) views -> (N, features) float32, with a gradient; encoder: None = the method's own.
+
+        Where several processes train, all of them must call it: each encodes its share of the views.
+        """
+        views = encoders.as_input(processes.share(views))
         encoder = self.encoder if encoder is None else encoder
         with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
-            return encoder(views).float()
+            features = encoder(views).float()
+        return processes.gathered(features)
 
     # ---- checks of settings ----------------------------------------------------------------------------
 

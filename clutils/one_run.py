@@ -1,0 +1,41 @@
+"""One run at a time in a process: two would share its cores, and their times and sliders be mixed up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clutils.training import Run
+
+_taken = threading.Lock()
+_training: Run | None = None
+
+
+def claim(run: Run) -> None:
+    """From now on this run trains, until `release`. Raises ValueError while one trains already."""
+    global _training
+    if not _taken.acquire(blocking=False):
+        now = _training
+        which = "" if now is None else f", at step {now.steps_done} of {now.steps}"
+        raise ValueError(f"training: a run is training already{which}: stop it first, or wait for its end")
+    _training = run
+
+
+def release() -> None:
+    """The run that claimed this process has stopped. May be called from another thread than `claim` was."""
+    global _training
+    _training = None
+    _taken.release()
+
+
+@contextmanager
+def alone(run: Run) -> Iterator[None]:
+    """`claim` within, `release` after."""
+    claim(run)
+    try:
+        yield
+    finally:
+        release()
