@@ -25,6 +25,7 @@ from clutils import encoders
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 DISTRIBUTIONS = ("gaussian", "uniform")
 POSITIVE = ("softplus", "exp", "bounded")
+SLOPE = 0.1  # of leaky ReLUs: with plain ones a small generator can die, and its map is flat
 SMALLEST = {"conv": 2, "unet": 8, "resnet18": 16}  # pixels a side: below, nothing is left to reflect
 
 
@@ -184,9 +185,9 @@ class Plain(nn.Sequential):
     def __init__(self, channels: int, out: int, padding: str, width: int = 32) -> None:
         super().__init__(
             _convolution(channels, width, padding),
-            nn.ReLU(inplace=True),
+            nn.LeakyReLU(SLOPE, inplace=True),
             _convolution(width, width, padding),
-            nn.ReLU(inplace=True),
+            nn.LeakyReLU(SLOPE, inplace=True),
             _convolution(width, out, padding),
         )
 
@@ -209,7 +210,7 @@ class UNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         skips = []
         for convolution in self.down:
-            x = F.relu(convolution(F.avg_pool2d(x, 2) if skips else x))
+            x = F.leaky_relu(convolution(F.avg_pool2d(x, 2) if skips else x), SLOPE)
             skips.append(x)
         return self.last(_climb(self.up, skips))
 
@@ -245,5 +246,5 @@ def _climb(up: nn.ModuleList, skips: list[Tensor]) -> Tensor:
     *skips, x = skips
     for convolution, skip in zip(up, reversed(skips), strict=True):
         x = F.interpolate(x, size=skip.shape[-2:], mode="bilinear", align_corners=False)
-        x = F.relu(convolution(torch.cat([x, skip], dim=1)))
+        x = F.leaky_relu(convolution(torch.cat([x, skip], dim=1)), SLOPE)
     return x
