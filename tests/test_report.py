@@ -313,7 +313,9 @@ def test_two_files_come_side_by_side(file, tmp_path, capsys):
         == 0
     )
     text = (tmp_path / "b.html").read_text()
-    assert Page(text).loads == [] and "A: run.pt" in text and "B: run.pt" in text
+    named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
+    assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text
+    assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
         ax.plot(x, y, marker="*", markersize=17, color=color, linestyle="none", label=name, zorder=5)
     ax.set(xlim=(-0.1, 2.1), ylim=(-4.2, 0.25), xlabel="alignment (0: views coincide)")
     ax.set_ylabel("uniformity (lower: more evenly spread)")
-    ax.legend(loc="lower left")
+    # outside: a star in a legend within the axes reads as a place in the plane, and the best one at that
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     said = "; ".join(f"{name} at alignment {x:.2f} and uniformity {y:.2f}" for name, (x, y) in own.items())
     return describe(ax, f"The plane of alignment and uniformity: {said}; known encoders beside.")
 

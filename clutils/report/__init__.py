@@ -128,7 +128,8 @@ def check(
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     layer = options.get("layer", "encoder")
-    name = Path(opened.path).name if opened.path else opened.arch
+    # with its folder: every run's file may be called checkpoint.pt
+    name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {data if isinstance(data, str) else judged.source.partition(' (')[0]}"
     found.facts = _facts(opened, gallery, judged, layer, options)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), list(opened.notes))

@@ -49,6 +49,12 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bo
   .verdicts, .pictures { grid-template-columns: 1fr 1fr; } }
 """
 
+RANGES = (
+    '<p class="soft">Expected ranges hold for the layer and the pictures that are named above. They were '
+    "set on small encoders trained on generated scenes and on digits: on other pictures, trust a "
+    "comparison with raw pixels and with fresh weights more than a range.</p>"
+)
+
 
 def page(
     title: str,
@@ -74,9 +80,7 @@ def page(
         f'<div class="verdicts">{"".join(map(_card, _ordered(verdicts)))}</div>',
         "<h2>What it was read from</h2>",
         f'<div class="pictures">{_sections(pictures)}</div>',
-        '<p class="soft">Expected ranges hold for the layer and the pictures that are named above. They were '
-        "set on small encoders trained on generated scenes and on digits: on other pictures, trust a "
-        "comparison with raw pixels and with fresh weights more than a range.</p>",
+        RANGES,
     ]
     return document(title, "\n".join(body), numbers)
 
@@ -110,6 +114,7 @@ def beside(
         f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
         "</table></div>",
         f'<h2>Side by side</h2><div class="pictures">{_sections(pictures)}</div>',
+        RANGES,
     ]
     return document(" and ".join(titles), "\n".join(body), numbers)
 
@@ -154,8 +159,13 @@ def _card(v: Verdict) -> str:
 def _cell(v: Verdict) -> str:
     return (
         f'<td><b class="{CLASSES[v.level]}">{MARKS[v.level]} {v.level}</b><br>{html.escape(v.value)}<br>'
-        f'<span class="soft">{html.escape(v.says)}</span></td>'
+        f"{html.escape(v.says)}<br>"
+        f'<span class="soft">Expected: {html.escape(v.expected)}{_causes(v)}</span></td>'
     )
+
+
+def _causes(v: Verdict) -> str:
+    return f". Usual causes: {html.escape('; '.join(v.causes))}" if v.causes else ""
 
 
 def _sections(pictures: Mapping[str, str]) -> str:
