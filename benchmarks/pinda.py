@@ -3,14 +3,16 @@
     python benchmarks/pinda.py maps scenes                       generated scenes, plain backgrounds
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
     python benchmarks/pinda.py maps folder:PATH --measured-on folder:OTHER       your own; OTHER has masks
+    python benchmarks/pinda.py baselines scenes                  maps that cost nothing, on the same masks
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
     python benchmarks/pinda.py help vectors:digits
     python benchmarks/pinda.py help scenes
     python benchmarks/pinda.py cost scenes
 
-Prints a line a run; with --record it is also added to benchmarks/records/pinda_maps.csv, pinda_along.csv,
-pinda_help.csv or pinda_cost.csv, which notebook 08 shows. A run that the record already holds is left out, so
-an interrupted recording goes on where it stopped. --variants, --seeds and --steps choose among the runs.
+Prints a line a run; with --record it is also added to pinda_maps.csv, pinda_baselines.csv, pinda_along.csv,
+pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 08 shows. A run that the record already
+holds is left out, so an interrupted recording goes on where it stopped. --variants, --seeds and --steps choose
+among the runs.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import statistics
 import time
 from typing import Any
 
-from clutils import data, noise_experiments, records, training
+from clutils import data, noise_experiments, noise_maps, records, training
 from clutils.data import ImageSet, VectorSet
 
 SEEDS = (0, 1, 2)
@@ -86,6 +88,20 @@ def maps(options: argparse.Namespace) -> None:
             )
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
             keep("pinda_maps", head | {"measured_on": len(test), "variant": variant} | row, options)
+
+
+def baselines(options: argparse.Namespace) -> None:
+    """What maps that cost nothing score on the same masks; nothing is trained."""
+    _, test = pictures(options)
+    name = options.called or options.source.split(":")[0]
+    done = known("pinda_baselines", ("pictures", "size")) if options.record else set()
+    if (name, options.size) in done:
+        return
+    command = f"python benchmarks/pinda.py baselines {shown(options.source)} --size {options.size} --record"
+    head = {"command": command, "pictures": name, "size": options.size, "measured_on": len(test)}
+    told = noise_maps.measure(noise_maps.detector_maps(test), test.masks)
+    for row in told.to_dict("records"):
+        keep("pinda_baselines", head | row, options)
 
 
 def along(options: argparse.Namespace) -> None:
@@ -211,7 +227,7 @@ def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("maps", "along", "help", "cost"))
+    parser.add_argument("what", choices=("maps", "baselines", "along", "help", "cost"))
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
     parser.add_argument("--classes", nargs="+", help="of a folder, for help: these classes alone")
@@ -226,7 +242,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    {"maps": maps, "along": along, "help": help_, "cost": cost}[options.what](options)
+    {"maps": maps, "baselines": baselines, "along": along, "help": help_, "cost": cost}[options.what](options)
 
 
 if __name__ == "__main__":

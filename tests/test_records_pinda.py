@@ -75,7 +75,7 @@ def test_the_variants_of_the_maps_are_each_recorded_on_each_kind_of_pictures_for
 
 
 def test_commands_in_the_records_name_no_path_of_a_machine():
-    for name in ("pinda_maps", "pinda_help", "pinda_along", "pinda_cost"):
+    for name in ("pinda_maps", "pinda_baselines", "pinda_help", "pinda_along", "pinda_cost"):
         for command in records.read(name)["command"]:
             assert command.startswith("python benchmarks/pinda.py") and command.endswith("--record")
             assert "/tmp" not in command and "folder:/" not in command
