@@ -10,9 +10,9 @@
     python benchmarks/pinda.py cost scenes
 
 Prints a line a run; with --record it is also added to pinda_maps.csv, pinda_baselines.csv, pinda_along.csv,
-pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 08 shows. A run that the record already
-holds is left out, so an interrupted recording goes on where it stopped. --variants, --seeds and --steps choose
-among the runs.
+pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 08 shows. A run that the record holds
+already is left out, so an interrupted recording goes on where it stopped. --variants, --seeds and --steps
+choose among the runs.
 """
 
 from __future__ import annotations
