@@ -180,7 +180,7 @@ def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
 
 
 class Plain(nn.Sequential):
-    """Three 3x3 convolutions with ReLU between: (N, C, H, W) -> (N, out, H, W)."""
+    """Three 3x3 convolutions with leaky ReLUs between: (N, C, H, W) -> (N, out, H, W)."""
 
     def __init__(self, channels: int, out: int, padding: str, width: int = 32) -> None:
         super().__init__(

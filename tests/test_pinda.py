@@ -188,6 +188,16 @@ def test_a_run_goes_on_bit_for_bit_after_saving_generator_and_all(base, tmp_path
     assert run.history.drop(columns="seconds").equals(again.history.drop(columns="seconds"))
 
 
+def test_a_run_without_a_loss_takes_the_bases_own_at_its_settings():
+    for settings in ({}, {"version": 1}):
+        alone = training.Run(method="moco", data=DIGITS, batch_size=32, steps=1, method_settings=settings)
+        noisy = small(method_settings={"base": "moco", "base_settings": settings})
+        assert noisy.loss.temperature == alone.loss.temperature
+        assert type(noisy.loss) is type(alone.loss)
+    byol = small(method_settings={"base": "byol"}).loss
+    assert isinstance(byol, losses.Regression)
+
+
 def test_the_base_is_never_pinda_itself_and_the_error_lists_what_there_is():
     with pytest.raises(ValueError, match="PiNDA: base is 'pinda'; there are simclr"):
         small(method_settings={"base": "pinda"})

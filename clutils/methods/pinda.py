@@ -108,8 +108,10 @@ class PiNDA(Method):
         self.method.after_step()
 
     @classmethod
-    def default_loss(cls, base: str = "simclr", **settings: Any) -> nn.Module:
-        return _base(base).default_loss()
+    def default_loss(
+        cls, base: str = "simclr", base_settings: dict[str, Any] | None = None, **settings: Any
+    ) -> nn.Module:
+        return _base(base).default_loss(**(base_settings or {}))
 
     def settings(self) -> dict[str, Any]:
         """As of every method; `base_settings` are the base's present ones, which may have been changed."""
