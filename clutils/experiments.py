@@ -243,3 +243,66 @@ def pixels(pictures: ImageSet) -> Tensor:
     classes of CIFAR-10 (kNN, k = 20).
     """
     return pictures.images.flatten(1).float() / 255 - 0.5
+
+
+def of_method(
+    method: str,
+    train: ImageSet,
+    test: ImageSet,
+    augmentation: training.Augment | None = None,
+    steps: int = 300,
+    batch_size: int = 256,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    precision: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
+) -> tuple[training.Run, dict[str, Any]]:
+    """A method with its own loss and settings -> the run, and what its encoder has learned.
+
+    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
+    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
+    - loss: mean of the last tenth of the steps; seconds: spent in steps
+    """
+    run = training.Run(
+        method=method,
+        data=train,
+        encoder="conv16",
+        augmentation=augmentation,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        precision=precision,
+        method_settings=method_settings,
+    )
+    found = {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
+    found |= {"learning_rate": run.learning_rate, "precision": run.precision}
+    found["knn_untrained"] = accuracy(run.embed, train, test)
+    run.finish(progress=False)
+    found["knn"] = accuracy(run.embed, train, test)
+    found["effective_rank"] = measures.effective_rank(run.embed(test))
+    found["loss"] = float(run.history["loss"].tail(max(1, steps // 10)).mean())
+    return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity", "seconds")}
+
+
+def kept_for_backward(run: training.Run) -> int:
+    """Bytes that a step's forward pass keeps for its backward pass, each storage counted once.
+
+    The run goes on by no step, but its batch normalisation has seen one batch more.
+    """
+    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in run.method.parameters()}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    chosen = slice(0, run.batch_size)
+    labels = run.labels[chosen] if run.method.uses_labels else None
+    run.method.train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
+    del loss
+    return sum(kept.values())
