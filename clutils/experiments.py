@@ -5,6 +5,7 @@ So what a notebook runs live, and what its record holds, are the same code at di
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -306,3 +307,38 @@ def kept_for_backward(run: training.Run) -> int:
         loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
     del loss
     return sum(kept.values())
+
+
+def key_ages(
+    momentum: float,
+    train: ImageSet,
+    steps: int = 60,
+    batch_size: int = 128,
+    pictures: int = 128,
+    seed: int = 0,
+    queue_size: int = 4096,
+) -> Tensor:
+    """How stale MoCo's keys are: (steps + 1,) mean cosine, at ages of 0 to `steps` steps, at a run's end.
+
+    After each step the key encoder of that moment makes keys of the same `pictures` views; those of age a are
+    compared with the last ones. It is in training mode, as in a step: the views are one batch.
+    """
+    run = training.Run(
+        method="moco",
+        data=train,
+        steps=steps,
+        batch_size=batch_size,
+        seed=seed,
+        method_settings={"momentum": momentum, "queue_size": queue_size},
+    )
+    views = run.augmentation(run.images[:pictures], generator=torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def keys(_: training.Run | None = None) -> None:
+        encoder = copy.deepcopy(run.method.target_encoder).train()  # a copy: it learns batch statistics
+        made.append(similarities.normalise(run.method.target_head(run.method.features_of(views, encoder))))
+
+    made: list[Tensor] = []
+    keys()
+    run.finish(on_step=keys, progress=False)
+    return torch.stack([(old * made[-1]).sum(dim=1).mean() for old in reversed(made)])
