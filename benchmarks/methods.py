@@ -39,7 +39,7 @@ SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run ha
     "no colour": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)},
     "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
 }
-PICTURES_SEEN = 300 * 256
+PICTURES_SEEN = {"batch": 150 * 256}  # in a run; 300 batches of 256 where nothing else is said
 BATCH_SIZES = (32, 64, 128, 256)
 METHODS = {  # those that a subcommand runs when none are named
     "augmentations": ("simclr", "byol"),
@@ -88,7 +88,7 @@ def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
     raw = experiments.accuracy(experiments.pixels, train, test)
     for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
         for method, named, augmentation, batch_size, rate in cases:
-            steps = options.steps or PICTURES_SEEN // batch_size
+            steps = options.steps or PICTURES_SEEN.get(what, 300 * 256) // batch_size
             row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
             if options.record and known(f"methods_{what}", row):
                 continue
@@ -199,7 +199,9 @@ def main() -> None:
     parser.add_argument("what", choices=whats)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 1 2, of composition 0 1")
-    parser.add_argument("--steps", type=int, help=f"without it as many as see {PICTURES_SEEN:,} pictures")
+    parser.add_argument(
+        "--steps", type=int, help="300 batches of 256, of batch as many as see 38,400 pictures"
+    )
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=BATCH_SIZES)
     parser.add_argument("--precision", choices=("float32", "bfloat16"))
     parser.add_argument("--turns", type=int, default=7)
