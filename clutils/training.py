@@ -55,7 +55,7 @@ class Run:
     - batch_size: pictures a step; where several processes train (`clutils.processes`), of all together
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
-      a cosine; None = what suits the encoder
+      a cosine; None = what suits the encoder and the method
     - device: "cpu", "cuda", ...; None = `device()`
     - precision: of the encoder, "float32" or "bfloat16"; None = bfloat16 where the machine computes in it
     - extra_views: further views of each picture, for a loss that takes them as positives (AttentionNCE)
@@ -109,7 +109,8 @@ class Run:
             steps = _whole("epochs", epochs, 1) * self.steps_an_epoch
         self.steps = _whole("steps", steps, 1)
         if learning_rate is None:
-            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3)
+            share = methods.catalogue()[method].rate_share(**(method_settings or {}))
+            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3) * share
         self.learning_rate = learning_rate
         if not isinstance(learning_rate, int | float) or not 0 < learning_rate < math.inf:
             raise ValueError(f"training: learning_rate is {learning_rate!r}, but must be a positive number")
