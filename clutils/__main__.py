@@ -209,7 +209,7 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
     names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
-    names += ("extra_views", "augmentation")
+    names += ("extra_views", "augmentation", "precision", "optimiser", "weight_decay", "compile")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     method = "simclr" if options.method is None else options.method
     given["method_settings"] = method_settings(method, options.method_set)
@@ -224,14 +224,15 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     """The run in a checkpoint, at its step. What is given must be what it has, but for a new length."""
     from clutils import training
 
-    run = training.resume(checkpoint, device=options.device)
+    run = training.resume(checkpoint, device=options.device, compile=options.compile)
     before = run.configuration
     wanted = before["loss"]["name"] if options.loss is None else options.loss
     settings = before["loss"]["settings"]
     if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
         asked = " ".join([wanted, *options.set])
         raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
-    for name in ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views"):
+    names = ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views", "precision")
+    for name in (*names, "optimiser", "weight_decay"):
         asked = getattr(options, name)
         if asked is not None and asked != before[name]:
             option = name.replace("_", "-")
@@ -528,7 +529,21 @@ def _parser() -> Parser:
         "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
     )
     to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
+    to_train.add_argument("--optimiser", metavar="NAME", help="adamw or sgd (momentum 0.9); default: adamw")
+    to_train.add_argument(
+        "--weight-decay", metavar="X", type=float, help="default: 1e-4 for adamw, 5e-4 for sgd"
+    )
     to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
+    to_train.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
+    )
+    to_train.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="torch.compile the encoder's step; may change on --resume; default: no",
+    )
     to_train.add_argument(
         "--extra-views", metavar="M", type=int, help="positives for a loss that takes several; default: 0"
     )
