@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -86,6 +87,7 @@ class Watcher:
         self.looked = 0.0  # seconds, of all looks beside a run that trains
         self.spent = 0.0  # those, and what `spend` was told of
         self._copy: nn.Module | None = None
+        self._copying = threading.Lock()  # a map at a button may be asked for while a look is under way
 
     # ---- when ------------------------------------------------------------------------------------------
 
@@ -116,10 +118,9 @@ class Watcher:
         """
         started, clock = time.perf_counter(), _clock(run)
         began = clock()
-        with lock or nullcontext():
-            step, encoder = run.steps_done, self._copied(run)
-        half = run.precision == "bfloat16"
-        with torch.autocast(run.device.type, dtype=torch.bfloat16, enabled=half):
+        with self._copying, _half(run):
+            with lock or nullcontext():
+                step, encoder = run.steps_done, self._copied(run)
             features = encoders.embed(encoder, _tensor(self.pictures))
             knn = self._accuracy(lambda part: encoders.embed(encoder, _tensor(part)), features)
         found = Look(step, knn, _rank(features), self._map(features), time.perf_counter() - started)
@@ -128,6 +129,13 @@ class Watcher:
             self.looked += clock() - began
             self.spend(clock() - began)
         return found
+
+    def features(self, run: Run, lock: AbstractContextManager | None = None) -> tuple[int, Tensor]:
+        """The step that the run is at, and what its encoder makes of the sample, (N, D): as in `look`."""
+        with self._copying, _half(run):
+            with lock or nullcontext():
+                step, encoder = run.steps_done, self._copied(run)
+            return step, encoders.embed(encoder, _tensor(self.pictures))
 
     def raw(self) -> float:
         """kNN accuracy of the pictures themselves, grey as the origin: what learning nothing is worth."""
@@ -258,6 +266,12 @@ def _rank(features: Tensor) -> float:
 
 def _trained(run: Run) -> float:
     return run.rows[-1]["seconds"] if run.rows else 0.0
+
+
+def _half(run: Run) -> AbstractContextManager:
+    """The precision that the run's encoder is computed in."""
+    half = run.precision == "bfloat16"
+    return torch.autocast(run.device.type, dtype=torch.bfloat16, enabled=half)
 
 
 def _clock(run: Run) -> Callable[[], float]:

@@ -349,18 +349,21 @@ SETTINGS = (
     *("method", "loss", "data", "encoder", "augmentation", "steps", "batch_size", "learning_rate"),
     *("precision", "extra_views", "method_settings"),
 )
-OUTCOMES = {
-    *("step", "loss", "chance", "alignment", "uniformity", "seconds", "effective_temperature"),
-    *("penalty_term", "noise"),  # what PiNDA reports of itself
-}
 
 
 def _all_but_the_seed(run: Comparable) -> str:
     """Every setting, and its course where it was changed on the way, as text that equal runs share."""
-    settings = [run.configuration.get(name) for name in SETTINGS]
-    if run.configuration.get("data") is None:
-        settings.append(run.configuration.get("data_source"))
-    courses = {}
-    for name in run.history.columns.difference(OUTCOMES):
-        courses[name] = [format(value, ".9g") for value in run.history[name].astype(float)]
+    kept = run.configuration
+    settings = [kept.get(name) for name in SETTINGS]
+    if kept.get("data") is None:
+        settings.append(kept.get("data_source"))
+    live = {
+        "learning_rate",
+        *(kept.get("loss") or {}).get("settings", ()),
+        *(kept.get("method_settings") or ()),
+    }
+    courses = {
+        name: [format(value, ".9g") for value in run.history[name].astype(float)]
+        for name in live & set(run.history.columns)
+    }
     return json.dumps([settings, courses], sort_keys=True, default=str)

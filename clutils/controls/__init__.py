@@ -15,6 +15,7 @@ A panel in a notebook is a figure, an update function and its sliders:
 
 from clutils.controls.dilemma import dilemma
 from clutils.controls.forces import family, forces, one_anchor
+from clutils.controls.lab import Lab, LabRun, training_lab
 from clutils.controls.live import LiveFigure
 from clutils.controls.maps import map_settings, umap_beside
 from clutils.controls.panels import Panel, button, choose, counts, log_slider, panel, player, slider
@@ -25,6 +26,8 @@ from clutils.controls.w_explorer import gradient_scale
 from clutils.controls.watching import watch
 
 __all__ = [
+    "Lab",
+    "LabRun",
     "LiveFigure",
     "Panel",
     "auxiliary_gaussian",
@@ -44,6 +47,7 @@ __all__ = [
     "player",
     "pushes",
     "slider",
+    "training_lab",
     "umap_beside",
     "view_strength",
     "watch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from textwrap import fill, shorten
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from torch import Tensor
 
@@ -23,6 +25,7 @@ from clutils.saved_runs import Comparable
 MARGIN = 0.25  # of the span that an axis grows by beyond what made it too short, so that it seldom grows
 MOST_NAMES = 10  # classes that the map's legend has room for
 MOST_MAPS = 4
+MOST_MARKS = 12  # changed settings that are marked: the newest
 SYMBOLS = {
     **{"temperature": "τ", "alpha": "α", "alignment_threshold": "A₀", "class_prior": "τ⁺", "beta": "β"},
     **{"momentum": "m", "learning_rate": "rate", "minimum_temperature": "τ min"},
@@ -32,7 +35,7 @@ SYMBOLS = {
 class LabFigure:
     """Six charts of a run against the step, the last a map: `update` fills them.
 
-    - steps: where the axes end
+    - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is
     - ceiling: what the effective rank can't exceed; None = not said
     - baselines: name -> kNN accuracy to compare with
     - labels: (N,), of the map's pictures; None = no classes; class_names: a name a class
@@ -44,6 +47,7 @@ class LabFigure:
     def __init__(
         self,
         steps: int,
+        chance: float | None = None,
         ceiling: int | None = None,
         baselines: Mapping[str, float] | None = None,
         labels: Tensor | np.ndarray | None = None,
@@ -51,23 +55,23 @@ class LabFigure:
         measures_knn: bool = True,
         map_of: str = "PCA of a fixed sample",
     ) -> None:
-        self.steps, self.ceiling, self.map_of = steps, ceiling, map_of
+        self.steps, self.map_of = steps, map_of
         self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
         self.measures_knn = measures_knn
-        self.figure, axes = new(10.4, 5.6, 2, 3)
+        self.figure, axes = new(10.4, 5.6, 2, 3, width_ratios=[1, 1, 1.22])
         (loss, shape, rank), (knn, temperature, self.map_axes) = axes
         self.charts = (loss, shape, rank, knn, temperature)
         thin = {"linewidth": 1.4}
         (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", label="loss", **thin)
         (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="chance", **thin)
-        loss.set(title="loss", ylim=(0, 1))
-        loss.legend(loc="lower left", ncols=2)
+        loss.set(title="loss", ylim=(0, 1.25 * chance if chance and chance > 0 else 1))
+        _legend(loss, loc="lower left", ncols=2)
         (self.alignment,) = shape.plot([], [], color=style.BLUE, linestyle="-", label="alignment", **thin)
         (self.uniformity,) = shape.plot(
             [], [], color=style.VERMILLION, linestyle="--", label="uniformity", **thin
         )
         shape.set(title="alignment, uniformity", ylim=(-4.2, 2.2))
-        shape.legend(loc="upper right", ncols=2, columnspacing=1.0)
+        _legend(shape, loc="upper right", ncols=2)
         marked = {"markersize": 4.5, **thin}
         (self.rank,) = rank.plot([], [], color=style.PURPLE, linestyle="-", marker="s", **marked)
         most = "" if ceiling is None else f" (at most {ceiling})"
@@ -76,10 +80,8 @@ class LabFigure:
         knn.set(title="kNN accuracy", ylim=(0, 1))
         self._baselines(knn)
         (self.temperature,) = temperature.plot([], [], color=style.ORANGE, linestyle="-", **thin)
-        temperature.set(title="temperature τ", yscale="log", ylim=(0.05, 1))
-        temperature.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
-        temperature.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        temperature.yaxis.set_minor_formatter(NullFormatter())
+        _logarithmic(temperature)
+        temperature.set(title="temperature τ", ylim=(0.05, 1))
         self.without = _inside(temperature, "")
         for ax in self.charts:
             ax.set_xlim(0, steps)
@@ -87,7 +89,7 @@ class LabFigure:
         for ax in (knn, temperature):
             ax.set_xlabel("step")
         self._map(labels, class_names)
-        self._marks: dict[tuple[Any, ...], list] = {}
+        self._marks = self._hidden_marks()
         describe(self.figure, self._in_words((), (), ()))
 
     def _baselines(self, ax: Axes) -> None:
@@ -101,7 +103,7 @@ class LabFigure:
             for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False)
         ]
         if handles:
-            ax.legend(handles=handles, loc="upper left", ncols=2, columnspacing=1.0)
+            _legend(ax, handles=handles, loc="upper left")
 
     def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
         ax = self.map_axes
@@ -118,15 +120,9 @@ class LabFigure:
                 Line2D([], [], linestyle="none", markersize=5, label=_short(class_names, c), **look(c))
                 for c in known
             ]
-            ax.legend(
-                handles=handles,
-                loc="center left",
-                bbox_to_anchor=(1.0, 0.5),
-                fontsize=8.5,
-                handletextpad=0.1,
-                labelspacing=0.35,
-                borderaxespad=0.2,
-            )
+            ax.set_anchor("W")  # the square at the left, the names in what is left of the room
+            place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 8, "labelspacing": 0.4}
+            _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
 
     # ---- what moves ------------------------------------------------------------------------------------
 
@@ -165,21 +161,38 @@ class LabFigure:
 
     def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
         """A thin line where a setting was changed, in every chart, and its new value in the first."""
-        wanted = {tuple(change) for change in changes}
-        for gone in set(self._marks) - wanted:
-            for artist in self._marks.pop(gone):
-                artist.remove()
-        for change in sorted(wanted - set(self._marks), key=str):
+        newest = list(changes)[-MOST_MARKS:]
+        for (lines, text), change in zip_longest(self._marks, newest):
+            if change is None:
+                if text.get_visible():
+                    for artist in (*lines, text):
+                        artist.set_visible(False)
+                continue
             step, name, value = change
-            drawn = [ax.axvline(step, color=style.GREY, linestyle="-", linewidth=0.8) for ax in self.charts]
-            ax = self.charts[0]
-            text = f" {SYMBOLS.get(name, name)} {_number(value)} "
-            where = {"transform": ax.get_xaxis_transform(), "rotation": 90, "fontsize": 8.5}
-            white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
-            drawn.append(
-                ax.text(step, 0.98, text, ha="right", va="top", bbox=white, color=style.INK, **where)
-            )
-            self._marks[change] = drawn
+            words = f" {SYMBOLS.get(name, name)} {_number(value)} "
+            if (text.get_visible(), text.get_position()[0], text.get_text()) == (True, step, words):
+                continue
+            for line in lines:
+                line.set_xdata([step, step])
+            text.set(x=step, text=words)
+            for artist in (*lines, text):
+                artist.set_visible(True)
+
+    def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
+        """Made beforehand: a new artist would have everything that stands still drawn anew."""
+        first = self.charts[0]
+        white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
+        where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": 8.5}
+        made = []
+        for _ in range(MOST_MARKS):
+            lines = [
+                ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, visible=False)
+                for ax in self.charts
+            ]
+            text = first.text(0, 0.98, "", ha="right", va="top", bbox=white, visible=False, **where)
+            text.set_in_layout(False)
+            made.append((lines, text))
+        return made
 
     # ---- in words --------------------------------------------------------------------------------------
 
@@ -252,10 +265,11 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
                 ax.plot(*_course(run, name), **curve)
     for name, title in CURVES:
         charts[name].set_title(title)
-    charts["temperature"].set_yscale("log")
-    charts["temperature"].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
-    charts["temperature"].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    charts["temperature"].yaxis.set_minor_formatter(NullFormatter())
+    _logarithmic(charts["temperature"])
+    used = [value for run in runs for value in _course(run, "temperature")[1] if value > 0]
+    charts["temperature"].set_ylim(min(used, default=0.1) / 2, 2 * max(used, default=0.5))
+    if not used:
+        _inside(charts["temperature"], "these losses have none")
     charts["knn"].set_ylim(0, 1)
     if not any(len(line.get_xdata()) for line in charts["knn"].lines):
         _inside(charts["knn"], "not measured in these runs")
@@ -289,7 +303,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
             f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
         )
     width = min(3.4, 10.4 / len(shown))
-    figure, axes = new(width * len(shown), width + 1.0, 1, len(shown), squeeze=False)
+    figure, axes = new(width * len(shown), width + 1.15, 1, len(shown), squeeze=False)
     names: dict[tuple[int, str], None] = {}
     for ax, run in zip(axes[0], shown, strict=True):
         labels = torch.as_tensor(run.map.labels)
@@ -358,6 +372,20 @@ def _fill(
 def _temperature(row: Mapping[str, float]) -> float:
     """τ that a step used: MACL's own where there is one; NaN where there is none."""
     return row.get("effective_temperature", row.get("temperature", math.nan))
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis upwards, with plain numbers on it."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _legend(ax: Axes, **options: Any) -> None:
+    """A small legend, which takes no room from the axes."""
+    settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
+    ax.legend(**settings).set_in_layout(False)
 
 
 def _inside(ax: Axes, text: str) -> Any:
