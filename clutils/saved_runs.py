@@ -323,20 +323,22 @@ def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
 
 def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
     settings = runs[0].configuration
-    accuracies = [value for value in (last(run, "knn") for run in runs) if not math.isnan(value)]
+    by_seed = {run.configuration.get("seed"): run for run in runs}  # one that was kept, too, is one run
+    accuracies = [last(run, "knn") for run in by_seed.values()]
+    known = [value for value in accuracies if not math.isnan(value)]
     return {
-        "runs": ", ".join(run.name for run in runs),
+        "runs": "; ".join(run.name for run in runs),
         "method": settings["method"],
         "loss": (settings["loss"] or {"name": "of your own"})["name"],
-        "temperature": _mean([temperature(run) for run in runs]),
+        "temperature": _mean([temperature(run) for run in by_seed.values()]),
         "data": settings["data"] or settings.get("data_source") or "of your own",
         "steps": len(runs[0].history),
-        "seeds": ", ".join(str(run.configuration.get("seed")) for run in runs),
-        "knn": _mean(accuracies),
-        "knn_low": min(accuracies, default=math.nan),
-        "knn_high": max(accuracies, default=math.nan),
-        "effective_rank": _mean([last(run, "effective_rank") for run in runs]),
-        "uniformity": _mean([last(run, "uniformity") for run in runs]),
+        "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
+        "knn": _mean(known),
+        "knn_low": min(known, default=math.nan),
+        "knn_high": max(known, default=math.nan),
+        "effective_rank": _mean([last(run, "effective_rank") for run in by_seed.values()]),
+        "uniformity": _mean([last(run, "uniformity") for run in by_seed.values()]),
     }
 
 

@@ -13,6 +13,7 @@ A panel in a notebook is a figure, an update function and its sliders:
     controls.panel(figure, update, temperature=controls.log_slider("τ temperature", 0.02, 5, 0.2))
 """
 
+from clutils.controls.comparing import Comparison, compare_runs
 from clutils.controls.dilemma import dilemma
 from clutils.controls.forces import family, forces, one_anchor
 from clutils.controls.lab import Lab, LabRun, training_lab
@@ -26,6 +27,7 @@ from clutils.controls.w_explorer import gradient_scale
 from clutils.controls.watching import watch
 
 __all__ = [
+    "Comparison",
     "Lab",
     "LabRun",
     "LiveFigure",
@@ -34,6 +36,7 @@ __all__ = [
     "button",
     "choose",
     "circle",
+    "compare_runs",
     "counts",
     "dilemma",
     "family",
