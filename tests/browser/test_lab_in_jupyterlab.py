@@ -33,7 +33,7 @@ def run_cell(lab, index: int) -> None:
 
 
 def press(lab, cell, label: str) -> None:
-    button = cell.get_by_role("button", name=label, exact=True)
+    button = cell.locator(".jupyter-button").filter(has_text=label).first
     button.wait_for(state="visible")
     lab.page.wait_for_function("b => !b.disabled", arg=button.element_handle(), timeout=30_000)
     button.click()
