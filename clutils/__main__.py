@@ -10,7 +10,6 @@ import argparse
 import ast
 import contextlib
 import inspect
-import json
 import math
 import os
 import subprocess
@@ -121,10 +120,10 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from clutils import processes
+    from clutils import processes, saved_runs
 
     folder = Path(options.out)
-    checkpoint = folder / "checkpoint.pt"
+    checkpoint = folder / saved_runs.CHECKPOINT
     with processes.first_then_others():
         run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
     if not processes.rank():
@@ -136,8 +135,7 @@ def _train(options: argparse.Namespace) -> int:
             return
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
-        run.save(checkpoint)
-        _list(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
+        saved_runs.keep(run, folder)
 
     tell_every = math.ceil(run.steps / 10)
     watch = None if processes.rank() else _noise_watch(run, folder)
@@ -164,28 +162,13 @@ def _train(options: argparse.Namespace) -> int:
 
 def _describe(run: Run, folder: Path) -> None:
     """Write and say what is about to train; a run that goes on has its history so far listed anew."""
-    from clutils import files, processes, records
+    from clutils import processes, saved_runs
 
-    config = {
-        **run.configuration,
-        "data_source": run.data.source,
-        "pictures": list(run.images.shape),
-        "device": str(run.device),
-        "processes": processes.number(),
-        "resumed_at_step": run.steps_done,
-        **records.provenance(),
-    }
-    files.replace(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    saved_runs.describe(run, folder)
     if run.steps_done:
-        _list(run, folder)
+        saved_runs.list_steps(run, folder)
     where = str(run.device) + (f" in {processes.number()} processes" if processes.number() > 1 else "")
     print(f"{run.loss} on {run.data.source}, on {where}: step {run.steps_done} of {run.steps}", flush=True)
-
-
-def _list(run: Run, folder: Path) -> None:
-    from clutils import files
-
-    files.replace(folder / "history.csv", run.history.to_csv(index=False))
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:

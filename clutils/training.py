@@ -209,7 +209,7 @@ class Run:
             loss.backward()
             learned = [p.grad for p in self.method.parameters() if p.grad is not None]
             processes.average([*learned, *changing])
-            reported = self.method.reported
+            reported = self.method.reported | getattr(self.loss, "reported", {})
             measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
             measured += reported.values()
             measured = torch.stack([value.float() for value in measured]).tolist()  # a GPU waits here, once
@@ -303,8 +303,9 @@ class Run:
 
         step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
         learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
-        are; the method, which embeddings these were), what the method reports of itself, every setting of the
-        loss, the method's live ones, and seconds spent in steps so far.
+        are; the method, which embeddings these were), what the method and the loss report of themselves
+        (MACL's temperature moves: effective_temperature), every setting of the loss, the method's live ones,
+        and seconds spent in steps so far.
         """
         import pandas as pd
 
