@@ -5,6 +5,7 @@ So what a notebook runs live, and what its record holds, are the same code at di
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -243,3 +244,101 @@ def pixels(pictures: ImageSet) -> Tensor:
     classes of CIFAR-10 (kNN, k = 20).
     """
     return pictures.images.flatten(1).float() / 255 - 0.5
+
+
+def of_method(
+    method: str,
+    train: ImageSet,
+    test: ImageSet,
+    augmentation: training.Augment | None = None,
+    steps: int = 300,
+    batch_size: int = 256,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    precision: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
+) -> tuple[training.Run, dict[str, Any]]:
+    """A method with its own loss and settings -> the run, and what its encoder has learned.
+
+    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
+    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
+    - loss: mean of the last tenth of the steps; seconds: spent in steps
+    """
+    run = training.Run(
+        method=method,
+        data=train,
+        encoder="conv16",
+        augmentation=augmentation,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        precision=precision,
+        method_settings=method_settings,
+    )
+    found = {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
+    found |= {"learning_rate": run.learning_rate, "precision": run.precision}
+    found["knn_untrained"] = accuracy(run.embed, train, test)
+    run.finish(progress=False)
+    found["knn"] = accuracy(run.embed, train, test)
+    found["effective_rank"] = measures.effective_rank(run.embed(test))
+    found["loss"] = float(run.history["loss"].tail(max(1, steps // 10)).mean())
+    return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity", "seconds")}
+
+
+def kept_for_backward(run: training.Run) -> int:
+    """Bytes that a step's forward pass keeps for its backward pass, each storage counted once.
+
+    The run goes on by no step, but its batch normalisation has seen one batch more.
+    """
+    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in run.method.parameters()}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    chosen = slice(0, run.batch_size)
+    labels = run.labels[chosen] if run.method.uses_labels else None
+    run.method.train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
+    del loss
+    return sum(kept.values())
+
+
+def key_ages(
+    momentum: float,
+    train: ImageSet,
+    steps: int = 60,
+    batch_size: int = 128,
+    pictures: int = 128,
+    seed: int = 0,
+    queue_size: int = 4096,
+) -> Tensor:
+    """How stale MoCo's keys are: (steps + 1,) mean cosine, at ages of 0 to `steps` steps, at a run's end.
+
+    After each step the key encoder of that moment makes keys of the same `pictures` views; those of age a are
+    compared with the last ones. It is in training mode, as in a step: the views are one batch.
+    """
+    run = training.Run(
+        method="moco",
+        data=train,
+        steps=steps,
+        batch_size=batch_size,
+        seed=seed,
+        method_settings={"momentum": momentum, "queue_size": queue_size},
+    )
+    views = run.augmentation(run.images[:pictures], generator=torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def keys(_: training.Run | None = None) -> None:
+        encoder = copy.deepcopy(run.method.target_encoder).train()  # a copy: it learns batch statistics
+        made.append(similarities.normalise(run.method.target_head(run.method.features_of(views, encoder))))
+
+    made: list[Tensor] = []
+    keys()
+    run.finish(on_step=keys, progress=False)
+    return torch.stack([(old * made[-1]).sum(dim=1).mean() for old in reversed(made)])

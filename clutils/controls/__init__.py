@@ -19,6 +19,7 @@ from clutils.controls.forces import family, forces, one_anchor
 from clutils.controls.lab import Lab, LabRun, training_lab
 from clutils.controls.live import LiveFigure
 from clutils.controls.maps import map_settings, umap_beside
+from clutils.controls.methods import key_ages
 from clutils.controls.panels import Panel, button, choose, counts, log_slider, panel, player, slider
 from clutils.controls.pinda import auxiliary_gaussian, noise_maps
 from clutils.controls.sphere import circle, pushes
@@ -42,6 +43,7 @@ __all__ = [
     "family",
     "forces",
     "gradient_scale",
+    "key_ages",
     "log_slider",
     "map_settings",
     "noise_maps",

@@ -1,0 +1,215 @@
+"""The methods beside each other at length: augmentations, batch size, cost.
+
+    python benchmarks/methods.py composition        SimCLR with every one and every two of five augmentations
+    python benchmarks/methods.py augmentations      methods with the full set, and with parts of it left out
+    python benchmarks/methods.py batch              methods by batch size, all seeing as many pictures
+    python benchmarks/methods.py cost               seconds, parameters and memory of a step of every method
+    python benchmarks/methods.py share              of a step, how much is the comparing, by batch size
+
+Prints a line a run; with --record it is also added to methods_WHAT.csv in benchmarks/records/, which notebook
+09 shows. A run that the record holds already is left out, so an interrupted recording goes on where it
+stopped. --methods, --seeds, --steps and --batch-sizes choose among the runs. All runs are of generated scenes
+and the encoder conv16; an augmentation is drawn for both views.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from typing import Any
+
+import torch
+
+from clutils import data, experiments, records, training, views
+
+# what each augmentation is when it is on, as in SimCLR's chain; without it the value that changes nothing
+ALONE: dict[str, dict[str, Any]] = {
+    "crop": {"crop_scale": (0.2, 1.0)},
+    "colour": {"jitter": (0.4, 0.4, 0.4, 0.1)},
+    "grayscale": {"grayscale": 0.2},
+    "flip": {"flip": 0.5},
+    "blur": {"blur": 0.5},
+}
+SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run has when it names none
+    "full": {},
+    "no grayscale": {"grayscale": 0.0},
+    "no colour": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)},
+    "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
+}
+PICTURES_SEEN = {"batch": 150 * 256}  # in a run; 300 batches of 256 where nothing else is said
+BATCH_SIZES = (32, 64, 128, 256)
+METHODS = {  # those that a subcommand runs when none are named
+    "augmentations": ("simclr", "byol"),
+    "batch": ("simclr", "byol", "simsiam"),
+    "cost": ("simclr", "moco", "byol", "simsiam", "supcon"),
+    "share": ("simclr", "byol"),
+}
+SEEDS = {"composition": (0, 1)}  # three where nothing else is said
+
+
+def composed(first: str, second: str) -> views.Augmentation:
+    """Two of `ALONE`, or one of them named twice, and nothing else; 'none' is the picture itself."""
+    chosen = {name: value for each in {first, second} - {"none"} for name, value in ALONE[each].items()}
+    return views.Augmentation(**(views.PRESETS["none"] | chosen))
+
+
+def composition(options: argparse.Namespace) -> None:
+    """The order of two is that of the chain, so each two are run once."""
+    pairs = [("none", "none"), *combinations_with_replacement(ALONE, 2)]
+    cases = [("simclr", {"first": a, "second": b}, composed(a, b), 256, None) for a, b in pairs]
+    go("composition", cases, options)
+
+
+def augmentations(options: argparse.Namespace) -> None:
+    cases = [
+        (method, {"augmentation": name}, views.Augmentation(**settings), 256, None)
+        for name, settings in SETS.items()
+        for method in options.methods
+    ]
+    go("augmentations", cases, options)
+
+
+def batch(options: argparse.Namespace) -> None:
+    """The learning rate goes with the root of the batch size, from what a run of 256 has by itself."""
+    highest = training.LEARNING_RATES["conv16"]
+    cases = [
+        (method, {}, None, size, highest * (size / 256) ** 0.5)
+        for size in options.batch_sizes
+        for method in options.methods
+    ]
+    go("batch", cases, options)
+
+
+def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
+    train, test = data.load("scenes"), data.load("scenes", "test")
+    raw = experiments.accuracy(experiments.pixels, train, test)
+    for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
+        for method, named, augmentation, batch_size, rate in cases:
+            steps = options.steps or PICTURES_SEEN.get(what, 300 * 256) // batch_size
+            row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
+            if options.record and known(f"methods_{what}", row):
+                continue
+            _, found = experiments.of_method(
+                method, train, test, augmentation, steps, batch_size, rate, seed, options.precision
+            )
+            command = f"python benchmarks/methods.py {what} --methods {method} --seeds {seed} --steps {steps}"
+            if what == "batch":
+                command += f" --batch-sizes {batch_size}"
+            keep(
+                f"methods_{what}",
+                {"command": f"{command} --record", "source": train.source} | row | found | {"knn_raw": raw},
+                options,
+            )
+
+
+def cost(options: argparse.Namespace) -> None:
+    """Steps of every method in turns, so that a busy machine slows them alike."""
+    train = data.load("scenes", limit=1024)
+    runs = {name: training.Run(method=name, data=train, batch_size=256) for name in options.methods}
+    taken = in_turns({name: run.step for name, run in runs.items()}, options.turns)
+    for name, run in runs.items():
+        learned = [p for p in run.method.parameters() if p.requires_grad]
+        row = {"command": "python benchmarks/methods.py cost --record", "source": train.source}
+        row |= {"method": name, "batch_size": run.batch_size, "precision": run.precision}
+        row |= {"turns": options.turns, "threads": torch.get_num_threads()}
+        for clock in ("processor", "wall"):
+            ratios = [a / b for a, b in zip(taken[clock][name], taken[clock]["simclr"], strict=True)]
+            row[f"{clock}_seconds"] = statistics.median(taken[clock][name])
+            row[f"{clock}_ratio"] = statistics.median(ratios)
+            row[f"{clock}_ratio_lowest"], row[f"{clock}_ratio_highest"] = min(ratios), max(ratios)
+        row["parameters_trained"] = sum(p.numel() for p in learned)
+        row["parameters_and_buffers"] = sum(t.numel() for t in run.method.state_dict().values())
+        row["kept_for_backward_mb"] = experiments.kept_for_backward(run) / 1e6
+        keep("methods_cost", row, options)
+
+
+def share(options: argparse.Namespace) -> None:
+    """The loss alone, forwards and backwards on embeddings, beside the whole step that it belongs to."""
+    train = data.load("scenes", limit=max(options.batch_sizes))
+    runs = {
+        (name, size): training.Run(method=name, data=train, batch_size=size)
+        for name in options.methods
+        for size in options.batch_sizes
+    }
+    ways: dict[Any, Callable[[], object]] = {key: run.step for key, run in runs.items()}
+    ways |= {(*key, "loss"): comparing(run) for key, run in runs.items()}
+    taken = in_turns(ways, options.turns)["processor"]
+    for (name, size), run in runs.items():
+        shares = [a / b for a, b in zip(taken[name, size, "loss"], taken[name, size], strict=True)]
+        row = {"command": "python benchmarks/methods.py share --record", "source": train.source}
+        row |= {"method": name, "batch_size": size, "precision": run.precision, "turns": options.turns}
+        row |= {"step_seconds": statistics.median(taken[name, size])}
+        row |= {"loss_seconds": statistics.median(taken[name, size, "loss"])}
+        row |= {"share": statistics.median(shares), "lowest": min(shares), "highest": max(shares)}
+        keep("methods_share", row, options)
+
+
+def comparing(run: training.Run) -> Callable[[], object]:
+    """What the run's method asks of its loss in a step: SimCLR once, BYOL and SimSiam in both directions."""
+    z1, z2 = (torch.randn(run.batch_size, run.method.out) for _ in range(2))
+    both = run.loss.against == "both views"
+
+    def step() -> None:
+        for _ in range(1 if both else 2):
+            run.loss(z1.clone().requires_grad_(), z2.clone().requires_grad_(both)).backward()
+
+    return step
+
+
+def in_turns(ways: dict[Any, Callable[[], object]], turns: int) -> dict[str, dict[Any, list[float]]]:
+    """clock -> way -> seconds of a call in each turn; the first turn, and each first call, warm up."""
+    taken: dict[str, dict[Any, list[float]]] = {"processor": {}, "wall": {}}
+    for turn in range(turns + 1):
+        for name, way in ways.items():
+            way()  # brings its weights back into the cache, where another's have been
+            processor, wall = time.process_time(), time.perf_counter()
+            for _ in range(3):
+                way()
+            if turn:
+                taken["processor"].setdefault(name, []).append((time.process_time() - processor) / 3)
+                taken["wall"].setdefault(name, []).append((time.perf_counter() - wall) / 3)
+    return taken
+
+
+def known(name: str, row: dict[str, Any]) -> bool:
+    """Whether a record holds a row with these values."""
+    try:
+        table = records.read(name)
+    except FileNotFoundError:
+        return False
+    same = [
+        table[column].fillna("none") == value for column, value in row.items()
+    ]  # pandas reads none as NaN
+    return bool(torch.tensor([list(column) for column in same]).all(dim=0).any())
+
+
+def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
+    row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
+    print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
+    if options.record:
+        records.append(name, row)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    whats = {f.__name__: f for f in (composition, augmentations, batch, cost, share)}
+    parser.add_argument("what", choices=whats)
+    parser.add_argument("--methods", nargs="+")
+    parser.add_argument("--seeds", type=int, nargs="+", help="0 1 2, of composition 0 1")
+    parser.add_argument(
+        "--steps", type=int, help="300 batches of 256, of batch as many as see 38,400 pictures"
+    )
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=BATCH_SIZES)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"))
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    options.methods = options.methods or METHODS.get(options.what, ("simclr",))
+    whats[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

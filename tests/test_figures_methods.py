@@ -1,0 +1,262 @@
+"""The figures of notebook 09: diagrams that show what a method has and does, and its records as recorded."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from clutils import controls, data, encoders, experiments, figures, losses, methods
+from clutils.figures import methods as draw
+
+EVERY = list(draw.NAMES)
+
+
+def built(name: str, **settings) -> methods.Method:
+    kind = methods.catalogue()[name]
+    torch.manual_seed(0)
+    return kind(encoders.build("conv16"), kind.default_loss(), **settings)
+
+
+def boxes(ax) -> list[str]:
+    return [p.get_gid() for p in ax.patches if isinstance(p, FancyBboxPatch) and p.get_gid()]
+
+
+def arrows(ax) -> list[str]:
+    return [p.get_gid() for p in ax.patches if isinstance(p, FancyArrowPatch)]
+
+
+def stops(ax) -> int:
+    return sum(line.get_gid() == "stop" for line in ax.get_lines())
+
+
+# ---- the diagrams ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_diagram_has_a_box_for_each_part_of_the_method_and_no_other(name):
+    method = built(name)
+    parts = {child for child, _ in method.named_children()}
+    parts |= {"queue"} if hasattr(method, "queue") else set()
+    parts |= {"labels"} if method.uses_labels else set()
+    assert set(boxes(draw.diagram(name))) == parts
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_solid_branch_is_one_that_gets_a_gradient_from_the_loss(name):
+    """Asked of the parameters: a step's gradient, when the other branch's output is cut off."""
+    method = built(name)
+    learned = {
+        child for child, part in method.named_children() if any(p.requires_grad for p in part.parameters())
+    }
+    ax = draw.diagram(method)
+    dashed = arrows(ax).count("no gradient")
+    assert ("target_encoder" in boxes(ax)) == (
+        "target_encoder" not in learned and hasattr(method, "target_encoder")
+    )
+    into_second = name in ("simclr", "supcon")
+    assert (stops(ax) == 0) == into_second
+    assert draw.flow(method).gradient == ((True, into_second),) * (2 if name in ("byol", "simsiam") else 1)
+    extra = 1 if name in ("moco", "supcon") else 0  # the queue's arrow, the labels'
+    assert dashed == extra + (0 if into_second else 3)
+
+
+def test_without_stop_gradient_simsiams_diagram_has_no_stop():
+    method = built("simsiam", stop_gradient=False)
+    assert stops(draw.diagram(method)) == 0
+    assert "no gradient" not in arrows(draw.diagram(method))
+
+
+def test_only_methods_with_a_target_have_an_arrow_of_following_weights():
+    for name in EVERY:
+        ax = draw.diagram(name)
+        assert arrows(ax).count("follows") == (2 if name in ("moco", "byol") else 0)
+        said = " ".join(text.get_text() for text in ax.texts)
+        assert ("same\nweights" in said) == (name not in ("moco", "byol"))
+        assert ("swapped" in said) == (name in ("byol", "simsiam"))
+
+
+def test_a_diagram_says_the_methods_own_settings():
+    ax = draw.diagram(built("moco", queue_size=512, momentum=0.9))
+    said = " ".join(text.get_text() for text in ax.texts)
+    assert "512 keys" in said and "m = 0.9" in said
+    assert "512" in figures.alt(ax)
+
+
+def test_drawing_a_method_leaves_it_as_it_was():
+    method = built("moco").eval()
+    before = copy.deepcopy(method.state_dict())
+    draw.diagram(method)
+    assert not method.training and method.keys is None
+    assert not method.loss._forward_pre_hooks
+    for name, value in method.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(ValueError, match="swav"):
+        draw.diagram("swav")
+
+
+# ---- figures of numbers ------------------------------------------------------------------------------------
+
+ROWS = pd.DataFrame(
+    [
+        {"first": a, "second": b, "seed": seed, "knn": knn + 0.02 * seed}
+        for seed in (0, 1)
+        for a, b, knn in (
+            ("none", "none", 0.9),
+            ("crop", "crop", 0.2),
+            ("crop", "blur", 0.5),
+            ("blur", "blur", 0.3),
+        )
+    ]
+)
+
+
+def test_the_heatmap_shows_the_means_mirrored_and_leaves_out_the_plain_picture():
+    figure = draw.composition(ROWS)
+    ours, paper = figure.axes[:2]
+    shown = {text.get_gid(): text.get_text() for text in ours.texts}
+    assert shown == {"crop, crop": "21", "crop, blur": "51", "blur, crop": "51", "blur, blur": "31"}
+    assert "crop with blur, 51 %" in figures.alt(figure)
+    np.testing.assert_array_equal(paper.images[0].get_array(), list(draw.SIMCLR_FIGURE_5.values()))
+
+
+def test_simclrs_table_is_as_its_own_averages_say():
+    """The paper prints each row's mean in a last column, copied here apart from the rest."""
+    averages = [39.2, 29.4, 25.7, 18.8, 15.5, 14.5, 13.8]
+    found = np.mean(list(draw.SIMCLR_FIGURE_5.values()), axis=1)
+    np.testing.assert_allclose(found, averages, atol=0.06)  # of rounded entries
+
+
+def recorded() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"method": m, "batch_size": b, "seed": s, "knn": 0.4 + 0.01 * s + (m == "byol") * 0.1 + b / 1e4}
+            | {"knn_untrained": 0.3, "knn_raw": 0.2}
+            for m in ("simclr", "byol")
+            for b in (32, 64)
+            for s in (0, 1, 2)
+        ]
+    )
+
+
+def test_compared_draws_a_point_for_each_seed_and_a_line_through_the_means():
+    table = recorded()
+    ax = draw.compared(table, "batch_size")
+    points = [line for line in ax.get_lines() if line.get_linestyle() == "None"]
+    assert sum(len(line.get_xdata()) for line in points) == len(table)
+    means = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    for name, method in (("SimCLR", "simclr"), ("BYOL", "byol")):
+        own = table[table["method"] == method].groupby("batch_size")["knn"].mean()
+        np.testing.assert_allclose(means[name], 100 * own)
+    assert np.allclose(means["untrained"], 30) and np.allclose(means["raw pixels"], 20)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["32", "64"]
+
+
+def test_the_share_of_comparing_is_drawn_in_percent():
+    rows = pd.DataFrame(
+        {"method": ["simclr"] * 2, "batch_size": [32, 64], "share": [0.02, 0.05]}
+        | {"lowest": [0.01, 0.04], "highest": [0.03, 0.07]}
+    )
+    ax = draw.share_of_comparing(rows)
+    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), [2, 5])
+
+
+def test_a_spread_is_mean_and_range():
+    assert draw.spread([1.0, 2.0, 6.0], " %") == "3.0 % (1.0 to 6.0)"
+
+
+# ---- how old keys grow -------------------------------------------------------------------------------------
+
+SCENES = data.load("scenes", limit=64)
+
+
+def test_todays_keys_are_themselves_and_those_of_a_frozen_encoder_do_not_age():
+    still = experiments.key_ages(1.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
+    moving = experiments.key_ages(0.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
+    assert still.shape == moving.shape == (4,)
+    torch.testing.assert_close(still, torch.ones(4))
+    torch.testing.assert_close(moving[0], torch.tensor(1.0))
+    assert moving[3] < 0.99
+
+
+def test_the_panel_of_ages_says_what_was_measured():
+    ages = {0.5: torch.tensor([1.0, 0.8, 0.6]), 0.99: torch.tensor([1.0, 0.99, 0.97])}
+    panel = controls.key_ages(ages, batch_size=128, momentum=0.5, queue_size=256)
+    assert "2 steps old" in panel.readout.value and "0.60" in panel.readout.value
+    assert "25.0%" in panel.readout.value
+    panel.set(momentum=0.99, queue_size=1024)
+    assert "8 steps old, more than the 2 steps" in panel.readout.value
+    heights = [bar.get_height() for bar in panel.live.figure.axes[0].patches]
+    np.testing.assert_allclose(heights, [0.01, 0.01 * 0.99, 0.01 * 0.99**2])
+
+
+def test_a_momentum_that_was_not_measured_is_refused():
+    with pytest.raises(ValueError, match=r"0\.3.*0\.5"):
+        controls.key_ages({0.5: torch.ones(3)}, 32, momentum=0.3)
+
+
+def test_the_ages_are_drawn_as_measured():
+    ages = {0.5: torch.tensor([1.0, 0.8, 0.6]), 0.99: torch.tensor([1.0, 0.99, 0.97])}
+    ax = draw.key_ages(ages)
+    np.testing.assert_allclose(
+        [line.get_ydata() for line in ax.get_lines()], [list(v) for v in ages.values()]
+    )
+    assert "m = 0.5: 0.60" in figures.alt(ax)
+
+
+# ---- what a step keeps -------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_for_backward_is_counted_once_and_grows_with_the_batch():
+    from clutils import training
+
+    counted = [
+        experiments.kept_for_backward(
+            training.Run(data=SCENES, batch_size=size, steps=1, precision="float32")
+        )
+        for size in (16, 32)
+    ]
+    assert 1.8 < counted[1] / counted[0] < 2.3
+    first_layer = 2 * 16 * 16 * 32 * 32 * 4  # two views of 16, 16 channels of 32x32, float32
+    assert counted[0] > first_layer
+
+
+def test_a_branch_without_gradient_keeps_nothing():
+    """MoCo's keys take no gradient: about half of what SimCLR's two views keep, the queue aside."""
+    from clutils import training
+
+    two, one = (
+        experiments.kept_for_backward(
+            training.Run(
+                method=m, data=SCENES, batch_size=32, steps=1, precision="float32", method_settings=s
+            )
+        )
+        for m, s in (("simclr", {}), ("moco", {"queue_size": 32}))
+    )
+    assert 0.4 < one / two < 0.6
+
+
+def test_a_collapsed_run_is_drawn_with_its_history():
+    histories = {
+        "with": pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "uniformity": [-3.0, -2.5]}),
+        "without": pd.DataFrame({"step": [1, 2], "loss": [2.0, 0.0], "uniformity": [-3.0, 0.0]}),
+    }
+    figure = draw.collapse(histories)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].get_lines()}
+    assert drawn["without"] == [-3.0, 0.0] and drawn["with"] == [-3.0, -2.5]
+    assert "without: loss 0.00, uniformity 0.00" in figures.alt(figure)
+
+
+def test_of_method_tells_what_the_encoder_learned():
+    run, row = experiments.of_method("byol", SCENES, SCENES, steps=2, batch_size=32, seed=1)
+    assert row["steps"] == run.steps_done == 2 and row["method"] == "byol"
+    assert row["knn"] == experiments.accuracy(run.embed, SCENES, SCENES)
+    assert 0 <= row["knn_untrained"] <= 1 and row["effective_rank"] >= 1
+    assert isinstance(run.loss, losses.Regression)
