@@ -1,7 +1,7 @@
 """The command line: `python -m clutils lab | train | check FILE --data NAME | data NAME | doctor`.
 
-Exit code 0 on success, 2 on bad usage, 1 on failure, 130 when stopped from the keyboard; whatever went wrong
-is said in one line on stderr.
+Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what --fail-on asks about, 130
+when stopped from the keyboard; whatever went wrong is said in one line on stderr.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -321,8 +323,8 @@ def _loss(run: Run) -> str:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Measure and judge one encoder, or two side by side, and write the page; 0 whatever the verdict is."""
-    from clutils import files, report
+    """Measure and judge one encoder, or two side by side, and write the page; 0, or 3 by --fail-on."""
+    from clutils import checkpoints, files, report
 
     if len(options.files) > 2:
         raise BadUsage(f"check takes one file, or two to put side by side, not {len(options.files)}")
@@ -330,42 +332,80 @@ def check(options: argparse.Namespace) -> int:
     for out in outs:
         if out.suffix not in report.SUFFIXES:
             raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
-        if len(options.files) == 2 and out.suffix != ".html":
-            raise BadUsage(f"--out {out}: two files side by side are an .html page")
-    names = ("temperature", "size", "layer", "mean", "std")
+        if len(options.files) == 2 and out.suffix not in (".html", ".json"):
+            raise BadUsage(f"--out {out}: two files side by side are an .html page or .json")
+        _demand_writable(out)
+    if options.arch is not None:
+        try:
+            checkpoints.demand_arch(options.arch)
+        except ValueError as error:
+            raise BadUsage(f"--arch: {error}") from error
+    names = ("temperature", "size", "layer", "mean", "std", "grey")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
-    pictures = report.load(options.data, options.pictures)
+    pictures = report.load(options.data or "scenes", options.pictures)
     reports = []
     for file in options.files:
-        with _stages(4 + len(maps) + 3) as on_stage:
-            found = report.check(
-                file, pictures, options.arch, on_stage=on_stage, map_names=maps, seed=options.seed, **given
-            )
+        with _stages(7 + len(maps)) as (on_stage, on_hint):
+            given |= {"on_stage": on_stage, "on_hint": on_hint, "map_names": maps, "seed": options.seed}
+            try:
+                found = report.check(file, pictures, options.arch, **given)
+            except report.Unfit as error:
+                raise BadUsage(f"{file}: {error}") from error
+        if options.data is None:
+            found.notes.insert(0, report.DEFAULTED)
         print(found, flush=True)
         reports.append(found)
     for out in outs:
         if len(reports) == 2:
-            files.replace(out, report.beside(*reports).encode())
+            files.replace(out, (report.beside if out.suffix == ".html" else report.beside_json)(*reports))
         else:
             reports[0].write(out)
         print(f"written: {out}")
-    return 0
+    feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
+    return 3 if any(found.level in feared for found in reports) else 0
+
+
+def _demand_writable(out: Path) -> None:
+    """Before the work: raises BadUsage, with what was typed, where nothing can be written there."""
+    try:
+        if out.is_dir():
+            raise OSError("it is a folder")
+        above = next(folder for folder in out.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise OSError(f"{above} is no folder")
+        with tempfile.TemporaryFile(dir=above):
+            pass
+    except OSError as error:
+        raise BadUsage(f"--out {out} can't be written: {error.strerror or error}") from error
 
 
 @contextmanager
-def _stages(number: int) -> Iterator[Callable[[str], None]]:
-    """A bar that names the stage which is under way; nothing where nobody watches."""
+def _stages(number: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """(stage, hint): a bar that names the stage under way; where nobody watches, a line for each."""
     from tqdm import tqdm
 
     form = "{bar:20} {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
-    with tqdm(total=number, disable=not sys.stderr.isatty(), bar_format=form, leave=False) as bar:
+    began, done, watched = time.monotonic(), 0, sys.stderr.isatty()
+    with tqdm(total=number, disable=not watched, bar_format=form, leave=False) as bar:
+
+        def log(text: str) -> None:
+            print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
         def on_stage(name: str) -> None:
+            nonlocal done
+            done += 1
             bar.set_postfix_str(name)
             bar.update()
+            if not watched and done > 1:  # "opening": a file that is refused is one line
+                log(f"{done} of {number}: {name}")
 
-        yield on_stage
+        def on_hint(text: str) -> None:
+            bar.set_postfix_str(text)
+            if not watched:
+                log(text)
+
+        yield on_stage, on_hint
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -376,6 +416,13 @@ def _numbers(text: str) -> tuple[float, ...]:
         found = ()
     if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
         raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
+    return found
+
+
+def _deviations(text: str) -> tuple[float, ...]:
+    found = _numbers(text)
+    if min(found) <= 0:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0: pictures are divided by it")
     return found
 
 
@@ -546,13 +593,17 @@ def _parser() -> Parser:
         epilog=_archs,
     )
     to_check.add_argument("files", metavar="FILE", nargs="+", help="a checkpoint; two are put side by side")
-    to_check.add_argument("--data", metavar="NAME", default="scenes", help="as in data.load; default: scenes")
+    to_check.add_argument(
+        "--data",
+        metavar="NAME",
+        help="as in data.load: cifar10, folder:PATH ... of the kind that it was trained on; default: scenes",
+    )
     to_check.add_argument(
         "--out",
         metavar="FILE",
         action="append",
-        help=".html (the page), .json (every number), .pdf or .png (the verdicts); once for each; default: "
-        "report.html",
+        help=".html (the page), .json (every number), .pdf or .png (the verdicts; of one file); once for "
+        "each; default: report.html",
     )
     to_check.add_argument(
         "--pictures", metavar="N", type=_positive, default=2000, help="how many in all; default: 2000"
@@ -562,10 +613,21 @@ def _parser() -> Parser:
         "--temperature", metavar="X", type=_above_zero, help="τ of its training, where the file lacks it"
     )
     to_check.add_argument("--mean", metavar="X[,X,X]", type=_numbers, help="taken off pictures in [0, 1]")
-    to_check.add_argument("--std", metavar="X[,X,X]", type=_numbers, help="that pictures are divided by")
+    to_check.add_argument("--std", metavar="X[,X,X]", type=_deviations, help="that pictures are divided by")
     to_check.add_argument("--size", metavar="N", type=_positive, help="pictures are resized to N x N")
     to_check.add_argument(
         "--layer", metavar="NAME", help="encoder, head, or a module of the encoder; default: encoder"
+    )
+    to_check.add_argument(
+        "--grey",
+        action="store_true",
+        default=None,
+        help="colours are averaged, for an encoder of grey pictures",
+    )
+    to_check.add_argument(
+        "--fail-on",
+        choices=("broken", "look"),
+        help="exit code 3 where the verdict is broken, or at least worth a look; default: 0 whatever it is",
     )
     to_check.add_argument("--maps", choices=("none", "tsne", "both"), default="both", help="default: both")
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
