@@ -1,7 +1,7 @@
 """The command line: `python -m clutils lab | train | check FILE --data NAME | data NAME | doctor`.
 
-Exit code 0 on success, 2 on bad usage, 1 on failure, 130 when stopped from the keyboard; whatever went wrong
-is said in one line on stderr.
+Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what --fail-on asks about, 130
+when stopped from the keyboard; whatever went wrong is said in one line on stderr.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import argparse
 import ast
 import contextlib
 import inspect
-import json
 import math
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,10 +122,10 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from clutils import processes
+    from clutils import processes, saved_runs
 
     folder = Path(options.out)
-    checkpoint = folder / "checkpoint.pt"
+    checkpoint = folder / saved_runs.CHECKPOINT
     with processes.first_then_others():
         run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
     if not processes.rank():
@@ -136,8 +137,7 @@ def _train(options: argparse.Namespace) -> int:
             return
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
-        run.save(checkpoint)
-        _list(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
+        saved_runs.keep(run, folder)
 
     tell_every = math.ceil(run.steps / 10)
     watch = None if processes.rank() else _noise_watch(run, folder)
@@ -164,28 +164,13 @@ def _train(options: argparse.Namespace) -> int:
 
 def _describe(run: Run, folder: Path) -> None:
     """Write and say what is about to train; a run that goes on has its history so far listed anew."""
-    from clutils import files, processes, records
+    from clutils import processes, saved_runs
 
-    config = {
-        **run.configuration,
-        "data_source": run.data.source,
-        "pictures": list(run.images.shape),
-        "device": str(run.device),
-        "processes": processes.number(),
-        "resumed_at_step": run.steps_done,
-        **records.provenance(),
-    }
-    files.replace(folder / "config.json", json.dumps(config, indent=2) + "\n")
+    saved_runs.describe(run, folder)
     if run.steps_done:
-        _list(run, folder)
+        saved_runs.list_steps(run, folder)
     where = str(run.device) + (f" in {processes.number()} processes" if processes.number() > 1 else "")
     print(f"{run.loss} on {run.data.source}, on {where}: step {run.steps_done} of {run.steps}", flush=True)
-
-
-def _list(run: Run, folder: Path) -> None:
-    from clutils import files
-
-    files.replace(folder / "history.csv", run.history.to_csv(index=False))
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:
@@ -209,7 +194,7 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
     names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
-    names += ("extra_views", "augmentation")
+    names += ("extra_views", "augmentation", "precision", "optimiser", "weight_decay", "compile")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     method = "simclr" if options.method is None else options.method
     given["method_settings"] = method_settings(method, options.method_set)
@@ -224,14 +209,15 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     """The run in a checkpoint, at its step. What is given must be what it has, but for a new length."""
     from clutils import training
 
-    run = training.resume(checkpoint, device=options.device)
+    run = training.resume(checkpoint, device=options.device, compile=options.compile)
     before = run.configuration
     wanted = before["loss"]["name"] if options.loss is None else options.loss
     settings = before["loss"]["settings"]
     if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
         asked = " ".join([wanted, *options.set])
         raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
-    for name in ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views"):
+    names = ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views", "precision")
+    for name in (*names, "optimiser", "weight_decay"):
         asked = getattr(options, name)
         if asked is not None and asked != before[name]:
             option = name.replace("_", "-")
@@ -337,8 +323,8 @@ def _loss(run: Run) -> str:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Measure and judge one encoder, or two side by side, and write the page; 0 whatever the verdict is."""
-    from clutils import files, report
+    """Measure and judge one encoder, or two side by side, and write the page; 0, or 3 by --fail-on."""
+    from clutils import checkpoints, files, report
 
     if len(options.files) > 2:
         raise BadUsage(f"check takes one file, or two to put side by side, not {len(options.files)}")
@@ -346,42 +332,80 @@ def check(options: argparse.Namespace) -> int:
     for out in outs:
         if out.suffix not in report.SUFFIXES:
             raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
-        if len(options.files) == 2 and out.suffix != ".html":
-            raise BadUsage(f"--out {out}: two files side by side are an .html page")
-    names = ("temperature", "size", "layer", "mean", "std")
+        if len(options.files) == 2 and out.suffix not in (".html", ".json"):
+            raise BadUsage(f"--out {out}: two files side by side are an .html page or .json")
+        _demand_writable(out)
+    if options.arch is not None:
+        try:
+            checkpoints.demand_arch(options.arch)
+        except ValueError as error:
+            raise BadUsage(f"--arch: {error}") from error
+    names = ("temperature", "size", "layer", "mean", "std", "grey")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
-    pictures = report.load(options.data, options.pictures)
+    pictures = report.load(options.data or "scenes", options.pictures)
     reports = []
     for file in options.files:
-        with _stages(4 + len(maps) + 3) as on_stage:
-            found = report.check(
-                file, pictures, options.arch, on_stage=on_stage, map_names=maps, seed=options.seed, **given
-            )
+        with _stages(7 + len(maps)) as (on_stage, on_hint):
+            given |= {"on_stage": on_stage, "on_hint": on_hint, "map_names": maps, "seed": options.seed}
+            try:
+                found = report.check(file, pictures, options.arch, **given)
+            except report.Unfit as error:
+                raise BadUsage(f"{file}: {error}") from error
+        if options.data is None:
+            found.notes.insert(0, report.DEFAULTED)
         print(found, flush=True)
         reports.append(found)
     for out in outs:
         if len(reports) == 2:
-            files.replace(out, report.beside(*reports).encode())
+            files.replace(out, (report.beside if out.suffix == ".html" else report.beside_json)(*reports))
         else:
             reports[0].write(out)
         print(f"written: {out}")
-    return 0
+    feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
+    return 3 if any(found.level in feared for found in reports) else 0
+
+
+def _demand_writable(out: Path) -> None:
+    """Before the work: raises BadUsage, with what was typed, where nothing can be written there."""
+    try:
+        if out.is_dir():
+            raise OSError("it is a folder")
+        above = next(folder for folder in out.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise OSError(f"{above} is no folder")
+        with tempfile.TemporaryFile(dir=above):
+            pass
+    except OSError as error:
+        raise BadUsage(f"--out {out} can't be written: {error.strerror or error}") from error
 
 
 @contextmanager
-def _stages(number: int) -> Iterator[Callable[[str], None]]:
-    """A bar that names the stage which is under way; nothing where nobody watches."""
+def _stages(number: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """(stage, hint): a bar that names the stage under way; where nobody watches, a line for each."""
     from tqdm import tqdm
 
     form = "{bar:20} {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
-    with tqdm(total=number, disable=not sys.stderr.isatty(), bar_format=form, leave=False) as bar:
+    began, done, watched = time.monotonic(), 0, sys.stderr.isatty()
+    with tqdm(total=number, disable=not watched, bar_format=form, leave=False) as bar:
+
+        def log(text: str) -> None:
+            print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
         def on_stage(name: str) -> None:
+            nonlocal done
+            done += 1
             bar.set_postfix_str(name)
             bar.update()
+            if not watched and done > 1:  # "opening": a file that is refused is one line
+                log(f"{done} of {number}: {name}")
 
-        yield on_stage
+        def on_hint(text: str) -> None:
+            bar.set_postfix_str(text)
+            if not watched:
+                log(text)
+
+        yield on_stage, on_hint
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -392,6 +416,13 @@ def _numbers(text: str) -> tuple[float, ...]:
         found = ()
     if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
         raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
+    return found
+
+
+def _deviations(text: str) -> tuple[float, ...]:
+    found = _numbers(text)
+    if min(found) <= 0:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0: pictures are divided by it")
     return found
 
 
@@ -528,7 +559,21 @@ def _parser() -> Parser:
         "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
     )
     to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
+    to_train.add_argument("--optimiser", metavar="NAME", help="adamw or sgd (momentum 0.9); default: adamw")
+    to_train.add_argument(
+        "--weight-decay", metavar="X", type=float, help="default: 1e-4 for adamw, 5e-4 for sgd"
+    )
     to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
+    to_train.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
+    )
+    to_train.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="torch.compile the encoder's step; may change on --resume; default: no",
+    )
     to_train.add_argument(
         "--extra-views", metavar="M", type=int, help="positives for a loss that takes several; default: 0"
     )
@@ -548,13 +593,17 @@ def _parser() -> Parser:
         epilog=_archs,
     )
     to_check.add_argument("files", metavar="FILE", nargs="+", help="a checkpoint; two are put side by side")
-    to_check.add_argument("--data", metavar="NAME", default="scenes", help="as in data.load; default: scenes")
+    to_check.add_argument(
+        "--data",
+        metavar="NAME",
+        help="as in data.load: cifar10, folder:PATH ... of the kind that it was trained on; default: scenes",
+    )
     to_check.add_argument(
         "--out",
         metavar="FILE",
         action="append",
-        help=".html (the page), .json (every number), .pdf or .png (the verdicts); once for each; default: "
-        "report.html",
+        help=".html (the page), .json (every number), .pdf or .png (the verdicts; of one file); once for "
+        "each; default: report.html",
     )
     to_check.add_argument(
         "--pictures", metavar="N", type=_positive, default=2000, help="how many in all; default: 2000"
@@ -564,10 +613,21 @@ def _parser() -> Parser:
         "--temperature", metavar="X", type=_above_zero, help="τ of its training, where the file lacks it"
     )
     to_check.add_argument("--mean", metavar="X[,X,X]", type=_numbers, help="taken off pictures in [0, 1]")
-    to_check.add_argument("--std", metavar="X[,X,X]", type=_numbers, help="that pictures are divided by")
+    to_check.add_argument("--std", metavar="X[,X,X]", type=_deviations, help="that pictures are divided by")
     to_check.add_argument("--size", metavar="N", type=_positive, help="pictures are resized to N x N")
     to_check.add_argument(
         "--layer", metavar="NAME", help="encoder, head, or a module of the encoder; default: encoder"
+    )
+    to_check.add_argument(
+        "--grey",
+        action="store_true",
+        default=None,
+        help="colours are averaged, for an encoder of grey pictures",
+    )
+    to_check.add_argument(
+        "--fail-on",
+        choices=("broken", "look"),
+        help="exit code 3 where the verdict is broken, or at least worth a look; default: 0 whatever it is",
     )
     to_check.add_argument("--maps", choices=("none", "tsne", "both"), default="both", help="default: both")
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")

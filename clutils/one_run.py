@@ -18,10 +18,20 @@ def claim(run: Run) -> None:
     """From now on this run trains, until `release`. Raises ValueError while one trains already."""
     global _training
     if not _taken.acquire(blocking=False):
-        now = _training
-        which = "" if now is None else f", at step {now.steps_done} of {now.steps}"
-        raise ValueError(f"training: a run is training already{which}: stop it first, or wait for its end")
+        raise ValueError(_busy())
     _training = run
+
+
+def check_free() -> None:
+    """Raise ValueError while a run trains, as `claim` does: for what takes long before it can claim."""
+    if _taken.locked():
+        raise ValueError(_busy())
+
+
+def _busy() -> str:
+    now = _training
+    which = "" if now is None else f", at step {now.steps_done} of {now.steps}"
+    return f"training: a run is training already{which}: stop it first, or wait for its end"
 
 
 def release() -> None:

@@ -16,7 +16,8 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
 
 STREAMS = ("weights", "order", "views", "mixes")
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
-WEIGHT_DECAY = 1e-4
+SGD_LEARNING_RATE = 0.03  # for 256 pictures a step, and in proportion for others
+OPTIMISERS = ("adamw", "sgd")
+WEIGHT_DECAY = 1e-4  # of AdamW
+SGD_WEIGHT_DECAY = 5e-4
+MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 FAST_STEPS = 20
 FORMAT = "clutils run 1"
@@ -55,9 +60,13 @@ class Run:
     - batch_size: pictures a step; where several processes train (`clutils.processes`), of all together
     - epochs: instead of steps, where given; an epoch's last, incomplete batch is left out
     - learning_rate: the highest of its course, which rises over the first 5 % of the steps and falls as half
-      a cosine; None = what suits the encoder
+      a cosine; None = what suits the encoder and the method, or for "sgd" 0.03 · batch_size / 256
+    - optimiser: "adamw", or "sgd" with a momentum of 0.9 (not Nesterov's)
+    - weight_decay: None = 1e-4 for "adamw", 5e-4 for "sgd"
     - device: "cpu", "cuda", ...; None = `device()`
     - precision: of the encoder, "float32" or "bfloat16"; None = bfloat16 where the machine computes in it
+    - compile: let torch.compile rewrite the encoder's step, which takes a minute or less before the first;
+      False, as it made conv16 and conv32 slower on a CPU (`benchmarks/throughput.py`)
     - extra_views: further views of each picture, for a loss that takes them as positives (AttentionNCE)
     - method_settings: the method's own, by name, as its class in `clutils.methods` takes them
 
@@ -83,6 +92,9 @@ class Run:
         precision: str | None = None,
         extra_views: int = 0,
         method_settings: Mapping[str, Any] | None = None,
+        optimiser: str = "adamw",
+        weight_decay: float | None = None,
+        compile: bool = False,
     ) -> None:
         if method not in methods.catalogue():
             known = ", ".join(methods.catalogue())
@@ -108,11 +120,22 @@ class Run:
         if epochs is not None:
             steps = _whole("epochs", epochs, 1) * self.steps_an_epoch
         self.steps = _whole("steps", steps, 1)
+        if optimiser not in OPTIMISERS:
+            raise ValueError(f"training: optimiser is {optimiser!r}, but must be 'adamw' or 'sgd'")
+        self.optimiser_name = optimiser
+        if learning_rate is None and optimiser == "sgd":
+            learning_rate = SGD_LEARNING_RATE * batch_size / 256
         if learning_rate is None:
-            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3)
+            share = methods.catalogue()[method].rate_share(**(method_settings or {}))
+            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3) * share
         self.learning_rate = learning_rate
         if not isinstance(learning_rate, int | float) or not 0 < learning_rate < math.inf:
             raise ValueError(f"training: learning_rate is {learning_rate!r}, but must be a positive number")
+        if weight_decay is None:
+            weight_decay = SGD_WEIGHT_DECAY if optimiser == "sgd" else WEIGHT_DECAY
+        self.weight_decay = weight_decay
+        if not isinstance(weight_decay, int | float) or not 0 <= weight_decay < math.inf:
+            raise ValueError(f"training: weight_decay is {weight_decay!r}, but must be a number from 0 on")
         if precision is None:
             precision = "bfloat16" if encoders.computes_bfloat16(self.device.type) else "float32"
         if precision not in ("float32", "bfloat16"):
@@ -148,9 +171,14 @@ class Run:
         if extra_views and "extra_views" not in getattr(loss, "takes", ()):
             raise ValueError(f"training: extra_views is {extra_views}, but {type(loss).__name__} takes none")
         self.method = built.to(self.device, memory_format=torch.channels_last)
-        self.optimiser = torch.optim.AdamW(self.method.parameter_groups(), weight_decay=WEIGHT_DECAY)
+        self.optimiser = _optimiser(optimiser, self.method.parameter_groups(), weight_decay)
+        self.compile = bool(compile)
+        if self.compile:
+            _demand_compiler(self.device)
+            self.encoder.compile()  # in place: names in its state_dict stay what they are
         self.steps_done = 0
         self.rows: list[dict[str, float]] = []
+        self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its pictures
 
     # ---- the loop --------------------------------------------------------------------------------------
 
@@ -181,7 +209,7 @@ class Run:
             loss.backward()
             learned = [p.grad for p in self.method.parameters() if p.grad is not None]
             processes.average([*learned, *changing])
-            reported = self.method.reported
+            reported = self.method.reported | getattr(self.loss, "reported", {})
             measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
             measured += reported.values()
             measured = torch.stack([value.float() for value in measured]).tolist()  # a GPU waits here, once
@@ -275,8 +303,9 @@ class Run:
 
         step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
         learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
-        are; the method, which embeddings these were), what the method reports of itself, every setting of the
-        loss, the method's live ones, and seconds spent in steps so far.
+        are; the method, which embeddings these were), what the method and the loss report of themselves
+        (MACL's temperature moves: effective_temperature), every setting of the loss, the method's live ones,
+        and seconds spent in steps so far.
         """
         import pandas as pd
 
@@ -289,11 +318,15 @@ class Run:
 
         The run is afterwards as it was. Raises ValueError on pictures of more or fewer channels than its own.
         """
-        return encoders.embed(self.method.encoder, self._pictures(images))
+        with self._uncompiled():
+            return encoders.embed(self.method.encoder, self._pictures(images))
 
     def project(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """The same after the head: the space that the loss sees, not normalised."""
-        return encoders.embed(nn.Sequential(self.method.encoder, self.method.head), self._pictures(images))
+        with self._uncompiled():
+            return encoders.embed(
+                nn.Sequential(self.method.encoder, self.method.head), self._pictures(images)
+            )
 
     # ---- to a file -------------------------------------------------------------------------------------
 
@@ -314,6 +347,9 @@ class Run:
             "precision": self.precision,
             "extra_views": self.method.extra_views,
             "method_settings": self.method.settings(),
+            "optimiser": self.optimiser_name,
+            "weight_decay": self.weight_decay,
+            "compile": self.compile,
         }
 
     def save(self, path: str | Path) -> None:
@@ -339,9 +375,10 @@ class Run:
     def _batch(self) -> Tensor:
         """Which pictures the next step takes: its part of this epoch's order."""
         epoch, part = divmod(self.steps_done, self.steps_an_epoch)
-        order = torch.Generator().manual_seed(_seed(self.seed, "order", epoch))
-        order = torch.randperm(len(self.images), generator=order)
-        return order[part * self.batch_size : (part + 1) * self.batch_size].to(self.device)
+        if self._order is None or self._order[0] != epoch:
+            order = torch.Generator().manual_seed(_seed(self.seed, "order", epoch))
+            self._order = epoch, torch.randperm(len(self.images), generator=order).to(self.device)
+        return self._order[1][part * self.batch_size : (part + 1) * self.batch_size]
 
     def _rate(self) -> float:
         rate = self.learning_rate
@@ -355,6 +392,15 @@ class Run:
     def _gradient_length(self) -> Tensor:
         gradients = [p.grad for p in self.method.parameters() if p.grad is not None]
         return torch.stack([gradient.norm() for gradient in gradients]).norm()
+
+    @contextmanager
+    def _uncompiled(self) -> Iterator[None]:
+        """Within, the encoder computes as written: for each new shape and mode it would be compiled anew."""
+        if not self.compile:
+            yield
+            return
+        with torch.compiler.set_stance("force_eager"):
+            yield
 
     def _loss_settings(self) -> dict[str, float]:
         names = self.loss.hyperparameters() if hasattr(self.loss, "hyperparameters") else ()
@@ -392,6 +438,9 @@ def train(
     precision: str | None = None,
     extra_views: int = 0,
     method_settings: Mapping[str, Any] | None = None,
+    optimiser: str = "adamw",
+    weight_decay: float | None = None,
+    compile: bool = False,
     on_step: Callable[[Run], object] | None = None,
     progress: bool = True,
 ) -> Run:
@@ -414,6 +463,9 @@ def train(
         precision=precision,
         extra_views=extra_views,
         method_settings=method_settings,
+        optimiser=optimiser,
+        weight_decay=weight_decay,
+        compile=compile,
     )
     if fast() and run.steps > FAST_STEPS:
         print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
@@ -428,11 +480,15 @@ def resume(
     loss: nn.Module | None = None,
     augmentation: Augment | None = None,
     device: str | torch.device | None = None,
+    compile: bool | None = None,
 ) -> Run:
     """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
 
     data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
     name (or, for loss and augmentation, from one of this package's).
+
+    - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
+      rounding
 
     Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,
     where one of those objects is missing, or where the pictures are not those that the run learned from.
@@ -457,6 +513,9 @@ def resume(
         augmentation=augmentation,
         device=device,
         method_settings=kept.get("method_settings"),
+        optimiser=kept.get("optimiser", "adamw"),
+        weight_decay=kept.get("weight_decay"),
+        compile=kept.get("compile", False) if compile is None else compile,
         **{name: kept[name] for name in same},
     )
     if _fingerprint(run.images) != state["pictures"]:
@@ -524,6 +583,24 @@ def _device(name: str | torch.device | None) -> torch.device:
             f"training: device is {name!r}, which this machine does not have: {reason}"
         ) from error
     return found
+
+
+def _optimiser(name: str, groups: list[dict[str, Any]], weight_decay: float) -> torch.optim.Optimizer:
+    if name == "sgd":
+        return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, weight_decay=weight_decay)
+    return torch.optim.AdamW(groups, weight_decay=weight_decay)
+
+
+def _demand_compiler(device: torch.device) -> None:
+    """Raise ValueError where torch.compile fails on a function of one line, as without a C++ compiler."""
+    try:
+        torch.compile(lambda x: x * 2 + 1)(torch.ones(8, device=device))
+    except Exception as error:  # torch has no class in common for what may be missing
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(
+            f"training: compile is True, but torch.compile does not work here: {reason} "
+            "(compile=False trains the same without)"
+        ) from error
 
 
 def _seed(seed: int, stream: str, number: int = 0) -> int:

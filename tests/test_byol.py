@@ -85,7 +85,7 @@ def test_in_a_run_the_target_differs_from_the_online_network_and_comes_after_it(
         start, byol.encoder.parameters(), byol.target_encoder.parameters(), strict=True
     ):
         gone, followed = (online - begun).norm(), (target - begun).norm()
-        assert 0 < followed < 0.1 * gone  # six steps of a hundredth of the way
+        assert 0 < followed < 0.9 * gone  # six steps of a fifth of the way
 
 
 def test_both_views_teach_the_online_network():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -419,6 +420,28 @@ def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
     settings = [f"--set={name}" for name in ("hardest=8", "synthetic=4", "query_mixed=2")]
     assert run("train", "--loss", "MoCHi", *settings, *options) == 0
     assert (tmp_path / "run" / "checkpoint.pt").exists()
+
+
+def test_every_setting_of_a_run_has_its_option():
+    known = set(inspect.signature(training.Run.__init__).parameters) - {"self", "loss", "method_settings"}
+    options = vars(command_line._parser().parse_args(["train", "--out", "x"]))
+    assert known | {"loss", "set", "method_set"} <= set(options)
+
+
+def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, tmp_path):
+    asked = ("--precision", "float32", "--optimiser", "sgd", "--weight-decay", "0.002", "--no-compile")
+    command = ("train", "--out", tmp_path, *SHORT)
+    assert run(*command, *asked) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    kept = {name: config[name] for name in ("precision", "optimiser", "weight_decay", "compile")}
+    assert kept == {"precision": "float32", "optimiser": "sgd", "weight_decay": 0.002, "compile": False}
+    assert run("train", "--out", tmp_path, "--resume", "--steps", "8", *asked) == 0
+    capsys.readouterr()
+    for other in (["--precision", "bfloat16"], ["--optimiser", "adamw"], ["--weight-decay", "0.1"]):
+        assert run("train", "--out", tmp_path, "--resume", *other) == 2
+        assert f"was trained with {other[0]}" in complaint(capsys)
+    assert run("train", "--out", tmp_path / "b", *SHORT, "--optimiser", "lars") == 2
+    assert "optimiser is 'lars'" in complaint(capsys)
 
 
 def test_a_rate_that_can_not_be_is_bad_usage(capsys, tmp_path):

@@ -56,6 +56,7 @@ def test_it_collapses_to_one_point_without_the_stop_gradient_and_not_with_it(see
             batch_size=32,
             steps=40,
             seed=seed,
+            learning_rate=5e-3,
             method_settings={"stop_gradient": stop},
         ).finish(progress=False)
         z = normalize(run.project(DIGITS), dim=1)
@@ -63,9 +64,9 @@ def test_it_collapses_to_one_point_without_the_stop_gradient_and_not_with_it(see
     assert spread[True] > 0.3 and spread[False] < 0.1
 
 
-def test_the_predictor_is_a_bottleneck_and_the_head_alone_projects():
+def test_the_predictor_keeps_the_width_and_the_head_alone_projects():
     siam = methods.SimSiam(encoders.MLP(64, 32, 16), losses.Regression(), out=128)
-    assert [siam.predictor[0].in_features, siam.predictor[0].out_features] == [128, 32]
+    assert [siam.predictor[0].in_features, siam.predictor[0].out_features] == [128, 128]
     assert siam.predictor[3].out_features == 128
     run = training.Run(method="simsiam", data=DIGITS, batch_size=8, steps=1)
     run.step()
@@ -78,3 +79,28 @@ def test_the_predictor_is_a_bottleneck_and_the_head_alone_projects():
 def test_there_is_no_chance_level_and_a_switch_is_a_switch():
     assert method().chance(9) is None
     fails(lambda: method(stop_gradient=0.5), "stop_gradient is 0.5", "True or False")
+
+
+@pytest.mark.parametrize("kind", [methods.SimSiam, methods.BYOL])
+def test_the_predictor_alone_learns_faster_and_nothing_is_left_out(kind):
+    built = kind(encoders.MLP(64, 32, 16), losses.Regression(), out=8, predictor_rate=7.0)
+    slow, fast = built.parameter_groups()
+    assert (slow["factor"], fast["factor"]) == (1.0, 7.0)
+    assert {id(p) for p in fast["params"]} == {id(p) for p in built.predictor.parameters()}
+    learning = {id(p) for p in built.parameters() if p.requires_grad}
+    assert {id(p) for group in (slow, fast) for p in group["params"]} == learning
+    fails(
+        lambda: kind(encoders.MLP(64, 32, 16), losses.Regression(), predictor_rate=0), "predictor_rate is 0"
+    )
+
+
+def test_a_run_that_names_no_learning_rate_takes_a_fifth_of_the_usual_one():
+    rates = {
+        name: training.Run(method=name, data=DIGITS, batch_size=8, steps=1).learning_rate
+        for name in ("simclr", "simsiam")
+    }
+    assert rates["simsiam"] == pytest.approx(rates["simclr"] / 5)
+    noisy_one = training.Run(
+        method="pinda", method_settings={"base": "simsiam"}, data=DIGITS, batch_size=8, steps=1
+    )
+    assert noisy_one.learning_rate == rates["simsiam"]

@@ -3,6 +3,7 @@
 import io
 import math
 import re
+import shutil
 import zipfile
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import encoders, losses, measures, methods, training, views
+from clutils import data, encoders, losses, measures, methods, training, views
 from tests.runs import DIGITS, advance, past, same, small, weights
 
 # ---- the same seed, the same run -----------------------------------------------------------------------
@@ -153,6 +154,26 @@ def test_the_first_step_is_adamws():
         torch.testing.assert_close(parameter.detach(), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_sgd_adds_the_decay_to_the_gradient_and_gathers_momentum_which_is_not_nesterovs():
+    run = small(optimiser="sgd", learning_rate=1e-2, weight_decay=0.1, steps=20)  # a rise of one step
+    speed = {name: torch.zeros_like(p) for name, p in run.method.named_parameters()}
+    for _ in range(3):
+        before = weights(run)
+        rate = run.step()["learning_rate"]
+        for name, parameter in run.method.named_parameters():
+            speed[name] = 0.9 * speed[name] + parameter.grad + 0.1 * before[name]
+            expected = before[name] - rate * speed[name]
+            torch.testing.assert_close(parameter.detach(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
+    adamw, sgd = small(), small(optimiser="sgd")
+    assert (adamw.learning_rate, adamw.weight_decay) == (5e-3, 1e-4)
+    assert (sgd.learning_rate, sgd.weight_decay) == (0.03 * 32 / 256, 5e-4)
+    assert {group["weight_decay"] for group in sgd.optimiser.param_groups} == {5e-4}
+    assert small(weight_decay=0.0).optimiser.param_groups[0]["weight_decay"] == 0.0
+
+
 def test_it_learns():
     run = advance(small(steps=40), 40)
     assert run.history.loss[-5:].mean() < run.history.loss[:5].mean() - 0.3
@@ -181,6 +202,34 @@ def test_bfloat16_is_the_encoders_alone():
     assert types == {"encoder": torch.bfloat16, "head": torch.float32}
     assert all(p.dtype == torch.float32 for p in run.method.parameters())
     assert run.embed(DIGITS).dtype == torch.float32
+
+
+def vectors(**settings) -> training.Run:
+    return small(data=data.load_vectors("digits", limit=100), precision="float32", **settings)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_a_compiled_encoder_learns_the_same_under_the_same_names_and_embeds_as_written(tmp_path):
+    compiled, written = advance(vectors(compile=True), 3), advance(vectors(), 3)
+    assert list(weights(compiled)) == list(weights(written))
+    assert list(compiled.history.loss) == pytest.approx(list(written.history.loss), abs=1e-4)
+    compiled.save(tmp_path / "run.pt")
+    resumed = training.resume(tmp_path / "run.pt", data=compiled.data)
+    assert resumed.compile and same(weights(advance(resumed, 1)), weights(advance(compiled, 1)))
+    plain = training.resume(tmp_path / "run.pt", data=compiled.data, compile=False)
+    assert not plain.compile
+    written.method.load_state_dict(compiled.method.state_dict())
+    assert torch.equal(compiled.embed(compiled.data), written.embed(compiled.data))
+    assert torch.equal(compiled.project(compiled.data), written.project(compiled.data))
+
+
+def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatch):
+    def broken(function):
+        raise RuntimeError("No working C++ compiler found\nand much more")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    with pytest.raises(ValueError, match=r"compile does not work here: No working C\+\+ compiler found \("):
+        vectors(compile=True)
 
 
 # ---- embedding -----------------------------------------------------------------------------------------
@@ -286,6 +335,8 @@ def test_a_keyboard_interrupt_keeps_what_was_learned_and_the_run_can_go_on(where
         ({"data": None}, "data is None, but must be a name"),
         ({"data": "cats"}, "no data called 'cats'"),
         ({"device": "abacus"}, "device is 'abacus', which this machine does not have"),
+        ({"optimiser": "lars"}, "optimiser is 'lars', but must be 'adamw' or 'sgd'"),
+        ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be a number from 0 on"),
         ({"precision": "float16"}, "precision is 'float16', but must be 'float32' or 'bfloat16'"),
     ],
 )  # fmt: skip
@@ -341,10 +392,13 @@ def test_the_default_augmentation_leaves_digits_unmirrored_and_gray_alone():
 # ---- to a file and back --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", [None, losses.MACL(temperature=0.15, alpha=0.3)])
-def test_ten_steps_saved_and_ten_more_are_twenty_steps_to_the_bit(loss, tmp_path):
-    straight = advance(small(loss=loss), 20)
-    advance(small(loss=loss), 10).save(tmp_path / "run.pt")
+MACL = losses.MACL(temperature=0.15, alpha=0.3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": MACL}, {"optimiser": "sgd", "weight_decay": 0.02}])
+def test_ten_steps_saved_and_ten_more_are_twenty_steps_to_the_bit(settings, tmp_path):
+    straight = advance(small(**settings), 20)
+    advance(small(**settings), 10).save(tmp_path / "run.pt")
     torch.manual_seed(99)  # nothing of the process's own may matter
     resumed = training.resume(tmp_path / "run.pt", data=DIGITS)
     assert resumed.steps_done == 10 and len(resumed.history) == 10
@@ -366,6 +420,18 @@ def test_a_run_by_names_resumes_with_all_that_was_changed_and_nothing_given(tmp_
     assert (resumed.loss.temperature, resumed.learning_rate, resumed.steps) == (0.7, 2e-3, 9)
     assert resumed.augmentation == views.Augmentation(8)
     assert same(weights(advance(resumed, 1)), weights(advance(run, 1)))
+
+
+def test_a_checkpoint_from_before_there_was_a_choice_of_optimiser_goes_on_with_adamw(tmp_path):
+    run = advance(small(), 2)
+    run.save(tmp_path / "run.pt")
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    for name in ("optimiser", "weight_decay", "compile"):
+        del state["configuration"][name]
+    torch.save(state, tmp_path / "old.pt")
+    resumed = training.resume(tmp_path / "old.pt", data=DIGITS)
+    assert resumed.configuration == run.configuration
+    assert same(weights(advance(resumed, 2)), weights(advance(run, 2)))
 
 
 def test_a_checkpoint_opens_without_trusting_it(tmp_path):

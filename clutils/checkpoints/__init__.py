@@ -22,11 +22,13 @@ from clutils.checkpoints import backbones, layouts, reading
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
 
-__all__ = ["NAMES", "Opened", "Refused", "open"]
+__all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open"]
 
 TEMPERATURES = ("temperature", "temp", "tau", "moco_t", "contrastive_temperature", "T", "t")
 SETTINGS = ("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams")
 SETTINGS += ("method_kwargs", "cfg")
+# methods whose loss has no temperature, as origins and settings name them
+UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 GENERATOR = ("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding")
 
 
@@ -37,8 +39,8 @@ class Opened:
     - encoder: pictures (N, C, H, W) -> features (N, .features), in evaluation mode
     - origin: whose layout it was; arch: which network
     - missing: names that the file lacked and the encoder does without (counters of batches)
-    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier, a head)
-    - dropped: how many further tensors there were, by their beginnings
+    - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier)
+    - dropped: how many further tensors there were that nothing here uses, by their beginnings
     - head: the projection head, where the file has one that could be rebuilt
     - temperature: the τ of its training, where the file says so
     - generator: of a run of PiNDA, the noise that it learned
@@ -64,10 +66,19 @@ class Opened:
     settings: dict[str, Any] = field(default_factory=dict)
     backbone: backbones.Backbone | None = None
 
+    @property
+    def untempered(self) -> str:
+        """The method that it was trained by, where that has no temperature: "BYOL"; else ""."""
+        if self.temperature is not None:
+            return ""
+        said = f"{self.origin} {self.settings.get('method', '')}".lower().replace("_", " ")
+        return next((name for sign, name in UNTEMPERED.items() if sign in said), "")
+
     def __str__(self) -> str:
         weights = sum(p.numel() for p in self.encoder.parameters())
         head = "with its head" if self.head is not None else "no head"
-        tau = "τ not in the file" if self.temperature is None else f"τ = {self.temperature:g}"
+        tau = f"{self.untempered} has no τ" if self.untempered else "τ not in the file"
+        tau = tau if self.temperature is None else f"τ = {self.temperature:g}"
         return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
 
 
@@ -83,23 +94,37 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     """
     if isinstance(path, nn.Module):
         return _given(path)
-    name, *options = (arch or "").split("-")
-    if arch is not None and name not in NAMES:
-        raise ValueError(f"arch is {arch!r}; there are {', '.join(NAMES)}")
+    name, *options = demand_arch(arch) if arch is not None else ("",)
     contents = reading.read(path)
     states = _states(contents.state, path)
     if not states:
         raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
-    opened = _recognised(states, path, name, options)
+    try:
+        opened = _recognised(states, path, name, options)
+    except backbones.NotFinite as error:
+        raise ValueError(f"{path}: {error}") from None
     settings = _settings(contents.state)
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = _temperature(settings)
     opened.settings = settings
     if opened.origin == "a run of this package":
         opened.generator = _generator(contents.state, opened)
+        if opened.generator is not None:
+            opened.dropped.pop("noise.", None)
     if isinstance(contents.state, Mapping) and "pytorch-lightning_version" in contents.state:
         opened.origin += ", in a Lightning file"
     return opened
+
+
+def demand_arch(arch: str) -> list[str]:
+    """An arch's name and options. Raises ValueError, listing what there is, on others."""
+    name, *options = arch.split("-")
+    if name not in NAMES:
+        raise ValueError(f"arch is {arch!r}; there are {', '.join(NAMES)}")
+    for option in options:
+        if option not in backbones.OPTIONS:
+            raise ValueError(f"arch has the option {option!r}; there are {', '.join(backbones.OPTIONS)}")
+    return [name, *options]
 
 
 def _given(module: nn.Module) -> Opened:
@@ -158,11 +183,12 @@ def _try(
         partial.append(str(error))
         return None
     head = None
-    taken = {layout.encoder + name for name in backbone.names}
+    used = {layout.encoder + name for name in backbone.names}
     if layout.head is not None:
         of_head = layouts.under(layout.head, names)
         head = backbones.head(of_head, encoder.features) if of_head else None
-    rest = [name for name in names if name not in taken]
+        used |= {layout.head + name for name in of_head} if head is not None else set()
+    rest = [name for name in names if name not in used]
     unexpected = [name for name in rest if layout.encoder and name.startswith(layout.encoder)]
     if not layout.encoder:
         unexpected = rest

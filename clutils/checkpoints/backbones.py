@@ -29,6 +29,10 @@ COUNTER = "num_batches_tracked"  # of a batch normalisation: how often, not what
 LARGEST_SIDE = 512
 
 
+class NotFinite(ValueError):
+    """A whole network whose weights are no numbers: another layout or arch would not mend it."""
+
+
 class Partial(ValueError):
     """Something that begins like a backbone but is none that is whole: what is missing or too much."""
 
@@ -120,7 +124,8 @@ def recognise(found: Mapping[str, Tensor], **options: object) -> Backbone | None
 def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, list[str]]:
     """Build it and put the weights in -> the network, and what the file lacked that does not matter.
 
-    Raises Partial where weights are missing, too many, of another shape, or not finite.
+    Raises Partial where weights are missing, too many or of another shape; NotFinite where they are no
+    numbers.
     """
     net = backbone.build()
     own = net.state_dict()
@@ -137,7 +142,11 @@ def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, li
             raise Partial(f"{name} is {tuple(value.shape)}, but {tuple(own[name].shape)} in {backbone.arch}")
     bad = [name for name, value in given.items() if not value.isfinite().all()]
     if bad:
-        raise Partial(f"{len(bad)} of its {len(given)} weights hold NaN or infinity: {_few(bad)}")
+        hold = "holds" if len(bad) == 1 else "hold"
+        raise NotFinite(
+            f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
+            "training ran away; a checkpoint from before may be whole"
+        )
     filled = {name: value.to(own[name].dtype) for name, value in given.items()}
     net.load_state_dict(own | filled)
     net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest

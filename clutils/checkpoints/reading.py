@@ -129,6 +129,11 @@ def read(path: str | Path) -> Contents:
         raise
     except OSError as error:
         raise Refused(f"{path} can't be read: {error.strerror or error}") from error
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise Refused(
+            f"{path} is truncated or not a whole file: it begins as a checkpoint, but its {size:,} bytes "
+            "stop short; fetch or save it again"
+        ) from error
     except MemoryError as error:
         raise Refused(f"{path} needs more memory than there is") from error
     except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
@@ -289,7 +294,10 @@ def _walk(program: BinaryIO, held: dict[str, int] | int, path: Path) -> None:
                     raise Refused(f"{path}: a tensor claims {size:,} bytes, the file holds {have or 'none'}")
                 if isinstance(held, int) and sum(claimed.values()) > held:
                     total = sum(claimed.values())
-                    raise Refused(f"{path}: its tensors claim {total:,} bytes, but the file has {held:,}")
+                    raise Refused(
+                        f"{path}: its tensors claim {total:,} bytes, but the file has {held:,}: "
+                        "it is truncated, or made up"
+                    )
                 stack.append(_THING)
             case _:
                 raise Refused(f"{path}: its pickle has {op.name} in it, which torch.save never writes")
@@ -355,7 +363,8 @@ def _safetensors(file: BinaryIO, path: Path, size: int) -> dict[str, torch.Tenso
                 raise Refused(f"{path}: its safetensors header does not describe {name[:80]!r}")
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
         if kind not in SAFETENSORS or not whole or not 0 <= begin <= end <= size - 8 - length:
-            raise Refused(f"{path}: {name[:80]!r} is described as {kind} {shape}, bytes {begin} to {end}")
+            where = f"bytes {begin} to {end}" + (": the file is truncated" if end > size - 8 - length else "")
+            raise Refused(f"{path}: {name[:80]!r} is described as {kind} {shape}, {where}")
         dtype = SAFETENSORS[kind]
         if math.prod(shape) * dtype.itemsize != end - begin:
             raise Refused(f"{path}: {name[:80]!r} is {kind} {shape}, but has {end - begin:,} bytes")

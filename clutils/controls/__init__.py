@@ -13,8 +13,10 @@ A panel in a notebook is a figure, an update function and its sliders:
     controls.panel(figure, update, temperature=controls.log_slider("τ temperature", 0.02, 5, 0.2))
 """
 
+from clutils.controls.comparing import Comparison, compare_runs
 from clutils.controls.dilemma import dilemma
 from clutils.controls.forces import family, forces, one_anchor
+from clutils.controls.lab import Lab, LabRun, training_lab
 from clutils.controls.live import LiveFigure
 from clutils.controls.maps import map_settings, umap_beside
 from clutils.controls.methods import key_ages
@@ -26,12 +28,16 @@ from clutils.controls.w_explorer import gradient_scale
 from clutils.controls.watching import watch
 
 __all__ = [
+    "Comparison",
+    "Lab",
+    "LabRun",
     "LiveFigure",
     "Panel",
     "auxiliary_gaussian",
     "button",
     "choose",
     "circle",
+    "compare_runs",
     "counts",
     "dilemma",
     "family",
@@ -46,6 +52,7 @@ __all__ = [
     "player",
     "pushes",
     "slider",
+    "training_lab",
     "umap_beside",
     "view_strength",
     "watch",

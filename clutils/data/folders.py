@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import ExifTags, Image, ImageOps
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from clutils.data.downloads import human
@@ -201,6 +201,8 @@ def _each(path: str, doing: str, files: list[str], do: Callable[[int], None]) ->
                 do(at)
             except MemoryError:
                 raise
+            except UnidentifiedImageError:
+                failures[at] = f"{files[at]} (no picture is in it, whatever its name says)"
             except Exception as error:  # a broken file makes Pillow raise nearly anything; told below
                 failures[at] = f"{files[at]} ({error or type(error).__name__})"
         return len(chunk)

@@ -178,17 +178,26 @@ def lengths(z: Tensor, ax: Axes | None = None) -> Axes:
 
 
 @style.in_course_style
-def summary(title: str, lines: Sequence[tuple[str, str, str]]) -> Figure:
-    """The verdicts on one page: (what was looked at, level, value), a line each."""
-    figure, ax = new(8.3, 1.3 + 0.42 * len(lines))
+def summary(title: str, lines: Sequence[tuple[str, str, str]], text: str = "") -> Figure:
+    """The verdicts on one page: (what was looked at, level, value), a line each; above them `text`."""
+    title, text = fill(title, 84), fill(text, 104)
+    values = [fill(value, 68) for _, _, value in lines]
+    heights = [0.95 + 0.5 * value.count("\n") for value in values]
+    above = 0.8 + 0.6 * title.count("\n") + (0.55 * (text.count("\n") + 1) if text else 0)
+    figure, ax = new(8.3, 0.4 * (above + sum(heights) + 0.4))
     ax.set_axis_off()
-    ax.set(xlim=(0, 1), ylim=(len(lines) + 0.2, -1.2))
-    ax.text(0, -0.75, fill(title, 96), fontsize=11, weight="bold", va="center")
-    for row, (name, level, value) in enumerate(lines):
+    ax.set(xlim=(0, 1), ylim=(sum(heights) + 0.2, -above - 0.2))
+    ax.text(0, -above, title, fontsize=11, weight="bold", va="top")
+    ax.text(0, -0.15, text, fontsize=9, va="bottom")
+    at = 0.0
+    for (name, level, _), value, height in zip(lines, values, heights, strict=True):
         mark, color = LEVEL_LOOKS[level]
-        ax.text(0.0, row + 0.4, f"{mark} {level}", color=color, weight="bold", va="center", fontsize=9.5)
-        ax.text(0.17, row + 0.4, name, va="center", fontsize=9.5)
-        ax.text(0.36, row + 0.4, fill(value, 68), va="center", fontsize=8.5)
+        middle = at + height / 2
+        ax.axhline(at, color=style.GREY, linewidth=0.4)
+        ax.text(0.0, middle, f"{mark} {level}", color=color, weight="bold", va="center", fontsize=9.5)
+        ax.text(0.17, middle, name, va="center", fontsize=9.5)
+        ax.text(0.37, middle, value, va="center", fontsize=8.5)
+        at += height
     counts = {level: sum(line[1] == level for line in lines) for level in LEVEL_LOOKS}
     said = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     return describe(figure, f"{title}: {said}.")

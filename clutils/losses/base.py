@@ -53,6 +53,11 @@ class Loss(nn.Module):
         if "block_size" not in own and {"formula", "compare", "pair_up", "prepare", "against"} & own:
             cls.block_size = None
 
+    @property
+    def reported(self) -> dict[str, Tensor]:
+        """What the last call adds to a run's history beside its value: name -> 0-d tensor."""
+        return {}
+
     # ---- what a paper's file writes -------------------------------------------------------------------
 
     def formula(self, pairs: Pairs) -> Tensor:

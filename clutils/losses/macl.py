@@ -51,6 +51,12 @@ class MACL(Loss):
         self.calls = 0
         self.settings()
 
+    @property
+    def reported(self) -> dict[str, Tensor]:
+        """τ_a, which moves by itself."""
+        moved = self.adaptive_temperature
+        return {} if moved is None else {"effective_temperature": moved.mean()}
+
     def settings(self) -> None:
         self.within("temperature", COLDEST, HOTTEST)
         self.within("alpha", 0.0, 10.0)

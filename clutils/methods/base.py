@@ -64,6 +64,11 @@ class Method(nn.Module):
         return losses.NTXent(temperature=0.2)
 
     @classmethod
+    def rate_share(cls, **settings: Any) -> float:
+        """What part of the encoder's usual learning rate suits the method, for a run that names none."""
+        return 1.0
+
+    @classmethod
     def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
         """Whether the method can descend such a loss; its class says as much as an instance."""
         return True
@@ -125,6 +130,15 @@ class Method(nn.Module):
         with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
             features = encoder(views).float()
         return processes.gathered(features)
+
+    def predictor_apart(self, predictor: nn.Module, factor: float) -> list[dict[str, Any]]:
+        """`parameter_groups` of a method whose predictor learns `factor` times as fast as all else."""
+        own = {id(weight) for weight in predictor.parameters()}
+        others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
+        return [
+            {"params": others, "factor": 1.0},
+            {"params": list(predictor.parameters()), "factor": factor},
+        ]
 
     # ---- checks of settings ----------------------------------------------------------------------------
 

@@ -22,8 +22,11 @@ class BYOL(Method):
     ξ ← m ξ + (1 - m) θ. The predictor has no copy. Nothing is pushed apart, and one point for all pictures
     would have loss 0.
 
-    - momentum (m): 0 to 1, may be changed while a run trains. Default 0.99, for runs of hundreds of steps;
-      the paper's rises from 0.996 to 1 as half a cosine, over 300,000 steps. Here it stays where it is put.
+    - momentum (m): 0 to 1, may be changed while a run trains. Default 0.8, for runs of hundreds of steps; the
+      paper's rises from 0.996 to 1 as half a cosine, over 300,000 steps. Here it stays where it is put.
+    - predictor_rate: the predictor's learning rate over all else's, above 0. Default 10: it has to keep up
+      with a target that moves this fast. With 1, and m = 0.99, as many steps leave the features no better
+      than an untrained encoder's; the paper has 1 and many more steps.
     - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of a picture alone.
 
     Head and predictor are alike, as in the paper: linear, batch normalisation, ReLU, linear; as wide within
@@ -43,12 +46,14 @@ class BYOL(Method):
         encoder: nn.Module,
         loss: nn.Module,
         out: int = 128,
-        momentum: float = 0.99,
+        momentum: float = 0.8,
+        predictor_rate: float = 10.0,
         bfloat16: bool = False,
     ) -> None:
         super().__init__(encoder, loss, out, bfloat16)
-        self.momentum = momentum
+        self.momentum, self.predictor_rate = momentum, predictor_rate
         self.within("momentum", 0.0, 1.0)
+        self.within("predictor_rate", 1e-3, 1e3)
         self.predictor = encoders.ProjectionHead(out, encoder.features, out)
         self.target_encoder, self.target_head = follower(encoder), follower(self.head)
 
@@ -71,6 +76,9 @@ class BYOL(Method):
         with torch.no_grad():
             t1, t2 = (self.target_head(self.features_of(view, self.target_encoder)) for view in both)
         return self.loss(p1, t2) + self.loss(p2, t1), p1.detach(), t2
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return self.predictor_apart(self.predictor, self.predictor_rate)
 
     def after_step(self) -> None:
         """The target follows."""

@@ -113,6 +113,10 @@ class PiNDA(Method):
     ) -> nn.Module:
         return _base(base).default_loss(**(base_settings or {}))
 
+    @classmethod
+    def rate_share(cls, base: str = "simclr", **settings: Any) -> float:
+        return _base(base).rate_share()
+
     def settings(self) -> dict[str, Any]:
         """As of every method; `base_settings` are the base's present ones, which may have been changed."""
         return super().settings() | {"base_settings": self.method.settings()}

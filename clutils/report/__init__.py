@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,25 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints
+from clutils import checkpoints, files
 from clutils import data as datasets
 from clutils.data import ImageSet
 from clutils.figures import maps, pictures, pinda, png, training
 from clutils.figures import page as figure_html
 from clutils.figures import report as drawn
 from clutils.report import examination, page, verdicts
-from clutils.report.examination import Examination, examine
+from clutils.report.examination import Examination, Unfit, examine
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
-__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Verdict", "beside", "check", "examine", "load"]
+__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]
+__all__ += ["check", "examine", "load"]
 
 SUFFIXES = (".html", ".json", ".pdf", ".png")
+DEFAULTED = (
+    "no pictures were named (--data), so generated scenes were taken: judge an encoder on pictures of the "
+    "kind that it was trained on"
+)
+LEAST = 80  # pictures, of which a quarter is judged
 SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
 
 
@@ -49,10 +56,17 @@ class Report:
         """The worst of all verdicts."""
         return verdicts.worst(self.verdicts)
 
+    @property
+    def summary_text(self) -> str:
+        """All of it in a sentence or three."""
+        return verdicts.summary(self.verdicts)
+
     def __str__(self) -> str:
-        lines = [f"{page.MARKS[self.level]} {self.level}: {self.title}"]
-        lines += [f"  {page.MARKS[v.level]} {v.name}: {v.value}. {v.says}" for v in self.verdicts]
-        return "\n".join(lines)
+        lines = [f"{page.MARKS[self.level]} {self.level}: {self.title}", f"  {self.summary_text}"]
+        for v in self.verdicts:
+            remark = f" ({v.remark})" if v.remark else ""
+            lines.append(f"  {page.MARKS[v.level]} {v.name}{remark}: {v.value}. {v.says}")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def json(self) -> str:
         """Every number, verdict and fact, for programs; what is not finite is null."""
@@ -61,8 +75,8 @@ class Report:
     def html(self) -> str:
         """The page, whole: its pictures are inside, it loads nothing."""
         found = {name: figure_html(figure) for name, figure in self.figures().items()}
-        facts = self.examination.facts
-        return page.page(self.title, self.level, facts, self.verdicts, found, self.notes, self.json())
+        head = page.Head(self.title, self.level, self.summary_text, self.examination.facts, self.notes)
+        return page.page(head, self.verdicts, found, self.json())
 
     def figures(self) -> dict[str, Figure]:
         """Heading -> figure: all that the page shows."""
@@ -70,8 +84,11 @@ class Report:
 
     def summary(self) -> Figure:
         """The verdicts as one figure, for a slide or a PDF."""
-        lines = [(v.name, v.level, v.value) for v in self.verdicts]
-        return drawn.summary(f"{self.title}: {self.level}", lines)
+        lines = [
+            (v.name, v.level, v.value + (f" ({v.remark})" if v.remark else ""))
+            for v in page.ordered(self.verdicts)
+        ]
+        return drawn.summary(f"{self.title}: {self.level}", lines, self.summary_text)
 
     def write(self, path: str | Path) -> Path:
         """By its ending: .html the page, .json every number, .pdf or .png the summary.
@@ -82,12 +99,13 @@ class Report:
         if path.suffix not in SUFFIXES:
             raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
         if path.suffix in (".html", ".json"):
-            text = self.html() if path.suffix == ".html" else self.json() + "\n"
-            return _kept(path, text.encode())
-        if path.suffix == ".png":
-            return _kept(path, png(self.summary()))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.summary().savefig(path, metadata={"CreationDate": None})
+            files.replace(path, self.html() if path.suffix == ".html" else self.json() + "\n")
+        elif path.suffix == ".png":
+            files.replace(path, png(self.summary()))
+        else:
+            written = io.BytesIO()
+            self.summary().savefig(written, format="pdf", metadata={"CreationDate": None})
+            files.replace(path, written.getbuffer())
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -97,6 +115,7 @@ class Report:
         return {
             "title": self.title,
             "level": self.level,
+            "summary": self.summary_text,
             "facts": found.facts,
             "verdicts": judged,
             "numbers": numbers,
@@ -107,17 +126,19 @@ class Report:
 
 def check(
     path: str | Path | nn.Module | checkpoints.Opened,
-    data: str | tuple[ImageSet, ImageSet] = "scenes",
+    data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
     limit: int = 2000,
+    grey: bool = False,
     on_stage: Callable[[str], object] = lambda name: None,
     **options: Any,
 ) -> Report:
     """Open an encoder, measure it on these pictures and judge it.
 
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
-    - data: a name for `data.load`, or (gallery, judged) of your own
+    - data: a name for `data.load`, or (gallery, judged) of your own; None = generated scenes, with a note
     - limit: how many pictures in all, three quarters of them the gallery
+    - grey: the pictures' colours are averaged, for an encoder of grey pictures
     - options: temperature, mean, std, size, layer, map_names, seed: see `examination.examine`
 
     The same file, pictures and options give the same report. Raises as `checkpoints.open`, `data.load` and
@@ -125,14 +146,18 @@ def check(
     """
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
+    notes = list(opened.notes) if data is not None else [DEFAULTED, *opened.notes]
+    data = data or "scenes"
     gallery, judged = load(data, limit) if isinstance(data, str) else data
+    if grey:
+        gallery, judged = _grey(gallery), _grey(judged)
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {data if isinstance(data, str) else judged.source.partition(' (')[0]}"
     found.facts = _facts(opened, gallery, judged, layer, options)
-    return Report(found, verdicts.judge(found.numbers, found.unknown, layer), list(opened.notes))
+    return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -140,17 +165,19 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
 
     Raises ValueError on a limit below 80, and as `data.load` does.
     """
-    if limit < 80:
-        raise ValueError(f"check: {limit} pictures are too few, at least 80 are needed")
+    if limit < LEAST:
+        raise ValueError(f"check: at least {LEAST} pictures are needed, but only {limit} asked for")
     few = limit // 4
     try:
         judged = datasets.load(name, split="test", limit=few)
-    except (ValueError, datasets.Unavailable):
-        if not name.startswith("folder:"):
+    except ValueError as error:
+        if not name.startswith("folder:") or "has no split" not in str(error):
             raise
         whole = datasets.load(name, limit=limit)
-        if len(whole) < 80:
-            raise ValueError(f"check: {name} has {len(whole)} pictures, at least 80 are needed") from None
+        if len(whole) < LEAST:
+            raise ValueError(
+                f"check: at least {LEAST} pictures are needed, {name} has {len(whole)}"
+            ) from None
         fourth = torch.arange(len(whole)) // max(1, len(whole.class_names)) % 4 == 3
         return whole.subset(~fourth), whole.subset(fourth)
     return datasets.load(name, limit=limit - few), judged
@@ -159,14 +186,32 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
 def beside(first: Report, second: Report) -> str:
     """Two reports on one page: a line for each thing that was looked at, and shared pictures."""
     both = (first, second)
-    titles = [f"{letter}: {r.title}" for letter, r in zip("AB", both, strict=True)]
+    heads = [
+        page.Head(f"{letter}: {r.title}", r.level, r.summary_text, r.examination.facts, r.notes)
+        for letter, r in zip("AB", both, strict=True)
+    ]
     found = {k: figure_html(v) for k, v in _figures([r.examination for r in both]).items()}
-    levels, facts = [r.level for r in both], [r.examination.facts for r in both]
-    numbers = json.dumps([r._plain() for r in both], ensure_ascii=False, allow_nan=False)
-    return page.beside(titles, levels, facts, [r.verdicts for r in both], found, numbers)
+    return page.beside(heads, [r.verdicts for r in both], found, beside_json(first, second))
+
+
+def beside_json(first: Report, second: Report) -> str:
+    """Every number of two reports, each under its file's name (of one file twice, the second with " (2)")."""
+    names = [r.examination.facts["file"] for r in (first, second)]
+    if names[0] == names[1]:
+        names[1] += " (2)"
+    held = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
+    return json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
+
+
+def _grey(pictures: ImageSet) -> ImageSet:
+    """The mean of the colours, (N, 1, H, W) uint8."""
+    if pictures.images.shape[1] == 1:
+        return pictures
+    images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
+    return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
 
 
 def _facts(
@@ -179,16 +224,19 @@ def _facts(
     mean, std = options.get("mean"), options.get("std")
     fed = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
     side = options.get("size") or opened.side
-    facts["fed as"] = fed + (f", resized to {side}x{side}" if side else "")
+    fed += f", resized to {side}x{side}" if side else ""
+    copied = judged.images.shape[1] == 1 and opened.channels == 3
+    facts["fed as"] = fed + (", grey copied to 3 channels" if copied else "")
     facts["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
         layer, f"the module {layer}, averaged over space"
     )
     left = [f"{name} ({count})" for name, count in opened.dropped.items()]
     if opened.unexpected or left:
         named = [f"{len(opened.unexpected)} beside the encoder"] if opened.unexpected else []
-        facts["left out"] = ", ".join([*named, *left[:8]]) + " tensors"
+        facts["not used"] = ", ".join([*named, *left[:8]]) + " tensors"
     if opened.missing:
-        facts["missing"] = f"{len(opened.missing)} counters, which nothing depends on"
+        counters = "counter" if len(opened.missing) == 1 else "counters"
+        facts["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
     return facts
 
 
@@ -240,9 +288,13 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
 def _of_one(e: Examination) -> dict[str, Figure]:
     figures, n = {"Lengths": drawn.lengths(e.z).figure}, e.numbers
     if e.predicted is not None:
-        rows = {"kNN": [n["knn"]], "linear probe": [n["probe"]], "kNN, raw pixels": [n["knn_raw"]]}
-        if "knn_untrained" in n:
-            rows["kNN, fresh weights"] = [n["knn_untrained"]]
+        of = {"": "this encoder", "_raw": "raw pixels", "_untrained": "fresh weights"}
+        rows = {
+            f"{how}, {whose}": [n[key + suffix]]
+            for key, how in (("knn", "kNN"), ("probe", "probe"))
+            for suffix, whose in of.items()
+            if key + suffix in n
+        }
         figures["Classes"] = training.accuracies(rows, chance=n["chance"]).figure
         names = e.judged.class_names
         figures["Who is taken for whom"] = drawn.confusion(e.judged.labels, e.predicted, names).figure
@@ -273,15 +325,3 @@ def _maps(e: Examination) -> dict[str, Figure]:
         }
         found[f"Map by {name}"] = maps.side_by_side(drawn_maps, labels, e.judged.class_names)
     return found
-
-
-def _kept(path: Path, content: bytes) -> Path:
-    """Replace a file at once and whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path

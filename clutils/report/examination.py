@@ -7,6 +7,7 @@ Gallery pictures lend their labels, judged pictures are asked about. No number h
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ VIEWED = 256  # judged pictures of which views are made: a batch of that size
 MAPPED = 500  # judged pictures on a map
 COMPARED = (1500, 500)  # gallery and judged pictures for the untrained encoder, which costs as much again
 PROBED = 1500  # gallery pictures whose labels a linear probe is told
+PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
+LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 NOISED = 8  # pictures whose learned noise is shown
 SEEDS = (0, 1)  # of the maps
 NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
@@ -40,6 +43,10 @@ CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the streng
     "grey": {"grayscale": 1.0},
     "blur": {"blur": 1.0},
 }
+
+
+class Unfit(ValueError):
+    """An option that does not fit this encoder: what it is, and what there is."""
 
 
 class Prepared(nn.Module):
@@ -60,18 +67,18 @@ class Prepared(nn.Module):
     ) -> None:
         super().__init__()
         if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
-            raise ValueError(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
+            raise Unfit(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
         for name, values in (("mean", mean), ("std", std)):
             if len(values) not in (1, channels):
-                raise ValueError(
-                    f"{name} has {len(values)} numbers, but the encoder takes {channels} channels"
-                )
+                raise Unfit(f"{name} has {len(values)} numbers, but the encoder takes {channels} channels")
         if layer == "head" and head is None:
-            raise ValueError("layer is 'head', but the checkpoint has no head that could be rebuilt")
+            raise Unfit("layer is 'head', but the checkpoint has no head that could be rebuilt")
         inner = dict(encoder.named_modules())
         if layer not in ("encoder", "head") and layer not in inner:
             known = ", ".join(name for name in inner if name and "." not in name)
-            raise ValueError(f"layer is {layer!r}, but must be encoder, head or a module: {known}")
+            deeper = next((name for name in inner if "." in name), "")
+            within = f", or one within, as {deeper}" if deeper else ""
+            raise Unfit(f"layer is {layer!r}, but must be encoder, head or a module: {known}{within}")
         self.encoder, self.head, self.layer = encoder, head, layer
         self.channels, self.side = channels, side
         self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
@@ -81,8 +88,14 @@ class Prepared(nn.Module):
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:
-            raise ValueError(
-                f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}"
+            if self.channels == 1 and images.shape[1] == 3:
+                raise Unfit(
+                    "pictures have 3 channels, but the encoder takes 1: --grey (grey=True) averages their "
+                    "colours, and digits and fashion-mnist are grey"
+                )
+            raise Unfit(
+                f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}: pictures "
+                "here are grey or red, green and blue"
             )
         if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
             images = nn.functional.interpolate(
@@ -144,6 +157,7 @@ def examine(
     map_names: Sequence[str] = ("t-SNE", "UMAP"),
     seed: int = 0,
     on_stage: Callable[[str], object] = lambda name: None,
+    on_hint: Callable[[str], object] = lambda text: None,
 ) -> Examination:
     """Measure an encoder.
 
@@ -152,7 +166,8 @@ def examine(
     - mean, std: how pictures in [0, 1] are shifted and scaled for it; size: their width for it
     - layer: where features are read: "encoder", "head" or the name of a module within the encoder
     - map_names: of "t-SNE" and "UMAP", those that are drawn
-    - on_stage: called with the name of each stage as it begins
+    - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
+      the time that all will take
 
     The same arguments give the same numbers. Raises ValueError on what does not fit together, and where a
     feature of a picture is not finite.
@@ -162,7 +177,9 @@ def examine(
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
     numbers: dict[str, float] = {"pictures": len(judged), "gallery": len(gallery)}
     unknown: dict[str, str] = {}
+    numbers["weights_zero"] = _zero(opened.encoder)
     on_stage("features")
+    on_hint(_cost(prepared, judged, len(judged) + len(gallery), opened.backbone is not None))
     z, gallery_z = _finite(prepared, judged), _finite(prepared, gallery)
     some = judged.subset(slice(0, VIEWED))
     on_stage("views")
@@ -180,8 +197,9 @@ def examine(
     fresh = _untrained(opened, side, shift, layer, seed)
     _classes(found, gallery, gallery_z, fresh, on_stage)
     on_stage("robustness")
-    found.robustness = _robustness(prepared, some, seed)
+    found.robustness = _robustness(prepared, some, z[:VIEWED], seed)
     numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
+    numbers |= {f"usual_{name}": float(name in _usual(some)) for name in found.robustness}
     _training(found, opened, prepared, seen, some, temperature or opened.temperature)
     if opened.generator is not None:
         found.noise = _noise(opened, some, seed)
@@ -200,12 +218,33 @@ def _embed(prepared: Prepared, images: Tensor) -> Tensor:
     return encoders.embed(prepared, images, batch_size=max(4, min(512, 64 * 32 * 32 // side**2)))
 
 
+def _cost(prepared: Prepared, pictures: ImageSet, count: int, fresh: bool) -> str:
+    """About how long embedding `count` pictures takes, by one batch, in words; and all that is embedded."""
+    side = prepared.side or max(pictures.images.shape[-2:])
+    batch = pictures.images[: max(2, min(64, 64 * 32 * 32 // side**2))]
+    _embed(prepared, batch[:2])  # the first call of all is slower than the others
+    began = time.perf_counter()
+    _embed(prepared, batch)
+    one = (time.perf_counter() - began) / len(batch)
+    others = (2 + len(CHANGES)) * min(VIEWED, len(pictures)) + fresh * sum(COMPARED)
+    return f"about {one * count:.0f} s for {count:,} pictures, and {one * others:.0f} s for their views" + (
+        " and for fresh weights" if fresh else ""
+    )
+
+
+def _zero(encoder: nn.Module) -> float:
+    """Of the weights of convolutions and linear layers, the share that is 0 in every place."""
+    kinds = nn.Conv2d | nn.Linear
+    weights = [m.weight for m in encoder.modules() if isinstance(m, kinds) and m.weight.ndim > 1]
+    return sum(not w.any() for w in weights) / len(weights) if weights else 0.0
+
+
 def _finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
     z = _embed(prepared, pictures.images)
     if not z.isfinite().all():
         bad = int((~z.isfinite()).any(dim=1).sum())
         raise ValueError(
-            f"features of {bad} of {len(z)} pictures are NaN or infinite: nothing can be measured"
+            f"the features of {bad} in {len(z)} pictures are NaN or infinite: nothing can be measured"
         )
     return z
 
@@ -233,13 +272,18 @@ def _input(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, 
     if fresh:
         unknown["input_gap"] = "its batch normalisation has never seen a picture"
         return {"never_trained": 1.0}
+    if not bool((first.running_var > 1e-10).any()):
+        unknown["input_gap"] = (
+            "its first batch normalisation remembers pictures that do not vary: there were none"
+        )
+        return {"never_trained": 0.0}
     remembered = first.running_mean, first.running_var
     gaps = {"as fed": _gap(prepared, first, seen, remembered)}
     for name, (mean, std) in NORMALISATIONS.items():
         if len(mean) in (1, prepared.channels):
             other = Prepared(opened.encoder, prepared.channels, prepared.side, mean, std)
             gaps[name] = _gap(other, first, seen, remembered)
-    found = {"never_trained": 0.0, "input_gap": gaps.pop("as fed")}
+    found = {"never_trained": 0.0, "batches_seen": counted, "input_gap": gaps.pop("as fed")}
     return found | {f"input_gap_{name}": gap for name, gap in gaps.items()}
 
 
@@ -310,12 +354,26 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     }
 
 
-def _robustness(prepared: Prepared, pictures: ImageSet, seed: int) -> dict[str, float]:
+def _usual(pictures: ImageSet) -> tuple[str, ...]:
+    """Those of `CHANGES` that training on such pictures usually has: digits, say, are not mirrored."""
+    usual = training.default_augmentation(pictures.images)
+    has = {
+        "crop": usual.crop_scale[0] < 1,
+        "flip": usual.flip > 0,
+        "jitter": usual.jitter_prob > 0,
+        "grey": usual.grayscale > 0,
+        "blur": usual.blur > 0,
+    }
+    return tuple(name for name, given in has.items() if given)
+
+
+def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
     """For each augmentation alone: 1 = the picture stays where it is, 0 = it is as far as another one.
 
     (s - s̄) / (1 - s̄), s the similarity of a picture to itself after the change, s̄ that of two pictures.
+    z: the features of the pictures as they are.
     """
-    own = nn.functional.normalize(_embed(prepared, pictures.images), dim=1)
+    own = nn.functional.normalize(z, dim=1)
     table = own @ own.T
     other = (table.sum() - table.trace()).item() / (len(own) * (len(own) - 1))
     found = {}
@@ -367,10 +425,17 @@ def _classes(
     found.predicted = _predicted(gallery_z, gallery_y, found.z, k)
     numbers["knn"] = (found.predicted == y).double().mean().item()
     numbers["knn_relabelled"] = _relabelled(y, found.predicted, len(judged.class_names))
-    numbers["knn_raw"] = measures.knn_accuracy(experiments.pixels(gallery), gallery_y, found.raw, y, k=k)
-    on_stage("linear probe")
+    pixels = experiments.pixels(gallery)
+    numbers["knn_raw"] = measures.knn_accuracy(pixels, gallery_y, found.raw, y, k=k)
+    numbers |= _left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
+    on_stage("linear probes")
     told = slice(0, PROBED)
-    numbers["probe"] = measures.linear_probe(gallery_z[told], gallery_y[told], found.z, y)
+    if len(gallery_y[told].unique()) < 2:
+        found.unknown["probe"] = "the gallery's first pictures have one class alone"
+    else:
+        numbers["probe"] = measures.linear_probe(gallery_z[told], gallery_y[told], found.z, y)
+        first, second = _principal(pixels[told], found.raw)
+        numbers["probe_raw"] = measures.linear_probe(first, gallery_y[told], second, y)
     numbers["tolerance"] = measures.tolerance(found.z, y)
     on_stage("an untrained encoder")
     if fresh is None:
@@ -385,6 +450,8 @@ def _classes(
         gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=least
     )
     numbers["compared"] = len(few)
+    if "probe" in numbers:
+        numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
     found.untrained_spectrum = torch.linalg.svdvals((second - second.mean(dim=0)).double())
 
 
@@ -398,6 +465,36 @@ def _predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
         table = torch.zeros(len(rows), int(y.max()) + 1).scatter_add_(1, y[nearest], weight)
         votes.append(table.argmax(dim=1))
     return torch.cat(votes)
+
+
+def _left_out(z: Tensor, y: Tensor, k: int) -> dict[str, float]:
+    """Each gallery picture asked of all others: whether labels and pictures belong together at all.
+
+    z: (N, D); y: (N,). There are more of these than judged pictures, so chance is told from a small lead.
+    """
+    z = nn.functional.normalize(z, dim=1)
+    similarity = (z @ z.T).fill_diagonal_(-2)
+    similarity, nearest = similarity.topk(min(k, len(z) - 1), dim=1)
+    weight = ((similarity - similarity[:, :1]) / 0.1).exp()
+    votes = torch.zeros(len(z), int(y.max()) + 1).scatter_add_(1, y[nearest], weight)
+    return {
+        "knn_gallery": (votes.argmax(dim=1) == y).double().mean().item(),
+        "chance_gallery": (y.bincount().max() / len(y)).item(),
+        "asked_gallery": len(y),
+    }
+
+
+def _principal(told: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (N, D) and (M, D) in the first principal directions of the former: at most PROBE_DIRECTIONS."""
+    mean = told.mean(dim=0)
+    told, judged = told - mean, judged - mean
+    if told.shape[1] <= PROBE_DIRECTIONS:
+        return told, judged
+    values, vectors = torch.linalg.eigh((told @ told.T).double())  # (N, N): there are more pixels than rows
+    kept = values > 1e-9 * values.max().clamp(min=1e-12)
+    values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
+    axes = told.T @ (vectors / values.sqrt()).float()  # (D, directions)
+    return told @ axes, judged @ axes
 
 
 def _relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
@@ -434,23 +531,27 @@ def _training(
     """W and the hardness weights, in the space of the loss and at its τ; else why they can't be known."""
     if temperature is not None and not 0 < temperature < math.inf:
         raise ValueError(f"temperature is {temperature!r}, but must be above 0")
+    without = ""
+    if opened.untempered:
+        without = (
+            f"{opened.untempered} trains without a temperature: W, and which negatives are pushed, can't be "
+            "asked of it"
+        )
     if opened.head is None:
         why = "the file has no projection head (or none that could be rebuilt)"
-        found.unknown |= {"W": why, "head_uniformity": why}
+        found.unknown |= {"W": without or why, "head_uniformity": why}
         return
-    mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
-    whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
-    z1, z2 = (_embed(whole, view) for view in seen)
+    z1, z2 = _after_head(found, opened, prepared, seen)
     if bool((z1.norm(dim=1) == 0).any() or (z2.norm(dim=1) == 0).any()):
         why = "the head maps pictures to vectors of length 0"
-        found.unknown |= {"W": why, "head_uniformity": why}
+        found.unknown |= {"W": without or why, "head_uniformity": why}
         return
     z1, z2 = similarities.normalise(z1), similarities.normalise(z2)
     pairs = similarities.two_views(z1, z2)
     found.numbers["head_alignment"] = 2 - 2 * pairs.positives.mean().item()
     found.numbers["head_uniformity"] = measures.uniformity(torch.cat([z1, z2]))
-    if temperature is None:
-        found.unknown["W"] = "the file does not say τ: --temperature does"
+    if without or temperature is None:
+        found.unknown["W"] = without or "the file does not say τ: --temperature does"
         return
     found.pull = anatomy.gradient_scale(pairs.positives, pairs.negatives, temperature)
     weights = anatomy.hardness_weights(pairs.negatives, temperature)
@@ -465,6 +566,22 @@ def _training(
     if bool((pictures.labels >= 0).all()):
         on_classmates = anatomy.push_on_classmates(z1, z2, pictures.labels, temperature)
         found.numbers["push_on_classmates"] = on_classmates.mean().item()
+
+
+def _after_head(
+    found: Examination, opened: Opened, prepared: Prepared, seen: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Two views behind the head; the encoder runs again only where its last features are not there yet."""
+    if prepared.layer == "head":
+        return found.views
+    if prepared.layer == "encoder":
+        with torch.no_grad():
+            first, second = (opened.head(view).float() for view in found.views)
+        return first, second
+    mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
+    whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
+    first, second = (_embed(whole, view) for view in seen)
+    return first, second
 
 
 def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from clutils.report.examination import NEIGHBOURS
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 MARKS = {GOOD: "✓", LOOK: "◐", BROKEN: "✗", UNKNOWN: "?"}  # told apart without colour, too
@@ -22,6 +24,9 @@ body { margin: 0 auto; padding: 1.2rem; max-width: 66rem; background: var(--pape
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
 .soft, figcaption { color: var(--soft); font-size: .88rem; }
+.summary { font-size: 1.08rem; font-weight: 600; margin: .6rem 0; }
+details { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .8rem; margin: 1rem 0; }
+summary { font-weight: 600; cursor: pointer; }
 .overall { display: inline-block; padding: .3rem .8rem; border-radius: .5rem; font-weight: 700;
   border: 2px solid currentColor; }
 .good { color: var(--good); } .look { color: var(--look); }
@@ -35,6 +40,7 @@ dt { color: var(--soft); } dd { margin: 0; }
 .verdict > * { color: var(--ink); margin: .15rem 0; }
 .verdict h3 { font-size: 1rem; color: inherit; }
 .verdict .value { font-weight: 600; } .verdict .soft { color: var(--soft); }
+.verdict.rests { border-left-style: dashed; }
 .verdict ul { padding-left: 1.1rem; font-size: .92rem; }
 .pictures { display: grid; gap: 1rem; grid-auto-flow: dense;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); }
@@ -45,9 +51,38 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
 .scroll { overflow-x: auto; } tbody th { min-width: 7.5rem; }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
-@media print { body { max-width: none; font-size: 11pt; padding: 0; } h2 { break-after: avoid; }
-  .verdicts, .pictures { grid-template-columns: 1fr 1fr; } }
+@media print { body { max-width: none; font-size: 10pt; padding: 0; } h2 { break-after: avoid; }
+  .verdicts { grid-template-columns: 1fr 1fr; } .pictures { grid-template-columns: 1fr 1fr; gap: .5rem; }
+  .pictures section, .verdict, tr { break-inside: avoid; } img { max-height: 22cm; object-fit: contain; }
+  details::details-content { content-visibility: visible; display: block; height: auto; }
+  summary { list-style: none; } .verdict, .overall { print-color-adjust: exact;
+  -webkit-print-color-adjust: exact; } .scroll { overflow: visible; } }
 """
+GLOSSARY = {
+    "embedding, features": "the numbers that an encoder gives for a picture; compared here by their cosine, "
+    "so that length does not count",
+    "kNN": f"each judged picture gets the class that its {NEIGHBOURS} nearest gallery pictures have, the "
+    "nearer counting more; the share that comes out right",
+    "linear probe": "a logistic regression on the features of labelled gallery pictures, asked about the "
+    "judged",
+    "raw pixels, fresh weights": "the same with the pictures' own values (for the probe their principal "
+    "directions), and with the same network before any training: what there is without learning",
+    "chance": "the share of the largest class: what one gets who always says that",
+    "nats": "how far two distributions are apart, by the divergence of normal ones; 0 = the same",
+    "spread": "of an embedding's length, the part in which pictures differ",
+    "effective rank": "how many directions carry the variance, the exponential of the entropy of its shares; "
+    "at most as many as features, or pictures less one",
+    "dead units": "numbers of the embedding that are the same for all pictures",
+    "view": "a random crop, mirrored, with other colours: what training compares",
+    "alignment, uniformity": "the mean squared distance of a picture's two views (0 = they coincide); the "
+    "logarithm of how crowded pictures are on the sphere (0 = all at one place, -4 = evenly spread)",
+    "lead": "how far two views of a picture are more alike than two pictures: 1 = they coincide, 0 = not "
+    "at all",
+    "head": "the small network between features and loss, thrown away after training",
+    "τ, W": "the temperature of the loss; the weight of an anchor's gradient (1 = full force, 0 = it has "
+    "nothing left to learn)",
+    "trustworthiness": "how far neighbours on a map are neighbours in truth; 1 = all, near 0.5 = by chance",
+}
 
 RANGES = (
     '<p class="soft">Expected ranges hold for the layer and the pictures that are named above. They were '
@@ -56,63 +91,73 @@ RANGES = (
 )
 
 
-def page(
-    title: str,
-    level: str,
-    facts: Mapping[str, str],
-    verdicts: Sequence[Verdict],
-    pictures: Mapping[str, str],
-    notes: Sequence[str] = (),
-    numbers: str = "",
-) -> str:
+@dataclass(frozen=True)
+class Head:
+    """What a report opens with.
+
+    - summary: its verdicts in a sentence or three
+    - facts: name -> what the file and the pictures are; notes: what was assumed, a sentence each
+    """
+
+    title: str
+    level: str
+    summary: str
+    facts: Mapping[str, str]
+    notes: Sequence[str] = field(default=())
+
+
+def page(head: Head, verdicts: Sequence[Verdict], pictures: Mapping[str, str], numbers: str = "") -> str:
     """One encoder's report.
 
-    - facts: name -> what the file and the pictures are
     - pictures: heading -> a figure's HTML with its picture inside (`figures.page`)
     - numbers: JSON, which the page carries for programs
     """
     body = [
-        f"<h1>{html.escape(title)}</h1>",
-        f'<p class="overall {CLASSES[level]}">{MARKS[level]} {level}</p>',
-        _facts(facts),
-        "".join(f'<p class="soft">{html.escape(note)}</p>' for note in notes),
+        f"<h1>{html.escape(head.title)}</h1>",
+        f'<p class="overall {CLASSES[head.level]}">{MARKS[head.level]} {head.level}</p>',
+        f'<p class="summary">{html.escape(head.summary)}</p>',
+        _facts(head.facts),
+        _notes(head.notes),
         "<h2>What was found</h2>",
-        f'<div class="verdicts">{"".join(map(_card, _ordered(verdicts)))}</div>',
+        f'<div class="verdicts">{"".join(map(_card, ordered(verdicts)))}</div>',
+        _glossary(),
         "<h2>What it was read from</h2>",
         f'<div class="pictures">{_sections(pictures)}</div>',
         RANGES,
     ]
-    return document(title, "\n".join(body), numbers)
+    return document(head.title, "\n".join(body), numbers)
 
 
 def beside(
-    titles: Sequence[str],
-    levels: Sequence[str],
-    facts: Sequence[Mapping[str, str]],
+    heads: Sequence[Head],
     verdicts: Sequence[Sequence[Verdict]],
     pictures: Mapping[str, str],
     numbers: str = "",
 ) -> str:
     """Two encoders side by side: a line for each thing that was looked at, then shared pictures."""
-    head = "".join(
-        f'<th>{html.escape(t)}<br><span class="{CLASSES[at]}">{MARKS[at]} {at}</span></th>'
-        for t, at in zip(titles, levels, strict=True)
+    titles = [head.title for head in heads]
+    top = "".join(
+        f"<th>{html.escape(h.title)}<br>"
+        f'<span class="{CLASSES[h.level]}">{MARKS[h.level]} {h.level}</span></th>'
+        for h in heads
     )
-    rows = []
+    cells = "".join(f"<td><b>{html.escape(h.summary)}</b>{_notes(h.notes)}</td>" for h in heads)
+    rows = [f"<tr><th>in short</th>{cells}</tr>"]
     for name in dict.fromkeys(v.name for own in verdicts for v in own):
         cells = []
         for own in verdicts:
             v = next((v for v in own if v.name == name), None)
             cells.append("<td></td>" if v is None else _cell(v))
         rows.append(f"<tr><th>{html.escape(name)}</th>{''.join(cells)}</tr>")
-    keys = dict.fromkeys(key for own in facts for key in own)
+    keys = dict.fromkeys(key for head in heads for key in head.facts)
     for key in keys:
-        cells = "".join(f"<td>{html.escape(own.get(key, ''))}</td>" for own in facts)
+        cells = "".join(f"<td>{html.escape(head.facts.get(key, ''))}</td>" for head in heads)
         rows.append(f"<tr><th>{html.escape(key)}</th>{cells}</tr>")
     body = [
         f"<h1>{html.escape(' and '.join(titles))}</h1>",
-        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
+        f'<div class="scroll"><table><thead><tr><th></th>{top}</tr></thead><tbody>{"".join(rows)}</tbody>'
         "</table></div>",
+        _glossary(),
         f'<h2>Side by side</h2><div class="pictures">{_sections(pictures)}</div>',
         RANGES,
     ]
@@ -132,10 +177,18 @@ def document(title: str, body: str, numbers: str = "") -> str:
     )
 
 
-def _ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """What needs looking at first, otherwise in the order of the examination."""
     rank = {BROKEN: 0, LOOK: 1, GOOD: 2, UNKNOWN: 3}
     return sorted(verdicts, key=lambda v: rank[v.level])
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f'<p class="soft">{html.escape(note[:1].upper() + note[1:])}.</p>' for note in notes)
+
+
+def _glossary() -> str:
+    return f"<details><summary>What the words mean</summary>{_facts(GLOSSARY)}</details>"
 
 
 def _facts(facts: Mapping[str, str]) -> str:
@@ -150,7 +203,8 @@ def _card(v: Verdict) -> str:
     causes = "".join(f"<li>{html.escape(cause)}</li>" for cause in v.causes)
     causes = f'<p class="soft">Usual causes:</p><ul>{causes}</ul>' if causes else ""
     return (
-        f'<div class="verdict {CLASSES[v.level]}"><h3>{MARKS[v.level]} {html.escape(v.name)}: {v.level}</h3>'
+        f'<div class="verdict {CLASSES[v.level]}{" rests" if v.remark else ""}">'
+        f"<h3>{MARKS[v.level]} {html.escape(v.name)}: {html.escape(v.said)}</h3>"
         f'<p class="value">{html.escape(v.value)}</p><p>{html.escape(v.says)}</p>'
         f'<p class="soft">Expected: {html.escape(v.expected)}</p>{causes}</div>'
     )
@@ -158,7 +212,8 @@ def _card(v: Verdict) -> str:
 
 def _cell(v: Verdict) -> str:
     return (
-        f'<td><b class="{CLASSES[v.level]}">{MARKS[v.level]} {v.level}</b><br>{html.escape(v.value)}<br>'
+        f'<td><b class="{CLASSES[v.level]}">{MARKS[v.level]} {html.escape(v.said)}</b><br>'
+        f"{html.escape(v.value)}<br>"
         f"{html.escape(v.says)}<br>"
         f'<span class="soft">Expected: {html.escape(v.expected)}{_causes(v)}</span></td>'
     )

@@ -1,0 +1,405 @@
+"""The training lab's pictures: one run that fills six charts while it trains, and runs set side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from textwrap import fill, shorten
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from torch import Tensor
+
+from clutils import saved_runs
+from clutils.figures import describe, new, style
+from clutils.figures.maps import Points, look
+from clutils.saved_runs import Comparable
+
+MARGIN = 0.25  # of the span that an axis grows by beyond what made it too short, so that it seldom grows
+MOST_NAMES = 10  # classes that the map's legend has room for
+MOST_MAPS = 4
+MOST_MARKS = 12  # changed settings that are marked: the newest
+SYMBOLS = {
+    **{"temperature": "τ", "alpha": "α", "alignment_threshold": "A₀", "class_prior": "τ⁺", "beta": "β"},
+    **{"momentum": "m", "learning_rate": "rate", "minimum_temperature": "τ min"},
+}
+
+
+class LabFigure:
+    """Six charts of a run against the step, the last a map: `update` fills them.
+
+    - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is
+    - ceiling: what the effective rank can't exceed; None = not said
+    - baselines: name -> kNN accuracy to compare with
+    - labels: (N,), of the map's pictures; None = no classes; class_names: a name a class
+    - measures_knn: whether kNN accuracy is measured; else the chart says that there are no labels
+    - map_of: what the map shows, for its title
+    """
+
+    @style.in_course_style
+    def __init__(
+        self,
+        steps: int,
+        chance: float | None = None,
+        ceiling: int | None = None,
+        baselines: Mapping[str, float] | None = None,
+        labels: Tensor | np.ndarray | None = None,
+        class_names: Sequence[str] = (),
+        measures_knn: bool = True,
+        map_of: str = "PCA of a fixed sample",
+    ) -> None:
+        self.steps, self.map_of = steps, map_of
+        self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
+        self.measures_knn = measures_knn
+        self.figure, axes = new(10.4, 5.6, 2, 3, width_ratios=[1, 1, 1.22])
+        (loss, shape, rank), (knn, temperature, self.map_axes) = axes
+        self.charts = (loss, shape, rank, knn, temperature)
+        thin = {"linewidth": 1.4}
+        (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", label="loss", **thin)
+        (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="chance", **thin)
+        loss.set(title="loss", ylim=(0, 1.25 * chance if chance and chance > 0 else 1))
+        _legend(loss, loc="lower left", ncols=2)
+        (self.alignment,) = shape.plot([], [], color=style.BLUE, linestyle="-", label="alignment", **thin)
+        (self.uniformity,) = shape.plot(
+            [], [], color=style.VERMILLION, linestyle="--", label="uniformity", **thin
+        )
+        shape.set(title="alignment, uniformity", ylim=(-4.2, 2.2))
+        _legend(shape, loc="upper right", ncols=2)
+        marked = {"markersize": 4.5, **thin}
+        (self.rank,) = rank.plot([], [], color=style.PURPLE, linestyle="-", marker="s", **marked)
+        most = "" if ceiling is None else f" (at most {ceiling})"
+        rank.set(title=f"effective rank{most}", ylim=(0, 8))
+        (self.knn,) = knn.plot([], [], color=style.GREEN, linestyle="-", marker="o", **marked)
+        knn.set(title="kNN accuracy", ylim=(0, 1))
+        self._baselines(knn)
+        (self.temperature,) = temperature.plot([], [], color=style.ORANGE, linestyle="-", **thin)
+        _logarithmic(temperature)
+        temperature.set(title="temperature τ", ylim=(0.05, 1))
+        self.without = _inside(temperature, "")
+        for ax in self.charts:
+            ax.set_xlim(0, steps)
+            ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        for ax in (knn, temperature):
+            ax.set_xlabel("step")
+        self._map(labels, class_names)
+        self._marks = self._hidden_marks()
+        describe(self.figure, self._in_words((), (), ()))
+
+    def _baselines(self, ax: Axes) -> None:
+        if not self.measures_knn:
+            _inside(ax, "the data has no labels")
+            return
+        for value, line in zip(self.baselines.values(), ("--", ":", "-."), strict=False):
+            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
+        handles = [
+            Line2D([], [], color=style.GREY, linestyle=line, linewidth=1.4, label=f"{name} {value:.2f}")
+            for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False)
+        ]
+        if handles:
+            _legend(ax, handles=handles, loc="upper left")
+
+    def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
+        ax = self.map_axes
+        self.points: Points | None = None
+        ax.set_title(self.map_of)
+        if labels is None:
+            ax.set_axis_off()
+            return
+        labels = torch.as_tensor(labels)
+        self.points = Points(ax, labels, size=7, names=False)
+        known = [c for c in labels.unique().tolist() if c >= 0]
+        if 1 < len(known) <= MOST_NAMES:
+            handles = [
+                Line2D([], [], linestyle="none", markersize=5, label=_short(class_names, c), **look(c))
+                for c in known
+            ]
+            ax.set_anchor("W")  # the square at the left, the names in what is left of the room
+            place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 8, "labelspacing": 0.4}
+            _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
+
+    # ---- what moves ------------------------------------------------------------------------------------
+
+    @style.in_course_style
+    def update(
+        self,
+        rows: Sequence[Mapping[str, float]],
+        measured: Sequence[Mapping[str, float]] = (),
+        positions: np.ndarray | None = None,
+        changes: Sequence[tuple[int, str, float]] = (),
+    ) -> Figure:
+        """Show a history (as `Run.rows`), what was measured, a map and the settings that were changed.
+
+        - measured: rows with step, knn, effective_rank; positions: (N, 2)
+        - changes: (step, name, new value)
+        """
+        steps = [row["step"] for row in rows]
+        if rows and rows[-1]["step"] > self.charts[0].get_xlim()[1]:
+            for ax in self.charts:
+                ax.set_xlim(0, max(self.steps, 1.25 * rows[-1]["step"]))
+        for name in ("loss", "chance", "alignment", "uniformity"):
+            _fill(getattr(self, name), steps, [row[name] for row in rows])
+        looked = [row["step"] for row in measured]
+        _fill(self.rank, looked, [row["effective_rank"] for row in measured])
+        if self.measures_knn:
+            _fill(self.knn, looked, [row["knn"] for row in measured], low=0.0, high=1.0)
+        temperatures = [_temperature(row) for row in rows]
+        _fill(self.temperature, steps, temperatures)
+        none = bool(rows) and all(map(math.isnan, temperatures))
+        if self.without.get_text() != (words := "this loss has none" if none else ""):
+            self.without.set_text(words)
+        if positions is not None and self.points is not None:
+            self.points.update(positions)
+        self._mark(changes)
+        return describe(self.figure, self._in_words(rows, measured, changes))
+
+    def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
+        """A thin line where a setting was changed, in every chart, and its new value in the first."""
+        newest = list(changes)[-MOST_MARKS:]
+        for (lines, text), change in zip_longest(self._marks, newest):
+            if change is None:
+                if text.get_visible():
+                    for artist in (*lines, text):
+                        artist.set_visible(False)
+                continue
+            step, name, value = change
+            words = f" {SYMBOLS.get(name, name)} {_number(value)} "
+            if (text.get_visible(), text.get_position()[0], text.get_text()) == (True, step, words):
+                continue
+            for line in lines:
+                line.set_xdata([step, step])
+            text.set(x=step, text=words)
+            for artist in (*lines, text):
+                artist.set_visible(True)
+
+    def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
+        """Made beforehand: a new artist would have everything that stands still drawn anew."""
+        first = self.charts[0]
+        white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
+        where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": 8.5}
+        made = []
+        for _ in range(MOST_MARKS):
+            lines = [
+                ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, visible=False)
+                for ax in self.charts
+            ]
+            text = first.text(0, 0.98, "", ha="right", va="top", bbox=white, visible=False, **where)
+            text.set_in_layout(False)
+            made.append((lines, text))
+        return made
+
+    # ---- in words --------------------------------------------------------------------------------------
+
+    def _in_words(
+        self,
+        rows: Sequence[Mapping[str, float]],
+        measured: Sequence[Mapping[str, float]],
+        changes: Sequence[tuple[int, str, float]],
+    ) -> str:
+        if not rows:
+            return (
+                "Six charts that fill while a run trains: loss, alignment and uniformity, effective rank, "
+                "kNN accuracy, temperature, and a map of a fixed sample of pictures."
+            )
+        first, final = rows[0], rows[-1]
+        chance = "" if math.isnan(final["chance"]) else f" (chance is {final['chance']:.2f})"
+        said = [
+            f"the loss goes from {first['loss']:.2f} to {final['loss']:.2f}{chance}",
+            f"alignment from {first['alignment']:.2f} to {final['alignment']:.2f}",
+            f"uniformity from {first['uniformity']:.2f} to {final['uniformity']:.2f}",
+        ]
+        for name, words, form in (
+            ("effective_rank", "effective rank", ".1f"),
+            ("knn", "kNN accuracy", ".2f"),
+        ):
+            values = [row[name] for row in measured if not math.isnan(row[name])]
+            if values:
+                said.append(f"{words} from {values[0]:{form}} to {values[-1]:{form}}")
+        if not math.isnan(now := _temperature(final)):
+            said.append(f"the temperature is now {now:.3g}")
+        turned = ", ".join(f"{name} to {_number(value)} at step {step}" for step, name, value in changes)
+        turned = f"; changed on the way: {turned}" if turned else ""
+        return (
+            f"Six charts of a run, {final['step']} steps: {'; '.join(said)}{turned}; and a map of a sample."
+        )
+
+
+# ---- runs side by side -------------------------------------------------------------------------------------
+
+CURVES = (
+    ("loss", "loss"),
+    ("uniformity", "uniformity (lower = more evenly spread)"),
+    ("knn", "kNN accuracy"),
+    ("temperature", "temperature τ"),
+)
+
+
+@style.in_course_style
+def compared_curves(runs: Sequence[Comparable]) -> Figure:
+    """Loss, uniformity, kNN accuracy and τ of several runs over each other, a colour and a line style a run.
+
+    runs: with name, history and measured (`saved_runs.Comparable`), at least one with a step.
+    """
+    if not runs or not any(len(run.history) for run in runs):
+        raise ValueError("compared_curves: there is no run with a step to show")
+    figure, axes = new(10.4, 5.6, 2, 2, sharex=True)
+    charts = dict(zip((name for name, _ in CURVES), axes.flat, strict=True))
+    for run, drawn in zip(runs, style.series(len(runs), ordered=False), strict=True):
+        curve = {
+            "color": drawn["color"],
+            "linestyle": drawn["linestyle"],
+            "linewidth": 1.6,
+            "label": run.name,
+        }
+        for name, ax in charts.items():
+            if name == "knn":
+                known = run.measured.dropna(subset=["knn"])
+                ax.plot(known["step"], known["knn"], marker=drawn["marker"], markersize=4.5, **curve)
+            else:
+                ax.plot(*_course(run, name), **curve)
+    for name, title in CURVES:
+        charts[name].set_title(title)
+    _logarithmic(charts["temperature"])
+    used = [value for run in runs for value in _course(run, "temperature")[1] if value > 0]
+    charts["temperature"].set_ylim(min(used, default=0.1) / 2, 2 * max(used, default=0.5))
+    if not used:
+        _inside(charts["temperature"], "these losses have none")
+    charts["knn"].set_ylim(0, 1)
+    if not any(len(line.get_xdata()) for line in charts["knn"].lines):
+        _inside(charts["knn"], "not measured in these runs")
+    for ax in axes[1]:
+        ax.set_xlabel("step")
+    handles = charts["loss"].get_legend_handles_labels()[0]
+    for handle, run in zip(handles, runs, strict=True):
+        handle.set_label(shorten(run.name, 44, placeholder=" …"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(runs)))
+    said = []
+    for run in runs:
+        parts = [f"loss {saved_runs.last(run, 'loss'):.2f}"]
+        parts.append(f"uniformity {saved_runs.last(run, 'uniformity'):.2f}")
+        accuracy = saved_runs.last(run, "knn")
+        parts += [] if math.isnan(accuracy) else [f"kNN accuracy {accuracy:.2f}"]
+        temperature = saved_runs.temperature(run)
+        parts += [] if math.isnan(temperature) else [f"temperature {temperature:.3g}"]
+        said.append(f"{run.name} ends at {', '.join(parts)}")
+    return describe(figure, f"Curves of {len(runs)} runs against the step: {'; '.join(said)}.")
+
+
+@style.in_course_style
+def compared_maps(runs: Sequence[Comparable]) -> Figure:
+    """The last maps of one to four runs side by side, each under its name, its step and its kNN accuracy.
+
+    Raises ValueError where no run has a map, and on more than four.
+    """
+    shown = [run for run in runs if run.map is not None]
+    if not 1 <= len(shown) <= MOST_MAPS:
+        raise ValueError(
+            f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
+        )
+    width = min(3.4, 10.4 / len(shown))
+    figure, axes = new(width * len(shown), width + 1.15, 1, len(shown), squeeze=False)
+    names: dict[tuple[int, str], None] = {}
+    for ax, run in zip(axes[0], shown, strict=True):
+        labels = torch.as_tensor(run.map.labels)
+        Points(ax, labels, size=9, names=False).update(run.map.positions)
+        accuracy = saved_runs.last(run, "knn")
+        below = f"step {run.map.step}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
+        ax.set_title(f"{shorten(fill(run.name, 30), 30, placeholder=' …')}\n{below}", fontsize=10.5)
+        for c in labels.unique().tolist():
+            if c >= 0:
+                names[c, _name(run.map.class_names, c)] = None
+    if 1 < len(names) <= MOST_NAMES:
+        handles = [
+            Line2D([], [], linestyle="none", markersize=6, label=name, **look(c)) for c, name in sorted(names)
+        ]
+        options = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=max(2, 2 * len(shown) - 1), **options
+        )
+    listed = "; ".join(f"{run.name} at step {run.map.step}" for run in shown)
+    return describe(figure, f"Maps of the first two principal components, coloured by class: {listed}.")
+
+
+def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
+    """A column of the history against the step; of the temperature the one that was used."""
+    table = run.history
+    if name == "temperature" and "effective_temperature" in table:
+        name = "effective_temperature"
+    if name not in table:
+        return [], []
+    return table["step"].tolist(), table[name].tolist()
+
+
+def _fill(
+    line: Line2D,
+    steps: Sequence[float],
+    values: Sequence[float],
+    low: float | None = None,
+    high: float | None = None,
+) -> None:
+    """Set a line's points, and let its axis grow, by more than is needed, where they lie outside.
+
+    - low, high: what the axis need not go beyond
+    """
+    line.set_data(steps, values)
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return
+    ax = line.axes
+    bottom, top = ax.get_ylim()
+    if ax.get_yscale() == "log":
+        known = [value for value in known if value > 0]
+        bottom, top = (
+            (min(known) / 2 if min(known, default=bottom) < bottom else bottom),
+            (max(known) * 2 if max(known, default=top) > top else top),
+        )
+    else:
+        span = max(max(known), top) - min(min(known), bottom)
+        if max(known) > top:
+            top = max(known) + MARGIN * span if high is None else high
+        if min(known) < bottom:
+            bottom = min(known) - MARGIN * span if low is None else low
+    if (bottom, top) != ax.get_ylim():
+        ax.set_ylim(bottom, top)
+
+
+def _temperature(row: Mapping[str, float]) -> float:
+    """τ that a step used: MACL's own where there is one; NaN where there is none."""
+    return row.get("effective_temperature", row.get("temperature", math.nan))
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis upwards, with plain numbers on it."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _legend(ax: Axes, **options: Any) -> None:
+    """A small legend, which takes no room from the axes."""
+    settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
+    ax.legend(**settings).set_in_layout(False)
+
+
+def _inside(ax: Axes, text: str) -> Any:
+    place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": style.GREY}
+    return ax.text(0.5, 0.5, text, **place)
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, bool) else f"{value:.3g}"
+
+
+def _name(class_names: Sequence[str], label: int) -> str:
+    return class_names[label] if label < len(class_names) else str(label)
+
+
+def _short(class_names: Sequence[str], label: int) -> str:
+    return shorten(_name(class_names, label), 18, placeholder="…")

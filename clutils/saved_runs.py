@@ -1,0 +1,371 @@
+"""Runs in folders: what `python -m clutils train` and the training lab write, read again and compared.
+
+A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a row a step) and `config.json`
+(settings, data, versions, machine). One that was watched has `measured.csv` (step, kNN, effective rank) and
+`map.npz` (positions of a fixed sample of pictures) beside them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import re
+import unicodedata
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from clutils import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+    from clutils.training import Run
+
+CHECKPOINT, HISTORY, CONFIG = "checkpoint.pt", "history.csv", "config.json"
+MEASURED, MAP = "measured.csv", "map.npz"
+COLUMNS = ("step", "knn", "effective_rank")
+LONGEST_NAME = 80
+FIXED = ("loss", "method", "data", "steps", "batch_size", "encoder")  # that every config.json has
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Where a sample of pictures lay at a step: `positions` (N, 2), `labels` (N,), `class_names`."""
+
+    positions: np.ndarray
+    labels: np.ndarray
+    class_names: tuple[str, ...] = ()
+    step: int = 0
+
+
+class Comparable(Protocol):
+    """What runs are compared by: saved ones have it, and those of a session."""
+
+    name: str
+    configuration: Mapping[str, Any]
+    history: pd.DataFrame
+    measured: pd.DataFrame
+    map: Map | None
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A run as its folder has it; `problem` says in one line why it can't be read, None where it can.
+
+    - configuration: of config.json; history: a row a step
+    - measured: columns step, knn, effective_rank; no rows where nobody watched
+    - map: None where nobody watched
+    """
+
+    name: str
+    path: Path
+    configuration: dict[str, Any] = field(default_factory=dict)
+    history: pd.DataFrame = field(default_factory=lambda: table_of(()))
+    measured: pd.DataFrame = field(default_factory=lambda: table_of(()))
+    map: Map | None = None
+    problem: str | None = None
+
+
+def table_of(measured: Iterable[Mapping[str, float]]) -> pd.DataFrame:
+    """Measurements as a table: step, knn, effective_rank."""
+    import pandas as pd
+
+    return pd.DataFrame(list(measured), columns=list(COLUMNS))
+
+
+# ---- to a folder -------------------------------------------------------------------------------------------
+
+
+def write(
+    run: Run,
+    folder: str | Path,
+    measured: pd.DataFrame | Iterable[Mapping[str, float]] | None = None,
+    positions: np.ndarray | None = None,
+    labels: Tensor | np.ndarray | None = None,
+    class_names: Sequence[str] = (),
+) -> SavedRun:
+    """Write a run into a folder of its own, each file at once and whole; returns it as `read` does.
+
+    - measured: rows with step, knn and effective_rank
+    - positions: (N, 2), the last map of the sample; labels: (N,), its classes
+
+    Raises ValueError where something is in the folder already: nothing is written over; OSError on a full
+    disk, and then the folder is as it was.
+    """
+    folder = Path(folder)
+    _refuse_taken(folder)
+    if not run.steps_done:
+        raise ValueError("saved_runs: the run has made no step yet, so there is nothing to keep")
+    made = not folder.exists()
+    try:
+        describe(run, folder, resumed_at_step=0)
+        if measured is not None:
+            rows = measured.to_dict("records") if hasattr(measured, "to_dict") else measured
+            files.replace(folder / MEASURED, table_of(rows).to_csv(index=False))
+        if positions is not None:
+            _write_map(folder / MAP, positions, labels, class_names, run.steps_done)
+        keep(run, folder)
+    except BaseException:
+        for name in (CHECKPOINT, HISTORY, CONFIG, MEASURED, MAP):
+            (folder / name).unlink(missing_ok=True)
+        if made and folder.is_dir():
+            folder.rmdir()
+        raise
+    return read(folder)
+
+
+def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:
+    """Write config.json: the run's settings, its data, device, versions and machine.
+
+    - resumed_at_step: None = the step that it has reached
+    """
+    from clutils import processes, records
+
+    config = {
+        **run.configuration,
+        "data_source": getattr(run.data, "source", None),
+        "pictures": list(run.images.shape),
+        "device": str(run.device),
+        "processes": processes.number(),
+        "resumed_at_step": run.steps_done if resumed_at_step is None else resumed_at_step,
+        **records.provenance(),
+    }
+    files.replace(Path(folder) / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def keep(run: Run, folder: str | Path) -> None:
+    """Write checkpoint.pt and history.csv; earlier ones are replaced."""
+    run.save(Path(folder) / CHECKPOINT)
+    list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
+
+
+def list_steps(run: Run, folder: str | Path) -> None:
+    """Write history.csv."""
+    files.replace(Path(folder) / HISTORY, run.history.to_csv(index=False))
+
+
+def place(folder: str | Path, name: str) -> Path:
+    """The folder of a new run called `name` inside `folder`.
+
+    Raises ValueError on a name that is no plain one, and on one that is taken.
+    """
+    name = unicodedata.normalize("NFC", name).strip()
+    plain = re.fullmatch(r"[\w.=+, -]+", name) and not name.startswith(".") and not name.endswith(".")
+    if not plain or len(name.encode()) > LONGEST_NAME:
+        raise ValueError(
+            f"a run's name is {name!r}, but must be 1 to {LONGEST_NAME} letters, digits, spaces or any of "
+            ". _ - = + , and neither start nor end with a dot"
+        )
+    found = Path(folder) / name
+    _refuse_taken(found)
+    return found
+
+
+def _refuse_taken(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
+
+
+def _write_map(
+    path: Path,
+    positions: np.ndarray,
+    labels: Tensor | np.ndarray | None,
+    class_names: Sequence[str],
+    step: int,
+) -> None:
+    positions = np.asarray(positions, dtype=np.float32)
+    labels = np.full(len(positions), -1) if labels is None else np.asarray(labels)
+    if positions.shape != (len(labels), 2):
+        raise ValueError(
+            f"saved_runs: positions is {positions.shape}, but {len(labels)} labels need a row of two each"
+        )
+    written = io.BytesIO()
+    names = np.array(list(class_names), dtype=str)
+    np.savez_compressed(written, positions=positions, labels=labels, class_names=names, step=step)
+    files.replace(path, written.getbuffer())
+
+
+# ---- from a folder -----------------------------------------------------------------------------------------
+
+
+def read(folder: str | Path) -> SavedRun:
+    """The run in a folder, from its tables: its weights stay on the disk (`training.resume` has them).
+
+    Raises FileNotFoundError where there is no run; ValueError, in one line, where its files are damaged.
+    """
+    folder = Path(folder)
+    for name in (CHECKPOINT, HISTORY, CONFIG):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no whole run: there is no {name} in it")
+    if not zipfile.is_zipfile(folder / CHECKPOINT):
+        raise ValueError(f"{folder / CHECKPOINT} is damaged: it does not end as a checkpoint does")
+    return SavedRun(
+        name=folder.name,
+        path=folder,
+        configuration=_configuration(folder / CONFIG),
+        history=_table(folder / HISTORY, ("step", "loss")),
+        measured=_table(folder / MEASURED, COLUMNS) if (folder / MEASURED).exists() else table_of(()),
+        map=_map(folder / MAP) if (folder / MAP).exists() else None,
+    )
+
+
+def listed(folder: str | Path) -> list[SavedRun]:
+    """All runs in folders below this one, newest last; a damaged one with its `problem`, in one line.
+
+    A folder that is not there has none.
+    """
+    base = Path(folder)
+    marks = {CHECKPOINT, HISTORY, CONFIG}
+    found = []
+    for path, _, names in os.walk(base, followlinks=False):
+        if marks & set(names):
+            found.append((_when(Path(path), marks & set(names)), Path(path)))
+    return [_read_or_say(path, base) for _, path in sorted(found)]
+
+
+def _when(path: Path, names: Iterable[str]) -> float:
+    times = [0.0]
+    for name in names:
+        try:
+            times.append((path / name).stat().st_mtime)
+        except OSError:  # gone meanwhile, or not ours to look at: reading it will say so
+            continue
+    return max(times)
+
+
+def _read_or_say(path: Path, base: Path) -> SavedRun:
+    name = path.name if path == base else str(path.relative_to(base))
+    try:
+        found = read(path)
+    except (OSError, ValueError) as error:
+        return SavedRun(name=name, path=path, problem=" ".join(str(error).split()))
+    return SavedRun(name, path, found.configuration, found.history, found.measured, found.map)
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    missing = [name for name in FIXED if not isinstance(found, dict) or name not in found]
+    if missing:
+        raise ValueError(f"{path} describes no run: it has no {missing[0]!r}")
+    return found
+
+
+def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        found = pd.read_csv(path)
+    except (
+        ValueError,
+        pd.errors.ParserError,
+    ) as error:  # an empty or half-written file; bytes that are no text
+        raise ValueError(f"{path} is damaged: {error}") from error
+    for name in columns:
+        if name not in found or not pd.api.types.is_numeric_dtype(found[name]):
+            raise ValueError(f"{path} is damaged: it has no numbers in a column {name!r}")
+    return found
+
+
+def _map(path: Path) -> Map:
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            positions, labels = kept["positions"], kept["labels"]
+            names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if positions.shape != (len(labels), 2) or not np.isfinite(positions).all():
+        raise ValueError(f"{path} is damaged: a map is (N, 2) finite numbers, not {positions.shape}")
+    return Map(positions, labels, names, step)
+
+
+# ---- side by side ------------------------------------------------------------------------------------------
+
+
+def last(run: Comparable, name: str) -> float:
+    """The last value that a run has of a measurement or a column of its history; NaN where it has none."""
+    table = run.measured if name in COLUMNS[1:] else run.history
+    if name not in table or not len(table):
+        return math.nan
+    known = table[name].dropna()
+    return float(known.iloc[-1]) if len(known) else math.nan
+
+
+def temperature(run: Comparable) -> float:
+    """τ of the last step, NaN where there is none; MACL's is the one that it moved to by itself."""
+    moved = last(run, "effective_temperature")
+    return last(run, "temperature") if math.isnan(moved) else moved
+
+
+def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
+    """A row for all runs that share every setting but the seed, with means over their seeds.
+
+    Columns: runs, method, loss, temperature (at the end), data, steps, seeds, knn, knn_low, knn_high,
+    effective_rank, uniformity. Settings that were changed on the way count as settings.
+    """
+    import pandas as pd
+
+    groups: dict[str, list[Comparable]] = {}
+    for run in runs:
+        groups.setdefault(_all_but_the_seed(run), []).append(run)
+    return pd.DataFrame([_line(group) for group in groups.values()])
+
+
+def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
+    settings = runs[0].configuration
+    by_seed = {run.configuration.get("seed"): run for run in runs}  # one that was kept, too, is one run
+    accuracies = [last(run, "knn") for run in by_seed.values()]
+    known = [value for value in accuracies if not math.isnan(value)]
+    return {
+        "runs": "; ".join(run.name for run in runs),
+        "method": settings["method"],
+        "loss": (settings["loss"] or {"name": "of your own"})["name"],
+        "temperature": _mean([temperature(run) for run in by_seed.values()]),
+        "data": settings["data"] or settings.get("data_source") or "of your own",
+        "steps": len(runs[0].history),
+        "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
+        "knn": _mean(known),
+        "knn_low": min(known, default=math.nan),
+        "knn_high": max(known, default=math.nan),
+        "effective_rank": _mean([last(run, "effective_rank") for run in by_seed.values()]),
+        "uniformity": _mean([last(run, "uniformity") for run in by_seed.values()]),
+    }
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+SETTINGS = (
+    *("method", "loss", "data", "encoder", "augmentation", "steps", "batch_size", "learning_rate"),
+    *("precision", "extra_views", "method_settings"),
+)
+
+
+def _all_but_the_seed(run: Comparable) -> str:
+    """Every setting, and its course where it was changed on the way, as text that equal runs share."""
+    kept = run.configuration
+    settings = [kept.get(name) for name in SETTINGS]
+    if kept.get("data") is None:
+        settings.append(kept.get("data_source"))
+    live = {
+        "learning_rate",
+        *(kept.get("loss") or {}).get("settings", ()),
+        *(kept.get("method_settings") or ()),
+    }
+    courses = {
+        name: [format(value, ".9g") for value in run.history[name].astype(float)]
+        for name in live & set(run.history.columns)
+    }
+    return json.dumps([settings, courses], sort_keys=True, default=str)
