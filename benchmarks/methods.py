@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from clutils import data, experiments, records, training, views
+from clutils import data, experiments, methods, records, training, views
 
 # what each augmentation is when it is on, as in SimCLR's chain; without it the value that changes nothing
 ALONE: dict[str, dict[str, Any]] = {
@@ -74,9 +74,12 @@ def augmentations(options: argparse.Namespace) -> None:
 
 def batch(options: argparse.Namespace) -> None:
     """The learning rate goes with the root of the batch size, from what a run of 256 has by itself."""
-    highest = training.LEARNING_RATES["conv16"]
+    highest = {
+        method: training.LEARNING_RATES["conv16"] * methods.catalogue()[method].rate_share()
+        for method in options.methods
+    }
     cases = [
-        (method, {}, None, size, highest * (size / 256) ** 0.5)
+        (method, {}, None, size, highest[method] * (size / 256) ** 0.5)
         for size in options.batch_sizes
         for method in options.methods
     ]
