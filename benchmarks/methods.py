@@ -40,7 +40,7 @@ SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run ha
     "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
 }
 PICTURES_SEEN = {"batch": 150 * 256}  # in a run; 300 batches of 256 where nothing else is said
-BATCH_SIZES = (32, 64, 128, 256)
+BATCH_SIZES = {"batch": (32, 64, 128, 256), "share": (64, 256, 1024)}
 METHODS = {  # those that a subcommand runs when none are named
     "augmentations": ("simclr", "byol"),
     "batch": ("simclr", "byol", "simsiam"),
@@ -205,12 +205,13 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, help="300 batches of 256, of batch as many as see 38,400 pictures"
     )
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=BATCH_SIZES)
+    parser.add_argument("--batch-sizes", type=int, nargs="+")
     parser.add_argument("--precision", choices=("float32", "bfloat16"))
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     options.methods = options.methods or METHODS.get(options.what, ("simclr",))
+    options.batch_sizes = options.batch_sizes or BATCH_SIZES.get(options.what)
     whats[options.what](options)
 
 
