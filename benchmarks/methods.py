@@ -39,7 +39,7 @@ SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run ha
     "no colour": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)},
     "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
 }
-PICTURES_SEEN = {"batch": 150 * 256}  # in a run; 300 batches of 256 where nothing else is said
+PICTURES_SEEN = {"composition": 300 * 256, "augmentations": 300 * 128, "batch": 300 * 128}  # in a run
 BATCH_SIZES = {"batch": (32, 64, 128, 256), "share": (64, 256, 1024)}
 METHODS = {  # those that a subcommand runs when none are named
     "augmentations": ("simclr", "byol"),
@@ -65,7 +65,7 @@ def composition(options: argparse.Namespace) -> None:
 
 def augmentations(options: argparse.Namespace) -> None:
     cases = [
-        (method, {"augmentation": name}, views.Augmentation(**settings), 256, None)
+        (method, {"augmentation": name}, views.Augmentation(**settings), 128, None)
         for name, settings in SETS.items()
         for method in options.methods
     ]
@@ -91,7 +91,7 @@ def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
     raw = experiments.accuracy(experiments.pixels, train, test)
     for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
         for method, named, augmentation, batch_size, rate in cases:
-            steps = options.steps or PICTURES_SEEN.get(what, 300 * 256) // batch_size
+            steps = options.steps or PICTURES_SEEN[what] // batch_size
             row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
             if options.record and known(f"methods_{what}", row):
                 continue
@@ -202,9 +202,7 @@ def main() -> None:
     parser.add_argument("what", choices=whats)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 1 2, of composition 0 1")
-    parser.add_argument(
-        "--steps", type=int, help="300 batches of 256, of batch as many as see 38,400 pictures"
-    )
+    parser.add_argument("--steps", type=int, help="as many as see 38,400 pictures, of composition 76,800")
     parser.add_argument("--batch-sizes", type=int, nargs="+")
     parser.add_argument("--precision", choices=("float32", "bfloat16"))
     parser.add_argument("--turns", type=int, default=15)
