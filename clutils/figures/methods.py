@@ -340,15 +340,15 @@ def compared(table: pandas.DataFrame, by: str, label: str = "", ax: Axes | None 
     """
     ax = axes_for(ax, 9.2, 4.0)
     values = list(dict.fromkeys(table[by]))
-    told, kinds = [], list(dict.fromkeys(table["method"]))
+    told, handles, kinds = [], [], list(dict.fromkeys(table["method"]))
     for k, name in enumerate(kinds):
         look, own = LOOKS[name], table[table["method"] == name]
         shift = 0.12 * (k - (len(kinds) - 1) / 2)
         at = own[by].map(values.index) + shift
         ax.plot(at, 100 * own["knn"], color=look["color"], marker=look["marker"], linestyle="", alpha=0.55)
         means = [100 * own.loc[own[by] == value, "knn"].mean() for value in values]
-        line = {"color": look["color"], "linestyle": look["linestyle"], "marker": look["marker"]}
-        ax.plot([i + shift for i in range(len(values))], means, **line, markersize=1, label=NAMES[name])
+        handles.append(Line2D([], [], **look, label=NAMES[name]))
+        ax.plot([i + shift for i in range(len(values))], means, **look, markersize=1, label=NAMES[name])
         listed = ", ".join(f"{value} {mean:.0f} %" for value, mean in zip(values, means, strict=True))
         told.append(f"{NAMES[name]}: {listed}")
     for column, dash, name in (
@@ -356,28 +356,17 @@ def compared(table: pandas.DataFrame, by: str, label: str = "", ax: Axes | None 
         ("knn_raw", (0, (6, 2)), "raw pixels"),
     ):
         level = 100 * table[column].mean()
-        ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=name, zorder=1)
+        look = {"color": style.GREY, "linestyle": dash, "linewidth": 1.5}
+        ax.axhline(level, **look, label=name, zorder=1)
+        handles.append(Line2D([], [], **look, label=name))
         told.append(f"{name} {level:.0f} %")
     ax.set_xticks(range(len(values)), [f"{value}" for value in values])
     ax.set(xlabel=label or by.replace("_", " "), ylabel="kNN accuracy, %")
     ax.margins(x=0.08)
-    ax.legend(handles=_with_markers(ax), loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return describe(
         ax, f"kNN accuracy by {label or by.replace('_', ' ')}, means over seeds. {'; '.join(told)}."
     )
-
-
-def _with_markers(ax: Axes) -> list[Line2D]:
-    """The legend's lines, with markers of a size that can be told apart."""
-    handles = []
-    for line in ax.get_lines():
-        if not line.get_label().startswith("_"):
-            shown = Line2D(
-                [], [], color=line.get_color(), linestyle=line.get_linestyle(), marker=line.get_marker()
-            )
-            shown.set_label(line.get_label())
-            handles.append(shown)
-    return handles
 
 
 @style.in_course_style
