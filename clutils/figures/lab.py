@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -90,6 +91,8 @@ class LabFigure:
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
+        for artist in self.moving():
+            artist.set_animated(True)  # else the first move of each would draw what stands still anew
         describe(self.figure, self._in_words((), (), ()))
 
     def _baselines(self, ax: Axes) -> None:
@@ -126,6 +129,13 @@ class LabFigure:
             _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
 
     # ---- what moves ------------------------------------------------------------------------------------
+
+    def moving(self) -> list[Artist]:
+        """What `update` changes."""
+        lines = [self.loss, self.chance, self.alignment, self.uniformity, self.rank, self.knn]
+        points = self.points.marks if self.points is not None else []
+        marks = [artist for drawn, text in self._marks for artist in (*drawn, text)]
+        return [*lines, self.temperature, self.without, *points, *marks]
 
     @style.in_course_style
     def update(
@@ -289,7 +299,10 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         temperature = saved_runs.temperature(run)
         parts += [] if math.isnan(temperature) else [f"temperature {temperature:.3g}"]
         said.append(f"{run.name} ends at {', '.join(parts)}")
-    return describe(figure, f"Curves of {len(runs)} runs against the step: {'; '.join(said)}.")
+    return describe(
+        figure,
+        f"Curves of {len(runs)} run{'s' if len(runs) > 1 else ''} against the step: {'; '.join(said)}.",
+    )
 
 
 @style.in_course_style
