@@ -630,21 +630,21 @@ class Lab(W.VBox):
         while True:
             while background.running:
                 time.sleep(PAUSE)
-                began = time.thread_time()
+                began = time.perf_counter()
                 now = time.perf_counter()
                 pace.append((now, run.steps_done))
                 while len(pace) > 2 and now - pace[0][0] > PACE:
                     pace.popleft()
                 self._say(_progress(record, pace))
-                watcher.spend(time.thread_time() - began)
+                watcher.spend(time.perf_counter() - began)
                 if not background.running:
                     break
                 if watcher.due(run):
                     watcher.look(run, background.lock)
                 if watcher.room(run):
-                    began = time.thread_time()
+                    began = time.perf_counter()
                     self._draw(record, picture)
-                    watcher.spend(time.thread_time() - began)
+                    watcher.spend(time.perf_counter() - began)
             background.stop()  # its thread has ended, or is about to
             if not self._taken_back(record):
                 break
