@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from clutils import data, experiments, records, training, views
+from clutils import data, experiments, methods, records, training, views
 
 # what each augmentation is when it is on, as in SimCLR's chain; without it the value that changes nothing
 ALONE: dict[str, dict[str, Any]] = {
@@ -39,8 +39,8 @@ SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run ha
     "no colour": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)},
     "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
 }
-PICTURES_SEEN = {"batch": 150 * 256}  # in a run; 300 batches of 256 where nothing else is said
-BATCH_SIZES = (32, 64, 128, 256)
+PICTURES_SEEN = {"composition": 300 * 256, "augmentations": 300 * 128, "batch": 300 * 128}  # in a run
+BATCH_SIZES = {"batch": (32, 64, 128, 256), "share": (64, 256, 1024)}
 METHODS = {  # those that a subcommand runs when none are named
     "augmentations": ("simclr", "byol"),
     "batch": ("simclr", "byol", "simsiam"),
@@ -65,7 +65,7 @@ def composition(options: argparse.Namespace) -> None:
 
 def augmentations(options: argparse.Namespace) -> None:
     cases = [
-        (method, {"augmentation": name}, views.Augmentation(**settings), 256, None)
+        (method, {"augmentation": name}, views.Augmentation(**settings), 128, None)
         for name, settings in SETS.items()
         for method in options.methods
     ]
@@ -74,9 +74,12 @@ def augmentations(options: argparse.Namespace) -> None:
 
 def batch(options: argparse.Namespace) -> None:
     """The learning rate goes with the root of the batch size, from what a run of 256 has by itself."""
-    highest = training.LEARNING_RATES["conv16"]
+    highest = {
+        method: training.LEARNING_RATES["conv16"] * methods.catalogue()[method].rate_share()
+        for method in options.methods
+    }
     cases = [
-        (method, {}, None, size, highest * (size / 256) ** 0.5)
+        (method, {}, None, size, highest[method] * (size / 256) ** 0.5)
         for size in options.batch_sizes
         for method in options.methods
     ]
@@ -88,7 +91,7 @@ def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
     raw = experiments.accuracy(experiments.pixels, train, test)
     for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
         for method, named, augmentation, batch_size, rate in cases:
-            steps = options.steps or PICTURES_SEEN.get(what, 300 * 256) // batch_size
+            steps = options.steps or PICTURES_SEEN[what] // batch_size
             row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
             if options.record and known(f"methods_{what}", row):
                 continue
@@ -199,15 +202,14 @@ def main() -> None:
     parser.add_argument("what", choices=whats)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+", help="0 1 2, of composition 0 1")
-    parser.add_argument(
-        "--steps", type=int, help="300 batches of 256, of batch as many as see 38,400 pictures"
-    )
-    parser.add_argument("--batch-sizes", type=int, nargs="+", default=BATCH_SIZES)
+    parser.add_argument("--steps", type=int, help="as many as see 38,400 pictures, of composition 76,800")
+    parser.add_argument("--batch-sizes", type=int, nargs="+")
     parser.add_argument("--precision", choices=("float32", "bfloat16"))
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     options.methods = options.methods or METHODS.get(options.what, ("simclr",))
+    options.batch_sizes = options.batch_sizes or BATCH_SIZES.get(options.what)
     whats[options.what](options)
 
 

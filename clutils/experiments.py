@@ -318,15 +318,16 @@ def key_ages(
     seed: int = 0,
     queue_size: int = 4096,
 ) -> Tensor:
-    """How stale MoCo's keys are: (steps + 1,) mean cosine, at ages of 0 to `steps` steps, at a run's end.
+    """How stale MoCo's keys are: (steps + 1,) mean cosine, at ages of 0 to `steps` steps.
 
     After each step the key encoder of that moment makes keys of the same `pictures` views; those of age a are
-    compared with the last ones. It is in training mode, as in a step: the views are one batch.
+    compared with the last ones. It is in training mode, as in a step: the views are one batch. The run is
+    stopped half-way, where the learning rate is still high: at its end the weights hardly move any more.
     """
     run = training.Run(
         method="moco",
         data=train,
-        steps=steps,
+        steps=2 * steps,
         batch_size=batch_size,
         seed=seed,
         method_settings={"momentum": momentum, "queue_size": queue_size},
@@ -334,11 +335,12 @@ def key_ages(
     views = run.augmentation(run.images[:pictures], generator=torch.Generator().manual_seed(seed))
 
     @torch.no_grad()
-    def keys(_: training.Run | None = None) -> None:
+    def keys() -> Tensor:
         encoder = copy.deepcopy(run.method.target_encoder).train()  # a copy: it learns batch statistics
-        made.append(similarities.normalise(run.method.target_head(run.method.features_of(views, encoder))))
+        return similarities.normalise(run.method.target_head(run.method.features_of(views, encoder)))
 
-    made: list[Tensor] = []
-    keys()
-    run.finish(on_step=keys, progress=False)
+    made = [keys()]
+    for _ in range(steps):
+        run.step()
+        made.append(keys())
     return torch.stack([(old * made[-1]).sum(dim=1).mean() for old in reversed(made)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,7 +52,7 @@ class _Ages:
         self.ages = torch.arange(self.oldest + 1, dtype=torch.float64)
         with style.course():
             self.figure, (left, right) = figures.new(10.2, 3.6, 1, 2)
-            self.bars = left.bar(self.ages, torch.zeros(len(self.ages)), width=0.8, color=style.BLUE)
+            self.bars = left.bar(self.ages.numpy(), np.ones(len(self.ages)), width=0.8, color=style.BLUE)
             left.set(xlabel="k: steps ago", ylabel="weight (1 − m) mᵏ", yscale="log", ylim=(1e-4, 1.3))
             left.set_xlim(-1, self.oldest + 1)
             for mean in similarities.values():  # the others stay in sight, faint
