@@ -124,7 +124,7 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     fed = next(v for v in found if v.name == FED)
     if fed.level == UNKNOWN:
         return [_doubtful(v) for v in found]
-    if fed.level == GOOD or fed.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
+    if fed.level == GOOD or (fed.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED):
         return found
     cause = OTHER_WAY if fed.level == BROKEN else OTHER_KIND
     return [v if v is fed or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
