@@ -483,7 +483,7 @@ def _robust(n: Mapping[str, float]) -> Verdict:
         least = min(judged, key=kept.get)
         says = f"A changed picture stays near its place, least under {least} ({kept[least]:.2f})."
         return Verdict("robustness", GOOD, value, expected, says + also)
-    named = " and ".join(f"{name} ({kept[name]:.2f})" for name in low)
+    named = ", ".join(f"{name} ({kept[name]:.2f})" for name in low)
     says = f"Under {named} a picture moves nearly as far as another picture is."
     causes = ("trained without that augmentation", "trained too briefly")
     if "grey" in low:
