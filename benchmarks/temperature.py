@@ -1,6 +1,6 @@
 """The dilemma of temperature on generated scenes: what NT-Xent learns at each temperature, seed by seed.
 
-    python benchmarks/temperature.py                  three temperatures, three seeds, 100 steps: the record
+    python benchmarks/temperature.py                  five temperatures, three seeds, 100 steps: the record
     python benchmarks/temperature.py --steps 20 --temperatures 0.2 --seeds 0
 
 Prints a line a run; with --record it is also added to benchmarks/records/temperature.csv, which notebook 02
@@ -13,7 +13,7 @@ import argparse
 
 from clutils import data, experiments, records
 
-TEMPERATURES = (0.05, 0.2, 1.0)
+TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
 SEEDS = (0, 1, 2)
 NAME = "temperature"
 
@@ -40,7 +40,7 @@ def main() -> None:
         for temperature in options.temperatures:
             if (temperature, seed, options.steps) in done:
                 continue
-            _, found = experiments.at_temperature(temperature, train, test, options.steps, seed)
+            _, found = experiments.at_temperature(temperature, train, test, options.steps, seed, "float32")
             print(
                 *(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in found.items()),
                 flush=True,

@@ -105,7 +105,11 @@ class Watcher:
         return since >= (self.every or 1) and affordable
 
     def spend(self, seconds: float) -> None:
-        """Seconds that something else took, such as drawing what was seen."""
+        """Seconds by the clock that something else took, such as drawing what was seen.
+
+        Not processor time: a thread that draws has Python's lock, and where other programs take its core
+        from it, the run waits for it all the same.
+        """
         self.spent += seconds
 
     # ---- what ------------------------------------------------------------------------------------------
@@ -116,18 +120,18 @@ class Watcher:
         - lock: held while the weights are copied; of a run that trains meanwhile, its `Background.lock`
         - free: does not count against the share, as of a run that is at rest
         """
-        started, clock = time.perf_counter(), _clock(run)
-        began = clock()
+        began = time.perf_counter()
         with self._copying, _half(run):
             with lock or nullcontext():
                 step, encoder = run.steps_done, self._copied(run)
             features = encoders.embed(encoder, _tensor(self.pictures))
             knn = self._accuracy(lambda part: encoders.embed(encoder, _tensor(part)), features)
-        found = Look(step, knn, _rank(features), self._map(features), time.perf_counter() - started)
+        rank, positions = _rank(features), self._map(features)
+        found = Look(step, knn, rank, positions, time.perf_counter() - began)
         self.looks = [look for look in self.looks if look.step != step] + [found]
         if not free:
-            self.looked += clock() - began
-            self.spend(clock() - began)
+            self.looked += found.seconds
+            self.spend(found.seconds)
         return found
 
     def features(self, run: Run, lock: AbstractContextManager | None = None) -> tuple[int, Tensor]:
@@ -272,9 +276,3 @@ def _half(run: Run) -> AbstractContextManager:
     """The precision that the run's encoder is computed in."""
     half = run.precision == "bfloat16"
     return torch.autocast(run.device.type, dtype=torch.bfloat16, enabled=half)
-
-
-def _clock(run: Run) -> Callable[[], float]:
-    """What a look costs: with one thread on a CPU its processor time, which is what the run goes without."""
-    alone = run.device.type == "cpu" and torch.get_num_threads() == 1
-    return time.thread_time if alone else time.perf_counter

@@ -20,7 +20,7 @@ class Recipe:
     """Settings of one training, and the time it takes.
 
     - learning_rate: None = what suits the encoder
-    - seconds: of training, measured; None = not run yet
+    - seconds: of training, from the measured time of a step; None = not run yet
     - on: what that time was measured on
     """
 
@@ -46,12 +46,12 @@ class Recipe:
 
 CORES = "2 cores"
 LESSONS = {  # name -> for a CPU, for a GPU
-    "start": (Recipe("conv16", 120, 256, None, 12, CORES), Recipe("resnet18", 1000, 256)),
+    "start": (Recipe("conv16", 120, 256, None, 14, CORES), Recipe("resnet18", 1000, 256)),
     "temperature": (Recipe("conv16", 20, 256, 5e-3, 2, CORES), Recipe("conv16", 300, 256, 5e-3)),
-    "first-run": (Recipe("conv16", 300, 128, 1e-2, 16, CORES), Recipe("resnet18", 2000, 256, 1e-3)),
-    "pinda": (Recipe("conv16", 200, 64, None, 14, CORES), Recipe("resnet18", 2000, 256)),
-    "methods": (Recipe("conv16", 120, 128, 5e-3, 7, CORES), Recipe("resnet18", 1000, 256, 1e-3)),
-    "lab": (Recipe("conv16", 300, 256, 5e-3, 30, CORES), Recipe("resnet18", 2000, 512, 1e-3)),
+    "first-run": (Recipe("conv16", 300, 128, 1e-2, 17, CORES), Recipe("resnet18", 2000, 256, 1e-3)),
+    "pinda": (Recipe("conv16", 200, 64, None, 19, CORES), Recipe("resnet18", 2000, 256)),
+    "methods": (Recipe("conv16", 120, 128, 5e-3, 8, CORES), Recipe("resnet18", 1000, 256, 1e-3)),
+    "lab": (Recipe("conv16", 200, 128, 5e-3, 12, CORES), Recipe("resnet18", 2000, 512, 1e-3)),
     "checkpoint": (Recipe("conv16", 80, 128, 1e-2, 5, CORES), Recipe("resnet18", 400, 256, 1e-3)),
 }
 

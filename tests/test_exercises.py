@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clutils import exercises
+from clutils import exercises, losses
 from clutils.exercises import Exercise, Wrong
 
 EVERY = [pytest.param(e, id=f"{room}.{e.name}") for room, es in exercises.catalogue().items() for e in es]
@@ -50,7 +50,7 @@ def test_it_has_hints_and_a_solution_that_shows_code(exercise):
     assert exercise.name in shown
     if callable(exercise.answer):
         assert f"def {exercise.name}(" in shown
-        scope = {"torch": torch, "math": __import__("math")}
+        scope = {"torch": torch, "math": __import__("math"), "losses": losses}
         exec(compile(shown, "pasted", "exec", dont_inherit=True), scope)  # as in a reader's own cell
         assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
 

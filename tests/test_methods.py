@@ -88,6 +88,27 @@ def test_live_settings_turn_between_steps_are_in_the_history_and_come_back_from_
     assert training.resume(tmp_path / "run.pt", data=DIGITS).method.settings() == run.method.settings()
 
 
+@pytest.mark.parametrize("method", ["simclr", "supcon", "moco"])
+def test_the_head_is_as_wide_inside_as_asked_or_as_the_features_and_resumes_so(method, tmp_path):
+    def linear(run):
+        return [(m.in_features, m.out_features) for m in run.method.head if isinstance(m, nn.Linear)]
+
+    assert linear(small(method=method)) == [(128, 128), (128, 128)]
+    run = small(method=method, method_settings={"hidden": 200, "out": 64})
+    assert linear(run) == [(128, 200), (200, 64)]
+    run.save(tmp_path / "run.pt")
+    assert linear(training.resume(tmp_path / "run.pt", data=DIGITS)) == [(128, 200), (200, 64)]
+    with pytest.raises(ValueError, match="hidden is 0, but must be a whole number from 1 on"):
+        small(method=method, method_settings={"hidden": 0})
+
+
+def test_where_there_is_no_hidden_layer_to_widen_it_is_refused():
+    with pytest.raises(ValueError, match="hidden is 64, but the head of version 1 is linear"):
+        small(method="moco", method_settings={"hidden": 64, "version": 1})
+    with pytest.raises(ValueError, match="byol has no setting 'hidden'; it has out"):
+        small(method="byol", method_settings={"hidden": 64})
+
+
 class Deaf(nn.Module):
     """A loss of one's own that says nothing of itself."""
 

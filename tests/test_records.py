@@ -8,7 +8,7 @@ import runpy
 import pytest
 import torch
 
-from clutils import data, experiments, records
+from clutils import data, experiments, measures, records
 
 
 def test_a_row_comes_back_with_its_provenance(tmp_path, monkeypatch):
@@ -118,3 +118,64 @@ def test_the_comparison_has_five_seeds_a_loss_at_two_temperatures_and_no_test_pi
     seen = {picture.numpy().tobytes() for picture in train.images}
     assert not seen & {picture.numpy().tobytes() for picture in validation.images}
     assert len(validation) == comparison["KEPT_APART"] and len(test) > 1000
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    return runpy.run_path(str(records.ROOT / "benchmarks" / "recipes.py"))
+
+
+def test_the_readme_s_table_of_recipes_is_what_the_record_says(recipes):
+    text = recipes["README"].read_text("utf-8")
+    assert recipes["with_table"](text) == text, "python benchmarks/recipes.py --table writes it anew"
+    for name in recipes["RECIPES"]:
+        assert f"`{name}`" in text and recipes["command"](name) in text
+
+
+def test_a_recipe_that_was_run_shows_its_seeds_and_one_that_was_not_says_so(recipes, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    assert all("| not run |" in line for line in recipes["table"]().splitlines()[2:])
+    row = {"recipe": "cpu-1min", "steps": 646, "threads": 1}
+    for seed, knn, steps in ((0, 0.25, 646), (1, 0.75, 646), (2, 0.99, 20)):  # the last is a trial
+        found = {"knn_10": knn, "knn_200": 0.5, "probe": 0.5, "seconds": 60 + seed}
+        records.append("recipes", row | {"seed": seed, "steps": steps} | found)
+    ran, *others = recipes["table"]().splitlines()[2:]
+    assert "| 0.500 (0.250 to 0.750) | 0.500 (0.500 to 0.500) |" in ran
+    assert "| 0, 1 | 60 to 61 s |" in ran
+    assert all("| not run |" in line for line in others)
+
+
+def test_a_recipe_trains_as_it_says_and_its_line_has_the_baselines(recipes, monkeypatch):
+    train, test = data.load("digits", limit=300), data.load("digits", "test", limit=100)
+    monkeypatch.setitem(recipes["RECIPES"]["cpu-1min"], "batch_size", 64)
+    run = recipes["begun"]("cpu-1min", train, 3, steps=2)
+    assert (run.steps, run.seed, run.loss.temperature) == (2, 3, 0.2)
+    row = recipes["measured"]("cpu-1min", train, test, 3, steps=2)
+    assert row["steps"] == 2 and row["source"] == train.source
+    for column in ("knn_10", "knn_200", "probe", "knn_10_raw", "knn_200_untrained", "probe_untrained"):
+        assert 0 < row[column] <= 1
+    raw = data.load("digits", limit=300).images.flatten(1).float() / 255 - 0.5
+    seen = test.images.flatten(1).float() / 255 - 0.5
+    assert row["knn_10_raw"] == pytest.approx(
+        measures.knn_accuracy(raw, train.labels, seen, test.labels, k=10), abs=1e-3
+    )
+
+
+def test_the_gpu_s_recipe_is_the_public_one(recipes, monkeypatch):
+    scenes = data.load("scenes", limit=512)
+    for name, value in {"encoder": "conv16", "compile": False}.items():  # it is the rest that counts
+        monkeypatch.setitem(recipes["RECIPES"]["gpu-3min"], name, value)
+    run = recipes["begun"]("gpu-3min", scenes, 0)
+    assert (run.optimiser_name, run.learning_rate, run.weight_decay) == ("sgd", 0.03 * 512 / 256, 5e-4)
+    assert (run.augmentation.crop_scale, run.augmentation.grayscale) == ((0.2, 1.0), 0.1)
+    assert run.loss.temperature == 0.5
+    assert [layer.out_features for layer in run.method.head if hasattr(layer, "out_features")] == [1024, 128]
+
+
+def test_a_ratio_of_speeds_is_taken_turn_by_turn():
+    throughput = runpy.run_path(str(records.ROOT / "benchmarks" / "throughput.py"))
+    found = throughput["ratio"]([4.0, 9.0, 40.0], [2.0, 3.0, 10.0])
+    assert found == {"median": 3.0, "lowest": 2.0, "highest": 4.0}
+    turns = iter(range(100))
+    seconds = throughput["in_turns"]({"a": lambda: next(turns), "b": lambda: next(turns)}, 3)
+    assert {name: len(found) for name, found in seconds.items()} == {"a": 3, "b": 3} and next(turns) == 8

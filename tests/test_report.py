@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -12,7 +14,7 @@ import torch
 from torch import nn
 
 from clutils import __main__ as command_line
-from clutils import checkpoints, report
+from clutils import checkpoints, figures, report
 from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, examination, verdicts
 from tests import ailing
 
@@ -197,10 +199,163 @@ def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():
 def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_to_fit():
     prepared = examination.Prepared(nn.Flatten(), channels=3, side=4)
     assert prepared(torch.rand(2, 1, 8, 8)).shape == (2, 48)
-    with pytest.raises(ValueError, match="pictures have 3 channels, but the encoder takes 1"):
+    with pytest.raises(examination.Unfit, match="pictures have 3 channels, but the encoder takes 1: --grey"):
         examination.Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
     with pytest.raises(ValueError, match="std must be above 0"):
         examination.Prepared(nn.Flatten(), std=(0.0,))
+
+
+# ---- what a line rests on ----------------------------------------------------------------------------------
+
+
+def lines(found: report.Report) -> dict[str, report.Verdict]:
+    return {v.name: v for v in found.verdicts}
+
+
+@pytest.mark.parametrize("few", [20, 40, 125])
+def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
+    case = ailing.cases(SEED)["well"]()
+    some = case.gallery.subset(slice(0, 3 * few)), case.judged.subset(slice(0, few))
+    found = report.check(case.opened, some, map_names=())
+    assert found.level == GOOD, found.verdicts
+    n = dict(found.examination.numbers)
+    by_luck = {"knn": n["chance"], "probe": n["chance"], "knn_raw": n["chance"], "knn_untrained": n["chance"]}
+    judged = {v.name: v for v in verdicts.judge(n | by_luck | {"knn_gallery": 0.3}, {})}["classes"]
+    assert judged.level == (
+        BROKEN if few == 125 else UNKNOWN
+    )  # 125 at 12 % can't be those of a gallery at 30 %
+    unclear = {v.name: v for v in verdicts.judge(n | by_luck | {"knn_gallery": 0.2}, {})}["classes"]
+    assert "belong together" not in unclear.says
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    """Both ends solve |share - p| = z sqrt(p (1 - p) / n)."""
+    for share, count in ((0.0, 20), (0.1, 125), (0.5, 1000)):
+        for p in verdicts._interval(share, count):
+            assert abs(share - p) == pytest.approx(2.576 * math.sqrt(max(p * (1 - p), 0) / count), abs=1e-6)
+
+
+def test_asking_the_gallery_leaves_the_asked_picture_out():
+    draw = torch.Generator().manual_seed(0)
+    z, y = torch.randn(60, 5, generator=draw), torch.randint(3, (60,), generator=draw)
+    right = 0
+    for i in range(60):
+        rest = [j for j in range(60) if j != i]
+        right += int(examination._predicted(z[rest], y[rest], z[i : i + 1], 7)) == int(y[i])
+    assert examination._left_out(z, y, 7)["knn_gallery"] == pytest.approx(right / 60)
+
+
+def test_pictures_of_another_kind_are_not_blamed_on_the_training():
+    case = ailing.cases(SEED)["well"]()
+    coloured = []
+    for digits in ailing.pictures("digits"):
+        images = digits.images.repeat_interleave(4, 2).repeat_interleave(4, 3).expand(-1, 3, -1, -1)
+        coloured.append(dataclasses.replace(digits, images=images.contiguous()))
+    found = report.check(case.opened, tuple(coloured), map_names=())
+    assert found.level == LOOK
+    for v in found.verdicts:
+        if v.name != "what it is fed" and v.level != UNKNOWN:
+            assert v.remark == "on these pictures"
+        if v.causes:
+            assert v.causes[0] == "pictures of another kind than it was trained on"
+    assert "unlike those that it was trained on" in found.summary_text
+    assert "(on these pictures)" in found.html() and "(on these pictures)" in str(found)
+
+
+def test_a_constant_is_broken_on_whatever_pictures():
+    n = dict(checked("collapsed").examination.numbers) | {"input_gap": 1.0, "input_gap_none": 1.0}
+    judged = {v.name: v for v in verdicts.judge(n, {})}
+    assert judged["what it is fed"].level == LOOK and judged["spread"].level == BROKEN
+
+
+def test_what_follows_from_never_trained_is_no_red_of_its_own():
+    red = [v.name for v in checked("untrained").verdicts if v.level == BROKEN]
+    assert red == ["against untrained"]
+    rests = [v for v in checked("untrained").verdicts if v.level == LOOK]
+    assert rests and {v.remark for v in rests} == {"follows from 'against untrained'"}
+    assert re.fullmatch(
+        r"Broken: against untrained\. \d lines more follow.*", checked("untrained").summary_text
+    )
+
+
+def test_a_file_of_zeros_is_no_file_fed_as_in_training():
+    def zeros(encoder):
+        for value in encoder.state_dict().values():
+            value.zero_()
+
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(ailing.changed(case.opened, zeros), (case.gallery, case.judged), map_names=())
+    assert lines(found)["what it is fed"].level == UNKNOWN
+    assert lines(found)["against untrained"].value == "all its weights are 0" and found.level == BROKEN
+    Page(found.html())
+
+
+def test_robustness_is_as_good_as_the_worst_that_training_has():
+    n = dict(checked("well").examination.numbers)
+    judged = {v.name: v for v in verdicts.judge(n | {"kept_grey": 0.04}, {})}["robustness"]
+    assert judged.level == LOOK and "grey (0.04)" in judged.says and "colour" in judged.causes[0]
+    assert lines(checked("well, digits"))["robustness"].level == GOOD  # digits are never mirrored
+    assert "flip" in lines(checked("well, digits"))["robustness"].says
+
+
+def test_an_inner_layer_has_no_range():
+    n = dict(checked("well").examination.numbers)
+    judged = {v.name: v for v in verdicts.judge(n, {}, "normalisations.1")}
+    for name in verdicts.GEOMETRY:
+        assert judged[name].level == UNKNOWN and "range not known" in judged[name].expected
+    assert judged["classes"].level == GOOD
+
+
+def test_classes_at_chance_have_no_good_names():
+    assert lines(checked("labels shuffled"))["class names"].level == UNKNOWN
+
+
+def test_the_highest_rank_there_could_be_stands_beside_the_rank():
+    case = ailing.cases(SEED)["well"]()
+    few = report.check(case.opened, (case.gallery, case.judged.subset(slice(0, 40))), map_names=())
+    assert "of at most 39 (128 features, 40 pictures)" in lines(few)["dimensions in use"].value
+    assert "of at most 128" in lines(checked("well"))["dimensions in use"].value
+
+
+def test_a_method_without_temperature_is_not_advised_to_give_one():
+    case = ailing.cases(SEED)["well"]()
+    case.opened.temperature, case.opened.settings = None, {"method": "byol"}
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.2)
+    says = lines(found)["temperature"].says
+    assert "BYOL trains without a temperature" in says and "--temperature" not in says
+
+
+def test_statistics_that_have_not_settled_are_not_blamed_on_the_pictures():
+    n = dict(checked("well").examination.numbers)
+    n |= {name: 1.4 for name in n if name.startswith("input_gap")} | {"batches_seen": 2}
+    judged = verdicts.judge(n, {})
+    fed = next(v for v in judged if v.name == "what it is fed")
+    assert fed.causes[0].startswith("saved after a few steps") and not any(v.remark for v in judged)
+
+
+def test_baselines_have_a_probe_beside_them():
+    n = checked("well").examination.numbers
+    assert n["probe"] > n["probe_raw"] + 0.1 and n["probe"] > n["probe_untrained"]
+    assert "probe, raw pixels 0." in figures.alt(checked("well").figures()["Classes"])
+
+
+def test_the_probe_of_raw_pixels_sees_their_principal_directions():
+    draw = torch.Generator().manual_seed(0)
+    told, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
+    first, second = examination._principal(told, judged)
+    mean = told.mean(dim=0)
+    axes = torch.linalg.svd((told - mean).double(), full_matrices=False)[2][:39]
+    for found, rows in ((first, told), (second, judged)):
+        expected = (rows - mean).double() @ axes.T
+        assert torch.allclose(found.double() @ found.double().T, expected @ expected.T, atol=1e-2)
+
+
+def test_colours_are_averaged_where_that_is_asked():
+    case = ailing.cases(SEED)["well, digits"]()
+    found = report.check(case.opened, ailing.pictures("scenes"), map_names=(), grey=True)
+    images = ailing.pictures("scenes")[1].images.double().mean(dim=1, keepdim=True).round()
+    assert torch.equal(found.examination.judged.images.double(), images)
+    assert "colours averaged" in found.examination.facts["pictures"]
 
 
 # ---- the page ----------------------------------------------------------------------------------------------
@@ -244,6 +399,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_verdict(whole):
     assert text.count("<img") == len(whole.figures()) >= 9
     for v in whole.verdicts:
         assert v.says.replace("'", "&#x27;") in text
+    assert whole.summary_text in text and "<details><summary>What the words mean" in text
     for seed in examination.SEEDS:
         assert f"trustworthiness_t-SNE_{seed}" in whole.examination.numbers
 
@@ -301,7 +457,10 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
-    assert "run.pt on" in said.out and "✓ spread" in said.out and said.err == ""
+    assert "run.pt on" in said.out and "✓ spread" in said.out and "no pictures were named" not in said.out
+    stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
+    assert stages == list("234567")  # a log shows where it is, though nobody watches
+    assert re.search(r"^\[ *\d+ s\] about \d+ s for 1,200 pictures", said.err, re.MULTILINE)
     assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
 
 
@@ -318,6 +477,49 @@ def test_two_files_come_side_by_side(file, tmp_path, capsys):
     assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
 
 
+def test_two_files_have_one_json_with_both_by_name(file, tmp_path):
+    out = tmp_path / "both.json"
+    assert command(file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", out) == 0
+    held = json.loads(out.read_text())
+    assert list(held) == [str(file), f"{file} (2)"]
+    assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
+
+
+def test_fail_on_tells_scripts_by_the_exit_code(file, tmp_path, capsys):
+    given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "a.json")
+    spoilt = (*given, "--mean", "0.5", "--std", "0.01")
+    assert command(file, *given, "--fail-on", "broken") == 0
+    assert command(file, *spoilt) == 0
+    assert command(file, *spoilt, "--fail-on", "broken") == command(file, *spoilt, "--fail-on", "look") == 3
+
+
+def test_pictures_that_nobody_named_are_said_to_be_generated(file, tmp_path, capsys):
+    out = tmp_path / "a.html"
+    given = ("--pictures", 120, "--maps", "none", "--grey", "--out", out)
+    assert command(file, *given) == 0
+    assert "no pictures were named (--data)" in capsys.readouterr().out
+    assert "No pictures were named (--data)" in out.read_text()
+
+
+def test_a_layer_that_is_not_there_is_bad_usage_and_says_which_there_are(file, capsys):
+    assert command(file, "--data", "digits", "--pictures", 400, "--layer", "nope") == 2
+    assert re.fullmatch(r"clutils: .+'nope'.+convolutions, .+\n", capsys.readouterr().err)
+
+
+def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(file, tmp_path, capsys):
+    from PIL import Image
+
+    for split in ("train", "test"):
+        for kind in "ab":
+            (tmp_path / split / kind).mkdir(parents=True)
+            for k in range(40):
+                Image.new("RGB", (8, 8), (6 * k, 0, 0)).save(tmp_path / split / kind / f"{k}.png")
+    (tmp_path / "test" / "b" / "7.png").write_text("no picture")
+    assert command(file, "--data", f"folder:{tmp_path}") == 1
+    said = capsys.readouterr().err
+    assert "b/7.png (no picture is in it" in said and "repair them or take them away" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -327,8 +529,14 @@ def test_two_files_come_side_by_side(file, tmp_path, capsys):
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
+        (["x", "--std", "0"], 2, "--std: 0 must be above 0"),
+        (["x", "--arch", "resnet"], 2, "--arch: arch is 'resnet'; there are conv16"),
+        (["x", "--arch", "resnet18-odd"], 2, "option 'odd'; there are maxpool"),
+        (["x", "--out", "tests/ailing.py/a.html"], 2, "--out tests/ailing.py/a.html can't be written"),
+        (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
+        (["x", "--fail-on", "good"], 2, "--fail-on"),
         (["x", "--temperature", "-1"], 2, "above 0"),
-        (["x", "--pictures", "10"], 1, "at least 80"),
+        (["x", "--pictures", "1"], 1, "at least 80 pictures are needed, but only 1 asked for"),
         (["x", "--data", "nope"], 1, "no data called 'nope'"),
     ],
 )

@@ -49,7 +49,7 @@ FITTING = "what suits the pictures"
 FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
-NARROW, WIDE = "250px", "390px"
+NARROW, WIDE = "250px", "470px"
 
 # name -> lowest, highest, and how the slider goes between them
 RANGES: dict[str, tuple[float, float, str]] = {
@@ -195,19 +195,17 @@ class Lab(W.VBox):
             "steps": W.IntText(steps, description="steps"),
             "augmentation": choose(
                 "augmentation",
-                own_augmentation | {FITTING: None} | {name: name for name in views.PRESETS},
-                augmentation,
+                own_augmentation | {FITTING: FITTING} | {name: name for name in views.PRESETS},
+                FITTING if augmentation is None else augmentation,
             ),
             "encoder": choose(
-                "encoder", own_encoder | {FITTING: None} | {name: name for name in encoders.NAMES}, encoder
+                "encoder",
+                own_encoder | {FITTING: FITTING} | {name: name for name in encoders.NAMES},
+                FITTING if encoder is None else encoder,
             ),
             "batch_size": choose("batch size", {f"{size:,}": size for size in sizes}, batch_size),
             "seed": W.IntText(seed, description="seed"),
         }
-        if own_encoder == {} and encoder is None:
-            self.menus["encoder"].value = None
-        if augmentation is None:
-            self.menus["augmentation"].value = None
         self._own_loss = loss if isinstance(loss, nn.Module) else None
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
@@ -216,7 +214,7 @@ class Lab(W.VBox):
         _align(self.menus.values())
         for name in ("steps", "seed", "batch_size"):
             self.menus[name].layout.width = "170px"
-        self.menus["path"].layout.width = WIDE
+        self.menus["path"].layout.width = "390px"
         first = [self.menus[name] for name in ("method", "loss", "data", "path", "steps")]
         more = [self.menus[name] for name in ("augmentation", "encoder", "batch_size", "seed")]
         wrap = W.Layout(flex_flow="row wrap", align_items="center")
@@ -234,8 +232,8 @@ class Lab(W.VBox):
         if wanted is not None and wanted not in fitting:
             method, known = self.menus["method"].value, ", ".join(fitting)
             raise ValueError(f"training_lab: loss is {wanted!r}, but {method} takes {known}")
-        self.menus["loss"].options = [(ITS_OWN, None), *((name, name) for name in fitting)]
-        self.menus["loss"].value = wanted
+        self.menus["loss"].options = [ITS_OWN, *fitting]
+        self.menus["loss"].value = ITS_OWN if wanted is None else wanted
 
     def _show_path(self, change: Any = None) -> None:
         self.menus["path"].layout.display = "" if self.menus["data"].value == FOLDER else "none"
@@ -244,7 +242,8 @@ class Lab(W.VBox):
         kind, now = methods.catalogue()[self.menus["method"].value], self.menus["loss"].value
         self._held = True
         try:
-            self._offer_losses(now if now and kind.fits(losses.catalogue()[now].loss) else None)
+            stays = now != ITS_OWN and kind.fits(losses.catalogue()[now].loss)
+            self._offer_losses(now if stays else None)
         finally:
             self._held = False
         self._rebuild()
@@ -267,7 +266,7 @@ class Lab(W.VBox):
         own = self._own_loss
         if own is not None and name == type(own).__name__:
             return losses.catalogue()[name].loss(**{key: getattr(own, key) for key in own.hyperparameters()})
-        if name is None:
+        if name == ITS_OWN:
             return self._kind.default_loss(**self._method_settings())
         return losses.catalogue()[name].loss()
 
@@ -294,7 +293,9 @@ class Lab(W.VBox):
             found[name] = given.get(name, usual)
         rate = self._given.get("learning_rate")
         if rate is None:
-            name = self.menus["encoder"].value or ("mlp" if self._of_vectors() else "conv16")
+            name = self.menus["encoder"].value
+            if name == FITTING:
+                name = "mlp" if self._of_vectors() else "conv16"
             rate = training.LEARNING_RATES.get(str(name), 1e-3)
         return {name: value for name, value in found.items() if value is not None} | {"learning_rate": rate}
 
@@ -532,6 +533,7 @@ class Lab(W.VBox):
             _check_here(name)
         given = {key: value for key, value in self._given.items() if key != "method_settings"}
         given |= {key: self.menus[key].value for key in ("encoder", "augmentation", "batch_size", "seed")}
+        given |= {key: None for key in ("encoder", "augmentation") if given[key] == FITTING}
         values = {key: widget.value for key, widget in self.sliders.items()}
         loss = self._loss()
         for key in loss.hyperparameters():
@@ -628,21 +630,21 @@ class Lab(W.VBox):
         while True:
             while background.running:
                 time.sleep(PAUSE)
-                began = time.thread_time()
+                began = time.perf_counter()
                 now = time.perf_counter()
                 pace.append((now, run.steps_done))
                 while len(pace) > 2 and now - pace[0][0] > PACE:
                     pace.popleft()
                 self._say(_progress(record, pace))
-                watcher.spend(time.thread_time() - began)
+                watcher.spend(time.perf_counter() - began)
                 if not background.running:
                     break
                 if watcher.due(run):
                     watcher.look(run, background.lock)
                 if watcher.room(run):
-                    began = time.thread_time()
+                    began = time.perf_counter()
                     self._draw(record, picture)
-                    watcher.spend(time.thread_time() - began)
+                    watcher.spend(time.perf_counter() - began)
             background.stop()  # its thread has ended, or is about to
             if not self._taken_back(record):
                 break

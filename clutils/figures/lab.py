@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from textwrap import fill, shorten
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -72,7 +73,7 @@ class LabFigure:
         )
         shape.set(title="alignment, uniformity", ylim=(-4.2, 2.2))
         _legend(shape, loc="upper right", ncols=2)
-        marked = {"markersize": 4.5, **thin}
+        marked = {"markersize": 3.5, **thin}
         (self.rank,) = rank.plot([], [], color=style.PURPLE, linestyle="-", marker="s", **marked)
         most = "" if ceiling is None else f" (at most {ceiling})"
         rank.set(title=f"effective rank{most}", ylim=(0, 8))
@@ -90,6 +91,8 @@ class LabFigure:
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
+        for artist in self.moving():
+            artist.set_animated(True)  # else the first move of each would draw what stands still anew
         describe(self.figure, self._in_words((), (), ()))
 
     def _baselines(self, ax: Axes) -> None:
@@ -103,7 +106,8 @@ class LabFigure:
             for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False)
         ]
         if handles:
-            _legend(ax, handles=handles, loc="upper left")
+            below = max(self.baselines.values()) > 0.6  # where the curve will not come
+            _legend(ax, handles=handles, loc="lower right" if below else "upper left")
 
     def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
         ax = self.map_axes
@@ -125,6 +129,13 @@ class LabFigure:
             _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
 
     # ---- what moves ------------------------------------------------------------------------------------
+
+    def moving(self) -> list[Artist]:
+        """What `update` changes."""
+        lines = [self.loss, self.chance, self.alignment, self.uniformity, self.rank, self.knn]
+        points = self.points.marks if self.points is not None else []
+        marks = [artist for drawn, text in self._marks for artist in (*drawn, text)]
+        return [*lines, self.temperature, self.without, *points, *marks]
 
     @style.in_course_style
     def update(
@@ -161,7 +172,7 @@ class LabFigure:
 
     def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
         """A thin line where a setting was changed, in every chart, and its new value in the first."""
-        newest = list(changes)[-MOST_MARKS:]
+        newest = _settled(changes, self.steps / 50)[-MOST_MARKS:]
         for (lines, text), change in zip_longest(self._marks, newest):
             if change is None:
                 if text.get_visible():
@@ -288,7 +299,10 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         temperature = saved_runs.temperature(run)
         parts += [] if math.isnan(temperature) else [f"temperature {temperature:.3g}"]
         said.append(f"{run.name} ends at {', '.join(parts)}")
-    return describe(figure, f"Curves of {len(runs)} runs against the step: {'; '.join(said)}.")
+    return describe(
+        figure,
+        f"Curves of {len(runs)} run{'s' if len(runs) > 1 else ''} against the step: {'; '.join(said)}.",
+    )
 
 
 @style.in_course_style
@@ -302,28 +316,31 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         raise ValueError(
             f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
         )
-    width = min(3.4, 10.4 / len(shown))
-    figure, axes = new(width * len(shown), width + 1.15, 1, len(shown), squeeze=False)
-    names: dict[tuple[int, str], None] = {}
+    names = {
+        (c, _name(run.map.class_names, c)): None
+        for run in shown
+        for c in np.unique(run.map.labels).tolist()
+        if c >= 0
+    }
+    listed = 1 < len(names) <= MOST_NAMES
+    width, columns = min(3.4, 10.4 / len(shown)), max(2, 2 * len(shown) - 1)
+    below = 0.24 * math.ceil(len(names) / columns) + 0.15 if listed else 0
+    figure, axes = new(width * len(shown), width + 0.6 + below, 1, len(shown), squeeze=False)
     for ax, run in zip(axes[0], shown, strict=True):
         labels = torch.as_tensor(run.map.labels)
         Points(ax, labels, size=9, names=False).update(run.map.positions)
         accuracy = saved_runs.last(run, "knn")
-        below = f"step {run.map.step}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
-        ax.set_title(f"{shorten(fill(run.name, 30), 30, placeholder=' …')}\n{below}", fontsize=10.5)
-        for c in labels.unique().tolist():
-            if c >= 0:
-                names[c, _name(run.map.class_names, c)] = None
-    if 1 < len(names) <= MOST_NAMES:
+        seen = f"step {run.map.step}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
+        name = shorten(run.name, int(11 * width), placeholder=" …")
+        ax.set_title(f"{name}\n{seen}", fontsize=10.5)
+    if listed:
         handles = [
             Line2D([], [], linestyle="none", markersize=6, label=name, **look(c)) for c, name in sorted(names)
         ]
         options = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=max(2, 2 * len(shown) - 1), **options
-        )
-    listed = "; ".join(f"{run.name} at step {run.map.step}" for run in shown)
-    return describe(figure, f"Maps of the first two principal components, coloured by class: {listed}.")
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+    said = "; ".join(f"{run.name} at step {run.map.step}" for run in shown)
+    return describe(figure, f"Maps of the first two principal components, coloured by class: {said}.")
 
 
 def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
@@ -386,6 +403,16 @@ def _legend(ax: Axes, **options: Any) -> None:
     """A small legend, which takes no room from the axes."""
     settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
     ax.legend(**settings).set_in_layout(False)
+
+
+def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tuple[int, str, Any]]:
+    """The changes without those that the same setting soon left again: a slider on its way is one change."""
+    kept: list[tuple[int, str, Any]] = []
+    for change in changes:
+        if kept and kept[-1][1] == change[1] and change[0] - kept[-1][0] <= within:
+            kept.pop()
+        kept.append(change)
+    return kept
 
 
 def _inside(ax: Axes, text: str) -> Any:

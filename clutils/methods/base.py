@@ -20,7 +20,8 @@ class Method(nn.Module):
 
     - encoder: with `.features`, as from `encoders.build`
     - loss: of `clutils.losses`, or any module that takes two batches of embeddings
-    - out: dimension of the space that the loss sees; the head is features -> features -> out
+    - out: dimension of the space that the loss sees; the head is features -> hidden -> out
+    - hidden: of the head, None = as many as the encoder has features; a setting of simclr, supcon and moco
     - bfloat16: compute the encoder in it; head and loss stay in float32
 
     A method's own settings are the further arguments of its `__init__`, each kept as an attribute of the same
@@ -35,10 +36,18 @@ class Method(nn.Module):
     takes_extra_views = True  # whether a run may ask for `extra_views`
     needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
 
-    def __init__(self, encoder: nn.Module, loss: nn.Module, out: int = 128, bfloat16: bool = False) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 128,
+        bfloat16: bool = False,
+        hidden: int | None = None,
+    ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = encoders.ProjectionHead(encoder.features, encoder.features, out)
+        self.hidden = hidden
+        self.head = encoders.ProjectionHead(encoder.features, self.head_width(), out)
         self.check_loss(loss)
         self.loss = loss
         self.out = out
@@ -101,6 +110,13 @@ class Method(nn.Module):
     def settings(self) -> dict[str, Any]:
         """The method's own settings and their present values."""
         return {name: getattr(self, name) for name in self.setting_names()}
+
+    def head_width(self) -> int:
+        """Of the head's hidden layer. Raises ValueError where `hidden` is no width."""
+        if self.hidden is None:
+            return self.encoder.features
+        self.whole("hidden", 1)
+        return self.hidden
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate."""

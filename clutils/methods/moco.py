@@ -29,7 +29,7 @@ class MoCo(Method):
     - version: 2, a head of two layers with a ReLU; 1, a linear one. Neither has batch normalisation. With it
       goes the loss of a run that names none: NT-Xent at a temperature of 0.2, or 0.07. Version 2's other two
       changes, blur and a cosine for the learning rate, are the augmentation's and the run's.
-    - encoder, loss, out, bfloat16: see `Method`. The loss must take a queue.
+    - encoder, loss, out, hidden (of version 2), bfloat16: see `Method`. The loss must take a queue.
 
     Both encoders are in training mode: each batch is normalised by its own statistics, queries and keys
     apart, and the running ones of the keys' encoder are its own, not the follower's share of the other's.
@@ -55,18 +55,22 @@ class MoCo(Method):
         queue_size: int = 4096,
         momentum: float = 0.99,
         version: int = 2,
+        hidden: int | None = None,
         bfloat16: bool = False,
     ) -> None:
-        super().__init__(encoder, loss, out, bfloat16)
+        super().__init__(encoder, loss, out, bfloat16, hidden)
         self.queue_size, self.momentum, self.version = queue_size, momentum, version
         self.whole("queue_size", 1)
         self.within("momentum", 0.0, 1.0)
         if version not in (1, 2):
             raise ValueError(f"MoCo: version is {version!r}, but must be 1 or 2")
-        width = encoder.features
+        if version == 1 and hidden is not None:
+            raise ValueError(f"MoCo: hidden is {hidden}, but the head of version 1 is linear")
+        width = self.head_width()
         self.head = nn.Linear(width, out)
         if version == 2:
-            self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True), self.head)
+            first = nn.Linear(encoder.features, width)
+            self.head = nn.Sequential(first, nn.ReLU(inplace=True), self.head)
         self.target_encoder, self.target_head = follower(encoder), follower(self.head)
         self.register_buffer("queue", normalize(torch.randn(queue_size, out), dim=1))
         self.register_buffer("next_place", torch.zeros((), dtype=torch.int64))

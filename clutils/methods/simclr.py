@@ -9,7 +9,7 @@ from clutils.methods.base import Augment, Method, several_views
 
 
 class SimCLR(Method):
-    """Chen et al. 2020, algorithm 1. encoder, loss, out, bfloat16: see `Method`."""
+    """Chen et al. 2020, algorithm 1. encoder, loss, out, bfloat16, hidden: see `Method`."""
 
     paper, year = "SimCLR (Chen et al.)", 2020
 

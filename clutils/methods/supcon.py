@@ -14,8 +14,8 @@ from clutils.methods.base import Augment, Method, several_views
 class SupCon(Method):
     """Khosla et al. 2020, "Supervised contrastive learning" (arXiv 2004.11362), section 3.
 
-    encoder, loss, out, bfloat16: see `Method`; the loss must take labels. The paper's second stage, a linear
-    classifier on the frozen encoder, is `measures.linear_probe`.
+    encoder, loss, out, bfloat16, hidden: see `Method`; the loss must take labels. The paper's second stage, a
+    linear classifier on the frozen encoder, is `measures.linear_probe`.
     """
 
     paper, year = "SupCon (Khosla et al.)", 2020

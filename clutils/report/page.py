@@ -49,14 +49,17 @@ dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 0; } img { border-radius: .5rem; border: 1px solid var(--line); width: 100%; height: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
-.scroll { overflow-x: auto; } tbody th { min-width: 7.5rem; }
-@media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+.scroll { overflow-x: auto; } .scroll table { table-layout: fixed; min-width: 40rem; }
+thead th:first-child { width: 8rem; }
+@media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
+  .wide figure { overflow-x: auto; } .wide img { width: 38rem; max-width: none; } }
 @media print { body { max-width: none; font-size: 10pt; padding: 0; } h2 { break-after: avoid; }
   .verdicts { grid-template-columns: 1fr 1fr; } .pictures { grid-template-columns: 1fr 1fr; gap: .5rem; }
   .pictures section, .verdict, tr { break-inside: avoid; } img { max-height: 22cm; object-fit: contain; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   summary { list-style: none; } .verdict, .overall { print-color-adjust: exact;
-  -webkit-print-color-adjust: exact; } .scroll { overflow: visible; } }
+  -webkit-print-color-adjust: exact; } .scroll { overflow: visible; }
+  .scroll table { min-width: 0; } }
 """
 GLOSSARY = {
     "embedding, features": "the numbers that an encoder gives for a picture; compared here by their cosine, "

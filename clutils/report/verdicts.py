@@ -124,7 +124,7 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     fed = next(v for v in found if v.name == FED)
     if fed.level == UNKNOWN:
         return [_doubtful(v) for v in found]
-    if fed.level == GOOD or fed.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
+    if fed.level == GOOD or (fed.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED):
         return found
     cause = OTHER_WAY if fed.level == BROKEN else OTHER_KIND
     return [v if v is fed or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
@@ -202,7 +202,7 @@ def _input(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Ve
 
 def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
     """A difference counts from two standard errors on; well encoders lead by 0.15 to 0.3 on scenes."""
-    name, expected = TRAINED, "kNN above that of the same network with fresh weights"
+    name, expected = TRAINED, "kNN or probe above that of the same network with fresh weights"
     if n.get("weights_zero") == 1:
         says = "There is nothing in this file but zeros, so no picture can have gone into it."
         causes = ("weights that were made and never filled", "a checkpoint written by another process than 0")
@@ -221,6 +221,8 @@ def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
     own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
     error = 2 * math.sqrt(max(own * (1 - own) + fresh * (1 - fresh), 1e-4) / n["compared"])
     value = f"kNN {own:.0%}, untrained {fresh:.0%} (differences from {error:.0%} on count)"
+    if "probe_untrained" in n:
+        value += f"; probe {n['probe']:.0%}, untrained {n['probe_untrained']:.0%}"
     if n.get("weights_zero", 0) > 0:
         says = f"{n['weights_zero']:.0%} of its convolutions and linear layers are 0 throughout."
         return Verdict(name, LOOK, value, expected, says, ("weights that were made and never filled",))
@@ -235,6 +237,9 @@ def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
         "a temperature far off",
     )
     causes += ("what it learned is not what these labels ask about",)
+    if own >= fresh - error and n.get("probe", 0.0) > n.get("probe_untrained", 1.0) + error:
+        says = "A probe finds classes that it does not find in fresh weights."
+        return Verdict(name, GOOD, value, expected, says)
     if error > 0.15 and own >= fresh - error:
         says = f"{int(n['compared'])} judged pictures are too few to see a lead that is usual."
         return Verdict(name, UNKNOWN, value, expected, says)
@@ -478,7 +483,7 @@ def _robust(n: Mapping[str, float]) -> Verdict:
         least = min(judged, key=kept.get)
         says = f"A changed picture stays near its place, least under {least} ({kept[least]:.2f})."
         return Verdict("robustness", GOOD, value, expected, says + also)
-    named = " and ".join(f"{name} ({kept[name]:.2f})" for name in low)
+    named = ", ".join(f"{name} ({kept[name]:.2f})" for name in low)
     says = f"Under {named} a picture moves nearly as far as another picture is."
     causes = ("trained without that augmentation", "trained too briefly")
     if "grey" in low:

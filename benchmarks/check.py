@@ -1,0 +1,79 @@
+"""What `python -m clutils check` costs: ResNet-18 on generated scenes of 32x32, with both maps and all.
+
+    python benchmarks/check.py                       1,000 and 10,000 pictures: wall, CPU seconds, peak memory
+    python benchmarks/check.py --pictures 1000
+    python benchmarks/check.py --record              and a row each in benchmarks/records/check.csv
+
+Each is a process of its own, started as a reader starts it, so imports and the drawing of scenes are in. The
+weights are fresh, with batch statistics of scenes: what a check costs does not depend on what was learned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clutils import data, encoders, records
+
+NAME, SIZES = "check", (1000, 10_000)
+
+
+def keep_encoder(path: Path) -> None:
+    """A ResNet-18 with a 3x3 stem that has seen some scenes, as a bare state dict."""
+    torch.manual_seed(0)
+    net = encoders.build("resnet18").train()
+    with torch.no_grad():
+        for batch in data.load("scenes", limit=640).images.split(64):
+            net(encoders.as_input(batch))
+    torch.save(net.state_dict(), path)
+
+
+def measured(file: Path, pictures: int, page: Path) -> dict[str, Any]:
+    """One check in a process of its own: seconds on the wall and of the processor, and its largest memory."""
+    command = [sys.executable, "-m", "clutils", "check", str(file), "--data", "scenes"]
+    command += ["--pictures", str(pictures), "--out", str(page)]
+    began = time.perf_counter()
+    process = subprocess.Popen(command, cwd=records.ROOT, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"check ended with exit code {process.returncode}: {' '.join(command)}")
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+    return {
+        "pictures": pictures,
+        "seconds": round(wall, 1),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "peak_mb": round(used.ru_maxrss * unit / 1e6),
+        "page_kb": round(page.stat().st_size / 1e3),
+        "load_before": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--pictures", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "resnet18.pt"
+        keep_encoder(file)
+        for pictures in options.pictures:
+            found = measured(file, pictures, Path(folder) / "report.html")
+            print(*(f"{name} {value}" for name, value in found.items()), flush=True)
+            if options.record:
+                command = f"python benchmarks/check.py --pictures {pictures} --record"
+                settings = {"encoder": "resnet18", "data": "scenes", "threads": torch.get_num_threads()}
+                records.append(NAME, {"command": command} | settings | found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Named recipes on CIFAR-10, seed by seed, into a record; and the table of them in benchmarks/README.md.
+
+    python benchmarks/recipes.py cpu-1min --pictures folder:PATH --record
+    python benchmarks/recipes.py gpu-3min --pictures cifar10 --record
+    python benchmarks/recipes.py cpu-1min --pictures digits --steps 20 --seeds 0
+    python benchmarks/recipes.py --table
+
+folder:PATH is CIFAR-10 as class-named folders of pictures in PATH/train and PATH/test.
+Judged are the features after the last step, on the whole test split: kNN with k = 10 and 200, its bank the
+pictures trained on, and a linear probe of the same; beside them kNN of raw pixels, kNN and probe of the
+encoder before its first step. Nothing was chosen on the test split. Seconds are those spent in steps.
+
+With --record a run's line is added to benchmarks/records/recipes.csv, and one that is there already left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import torch
+
+from clutils import data, experiments, losses, measures, records, training, views
+
+NAME = "recipes"
+CPU = {"temperature": 0.2, "batch_size": 256}
+# the public recipe, dkobak/simclr-cifar10; how many steps fit into the minutes is not known yet
+GPU = {
+    "temperature": 0.5,
+    "encoder": "resnet18",
+    "batch_size": 512,
+    "optimiser": "sgd",  # 0.03 · B / 256, weight decay 5e-4
+    "precision": "bfloat16",
+    "compile": True,
+    "method_settings": {"hidden": 1024},
+    "augmentation": {"grayscale": 0.1},
+}
+RECIPES: dict[str, dict[str, Any]] = {
+    "cpu-1min": {**CPU, "encoder": "conv16", "steps": 646, "limit": 10_000},
+    "cpu-10min": {**CPU, "encoder": "conv32", "steps": 3105},
+    "gpu-3min": {**GPU, "steps": 4850},  # 50 epochs
+    "gpu-10min": {**GPU, "steps": 19_400},  # 200 epochs
+}
+START, END = "<!-- recipes: begin -->", "<!-- recipes: end -->"
+README = records.ROOT / "benchmarks" / "README.md"
+PLACES = {"cpu": "folder:PATH", "gpu": "cifar10"}
+
+
+def command(name: str, seeds: str = "0 1 2") -> str:
+    place = PLACES[name.partition("-")[0]]
+    return f"python benchmarks/recipes.py {name} --pictures {place} --seeds {seeds} --record"
+
+
+def begun(name: str, train: data.ImageSet, seed: int, steps: int | None = None) -> training.Run:
+    """The run of a recipe, before its first step; steps: another length."""
+    settings = dict(RECIPES[name])
+    settings.pop("limit", None)
+    loss = losses.NTXent(settings.pop("temperature"))
+    if steps is not None:
+        settings["steps"] = steps
+    if train.images.shape[1] == 3:
+        given = settings.pop("augmentation", {})
+        settings["augmentation"] = views.Augmentation(size=train.images.shape[-1], **given)
+    else:
+        settings["augmentation"] = None  # what suits the pictures
+    return training.Run(loss=loss, data=train, seed=seed, **settings)
+
+
+def judged(embed, train: data.ImageSet, test: data.ImageSet, probe: bool = True) -> dict[str, float]:
+    bank, z = embed(train), embed(test)
+    found = {
+        f"knn_{k}": measures.knn_accuracy(bank, train.labels, z, test.labels, k=min(k, len(bank)))
+        for k in (10, 200)
+    }
+    if probe:
+        found["probe"] = measures.linear_probe(bank, train.labels, z, test.labels)
+    return found
+
+
+def measured(
+    name: str, train: data.ImageSet, test: data.ImageSet, seed: int, steps: int | None = None
+) -> dict[str, Any]:
+    """One run of a recipe: its line in the record, but for where it was made."""
+    run = begun(name, train, seed, steps)
+    raw = judged(experiments.pixels, train, test, probe=False)
+    untrained = judged(run.embed, train, test)
+    run.finish(progress=False)
+    seconds = run.rows[-1]["seconds"]
+    found = judged(run.embed, train, test)
+    found |= {f"{k}_raw": v for k, v in raw.items()} | {f"{k}_untrained": v for k, v in untrained.items()}
+    settings = {
+        "recipe": name,
+        "source": train.source,
+        "seed": seed,
+        "encoder": RECIPES[name]["encoder"],
+        "steps": run.steps_done,
+        "batch_size": run.batch_size,
+        "precision": run.precision,
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 1),
+        "seconds": round(seconds, 1),
+        "pictures_per_s": round(run.steps_done * run.batch_size / seconds),
+    }
+    return settings | {k: round(v, 4) for k, v in found.items()}
+
+
+def table() -> str:
+    """The recipes and what is on record of them at full length, as markdown."""
+    try:
+        recorded = records.read(NAME)
+    except FileNotFoundError:
+        recorded = None
+    head = "| recipe | kNN, k = 10 | kNN, k = 200 | linear probe | seeds | training | machine | command |"
+    lines = [head, "|" + "---|" * 8]
+    for name, recipe in RECIPES.items():
+        what = f"`{name}`: {recipe['encoder']}, {recipe['steps']:,} steps of {recipe['batch_size']}"
+        runs = None
+        if recorded is not None:
+            runs = recorded[(recorded["recipe"] == name) & (recorded["steps"] == recipe["steps"])]
+        if runs is None or runs.empty:
+            lines.append(f"| {what} | {'not run | ' * 6}`{command(name)}` |")
+            continue
+        cells = [_range(runs[column]) for column in ("knn_10", "knn_200", "probe")]
+        cells.append(", ".join(str(seed) for seed in sorted(runs["seed"])))
+        cells.append(f"{runs['seconds'].min():.0f} to {runs['seconds'].max():.0f} s")
+        threads = ", ".join(str(n) for n in sorted(set(runs["threads"])))
+        cells.append(f"{', '.join(sorted(set(runs['machine'])))}; threads: {threads}")
+        lines.append(f"| {what} | {' | '.join(cells)} | `{command(name)}` |")
+    return "\n".join(lines) + "\n"
+
+
+def _range(values) -> str:
+    return f"{values.mean():.3f} ({values.min():.3f} to {values.max():.3f})"
+
+
+def with_table(text: str) -> str:
+    """README's text with the table as it is now."""
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n{table()}{END}{after}"
+
+
+def known() -> set[tuple[str, int, int]]:
+    """(recipe, seed, steps) of the runs on record."""
+    try:
+        found = records.read(NAME)
+    except FileNotFoundError:
+        return set()
+    return set(zip(found["recipe"], found["seed"], found["steps"], strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("recipe", nargs="?", choices=RECIPES)
+    parser.add_argument("--pictures", default="cifar10", help="as in data.load; default: cifar10")
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
+    parser.add_argument("--steps", type=int, help="another length than the recipe's, to try it")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--table", action="store_true", help="write the table in benchmarks/README.md anew")
+    options = parser.parse_args()
+    if options.table:
+        README.write_text(with_table(README.read_text()))
+        return
+    if options.recipe is None:
+        parser.error(f"name a recipe: {', '.join(RECIPES)}")
+    train = data.load(options.pictures, "train", RECIPES[options.recipe].get("limit"))
+    test = data.load(options.pictures, "test")
+    if options.pictures.startswith("folder:"):  # where they lie is nobody's business
+        train.source = f"{len(train):,} of CIFAR-10 (JPEG copies)"
+    steps = options.steps or RECIPES[options.recipe]["steps"]
+    done = known() if options.record else set()
+    for seed in options.seeds:
+        if (options.recipe, seed, steps) in done:
+            continue
+        row = measured(options.recipe, train, test, seed, options.steps)
+        print(*(f"{k} {v}" for k, v in row.items()), flush=True)
+        if options.record:
+            length = "" if options.steps is None else f" --steps {options.steps}"
+            records.append(NAME, {"command": command(options.recipe, str(seed)) + length} | row)
+
+
+if __name__ == "__main__":
+    main()

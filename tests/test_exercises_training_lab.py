@@ -1,0 +1,88 @@
+"""The exercises of notebook 10: what rescues a collapsed run does so in truth; what does not is told apart."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from clutils import data, exercises, losses, training
+from clutils.exercises import training_lab
+
+
+@pytest.fixture(scope="module")
+def fallen():
+    return training_lab.collapsed_run()
+
+
+def test_the_run_has_collapsed_and_the_spread_is_that_of_directions(fallen):
+    z = normalize(fallen.project(fallen.data), dim=1).double()
+    total = 0.0
+    for column in z.T:
+        mean = sum(column.tolist()) / len(column)
+        total += (sum((x - mean) ** 2 for x in column.tolist()) / (len(column) - 1)) ** 0.5
+    assert training_lab.spread(fallen) == pytest.approx(total / z.shape[1] * z.shape[1] ** 0.5, rel=1e-4)
+    assert training_lab.spread(fallen) < training_lab.AWAKE / 4
+    random = torch.randn(600, 128, generator=torch.Generator().manual_seed(0))
+    assert float(normalize(random, dim=1).std(dim=0).mean()) * 128**0.5 == pytest.approx(1, abs=0.02)
+
+
+def test_other_losses_that_part_pictures_count_too():
+    assert exercises.rescue.check(lambda run: setattr(run, "loss", losses.PairMargin()))
+
+
+def test_what_is_no_rescue_is_named():
+    def raises(run):
+        run.loss = "cold"
+
+    def fresh(run):
+        new = training.Run(data=data.load("digits", limit=600), batch_size=64, seed=5)
+        run.encoder.load_state_dict(new.encoder.state_dict())
+
+    for answer, said in (
+        (lambda run: None, "changed nothing about the run"),
+        (lambda run: setattr(run.loss, "note", 1), "changed nothing about the run"),
+        (lambda run: setattr(run, "steps", 500), "the positives alone, still"),
+        (raises, "ended with ValueError: training: loss is 'cold'"),
+        (fresh, "a fresh start is no rescue"),
+        (lambda run: 5, "it returned 5"),
+    ):
+        found = exercises.rescue.check(answer)
+        assert not found and said in found.message
+
+
+def test_too_hot_may_be_written_with_a_loop():
+    def by_hand(accuracies):
+        best = None
+        for t, values in accuracies.items():
+            if best is None or sum(values) / len(values) > sum(accuracies[best]) / len(accuracies[best]):
+                best = t
+        for t in sorted(accuracies):
+            if t > best and max(accuracies[t]) < min(accuracies[best]):
+                return t
+
+    assert exercises.too_hot.check(by_hand)
+
+
+def test_turned_reads_the_history_of_a_run_that_was_turned():
+    run = training.Run(data=data.load("digits", limit=32), batch_size=16, steps=6)
+    for step in range(6):
+        if step == 3:
+            run.loss.temperature = 1.5
+        run.step()
+    assert exercises.turned.answer(run.history) == [(4, 1.5)]
+
+    def by_hand(history):
+        found, before = [], None
+        for _, row in history.iterrows():
+            if before is not None and row["temperature"] != before:
+                found.append((row["step"], row["temperature"]))
+            before = row["temperature"]
+        return found
+
+    assert exercises.turned.check(by_hand)
+    assert not exercises.turned.check(lambda history: history["temperature"].diff())
+    assert "raised KeyError" in exercises.turned.check(lambda history: history["tau"]).message
+    assert "it makes []" in exercises.turned.check(lambda history: []).message
+    assert isinstance(run.history, pd.DataFrame)

@@ -1,0 +1,353 @@
+"""The training lab: what is chosen is what runs, what is turned is in the history, and mistakes are said."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+import time
+
+import ipywidgets as W
+import pytest
+import torch
+
+from clutils import controls, data, losses, methods, one_run, saved_runs, training
+from clutils.background import Background
+from clutils.controls import lab as module
+from tests.runs import past, same, small, weights
+
+LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch, tmp_path):
+    """Whole runs, in a folder of their own; and none goes on after its test."""
+    monkeypatch.delenv("CLUTILS_FAST", raising=False)
+    monkeypatch.chdir(tmp_path)
+    yield
+    for _, panel in module._panels:
+        if panel() is not None:
+            panel().stop()
+    module._panels.clear()
+
+
+def made(**settings) -> controls.Lab:
+    return controls.training_lab(**{"data": "digits", "steps": 6, "batch_size": 32, **settings})
+
+
+def reached(lab: controls.Lab, step: int) -> None:
+    end = time.monotonic() + LONG
+    while lab.run.steps_done < step:
+        assert lab.background.error is None and time.monotonic() < end
+        time.sleep(0.01)
+
+
+def shown(lab: controls.Lab) -> str:
+    """The line in which the panel says what went wrong; empty where it says nothing."""
+    return lab.error.value if lab.error.layout.display == "" else ""
+
+
+def test_a_run_of_the_panel_is_the_run_that_python_makes_though_it_is_watched():
+    torch.set_num_threads(1)
+    lab = made(loss="MACL", seed=3).start()
+    assert lab.wait(LONG) and lab.background.status == "step 6 of 6, done" and shown(lab) == ""
+    loss = losses.MACL()
+    straight = training.Run(data="digits", loss=loss, steps=6, batch_size=32, seed=3, learning_rate=5e-3)
+    straight.finish(progress=False)
+    assert same(weights(lab.run), weights(straight)) and past(lab.run).equals(past(straight))
+    (kept,) = lab.runs
+    assert kept.run is lab.run and kept.measured["step"].iloc[0] == 0 and kept.measured["step"].iloc[-1] == 6
+    assert kept.map.positions.shape == (445, 2) and kept.map.step == 6
+    assert 'role="status"' in lab.status.value and "done" in lab.status.value and "digits" in lab.status.value
+    assert bytes(lab.live.image.value).startswith(b"\x89PNG") and "6 steps" in lab.alt.value
+
+
+def test_what_is_turned_takes_effect_at_the_next_step_and_is_in_the_history_with_it():
+    lab = made(steps=100_000).start()
+    reached(lab, 2)
+    lab.set(temperature=0.5)
+    first = lab.current.changes[0][0]
+    reached(lab, first + 2)
+    lab.sliders["learning_rate"].value = 0.001
+    second = lab.current.changes[1][0]
+    reached(lab, second + 1)
+    lab.stop()
+    history = lab.run.history.set_index("step")["temperature"]
+    assert (history[: first - 1] == 0.2).all() and (history[first:] == 0.5).all()
+    assert lab.current.changes == [(first, "temperature", 0.5), (second, "learning_rate", 0.001)]
+    assert lab.sliders["temperature"].value == 0.5 and lab.run.learning_rate == 0.001
+    assert lab.runs == [lab.current] and "stopped" in lab.status.value
+
+
+def test_a_value_out_of_range_is_said_and_the_run_goes_on_with_the_old_one():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+    for name, value in (("temperature", -1.0), ("learning_rate", 0.0), ("volume", 11)):
+        with pytest.raises(ValueError, match=name):
+            lab.set(**{name: value})
+        assert name in shown(lab)
+    reached(lab, lab.run.steps_done + 3)
+    assert lab.run.loss.temperature == 0.2 and lab.current.changes == [] and lab.background.running
+    lab.set(temperature=0.3)
+    assert shown(lab) == ""
+
+
+def test_a_value_that_only_the_step_refuses_is_taken_back_and_the_run_goes_on():
+    lab = made(method="moco", steps=100_000).start()
+    reached(lab, 2)
+    lab.set(momentum=1.5)
+    end = time.monotonic() + LONG
+    while "momentum" not in shown(lab):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    reached(lab, lab.run.steps_done + 2)
+    assert lab.run.method.momentum == 0.99 == lab.sliders["momentum"].value and lab.background.running
+    assert "goes on with momentum = 0.99" in shown(lab) and lab.current.changes == []
+
+
+def test_a_stopped_run_goes_on_with_the_sliders_as_they_stand_and_stays_one_run():
+    lab = made(steps=100_000).start()
+    reached(lab, 2)
+    lab.stop()
+    run, done = lab.run, lab.run.steps_done
+    lab.sliders["temperature"].value = 0.7
+    assert run.loss.temperature == 0.2  # what it ended with, until it goes on
+    run.steps = done + 3
+    lab.go_on()
+    assert lab.wait(LONG) and lab.run is run and len(lab.runs) == 1
+    assert run.history["temperature"].tolist() == [0.2] * done + [0.7] * 3
+    with pytest.raises(ValueError, match="steps are done"):
+        lab.go_on()
+
+
+def test_another_start_is_another_run_and_the_first_keeps_what_it_was():
+    lab = made(steps=3).start()
+    lab.wait(LONG)
+    first = lab.runs[0]
+    before = weights(first.run)
+    lab.menus["seed"].value, lab.menus["method"].value = 1, "simsiam"
+    lab.start()
+    lab.wait(LONG)
+    assert [run.configuration["method"] for run in lab.runs] == ["simclr", "simsiam"]
+    assert lab.runs[1].configuration["seed"] == 1 and same(before, weights(first.run))
+    assert lab.runs[0].run.images is lab.runs[1].run.images  # one copy of the pictures
+
+
+def test_one_trains_at_a_time_and_the_panel_says_so():
+    first, second = made(steps=100_000).start(), made()
+    reached(first, 1)
+    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100000: stop it first"):
+        second.start()
+    assert "stop it first" in shown(second) and second.run is None and first.background.running
+    second.start_button.click()  # the same by hand, and nothing is raised
+    assert second.run is None
+    first.stop()
+    second.start()
+    assert second.wait(LONG)
+
+
+def test_a_cell_that_is_run_again_stops_what_its_panel_trained_and_another_cell_does_not(monkeypatch):
+    monkeypatch.setattr(module, "_cell", lambda: "one")
+    first = made(steps=100_000).start()
+    reached(first, 1)
+    monkeypatch.setattr(module, "_cell", lambda: "two")
+    made()
+    assert first.background.running
+    monkeypatch.setattr(module, "_cell", lambda: "one")
+    again = made()
+    assert not first.background.running
+    assert again.start().wait(LONG)
+
+
+def test_an_exception_in_training_is_one_line_and_the_panel_is_free_again():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+
+    def breaks(*arguments):
+        raise RuntimeError("the cat sat\non the cable")
+
+    with lab.background.lock:
+        lab.run.method.forward = breaks
+    with pytest.raises(RuntimeError, match="the cat sat"):
+        lab.wait(LONG)
+    assert "RuntimeError: the cat sat" in shown(lab) and "ended by RuntimeError" in lab.status.value
+    assert not lab.start_button.disabled and lab.stop_button.disabled and not lab.menus["method"].disabled
+    assert lab.start() and lab.background.running
+
+
+def test_menus_and_buttons_are_what_can_be_done_now():
+    lab = made(steps=100_000)
+    assert lab.stop_button.disabled and lab.continue_button.disabled and lab.keep_button.disabled
+    lab.start()
+    assert lab.start_button.disabled and not lab.stop_button.disabled and not lab.keep_button.disabled
+    assert all(widget.disabled for widget in lab.menus.values())
+    assert not any(widget.disabled for widget in lab.sliders.values())
+    reached(lab, 1)
+    lab.stop_button.click()
+    assert not lab.start_button.disabled and not lab.continue_button.disabled and lab.stop_button.disabled
+    assert not any(widget.disabled for widget in lab.menus.values())
+
+
+@pytest.mark.parametrize("method", methods.catalogue())
+def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live(method):
+    lab, kind = made(method=method), methods.catalogue()[method]
+    offered = [value for _, value in _options(lab.menus["loss"])]
+    assert offered[1:] == [name for name, entry in losses.catalogue().items() if kind.fits(entry.loss)]
+    for name in offered:
+        lab.menus["loss"].value = name
+        loss = kind.default_loss() if name == offered[0] else losses.catalogue()[name].loss()
+        usual = {key: getattr(loss, key) for key in loss.hyperparameters()}
+        present = {key: value for key, value in usual.items() if value is not None}
+        assert set(lab.sliders) == {*present, *kind.live, "learning_rate"}
+        for key, value in present.items():
+            assert lab.sliders[key].value == value and isinstance(lab.sliders[key].value, type(value))
+    assert shown(lab) == ""
+
+
+def _options(menu: W.Dropdown) -> list[tuple[str, str]]:
+    return [option if isinstance(option, tuple) else (option, option) for option in menu.options]
+
+
+@pytest.mark.parametrize("method", methods.catalogue())
+def test_every_method_trains_from_the_panel(method):
+    lab = made(method=method, steps=2).start()
+    assert lab.wait(LONG) and lab.run.done and len(lab.current.measured) >= 2
+    parameters = inspect.signature(type(lab.run.method).__init__).parameters
+    for name in lab.run.method.live:
+        usual = parameters[name].default
+        assert usual is None or getattr(lab.run.method, name) == usual
+
+
+def test_another_method_keeps_a_loss_that_fits_it_and_drops_one_that_does_not():
+    lab = made(loss="MACL")
+    lab.menus["method"].value = "moco"
+    assert lab.menus["loss"].value == "MACL"
+    lab.menus["method"].value = "byol"
+    assert lab.menus["loss"].value == module.ITS_OWN and set(lab.sliders) == {"momentum", "learning_rate"}
+    with pytest.raises(ValueError, match="loss is 'MACL', but byol takes Regression"):
+        made(method="byol", loss="MACL")
+    with pytest.raises(ValueError, match="no method is called 'sim'"):
+        made(method="sim")
+    with pytest.raises(ValueError, match="no data called 'cats'"):
+        made(data="cats")
+
+
+def test_a_data_set_that_is_not_here_is_said_with_what_to_do_and_nothing_breaks(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    lab = made(data="cifar10")
+    lab.start_button.click()
+    assert "cifar10 is not in" in shown(lab) and "To do" in shown(lab) and lab.run is None
+    lab.menus["data"].value = module.FOLDER
+    lab.menus["path"].value = str(tmp_path / "nowhere")
+    lab.start_button.click()
+    assert "is no folder" in shown(lab)
+    lab.menus["data"].value = "digits"
+    lab.start_button.click()
+    assert shown(lab) == "" and lab.wait(LONG)
+
+
+def test_pictures_of_one_s_own_without_labels_train_without_knn_and_it_is_said():
+    pictures = data.load("digits", limit=120).images
+    lab = made(data=pictures, steps=2).start()
+    assert lab.wait(LONG) and "no labels" in lab.status.value
+    assert all(map(math.isnan, lab.runs[0].measured["knn"])) and lab.runs[0].map is not None
+
+
+def test_the_fast_setting_shortens_a_run_and_says_so(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    lab = made(steps=500).start()
+    assert lab.run.steps == training.FAST_STEPS and "20 steps instead of 500" in lab.note.value
+    assert lab.wait(LONG) and lab.run.steps_done == training.FAST_STEPS
+
+
+def test_a_run_is_kept_while_it_trains_and_goes_on_from_there(tmp_path):
+    lab = made(steps=100_000, folder=tmp_path / "kept").start()
+    with pytest.raises(ValueError, match="a run's name is"):
+        lab.keep("../up")
+    reached(lab, 2)
+    found = lab.keep("τ 0.2")
+    steps = len(found.history)
+    assert lab.background.running and steps >= 2 and found.map is not None
+    assert training.resume(found.path / "checkpoint.pt").steps_done == steps
+    assert [run.name for run in saved_runs.listed(tmp_path / "kept")] == ["τ 0.2"]
+    with pytest.raises(ValueError, match="nothing is written over"):
+        lab.keep("τ 0.2")
+    assert "nothing is written over" in shown(lab)
+
+
+def test_t_sne_is_drawn_beside_the_run_which_it_leaves_as_it_is():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+    lab.draw_tsne().join(LONG)
+    assert "t-SNE of 445 pictures, step" in lab.tsne.value and "<img" in lab.tsne.value and shown(lab) == ""
+    assert lab.background.running and not lab.tsne_button.disabled
+
+
+def test_drawing_never_happens_in_the_training_thread(monkeypatch):
+    seen = set()
+    real = controls.LiveFigure.draw
+    monkeypatch.setattr(
+        controls.LiveFigure, "draw", lambda self: seen.add(threading.current_thread().name) or real(self)
+    )
+    lab = made(steps=30).start()
+    lab.wait(LONG)
+    assert "clutils lab" in seen and "clutils training" not in seen
+
+
+def test_torch_has_its_threads_back_when_the_run_has_ended():
+    torch.set_num_threads(2)
+    made(steps=2).start().wait(LONG)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert seen == [2] and torch.get_num_threads() == 2
+
+
+def test_a_run_that_is_not_the_panel_s_is_left_alone():
+    other = Background(small(steps=100_000)).start()
+    lab = made()
+    lab.start_button.click()
+    lab.stop_button.click()
+    assert other.running and "stop it first" in shown(lab)
+    other.stop()
+    one_run.check_free()
+
+
+# ---- compared ----------------------------------------------------------------------------------------------
+
+
+def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_named(tmp_path):
+    lab = made(steps=3, folder=tmp_path).start()
+    lab.wait(LONG)
+    lab.menus["seed"].value = 1
+    lab.start().wait(LONG)
+    lab.keep("second")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    compared = controls.compare_runs(lab, tmp_path)
+    names = [run.name for run in lab.runs]
+    assert list(compared.runs) == ["second", *names] and compared.chosen == tuple(names)
+    assert "broken can" in compared.notes.value and "no checkpoint.pt" in compared.notes.value
+    assert compared.table.value.count("<tr>") == 2 and " to " in compared.table.value  # one row: seeds 0, 1
+    assert "Curves of 2 runs" in compared.curves.value and "Maps of" in compared.maps.value
+    compared.choose("second")
+    assert "Curves of 1 run against" in compared.curves.value
+    lab.menus["seed"].value = 2
+    lab.start().wait(LONG)
+    compared.refresh_button.click()
+    assert len(compared.runs) == 4 and compared.chosen == ("second",)
+    with pytest.raises(ValueError, match="no run 'third'"):
+        compared.choose("third")
+
+
+def test_no_run_at_all_is_said(tmp_path):
+    compared = controls.compare_runs(folder=tmp_path / "nowhere")
+    assert "There is no run yet" in compared.notes.value and compared.curves.value == ""
+
+
+def test_more_runs_than_can_be_told_apart_are_refused_in_a_line():
+    runs = [saved_runs.SavedRun(f"r{k}", None) for k in range(8)]
+    compared = controls.compare_runs(runs)
+    compared.choose(*compared.runs)
+    assert "8 runs are picked" in compared.error.value
