@@ -1,4 +1,4 @@
-"""The exercises of notebook 10: what rescues a collapsed run does so in truth; what does not is told apart."""
+"""The exercises of notebook 10: what rescues a collapsed run does so; what does not is told apart."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 PICTURES = {
     "explorer": ("02_temperature_and_gradient_scaling.ipynb", "controls.gradient_scale()", ".jp-OutputArea"),
     "before_and_after": ("03_first_run.ipynb", "drawn.side_by_side(found, some.labels", "img"),
+    "training_lab": ("10_training_lab.ipynb", "lab = controls.training_lab(", ".jp-OutputArea"),
     "my_map": ("00_start_here.ipynb", "journey.picture_map(after, mine.images),", "img"),
 }
 
