@@ -125,7 +125,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     if not into[1]:
         told.append("no gradient flows into view 2's branch")
     _further(ax, method, moved, told)
-    _key(ax, below != "encoder", not into[1])
+    _key(ax, below != "encoder", not into[1] or bool(moved.taken))
     return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
 
 
@@ -221,9 +221,9 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], kind:
     ax.add_patch(arrow)
 
 
-def _key(ax: Axes, follows: bool, stops: bool) -> None:
+def _key(ax: Axes, follows: bool, without: bool) -> None:
     lines = [Line2D([], [], **WITH, label="gradient flows back along it")]
-    if stops:
+    if without:
         lines.append(Line2D([], [], **WITHOUT, label="no gradient"))
     if follows:
         lines.append(Line2D([], [], **FOLLOWS, label="after the step, without gradient"))
