@@ -234,11 +234,27 @@ def test_another_method_keeps_a_loss_that_fits_it_and_drops_one_that_does_not():
         made(data="cats")
 
 
+def test_the_learning_rate_starts_where_the_method_s_own_run_would():
+    lab = made()
+    before = lab.sliders["learning_rate"].value
+    lab.menus["method"].value = "simsiam"
+    usual = training.Run(method="simsiam", data="digits", batch_size=64, steps=1).learning_rate
+    assert lab.sliders["learning_rate"].value == pytest.approx(usual) == pytest.approx(before / 5)
+
+
+def test_a_folder_without_a_path_is_asked_for():
+    lab = made()
+    lab.menus["data"].value = "a folder of your own"
+    lab.start_button.click()
+    assert "path is empty" in shown(lab) and lab.run is None
+
+
 def test_a_data_set_that_is_not_here_is_said_with_what_to_do_and_nothing_breaks(monkeypatch, tmp_path):
     monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
     lab = made(data="cifar10")
     lab.start_button.click()
-    assert "cifar10 is not in" in shown(lab) and "To do" in shown(lab) and lab.run is None
+    assert "cifar10 is not on this machine" in shown(lab) and lab.run is None
+    assert "python -m clutils data cifar10" in shown(lab).replace("&#x27;", "'")
     lab.menus["data"].value = module.FOLDER
     lab.menus["path"].value = str(tmp_path / "nowhere")
     lab.start_button.click()

@@ -195,7 +195,13 @@ class Choices:
         name = self.menus["encoder"].value
         if name == FITTING:
             name = "mlp" if self._of_vectors() else "conv16"
-        return training.LEARNING_RATES.get(str(name), 1e-3)
+        return training.usual_rate(
+            self.menus["method"].value,
+            name,
+            self.given.get("optimiser", "adamw"),
+            self.menus["batch_size"].value,
+            **self._method_settings(),
+        )
 
     def _of_vectors(self) -> bool:
         if self.menus["data"].value != OWN:
@@ -226,7 +232,18 @@ def _fitting(label: str, names: Iterable[str], given: Any) -> W.Dropdown:
 
 def _check_here(name: str) -> None:
     """Raise where a set would have to be downloaded: a panel does not fetch gigabytes at a button."""
-    if name.startswith("vectors:"):
-        datasets.load_vectors(name.removeprefix("vectors:"), limit=1, download=False)
-    elif name not in ("scenes", "scenes-hard"):
-        datasets.load(name, limit=1, download=False)
+    short = name.removeprefix("vectors:")
+    if name == "folder:":
+        raise ValueError("the folder's path is empty: type one, of class-named folders of pictures")
+    try:
+        if short != name:
+            datasets.load_vectors(short, limit=1, download=False)
+        elif name not in ("scenes", "scenes-hard"):
+            datasets.load(name, limit=1, download=False)
+    except datasets.Unavailable as error:
+        if name.startswith("folder:") or short.startswith("array:"):
+            raise
+        raise datasets.Unavailable(
+            f"{short} is not on this machine. 'python -m clutils data {short}' in a terminal fetches it; "
+            "then press start again"
+        ) from error
