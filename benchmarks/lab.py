@@ -114,14 +114,14 @@ def main() -> int:
 
 def count_pictures(lab: controls.Lab) -> Callable[[], int]:
     """How many pictures the panel has drawn since."""
-    number, real = 0, lab._draw
+    number, real = 0, lab.screen.draw
 
     def draw(*arguments: object) -> None:
         nonlocal number
         number += 1
         real(*arguments)
 
-    lab._draw = draw
+    lab.screen.draw = draw
     return lambda: number
 
 

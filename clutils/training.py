@@ -123,11 +123,8 @@ class Run:
         if optimiser not in OPTIMISERS:
             raise ValueError(f"training: optimiser is {optimiser!r}, but must be 'adamw' or 'sgd'")
         self.optimiser_name = optimiser
-        if learning_rate is None and optimiser == "sgd":
-            learning_rate = SGD_LEARNING_RATE * batch_size / 256
         if learning_rate is None:
-            share = methods.catalogue()[method].rate_share(**(method_settings or {}))
-            learning_rate = LEARNING_RATES.get(str(encoder), 1e-3) * share
+            learning_rate = usual_rate(method, encoder, optimiser, batch_size, **(method_settings or {}))
         self.learning_rate = learning_rate
         if not isinstance(learning_rate, int | float) or not 0 < learning_rate < math.inf:
             raise ValueError(f"training: learning_rate is {learning_rate!r}, but must be a positive number")
@@ -528,6 +525,20 @@ def resume(
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done, run.rows = state["steps_done"], state["history"]
     return run
+
+
+def usual_rate(
+    method: str = "simclr",
+    encoder: str | nn.Module = "conv16",
+    optimiser: str = "adamw",
+    batch_size: int = 256,
+    **method_settings: Any,
+) -> float:
+    """The learning rate of a run that names none: by the encoder and the method, for "sgd" by the batch."""
+    if optimiser == "sgd":
+        return SGD_LEARNING_RATE * batch_size / 256
+    share = methods.catalogue()[method].rate_share(**method_settings)
+    return LEARNING_RATES.get(str(encoder), 1e-3) * share
 
 
 def default_augmentation(images: Tensor) -> Augment:

@@ -8,8 +8,10 @@ import threading
 import time
 
 import ipywidgets as W
+import nbformat
 import pytest
 import torch
+from nbconvert import HTMLExporter
 
 from clutils import controls, data, losses, methods, one_run, saved_runs, training
 from clutils.background import Background
@@ -232,11 +234,27 @@ def test_another_method_keeps_a_loss_that_fits_it_and_drops_one_that_does_not():
         made(data="cats")
 
 
+def test_the_learning_rate_starts_where_the_method_s_own_run_would():
+    lab = made()
+    before = lab.sliders["learning_rate"].value
+    lab.menus["method"].value = "simsiam"
+    usual = training.Run(method="simsiam", data="digits", batch_size=64, steps=1).learning_rate
+    assert lab.sliders["learning_rate"].value == pytest.approx(usual) == pytest.approx(before / 5)
+
+
+def test_a_folder_without_a_path_is_asked_for():
+    lab = made()
+    lab.menus["data"].value = "a folder of your own"
+    lab.start_button.click()
+    assert "path is empty" in shown(lab) and lab.run is None
+
+
 def test_a_data_set_that_is_not_here_is_said_with_what_to_do_and_nothing_breaks(monkeypatch, tmp_path):
     monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
     lab = made(data="cifar10")
     lab.start_button.click()
-    assert "cifar10 is not in" in shown(lab) and "To do" in shown(lab) and lab.run is None
+    assert "cifar10 is not on this machine" in shown(lab) and lab.run is None
+    assert "python -m clutils data cifar10" in shown(lab).replace("&#x27;", "'")
     lab.menus["data"].value = module.FOLDER
     lab.menus["path"].value = str(tmp_path / "nowhere")
     lab.start_button.click()
@@ -339,6 +357,29 @@ def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_na
     assert len(compared.runs) == 4 and compared.chosen == ("second",)
     with pytest.raises(ValueError, match="no run 'third'"):
         compared.choose("third")
+
+
+def test_where_no_kernel_runs_a_comparison_is_its_table_curves_and_maps(tmp_path):
+    """nbconvert, as any front end without the widget's state, falls back on the HTML beside the widget."""
+    lab = made(steps=2, folder=tmp_path).start()
+    lab.wait(LONG)
+    lab.keep("first")
+    compared = controls.compare_runs(folder=tmp_path)
+    page = _exported(compared)
+    assert compared.table.value in page and "<td" in compared.table.value
+    assert 'alt="Curves of 1 run' in page and 'alt="Maps of' in page
+    compared.choose()
+    assert "<td" not in _exported(compared) and "Curves of" not in _exported(compared)
+    assert "There is no run yet" in _exported(controls.compare_runs(folder=tmp_path / "nowhere"))
+
+
+def _exported(compared: controls.Comparison) -> str:
+    bundle = compared._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell("compared")]
+    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data=bundle)]
+    return HTMLExporter().from_notebook_node(notebook)[0]
 
 
 def test_no_run_at_all_is_said(tmp_path):

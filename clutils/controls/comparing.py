@@ -94,6 +94,12 @@ class Comparison(W.VBox):
         except ValueError as error:
             self.error.value, self.error.layout.display = _error_line(error), ""
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The widget, and beside it what it shows as it stands, for an export where no kernel runs."""
+        shown = (self.notes, self.error, self.table, self.curves, self.maps)
+        still = "".join(widget.value for widget in shown)
+        return {**super()._repr_mimebundle_(**options), "text/html": still}
+
     def _draw(self, runs: Sequence[Comparable]) -> None:
         self.table.value = _table(runs) if runs else ""
         self.curves.value = figures.page(compared_curves(runs)) if runs else ""

@@ -238,13 +238,14 @@ def button(
     return W.VBox([W.HBox([start, status]), error, result])
 
 
-def _align(widgets: Iterable[W.Widget]) -> None:
-    """One width for all labels, the longest one's: none is cut and the sliders stand in columns."""
+def _align(widgets: Iterable[W.Widget], width: str = INPUT_WIDTH) -> None:
+    """One width for all labels, the longest one's: none is cut and the inputs stand in columns."""
     widgets = list(widgets)
     longest = max((len(widget.description) for widget in widgets), default=0)
     for widget in widgets:
-        widget.style.description_width = f"{0.9 * longest + 1:.1f}ch"
-        widget.layout.width = INPUT_WIDTH
+        if getattr(widget, "indent", True):  # a box to tick without one has its label behind it
+            widget.style.description_width = f"{0.9 * longest + 1:.1f}ch"
+        widget.layout.width = width
 
 
 def _inside(label: str, low: float, high: float, value: float) -> None:

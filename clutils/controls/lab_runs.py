@@ -1,0 +1,112 @@
+"""A run of the lab: what trains and what watches it, and what was turned meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clutils import data as datasets
+from clutils import live_measures, saved_runs
+from clutils.background import Background
+from clutils.controls.dials import owner, turn
+from clutils.live_measures import Watcher
+from clutils.saved_runs import Map, SavedRun
+from clutils.training import Run
+
+
+@dataclass(eq=False)
+class LabRun:
+    """A run of this session, stopped or done: what `controls.compare_runs` and `Lab.keep` take.
+
+    - changes: (step, name, new value) of what was turned while it trained
+    """
+
+    name: str
+    run: Run
+    background: Background
+    watcher: Watcher
+    changes: list[tuple[int, str, float]] = field(default_factory=list)
+    source: str | None = None
+    _last_turn: tuple[int, str, Any] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        return self.run.configuration | {"data_source": self.source}
+
+    @property
+    def history(self):
+        return self.run.history
+
+    @property
+    def measured(self):
+        return self.watcher.table
+
+    @property
+    def map(self) -> Map | None:
+        if not self.watcher.looks:
+            return None
+        seen, pictures = self.watcher.looks[-1], self.watcher.pictures
+        return Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
+
+    def write(self, path: Path) -> SavedRun:
+        """Into a folder, as it is now, between two steps. Errors as in `saved_runs.write`."""
+        seen = self.map
+        with self.background.lock:
+            return saved_runs.write(
+                self.run,
+                path,
+                self.measured,
+                None if seen is None else seen.positions,
+                None if seen is None else seen.labels,
+                () if seen is None else seen.class_names,
+            )
+
+    def turn(self, name: str, value: Any) -> None:
+        """Set it from the next step on: with the background's lock held, or at rest.
+
+        Raises ValueError on a setting that the run does not have, and on a value that can't be.
+        """
+        before = turn(self.run, name, value)
+        if before == value:
+            return
+        step = self.run.steps_done + 1
+        if self.changes and self.changes[-1][:2] == (step, name):
+            self.changes.pop()
+        self.changes.append((step, name, value))
+        self._last_turn = (step, name, before)
+
+    def take_back(self) -> tuple[str, Any] | None:
+        """Undo what was turned for the step that did not come to pass: its name and the old value.
+
+        None where nothing was.
+        """
+        if self._last_turn is None or self._last_turn[0] != self.run.steps_done + 1:
+            return None
+        _, name, before = self._last_turn
+        setattr(owner(self.run, name), name, before)
+        self.changes.pop()
+        self._last_turn = None
+        return name, before
+
+
+def watched(run: Run, title: str, data_name: str | None) -> LabRun:
+    """A run that is to train in the background, and be watched.
+
+    - data_name: of its set, as `data.load` has it; None for an object of the caller's own
+    """
+    watcher = Watcher(*live_measures.parts(_as_set(run), data_name))
+    source = getattr(run.data, "source", "your own data")
+    return LabRun(title, run, Background(run), watcher, source=source)
+
+
+def _as_set(run: Run) -> datasets.ImageSet | datasets.VectorSet:
+    """The run's pictures as a set; a bare tensor has no labels."""
+    if not isinstance(run.data, torch.Tensor):
+        return run.data
+    none = torch.full((len(run.data),), -1)
+    if run.data.ndim == 2:
+        return datasets.VectorSet(run.data, none, (), "your own vectors")
+    return datasets.ImageSet(run.data, none, (), None, "your own pictures")
