@@ -165,7 +165,7 @@ def test_the_share_of_comparing_is_drawn_in_percent():
         | {"lowest": [0.01, 0.04], "highest": [0.03, 0.07]}
     )
     ax = draw.share_of_comparing(rows)
-    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), [2, 5])
+    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata().astype(float), [2, 5])
 
 
 def test_a_spread_is_mean_and_range():
