@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -257,7 +258,8 @@ class Run:
         """
         from tqdm import tqdm
 
-        bar = tqdm(
+        bar = partial(
+            tqdm,
             total=self.steps,
             initial=self.steps_done,
             disable=not progress,
@@ -266,7 +268,7 @@ class Run:
             mininterval=0.5,
             miniters=1,
         )
-        with one_run.alone(self), bar:
+        with one_run.alone(self), bar() as bar:  # in this order: a run that is refused shows no bar
             try:
                 while not self.done:
                     row = self.step()
