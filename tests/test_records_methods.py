@@ -4,6 +4,7 @@ import runpy
 from itertools import combinations_with_replacement
 
 import pytest
+import torch
 
 from clutils import data, experiments, methods, records, training
 
@@ -47,7 +48,7 @@ def test_every_batch_size_has_its_seeds_and_saw_as_many_pictures():
 def test_the_learning_rate_went_with_the_root_of_the_batch():
     for row in records.read("methods_batch").itertuples():
         highest = training.LEARNING_RATES["conv16"] * methods.catalogue()[row.method].rate_share()
-        assert row.learning_rate == pytest.approx(highest * (row.batch_size / 256) ** 0.5, rel=5e-3)
+        assert row.learning_rate == pytest.approx(highest * (row.batch_size / 256) ** 0.5, abs=6e-6)
 
 
 def test_every_set_of_augmentations_has_its_seeds():
@@ -73,7 +74,7 @@ def test_a_composition_holds_what_it_names_and_nothing_else():
     assert composed("colour", "grayscale").jitter[0] == 0.4
     assert composed("colour", "grayscale").crop_scale == (1.0, 1.0)
     pictures = data.load("scenes", limit=8).images
-    assert (composed("none", "none")(pictures) == pictures.float() / 255).all()
+    torch.testing.assert_close(composed("none", "none")(pictures), pictures.float() / 255)
 
 
 def test_every_method_of_the_notebook_has_its_cost_and_simclr_is_the_measure():
