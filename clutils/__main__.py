@@ -233,6 +233,11 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
         run.steps = options.steps
+    if run.steps < run.steps_done:
+        raise BadUsage(
+            f"--resume: {checkpoint} has {run.steps_done} steps behind it already, more than the {run.steps} "
+            "asked for"
+        )
     return run
 
 

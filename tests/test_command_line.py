@@ -428,6 +428,13 @@ def test_every_setting_of_a_run_has_its_option():
     assert known | {"loss", "set", "method_set"} <= set(options)
 
 
+def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(finished, capsys):
+    before = (finished / "checkpoint.pt").read_bytes()
+    assert run("train", "--resume", "--steps", 2, "--out", finished) == 2
+    assert "steps behind it already, more than the 2 asked for" in complaint(capsys)
+    assert (finished / "checkpoint.pt").read_bytes() == before
+
+
 def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, tmp_path):
     asked = ("--precision", "float32", "--optimiser", "sgd", "--weight-decay", "0.002", "--no-compile")
     command = ("train", "--out", tmp_path, *SHORT)
