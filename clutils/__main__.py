@@ -169,8 +169,10 @@ def _describe(run: Run, folder: Path) -> None:
     saved_runs.describe(run, folder)
     if run.steps_done:
         saved_runs.list_steps(run, folder)
-    where = str(run.device) + (f" in {processes.number()} processes" if processes.number() > 1 else "")
-    print(f"{run.loss} on {run.data.source}, on {where}: step {run.steps_done} of {run.steps}", flush=True)
+    shared = f", {processes.number()} processes" if processes.number() > 1 else ""
+    what = f"{run.configuration['method']} with {run.loss} on {run.data.source}"
+    where = f"on {run.device} in {run.precision}{shared}"
+    print(f"{what}, {where}: step {run.steps_done} of {run.steps}", flush=True)
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:

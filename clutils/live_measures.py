@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SAMPLE, BANK, TEST = 500, 1000, 500
 NEIGHBOURS = 20
 SHARE = 0.08  # of the training's seconds that watching may have had when it takes more
+SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that there is a picture early
 
 Pictures = ImageSet | VectorSet
@@ -86,6 +87,7 @@ class Watcher:
         self.looks: list[Look] = []
         self.looked = 0.0  # seconds, of all looks beside a run that trains
         self.spent = 0.0  # those, and what `spend` was told of
+        self._wanted: int | None = None  # the step of the next look, whatever it costs
         self._copy: nn.Module | None = None
         self._copying = threading.Lock()  # a map at a button may be asked for while a look is under way
 
@@ -102,7 +104,15 @@ class Watcher:
         """
         since = run.steps_done - (self.looks[-1].step if self.looks else -math.inf)
         affordable = self.looked < self.share / 2 * _trained(run) and self.room(run)
-        return since >= (self.every or 1) and affordable
+        return self.wanted(run) or (since >= (self.every or 1) and affordable)
+
+    def want(self, step: int) -> None:
+        """Have the run looked at when it is at this step or beyond, also where the share is used up."""
+        self._wanted = step
+
+    def wanted(self, run: Run) -> bool:
+        """Whether a look that was wanted is due."""
+        return self._wanted is not None and run.steps_done >= self._wanted
 
     def spend(self, seconds: float) -> None:
         """Seconds by the clock that something else took, such as drawing what was seen.
@@ -129,6 +139,8 @@ class Watcher:
         rank, positions = _rank(features), self._map(features)
         found = Look(step, knn, rank, positions, time.perf_counter() - began)
         self.looks = [look for look in self.looks if look.step != step] + [found]
+        if self._wanted is not None and step >= self._wanted:
+            self._wanted = None
         if not free:
             self.looked += found.seconds
             self.spend(found.seconds)

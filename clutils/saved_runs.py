@@ -16,6 +16,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -169,6 +170,18 @@ def place(folder: str | Path, name: str) -> Path:
     return found
 
 
+def free_name(folder: str | Path, name: str) -> str:
+    """This name, or where it is taken the next one that is not: run-1, run-2, ..."""
+    while True:
+        try:
+            _refuse_taken(Path(folder) / name.strip())
+        except ValueError:
+            stem, number = re.fullmatch(r"(.*?)(?:-(\d{1,9}))?", name.strip(), re.DOTALL).groups()
+            name = f"{stem}-{int(number or 1) + 1}"
+        else:
+            return name
+
+
 def _refuse_taken(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
@@ -311,7 +324,10 @@ def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
     """A row for all runs that share every setting but the seed, with means over their seeds.
 
     Columns: runs, method, loss, temperature (at the end), data, steps, seeds, knn, knn_low, knn_high,
-    effective_rank, uniformity. Settings that were changed on the way count as settings.
+    effective_rank, uniformity, turned. Settings that were changed on the way count as settings.
+
+    turned: setting -> how often its column of the history changes from a step to the next, where it does. The
+    learning rate, whose column has a course of its own, is not among them.
     """
     import pandas as pd
 
@@ -339,7 +355,17 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
         "knn_high": max(known, default=math.nan),
         "effective_rank": _mean([last(run, "effective_rank") for run in by_seed.values()]),
         "uniformity": _mean([last(run, "uniformity") for run in by_seed.values()]),
+        "turned": _turned(runs[0]),
     }
+
+
+def _turned(run: Comparable) -> dict[str, int]:
+    counts = {
+        name: sum(before != after for before, after in pairwise(course))
+        for name, course in _courses(run).items()
+        if name != "learning_rate"
+    }
+    return {name: count for name, count in sorted(counts.items()) if count}
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -359,13 +385,18 @@ def _all_but_the_seed(run: Comparable) -> str:
     settings = [kept.get(name) for name in SETTINGS]
     if kept.get("data") is None:
         settings.append(kept.get("data_source"))
+    return json.dumps([settings, _courses(run)], sort_keys=True, default=str)
+
+
+def _courses(run: Comparable) -> dict[str, list[str]]:
+    """Setting -> its value at each step, for those that can be turned."""
+    kept = run.configuration
     live = {
         "learning_rate",
         *(kept.get("loss") or {}).get("settings", ()),
         *(kept.get("method_settings") or ()),
     }
-    courses = {
+    return {
         name: [format(value, ".9g") for value in run.history[name].astype(float)]
         for name in live & set(run.history.columns)
     }
-    return json.dumps([settings, courses], sort_keys=True, default=str)

@@ -439,6 +439,9 @@ def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, t
     asked = ("--precision", "float32", "--optimiser", "sgd", "--weight-decay", "0.002", "--no-compile")
     command = ("train", "--out", tmp_path, *SHORT)
     assert run(*command, *asked) == 0
+    header = capsys.readouterr().out.splitlines()[0]
+    assert header.startswith("simclr with NTXent(temperature=0.2") and "digits" in header
+    assert header.endswith(", on cpu in float32: step 0 of 6")
     config = json.loads((tmp_path / "config.json").read_text())
     kept = {name: config[name] for name in ("precision", "optimiser", "weight_decay", "compile")}
     assert kept == {"precision": "float32", "optimiser": "sgd", "weight_decay": 0.002, "compile": False}

@@ -95,6 +95,46 @@ def test_a_loss_without_temperature_or_chance_says_so():
     assert picture.without.get_text() == ""
 
 
+def legend(picture: LabFigure) -> list[str]:
+    return [text.get_text() for text in picture.charts[0].get_legend().get_texts()]
+
+
+def test_the_legend_names_chance_only_where_the_method_has_one():
+    assert legend(filled()) == ["loss", "chance"]
+    for without in (None, math.nan):
+        assert legend(LabFigure(100, without)) == ["loss"]
+
+
+@pytest.mark.parametrize("loss", [4.5, 60.0])
+def test_the_words_at_a_mark_are_of_a_size_to_read_and_not_on_the_line_of_chance(loss):
+    picture = filled()
+    rows = [*ROWS, row(51, loss=loss)]
+    picture.update(rows, LOOKED, None, [(1, "temperature", 0.5), (30, "stop_gradient", False)])
+    picture.figure.canvas.draw()
+    ax = picture.charts[0]
+    chance, frame = ax.transData.transform((0, 5.5))[1], ax.get_window_extent()
+    texts = [text for _, text in picture._marks if text.get_visible()]
+    assert len(texts) == 2
+    for text in texts:
+        box = text.get_window_extent()
+        assert text.get_fontsize() >= 8 and not box.y0 <= chance <= box.y1
+        assert frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+
+
+def test_a_change_is_said_in_words():
+    picture = filled()
+    changes = [(10, "stop_gradient", False), (20, "stop_gradient", True), (30, "alignment_threshold", 0.2)]
+    picture.update(ROWS, LOOKED, None, [*changes, (40, "off_diagonal", 0.01)])
+    assert marks(picture) == [
+        (10, "no stop gradient"),
+        (20, "stop gradient"),
+        (30, "A₀ 0.2"),
+        (40, "off diagonal 0.01"),
+    ]
+    said = figures.alt(picture.figure)
+    assert "no stop gradient at step 10" in said and "alignment threshold to 0.2 at step 30" in said
+
+
 def test_data_without_labels_has_no_knn_and_says_so():
     picture = filled(measures_knn=False, labels=np.full(30, -1))
     picture.update(ROWS, [{"step": 0, "knn": math.nan, "effective_rank": 3.0}], at(0))
@@ -212,6 +252,16 @@ def test_maps_stand_side_by_side_under_their_names_and_none_is_an_error():
             compared_maps(wrong)
 
 
+def test_maps_use_the_width_that_curves_have():
+    seen = Map(at(0), LABELS, NAMES, 40)
+    for number in (2, 3, 4):
+        figure = compared_maps([saved(str(k), seen=seen) for k in range(number)])
+        figure.canvas.draw()
+        boxes = [ax.get_window_extent() for ax in figure.axes]
+        assert figure.get_figwidth() == compared_curves([saved("a")]).get_figwidth()
+        assert sum(box.width for box in boxes) > 0.85 * figure.bbox.width
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_no_title_of_a_map_is_cut(number):
     seen = Map(at(0), np.arange(30) % 10, tuple("class of pictures " + str(k) for k in range(10)), 40)
@@ -222,4 +272,5 @@ def test_no_title_of_a_map_is_cut(number):
     for ax in figure.axes:
         box = ax._left_title.get_window_extent()
         assert box.y1 <= figure.bbox.y1 and box.x1 <= figure.bbox.x1 + 1
+        assert "seed" in ax._left_title.get_text() and "…" not in ax._left_title.get_text()
         assert ax.get_window_extent().y0 >= figure.legends[0].get_window_extent().y1

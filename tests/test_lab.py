@@ -6,6 +6,7 @@ import inspect
 import math
 import threading
 import time
+from types import SimpleNamespace
 
 import ipywidgets as W
 import nbformat
@@ -13,9 +14,11 @@ import pytest
 import torch
 from nbconvert import HTMLExporter
 
-from clutils import controls, data, losses, methods, one_run, saved_runs, training
+from clutils import controls, data, live_measures, losses, methods, one_run, saved_runs, training
 from clutils.background import Background
+from clutils.controls import following
 from clutils.controls import lab as module
+from clutils.controls.live import beside_cells
 from tests.runs import past, same, small, weights
 
 LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
@@ -161,6 +164,101 @@ def test_a_cell_that_is_run_again_stops_what_its_panel_trained_and_another_cell_
     assert again.start().wait(LONG)
 
 
+def test_a_cell_that_is_run_again_keeps_its_runs_and_says_where_the_last_was_stopped(monkeypatch):
+    monkeypatch.setattr(module, "_cell", lambda: "one")
+    first = made(steps=3)
+    first.start().wait(LONG)
+    first.menus["steps"].value = 100_000
+    first.start()
+    reached(first, 2)
+    again = made()
+    assert again.runs == first.runs and len(again.runs) == 2 and not again.runs[1].run.done
+    stopped = again.runs[1].run.steps_done
+    assert f"the run that trained here was stopped at step {stopped}." in again.status.value
+    with pytest.raises(ValueError, match="no method"):
+        made(method="sim")
+    third = made()  # a call that could not be does not lose them, and nothing was stopped for this one
+    assert third.runs == first.runs and "stopped" not in third.status.value
+    monkeypatch.setattr(module, "_cell", lambda: "two")
+    assert made().runs == []
+
+
+def test_the_second_press_of_a_double_click_is_dropped():
+    lab = made(steps=100_000)
+    lab.start_button.click()
+    lab.start_button.click()
+    assert shown(lab) == "" and lab.background.running and "Not started" not in lab.status.value
+    reached(lab, 1)
+    lab.stop_button.click()
+    lab.continue_button.click()
+    lab.continue_button.click()
+    assert shown(lab) == "" and lab.background.running
+
+
+def test_nothing_can_be_chosen_or_pressed_while_a_start_loads_and_all_can_where_it_fails(monkeypatch):
+    lab, seen = made(), []
+    own = (*lab.menus.values(), lab.start_button)
+
+    def fails(*arguments):
+        seen.extend(widget.disabled for widget in (*own, lab.stop_button, lab.continue_button))
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(lab.choices, "run", fails)
+    lab.start_button.click()
+    assert seen and all(seen) and not any(widget.disabled for widget in own)
+    assert "no such thing" in shown(lab) and "Not started" in lab.status.value
+
+
+def test_more_steps_than_anyone_waits_for_are_refused_in_a_line():
+    lab = made(steps=1_000_001)
+    lab.start_button.click()
+    assert "steps is 1,000,001, but must be at most 1,000,000" in shown(lab) and lab.run is None
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(89, "89 s"), (91, "2 min"), (5000, "83 min"), (5400, "1 h 30 min"), (9e6, "2,500 h 0 min")],
+)
+def test_the_time_left_is_said_in_units_that_suit_it(seconds, words):
+    assert following._duration(seconds) == words
+
+
+def test_a_line_that_the_reader_can_mend_names_no_kind_of_error(monkeypatch, tmp_path):
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    lab = made(data="cifar10")
+    lab.start_button.click()
+    assert "cifar10 is not" in shown(lab) and "Unavailable" not in shown(lab)
+    lab.menus["data"].value, lab.menus["steps"].value = "digits", 0
+    lab.start_button.click()
+    assert "steps is 0" in shown(lab) and "Error" not in shown(lab)
+
+
+def test_a_turn_is_looked_at_soon_after_though_the_share_of_the_time_is_used_up():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+    lab.current.watcher.spent = lab.current.watcher.looked = math.inf
+    lab.set(temperature=0.5)
+    (turned, *_), *_ = lab.current.changes
+    end = time.monotonic() + LONG
+    while not any(look.step >= turned for look in list(lab.current.watcher.looks)):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    lab.stop()
+    after = [look.step for look in lab.current.watcher.looks if look.step >= turned]
+    assert after[0] >= turned - 1 + live_measures.SOON and len(after) == 2  # that one, and the last of all
+
+
+def test_what_the_page_sends_is_answered_where_the_page_asked_for_it_whoever_changed_the_widget():
+    class Comm:
+        def _reply_subshell_for(self, data, asked_for):
+            return None  # the main one, for a cell changed the widget
+
+    new, old = SimpleNamespace(comm=Comm()), SimpleNamespace(comm=object())
+    beside_cells([new], [old, SimpleNamespace(comm=None)])
+    assert new.comm._reply_subshell_for({}, "a subshell") == "a subshell"
+    assert not hasattr(old.comm, "_reply_subshell_for")
+
+
 def test_an_exception_in_training_is_one_line_and_the_panel_is_free_again():
     lab = made(steps=100_000).start()
     reached(lab, 1)
@@ -183,6 +281,8 @@ def test_menus_and_buttons_are_what_can_be_done_now():
     lab.start()
     assert lab.start_button.disabled and not lab.stop_button.disabled and not lab.keep_button.disabled
     assert all(widget.disabled for widget in lab.menus.values())
+    assert "clutils-lab-picture" in lab.picture._dom_classes
+    assert any("<style>.clutils-lab-picture" in str(getattr(w, "value", "")) for w in lab.picture.children)
     assert not any(widget.disabled for widget in lab.sliders.values())
     reached(lab, 1)
     lab.stop_button.click()
@@ -293,6 +393,25 @@ def test_a_run_is_kept_while_it_trains_and_goes_on_from_there(tmp_path):
     assert "nothing is written over" in shown(lab)
 
 
+def test_the_name_moves_on_when_it_is_taken(tmp_path):
+    (tmp_path / "run-2").mkdir()
+    (tmp_path / "run-2" / "notes.txt").write_text("mine")
+    lab = made(steps=1, folder=tmp_path).start()
+    lab.wait(LONG)
+    assert lab.name.value == "run-1"
+    lab.keep_button.click()
+    assert (tmp_path / "run-1").is_dir() and lab.name.value == "run-3"
+    lab.keep("τ")
+    assert lab.name.value == "run-3"
+    lab.name.value = "τ"
+    lab.keep_button.click()
+    assert "nothing is written over" in shown(lab) and lab.name.value == "τ"
+    lab.name.value = "slow"
+    lab.keep_button.click()
+    assert lab.name.value == "slow-2" and shown(lab) == ""
+    assert made(folder=tmp_path).name.value == "run-3"
+
+
 def test_t_sne_is_drawn_beside_the_run_which_it_leaves_as_it_is():
     lab = made(steps=100_000).start()
     reached(lab, 1)
@@ -349,6 +468,7 @@ def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_na
     assert "broken can" in compared.notes.value and "no checkpoint.pt" in compared.notes.value
     assert compared.table.value.count("<tr>") == 2 and " to " in compared.table.value  # one row: seeds 0, 1
     assert "Curves of 2 runs" in compared.curves.value and "Maps of" in compared.maps.value
+    assert '<td style="text-align: left">nothing</td>' in compared.table.value
     compared.choose("second")
     assert "Curves of 1 run against" in compared.curves.value
     lab.menus["seed"].value = 2

@@ -107,6 +107,20 @@ def test_looks_and_drawing_wait_while_they_had_more_than_their_share():
     assert watcher.due(run) and watcher.room(run)
 
 
+def test_a_look_that_is_wanted_is_due_at_its_step_whatever_was_spent_and_is_counted():
+    run, watcher = small(), Watcher(SAMPLE, BANK, TEST, every=50)
+    run.rows = [{"seconds": 1.0}]
+    watcher.spend(100.0)
+    watcher.want(12)
+    run.steps_done = 11
+    assert not watcher.due(run) and not watcher.wanted(run)
+    run.steps_done = 13
+    assert watcher.due(run) and watcher.wanted(run)
+    before = watcher.looked
+    watcher.look(run)
+    assert watcher.looked > before and not watcher.due(run) and not watcher.wanted(run)
+
+
 def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():
     run, watcher = advance(small(), 1), Watcher(SAMPLE, BANK, TEST)
     watcher.look(run, free=True)

@@ -219,6 +219,25 @@ def test_another_setting_is_another_row_even_one_that_was_turned_back(how):
     assert len(found) == 2 and found["knn"].tolist() == [0.4, 0.8]
 
 
+def test_what_was_turned_on_the_way_is_counted_from_the_history():
+    turned = small()
+    for temperature in (0.2, 0.7, 0.7, 0.2):
+        turned.loss.temperature = temperature
+        turned.step()
+    still = advance(small(seed=1), 4)
+    found = saved_runs.comparison([as_saved(turned, "a", 0.4), as_saved(still, "b", 0.8)])
+    assert found["turned"].tolist() == [{"temperature": 2}, {}]
+
+
+def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):
+    assert saved_runs.free_name(tmp_path / "nowhere", "run-1") == "run-1"
+    for name in ("run-1", "run-2", "a-b", "run-9"):
+        (tmp_path / name).write_text("taken")
+    assert saved_runs.free_name(tmp_path, "run-1") == "run-3"
+    assert saved_runs.free_name(tmp_path, "run-9") == "run-10"
+    assert saved_runs.free_name(tmp_path, "a-b") == "a-b-2"
+
+
 def test_the_temperature_at_the_end_is_the_one_that_macl_moved_to():
     run = advance(small(loss=losses.MACL(temperature=0.1, alpha=0.5)), 2)
     moved = float(run.loss.adaptive_temperature)

@@ -21,6 +21,7 @@ FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
 NARROW = "250px"
+MOST_STEPS = 1_000_000  # hours, on any machine: more is a zero too many
 
 
 class Choices:
@@ -157,6 +158,9 @@ class Choices:
 
         Raises ValueError on settings that can't be, `data.Unavailable` where the data is not on this machine.
         """
+        steps = self.menus["steps"].value
+        if steps > MOST_STEPS:
+            raise ValueError(f"steps is {steps:,}, but must be at most {MOST_STEPS:,}")
         if name is not None:
             _check_here(name)
         given = {key: value for key, value in self.given.items() if key != "method_settings"}
@@ -175,7 +179,7 @@ class Choices:
             method=self.menus["method"].value,
             loss=loss,
             data=self._own_data if name is None else name,
-            steps=self.menus["steps"].value,
+            steps=steps,
             method_settings=self._method_settings() | live,
             **given | {"learning_rate": values["learning_rate"]},
         )

@@ -12,14 +12,14 @@ import ipywidgets as W
 
 from clutils import figures, saved_runs
 from clutils.controls.lab import Lab, LabRun
-from clutils.controls.panels import MUTED, _below, _error_line
-from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps
+from clutils.controls.panels import MUTED, _alarm, _below
+from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, words_of
 from clutils.saved_runs import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be told apart
 ROWS = 8  # of the list that are in view
 HEADINGS = (
-    *("runs", "method", "loss", "τ at the end", "data", "steps", "seeds"),
+    *("runs", "method", "loss", "τ at the end", "turned", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
 )
 
@@ -92,7 +92,7 @@ class Comparison(W.VBox):
                 raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
             self._draw([run for run in chosen if len(run.history)])
         except ValueError as error:
-            self.error.value, self.error.layout.display = _error_line(error), ""
+            self.error.value, self.error.layout.display = _alarm(str(error)), ""
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and beside it what it shows as it stands, for an export where no kernel runs."""
@@ -137,8 +137,9 @@ def _table(runs: Sequence[Comparable]) -> str:
         accuracy = _number(row["knn"], ".3f", "not measured")
         if row["knn_low"] < row["knn_high"]:
             accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
+        turned = ", ".join(f"{words_of(name)} {count}×" for name, count in row["turned"].items())
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
-        cells += [row["data"], f"{row['steps']:,}", row["seeds"], accuracy]
+        cells += [turned or "nothing", row["data"], f"{row['steps']:,}", row["seeds"], accuracy]
         cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
         rows.append(cells)
     left = 'style="text-align: left"'

@@ -14,15 +14,17 @@ from collections.abc import Callable, Iterator
 import ipywidgets as W
 import torch
 
+from clutils import data as datasets
 from clutils import figures, maps
 from clutils.controls.lab_runs import LabRun
 from clutils.controls.live import LiveFigure
-from clutils.controls.panels import MUTED, _below, _error_line, _hidden
+from clutils.controls.panels import MUTED, _alarm, _below, _error_line, _hidden
 from clutils.figures.lab import LabFigure
 from clutils.figures.maps import embedding_map
 
 PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pictures a second
 SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
+LOOK = "<style>.clutils-lab-picture { background: white; border-radius: 6px; }</style>"  # on a dark page too
 PACE = 5.0  # seconds over which the images a second are counted
 
 
@@ -37,14 +39,16 @@ class Screen:
         self.error = W.HTML(layout=W.Layout(display="none"))
         self.error.add_class("clutils-panel-error")
         self.status, self.alt, self.tsne = W.HTML(), W.HTML(), W.HTML()
-        self.picture = W.Box()
+        self.picture = W.Box(layout=W.Layout(width="fit-content", max_width="100%", padding="8px"))
+        self.picture.add_class("clutils-lab-picture")
+        self._look = W.HTML(LOOK, layout=W.Layout(display="none"))
         self.show(charts)
 
     def show(self, charts: LabFigure) -> None:
         """These from now on; a map of what was shown before goes."""
         self.charts, self.live = charts, LiveFigure(charts.figure, SCALE)
         self.live.draw()
-        self.picture.children = (self.live.image,)
+        self.picture.children = (self.live.image, self._look)
         self.tsne.value = ""
 
     def draw(self, record: LabRun) -> None:
@@ -73,8 +77,7 @@ class Screen:
 
     def complain(self, error: BaseException) -> None:
         """Say in one line what went wrong."""
-        shown = ValueError(" ".join(str(error).split())) if type(error) is ValueError else error
-        self.error.value, self.error.layout.display = _error_line(shown), ""
+        self.error.value, self.error.layout.display = _alert(error), ""
 
     @contextlib.contextmanager
     def complaining(self, *errors: type[BaseException]) -> Iterator[None]:
@@ -88,6 +91,13 @@ class Screen:
     def quiet(self) -> None:
         """What went wrong is mended."""
         self.error.value, self.error.layout.display = "", "none"
+
+
+def _alert(error: BaseException) -> str:
+    """One line; what the reader can mend without the name of its kind, which tells them nothing."""
+    if not isinstance(error, ValueError | datasets.Unavailable):
+        return _error_line(error)
+    return _alarm(" ".join(str(error).split()))
 
 
 class Following:
@@ -160,9 +170,10 @@ class Following:
             watcher.spend(time.perf_counter() - began)
             if not background.running:
                 break
+            wanted = watcher.wanted(run)
             if watcher.due(run):
                 watcher.look(run, background.lock)
-            if watcher.room(run):
+            if wanted or watcher.room(run):
                 began = time.perf_counter()
                 self.screen.draw(self.record)
                 watcher.spend(time.perf_counter() - began)
@@ -219,7 +230,10 @@ def _numbers(record: LabRun) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def _capital(text: str) -> str:

@@ -19,7 +19,7 @@ from clutils.controls.choices import FOLDER, ITS_OWN, OWN, Choices
 from clutils.controls.dials import Dials, check, owner, owners
 from clutils.controls.following import Following, Screen, first_charts
 from clutils.controls.lab_runs import LabRun, watched
-from clutils.controls.live import LiveFigure
+from clutils.controls.live import LiveFigure, beside_cells
 from clutils.controls.panels import MUTED, _below
 from clutils.figures.lab import LabFigure
 from clutils.saved_runs import SavedRun
@@ -62,6 +62,7 @@ class Lab(W.VBox):
         self._rebuild()
         self._training(False)
         self.screen.say("Not started.")
+        beside_cells(self.choices.menus.values(), self.button_row.children)
         super().__init__(
             [
                 *(self.choices.row, self.choices.more, self.button_row, self.dials.row),
@@ -95,6 +96,7 @@ class Lab(W.VBox):
     def _rebuild(self) -> None:
         """Sliders for what the chosen method and loss can turn."""
         self.dials.build(self.choices.live_defaults())
+        beside_cells(self.dials.sliders.values())
 
     def set(self, **settings: Any) -> None:
         """Turn live settings, as their sliders do: from the next step on.
@@ -161,14 +163,18 @@ class Lab(W.VBox):
             try:
                 one_run.check_free()
                 self._finish_following()
+                self._loading()
                 self.screen.quiet()
                 self.screen.say(f"Loading {self.data_name or 'the data'} …")
                 record = self._built()
                 charts = first_charts(record)
                 record.background.start()
-            except Exception as error:
-                self.screen.say("Not started.")
-                self.screen.complain(error)
+            except BaseException as error:
+                self._training(self._trains())
+                if isinstance(error, Exception):
+                    self.screen.complain(error)
+                if not self._trains():
+                    self.screen.say("Not started.")
                 raise
             self.current = record
             self.screen.show(charts)
@@ -226,6 +232,7 @@ class Lab(W.VBox):
             kept = record.write(path)
         self.screen.quiet()
         self.kept.value = _below(html.escape(f"Kept in {path}."), MUTED, role="status")
+        self.name.value = saved_runs.free_name(self.folder, self.name.value.strip() or "run-1")
         return kept
 
     def draw_tsne(self) -> threading.Thread | None:
@@ -247,11 +254,17 @@ class Lab(W.VBox):
         return thread
 
     def close(self) -> None:
-        """Stop the run and take the panel off the page."""
+        """Stop the run, which is then in `runs`, and take the panel off the page."""
         self._closed = True
-        if self.background is not None:
-            self.background.stop()
+        self.stop()
         super().close()
+
+    def _take_over(self, earlier: Lab, stopped: LabRun | None) -> None:
+        """Be the panel that this cell had: with its runs, and a word of the one that was stopped for it."""
+        self.runs = list(earlier.runs)
+        if stopped is not None:
+            step = f"step {stopped.run.steps_done:,}"
+            self.screen.say(f"Not started; the run that trained here was stopped at {step}.")
 
     # ---- a start ---------------------------------------------------------------------------------------
 
@@ -287,7 +300,7 @@ class Lab(W.VBox):
         def made(label: str, icon: str, tip: str, job: Callable[[], object], style: str = "") -> W.Button:
             found = W.Button(description=label, icon=icon, tooltip=tip, button_style=style)
             found.layout.width = "auto"
-            found.on_click(lambda _: self._pressed(job))
+            found.on_click(lambda _: self._pressed(found, job))
             return found
 
         self.start_button = made("start", "play", "A new run with what is chosen", self.start, "primary")
@@ -295,17 +308,32 @@ class Lab(W.VBox):
         self.continue_button = made("continue", "forward", "Go on with the run that was stopped", self.go_on)
         self.keep_button = made("keep checkpoint", "save", "Write it into its folder", self.keep)
         self.tsne_button = made("draw t-SNE", "map-o", "A map of the sample as it is now", self.draw_tsne)
-        self.name = W.Text("run-1", description="as", layout=W.Layout(width="190px"))
+        free = saved_runs.free_name(self.folder, "run-1")
+        self.name = W.Text(free, description="as", layout=W.Layout(width="190px"))
         self.name.style.description_width = "3ch"
         self.kept, self.note = W.HTML(), W.HTML()
         row = [self.start_button, self.stop_button, self.continue_button]
         row += [self.keep_button, self.name, self.tsne_button, self.kept, self.note]
         self.button_row = W.Box(row, layout=W.Layout(flex_flow="row wrap", align_items="center"))
 
-    def _pressed(self, job: Callable[[], object]) -> None:
-        """A button's callback: what is the reader's to mend is shown in the panel, and nowhere else."""
+    def _pressed(self, button: W.Button, job: Callable[[], object]) -> None:
+        """A button's callback: what is the reader's to mend is shown in the panel, and nowhere else.
+
+        A press that waited while the one before it was answered (the second of a double click) is dropped
+        where that one left the button off.
+        """
+        if button.disabled:
+            return
         with contextlib.suppress(ValueError, OSError):
             job()
+
+    def _trains(self) -> bool:
+        return self.background is not None and self.background.running
+
+    def _loading(self) -> None:
+        """Nothing to be chosen or pressed while a start is under way."""
+        for widget in (*self.menus.values(), self.start_button, self.stop_button, self.continue_button):
+            widget.disabled = True
 
     def _training(self, now: bool) -> None:
         """Let be chosen and pressed what can be while a run trains, or while none does."""
@@ -335,18 +363,21 @@ def training_lab(
     - folder: where checkpoints are kept
     - run_settings: further ones of `training.Run`, such as batch_size, seed or method_settings
 
-    A cell that is run again stops what its panel trained before. Of panels in several cells one trains at a
-    time: the others refuse to start. With CLUTILS_FAST=1 in the environment a run is shortened, and says so.
+    A cell that is run again stops what its panel trained before, and keeps its `runs`. Of panels in several
+    cells one trains at a time: the others refuse to start. With CLUTILS_FAST=1 in the environment a run is
+    shortened, and says so.
     Raises ValueError on a name that there is not.
     """
     cell = _cell()
-    for known, panel in list(_panels):
-        earlier = panel()
-        if earlier is None or (cell is not None and known == cell):
-            _panels.remove((known, panel))
-            if earlier is not None:
-                earlier.close()
+    earlier = next((panel() for known, panel in _panels if cell is not None and known == cell), None)
+    stopped = None
+    if earlier is not None:
+        stopped = earlier.current if earlier._trains() else None
+        earlier.close()
     made = Lab(data, method, loss, steps, folder, **run_settings)
+    if earlier is not None:
+        made._take_over(earlier, stopped)
+    _panels[:] = [(known, panel) for known, panel in _panels if panel() not in (None, earlier)]
     _panels.append((cell, weakref.ref(made)))
     return made
 

@@ -12,7 +12,7 @@ from clutils import data as datasets
 from clutils import live_measures, saved_runs
 from clutils.background import Background
 from clutils.controls.dials import owner, turn
-from clutils.live_measures import Watcher
+from clutils.live_measures import SOON, Watcher
 from clutils.saved_runs import Map, SavedRun
 from clutils.training import Run
 
@@ -77,6 +77,7 @@ class LabRun:
             self.changes.pop()
         self.changes.append((step, name, value))
         self._last_turn = (step, name, before)
+        self.watcher.want(self.run.steps_done + SOON)
 
     def take_back(self) -> tuple[str, Any] | None:
         """Undo what was turned for the step that did not come to pass: its name and the old value.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from weakref import WeakSet
 
 import ipywidgets as W
@@ -79,6 +79,17 @@ class LiveFigure:
 
 def _frame(ax: Axes) -> list[Artist]:
     return [ax.patch, ax.xaxis, ax.yaxis, *ax.spines.values(), *ax.child_axes]
+
+
+def beside_cells(*widgets: Iterable[W.Widget]) -> None:
+    """Have what the reader does to these widgets answered while a cell runs, where the front end can.
+
+    JupyterLab sends it to a subshell, but ipykernel (from 7.4 on) hands it to wherever the widget was last
+    changed from: a button that a cell has changed would wait for the cells to end.
+    """
+    for widget in (widget for some in widgets for widget in some):
+        if hasattr(widget.comm, "_reply_subshell_for"):
+            widget.comm._reply_subshell_for = lambda data, asked_for: asked_for
 
 
 def encode_png(rgba: np.ndarray) -> bytes:

@@ -264,5 +264,8 @@ def _hidden(text: str) -> str:
 
 
 def _error_line(error: Exception) -> str:
-    text = f"{type(error).__name__}: {error}"
+    return _alarm(f"{type(error).__name__}: {error}")
+
+
+def _alarm(text: str) -> str:
     return f'<div role="alert" style="color: #B00020; font-weight: 600">{html.escape(text)}</div>'

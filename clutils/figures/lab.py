@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from textwrap import shorten
+from textwrap import shorten, wrap
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,14 @@ SYMBOLS = {
     **{"temperature": "τ", "alpha": "α", "alignment_threshold": "A₀", "class_prior": "τ⁺", "beta": "β"},
     **{"momentum": "m", "learning_rate": "rate", "minimum_temperature": "τ min"},
 }
+LABEL = 8.5  # points, of what stands at a mark
 
 
 class LabFigure:
     """Six charts of a run against the step, the last a map: `update` fills them.
 
-    - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is
+    - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
+      None or NaN = there is none, and no word of it in the legend
     - ceiling: what the effective rank can't exceed; None = not said
     - baselines: name -> kNN accuracy to compare with
     - labels: (N,), of the map's pictures; None = no classes; class_names: a name a class
@@ -64,9 +66,12 @@ class LabFigure:
         self.charts = (loss, shape, rank, knn, temperature)
         thin = {"linewidth": 1.4}
         (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", label="loss", **thin)
-        (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="chance", **thin)
-        loss.set(title="loss", ylim=(0, 1.25 * chance if chance and chance > 0 else 1))
-        _legend(loss, loc="lower left", ncols=2)
+        (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="_chance", **thin)
+        known = chance is not None and math.isfinite(chance)
+        if known:
+            self.chance.set_label("chance")
+        loss.set(title="loss", ylim=(0, 1.25 * chance if known and chance > 0 else 1))
+        _legend(loss, loc="upper right", ncols=2)  # below are the words at the marks
         (self.alignment,) = shape.plot([], [], color=style.BLUE, linestyle="-", label="alignment", **thin)
         (self.uniformity,) = shape.plot(
             [], [], color=style.VERMILLION, linestyle="--", label="uniformity", **thin
@@ -180,27 +185,36 @@ class LabFigure:
                         artist.set_visible(False)
                 continue
             step, name, value = change
-            words = f" {SYMBOLS.get(name, name)} {_number(value)} "
-            if (text.get_visible(), text.get_position()[0], text.get_text()) == (True, step, words):
+            words, (y, side) = f" {_turned_to(name, value)} ", self._beside_chance()
+            if (text.get_visible(), *text.get_position(), text.get_text()) == (True, step, y, words):
                 continue
             for line in lines:
                 line.set_xdata([step, step])
-            text.set(x=step, text=words)
+            first = step < 0.06 * self.charts[0].get_xlim()[1]  # there is no room to the left of it
+            text.set(x=step, y=y, va=side, ha="left" if first else "right", text=words)
             for artist in (*lines, text):
                 artist.set_visible(True)
+
+    def _beside_chance(self) -> tuple[float, str]:
+        """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
+        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
+        low, high = self.charts[0].get_ylim()
+        if known and (known[-1] - low) / (high - low) < 0.6:
+            return 0.98, "top"
+        return 0.02, "bottom"
 
     def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
         """Made beforehand: a new artist would have everything that stands still drawn anew."""
         first = self.charts[0]
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
-        where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": 8.5}
+        where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": LABEL}
         made = []
         for _ in range(MOST_MARKS):
             lines = [
                 ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, visible=False)
                 for ax in self.charts
             ]
-            text = first.text(0, 0.98, "", ha="right", va="top", bbox=white, visible=False, **where)
+            text = first.text(0, 0.02, "", ha="right", va="bottom", bbox=white, visible=False, **where)
             text.set_in_layout(False)
             made.append((lines, text))
         return made
@@ -234,7 +248,7 @@ class LabFigure:
                 said.append(f"{words} from {values[0]:{form}} to {values[-1]:{form}}")
         if not math.isnan(now := _temperature(final)):
             said.append(f"the temperature is now {now:.3g}")
-        turned = ", ".join(f"{name} to {_number(value)} at step {step}" for step, name, value in changes)
+        turned = ", ".join(f"{_in_full(name, value)} at step {step}" for step, name, value in changes)
         turned = f"; changed on the way: {turned}" if turned else ""
         return (
             f"Six charts of a run, {final['step']} steps: {'; '.join(said)}{turned}; and a map of a sample."
@@ -323,16 +337,20 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         if c >= 0
     }
     listed = 1 < len(names) <= MOST_NAMES
-    width, columns = min(3.4, 10.4 / len(shown)), max(2, 2 * len(shown) - 1)
-    below = 0.24 * math.ceil(len(names) / columns) + 0.15 if listed else 0
-    figure, axes = new(width * len(shown), width + 0.6 + below, 1, len(shown), squeeze=False)
-    for ax, run in zip(axes[0], shown, strict=True):
+    width = 10.4 / max(2, len(shown))  # inches a map; together as wide as the curves
+    across, longest = width * len(shown), max((len(name) for _, name in names), default=0)
+    columns = max(1, min(len(names), int(across / (0.085 * longest + 0.4))))
+    below = 0.19 * math.ceil(len(names) / columns) + 0.15 if listed else 0
+    titles = [wrap(run.name, int(11 * width)) for run in shown]
+    above = 0.2 * (1 + max(map(len, titles))) + 0.2
+    figure, axes = new(across, width + above + below, 1, len(shown), squeeze=False)
+    for ax, run, title in zip(axes[0], shown, titles, strict=True):
         labels = torch.as_tensor(run.map.labels)
         Points(ax, labels, size=9, names=False).update(run.map.positions)
         accuracy = saved_runs.last(run, "knn")
         seen = f"step {run.map.step}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
-        name = shorten(run.name, int(11 * width), placeholder=" …")
-        ax.set_title(f"{name}\n{seen}", fontsize=10.5)
+        ax.set_title("\n".join([*title, seen]), fontsize=10.5)
+        ax.set_anchor("S")  # what room is left over is the title's
     if listed:
         handles = [
             Line2D([], [], linestyle="none", markersize=6, label=name, **look(c)) for c, name in sorted(names)
@@ -420,8 +438,19 @@ def _inside(ax: Axes, text: str) -> Any:
     return ax.text(0.5, 0.5, text, **place)
 
 
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, bool) else f"{value:.3g}"
+def words_of(name: str) -> str:
+    """A setting as a reader knows it: its symbol, or its name without underscores."""
+    return SYMBOLS.get(name, name.replace("_", " "))
+
+
+def _turned_to(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return words_of(name) if value else f"no {words_of(name)}"
+    return f"{words_of(name)} {value:.3g}"
+
+
+def _in_full(name: str, value: Any) -> str:
+    return _turned_to(name, value) if isinstance(value, bool) else f"{name.replace('_', ' ')} to {value:.3g}"
 
 
 def _name(class_names: Sequence[str], label: int) -> str:

@@ -15,6 +15,7 @@ lab = controls.training_lab(data="digits", steps=5000, batch_size=64, folder="ke
 lab
 """
 COMPARED = "comparison = controls.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
+WAITS = "lab.start()\nended = lab.wait(100)\nprint(ended, lab.background.status)"
 SAID = """
 import json
 history = lab.run.history
@@ -52,6 +53,27 @@ def other_picture(lab, cell, source: str) -> None:
         arg=[cell.element_handle(), source],
         timeout=60_000,
     )
+
+
+def test_slider_and_stop_button_act_while_a_cell_waits_for_the_run(lab, notebook_of):
+    made = MADE.replace("steps=5000", "steps=100_000")
+    lab.open(notebook_of("waits.ipynb", made, WAITS))
+    lab.wait_quiet()
+    lab.page.evaluate("() => { window.__kernel = []; }")
+    run_cell(lab, 0)
+    lab.page.evaluate("i => {" + NOTEBOOK + "nb.deselectAll(); nb.activeCellIndex = i; }", 1)
+    lab.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
+    cell = lab.cell(0)
+    wait_for_status(lab, cell, "images/s")
+    lab.slider(cell, "temperature").focus()
+    lab.page.keyboard.press("ArrowRight")
+    wait_for_status(lab, cell, "τ 0.22")
+    press(lab, cell, "stop")
+    wait_for_status(lab, cell, "stopped")
+    lab.wait_quiet()
+    (said,) = [output["text"] for output in lab.cells()[1]["outputs"]]
+    assert "".join(said).startswith("True step ") and "of 100000, stopped" in "".join(said)
+    assert lab.problems() == []
 
 
 def test_a_run_is_started_turned_stopped_and_compared(lab, notebook_of):
