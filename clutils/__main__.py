@@ -356,7 +356,7 @@ def check(options: argparse.Namespace) -> int:
             except report.Unfit as error:
                 raise BadUsage(f"{file}: {error}") from error
         if file != given_file:
-            found.notes.insert(0, f"{given_file} is a folder: the {Path(file).name} in it was opened")
+            found.notes.insert(0, f"of the folder {given_file}, {Path(file).name} was opened")
         if options.data is None:
             found.notes.insert(0, report.DEFAULTED)
         print(found, flush=True)

@@ -276,7 +276,9 @@ def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
         return Verdict(name, UNKNOWN, value, expected, says)
     if own < fresh - error:
         return Verdict(name, BROKEN, value, expected, "Training made it worse than fresh weights.", causes)
-    return Verdict(name, LOOK, value, expected, "On these labels it is no better than fresh weights.", causes)
+    return Verdict(
+        name, LOOK, value, expected, "On these labels it is not clearly better than fresh weights.", causes
+    )
 
 
 def _doubt(n: Mapping[str, float]) -> float:
@@ -466,13 +468,15 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
 
 def _beside_fresh(v: Verdict, n: Mapping[str, float]) -> Verdict:
     """Good by raw pixels is no merit of the training where fresh weights of that network do as well."""
+    if n.get("never_trained"):  # fresh weights may well be above others whose batch statistics were learned
+        return replace(v, level=LOOK, says="Above raw pixels, as fresh weights may be.", causes=FRESH_CAUSES)
     if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
         return v
     own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], _doubt(n)
     if error > 0.15 and own >= fresh - error:
         says = f"Above raw pixels; whether above fresh weights, {int(n['compared'])} pictures can't tell."
         return replace(v, level=UNKNOWN, says=says)
-    says = "Above raw pixels, but no better than the same network with fresh weights."
+    says = "Above raw pixels, but not clearly better than the same network with fresh weights."
     causes = ("trained too briefly", "what it learned is not what these labels ask about", OTHER_WAY)
     return replace(v, level=LOOK, says=says, causes=causes)
 
