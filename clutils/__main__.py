@@ -350,15 +350,20 @@ def check(options: argparse.Namespace) -> int:
     names = ("temperature", "size", "layer", "mean", "std", "grey")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
-    pictures = report.load(options.data or "scenes", options.pictures)
+    gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
+    told = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
+    print(f"{told} (the others lend their labels)", flush=True)
     reports = []
-    for file in options.files:
+    for given_file in options.files:
+        file = _in_folder(given_file)
         with _stages(7 + len(maps)) as (on_stage, on_hint):
             given |= {"on_stage": on_stage, "on_hint": on_hint, "map_names": maps, "seed": options.seed}
             try:
                 found = report.check(file, pictures, options.arch, **given)
             except report.Unfit as error:
                 raise BadUsage(f"{file}: {error}") from error
+        if file != given_file:
+            found.notes.insert(0, f"of the folder {given_file}, {Path(file).name} was opened")
         if options.data is None:
             found.notes.insert(0, report.DEFAULTED)
         print(found, flush=True)
@@ -373,15 +378,22 @@ def check(options: argparse.Namespace) -> int:
     return 3 if any(found.level in feared for found in reports) else 0
 
 
+def _in_folder(file: str) -> str:
+    """The checkpoint in the folder of a run, as `train --out` leaves it; else what was given."""
+    from clutils import saved_runs
+
+    within = Path(file) / saved_runs.CHECKPOINT
+    return str(within) if within.is_file() else file
+
+
 def _demand_writable(out: Path) -> None:
     """Before the work: raises BadUsage, with what was typed, where nothing can be written there."""
     try:
         if out.is_dir():
             raise OSError("it is a folder")
-        above = next(folder for folder in out.absolute().parents if folder.exists())
-        if not above.is_dir():
-            raise OSError(f"{above} is no folder")
-        with tempfile.TemporaryFile(dir=above):
+        if not out.parent.is_dir():
+            raise OSError(f"there is no folder {out.parent}")
+        with tempfile.TemporaryFile(dir=out.parent):
             pass
     except OSError as error:
         raise BadUsage(f"--out {out} can't be written: {error.strerror or error}") from error
@@ -599,7 +611,12 @@ def _parser() -> Parser:
         "is this encoder healthy? opens a checkpoint of any library, safely, and writes one page",
         epilog=_archs,
     )
-    to_check.add_argument("files", metavar="FILE", nargs="+", help="a checkpoint; two are put side by side")
+    to_check.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a checkpoint, or the folder that train wrote; two are put side by side",
+    )
     to_check.add_argument(
         "--data",
         metavar="NAME",
@@ -613,15 +630,22 @@ def _parser() -> Parser:
         "each; default: report.html",
     )
     to_check.add_argument(
-        "--pictures", metavar="N", type=_positive, default=2000, help="how many in all; default: 2000"
+        "--pictures",
+        metavar="N",
+        type=_positive,
+        default=2000,
+        help="how many in all, at least 80; a quarter is judged, the others lend their labels; default: 2000",
     )
     to_check.add_argument("--arch", metavar="NAME", help="which network the file must hold")
     to_check.add_argument(
-        "--temperature", metavar="X", type=_above_zero, help="τ of its training, where the file lacks it"
+        "--temperature",
+        metavar="X",
+        type=_above_zero,
+        help="τ of its training, where the file lacks it; or another than the file's, to see its W",
     )
     to_check.add_argument("--mean", metavar="X[,X,X]", type=_numbers, help="taken off pictures in [0, 1]")
     to_check.add_argument("--std", metavar="X[,X,X]", type=_deviations, help="that pictures are divided by")
-    to_check.add_argument("--size", metavar="N", type=_positive, help="pictures are resized to N x N")
+    to_check.add_argument("--size", metavar="N", type=_side, help="pictures are resized to N x N, 8 to 1024")
     to_check.add_argument(
         "--layer", metavar="NAME", help="encoder, head, or a module of the encoder; default: encoder"
     )
@@ -672,6 +696,12 @@ def _archs() -> str:
         f"encoders: {', '.join(checkpoints.NAMES)}; what weights do not tell goes behind a dash, as in "
         f"resnet18-padding2: {', '.join(checkpoints.backbones.OPTIONS)}."
     )
+
+
+def _side(text: str) -> int:
+    if not text.isdecimal() or not 8 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 8 to 1024")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -220,12 +220,31 @@ def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
     assert found.level == GOOD, found.verdicts
     n = dict(found.examination.numbers)
     by_luck = {"knn": n["chance"], "probe": n["chance"], "knn_raw": n["chance"], "knn_untrained": n["chance"]}
-    judged = {v.name: v for v in verdicts.judge(n | by_luck | {"knn_gallery": 0.3}, {})}["classes"]
-    assert judged.level == (
-        BROKEN if few == 125 else UNKNOWN
-    )  # 125 at 12 % can't be those of a gallery at 30 %
-    unclear = {v.name: v for v in verdicts.judge(n | by_luck | {"knn_gallery": 0.2}, {})}["classes"]
-    assert "belong together" not in unclear.says
+    for knn, gallery in ((n["chance"], 0.3), (n["chance"], 0.2), (0.0, 0.1), (0.0, n["chance"])):
+        luck = by_luck | {"knn": knn, "knn_gallery": gallery}
+        judged = {v.name: v for v in verdicts.judge(n | luck, {})}["classes"]
+        assert judged.level == UNKNOWN and "too few to say" in judged.says and not judged.causes
+
+
+def classes_at_chance(**changes: float) -> report.Verdict:
+    """Of a well encoder's numbers, those that labels decide at chance, but for `changes`."""
+    n = dict(checked("well").examination.numbers) | {"pictures": 300}
+    asked = ("knn", "probe", "knn_raw", "probe_raw", "knn_untrained", "probe_untrained")
+    n |= dict.fromkeys(asked, n["chance"]) | {"knn_gallery": n["chance_gallery"]}
+    return {v.name: v for v in verdicts.judge(n | changes, {})}["classes"]
+
+
+def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pictures():
+    assert "belong together" in classes_at_chance().says
+    assert classes_at_chance(pictures=199).level == UNKNOWN
+    chance = checked("well").examination.numbers["chance"]
+    for sign in ("knn_raw", "probe_raw", "knn_untrained", "probe_untrained"):
+        for knn in (chance, 0.0):  # a worse encoder is no sign against the labels
+            blamed = classes_at_chance(**{sign: chance + 0.06, "knn": knn})
+            assert "belong together" not in blamed.says and "labels" not in " ".join(blamed.causes)
+    assert "belong together" not in classes_at_chance(gallery=300).says  # few of each class to be neighbours
+    assert "labelled otherwise" in classes_at_chance(knn_gallery=0.4).says
+    assert "labelled otherwise" not in classes_at_chance(knn_gallery=0.4, pictures=150).says
 
 
 def test_the_interval_of_a_share_is_wilsons():
@@ -276,6 +295,98 @@ def test_what_follows_from_never_trained_is_no_red_of_its_own():
     assert re.fullmatch(
         r"Broken: against untrained\. \d lines more follow.*", checked("untrained").summary_text
     )
+
+
+def levels(n: dict[str, float]) -> dict[str, report.Verdict]:
+    return {v.name: v for v in verdicts.judge(n, {})}
+
+
+def test_a_collapse_does_not_follow_from_never_trained():
+    """Fresh weights of that shape spread their pictures: a constant has another cause."""
+    n = dict(checked("untrained").examination.numbers)
+    assert n["fresh_spread"] > verdicts.CONSTANT and n["fresh_effective_rank"] > 1
+    fallen = levels(n | {"spread": 0.0, "dead": 1.0, "effective_rank": 1.0, "first_direction": 1.0})
+    for name in ("spread", "dead units", "dimensions in use"):
+        assert fallen[name].level == BROKEN and not fallen[name].remark
+    alone = levels(n | {"dead": 0.7, "fresh_dead": 0.0})["dead units"]  # fresh weights have no dead units
+    assert alone.level == BROKEN and not alone.remark
+    both = levels(n | {"dead": 0.7, "fresh_dead": 0.6})["dead units"]
+    assert both.level == LOOK and both.remark == "follows from 'against untrained'"
+
+
+def layered(plain: bool) -> nn.Module:
+    """A network without batch normalisation, as it is made, or with one gain that has moved."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 16, 4, 4), nn.GELU(), nn.Flatten(), nn.Linear(1024, 32))
+        net.append(nn.LayerNorm(32))
+    if not plain:
+        net[-1].weight.data[3] = 0.99
+    return net
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_fresh_weights_without_batch_normalisation_are_told_by_layer_normalisations(plain):
+    some = tuple(p.subset(slice(0, 120)) for p in ailing.pictures("scenes"))
+    found = report.check(checkpoints.open(layered(plain).eval()), some, map_names=())
+    said = lines(found)["against untrained"]
+    assert (said.level == BROKEN and said.says == verdicts.FRESH) == plain
+    assert "gains 1, biases 0" in said.value or not plain
+    learned = dict(checked("well").examination.numbers) | {"plain_normalisations": 1.0}
+    assert levels(learned)["against untrained"].level == GOOD  # it was frozen, and classes were learned
+
+
+def test_a_temperature_beside_the_files_own_is_said_and_is_no_red():
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.005)
+    line = lines(found)["temperature"]
+    assert line.level == LOOK and "τ = 0.005 (given; the file says 0.2)" in line.value
+    same = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.2)
+    assert "given" not in lines(same)["temperature"].value
+
+
+def test_classes_are_good_only_where_they_are_above_fresh_weights_too():
+    n = dict(checked("well").examination.numbers)
+    assert levels(n)["classes"].level == GOOD
+    as_fresh = n | {"knn_untrained": n["knn_beside_untrained"], "probe_untrained": n["probe"]}
+    assert levels(as_fresh)["classes"].level == LOOK
+    never = levels(n | {"never_trained": 1.0})["classes"]  # whatever it is above, it is fresh weights itself
+    assert never.level == LOOK and "as fresh weights may be" in never.says
+    assert "not clearly better than the same network with fresh weights" in levels(as_fresh)["classes"].says
+
+
+def test_a_lead_by_knn_alone_is_said_to_be_that():
+    n = dict(checked("well").examination.numbers)
+    assert "not by the probe" not in levels(n)["against untrained"].says
+    alone = levels(n | {"probe_untrained": n["probe"] + 0.02})["against untrained"]
+    assert alone.level == GOOD and alone.says.endswith("by kNN; not by the probe.")
+
+
+def test_a_side_that_does_not_fit_is_refused_before_anything_is_resized():
+    case = ailing.cases(SEED)["well"]()
+    for size in (7, 1025):
+        with pytest.raises(examination.Unfit, match=f"size is {size}, but must be from 8 to 1024"):
+            report.check(case.opened, (case.gallery, case.judged), map_names=(), size=size)
+    fixed = dataclasses.replace(case.opened, side=224)
+    with pytest.raises(examination.Unfit, match="takes pictures of 224 x 224 alone"):
+        report.check(fixed, (case.gallery, case.judged), map_names=(), size=64)
+
+
+def test_few_pictures_have_one_note_and_many_have_none():
+    case = ailing.cases(SEED)["well"]()
+    few = case.gallery.subset(slice(0, 150)), case.judged.subset(slice(0, 50))
+    notes = report.check(case.opened, few, map_names=()).notes
+    assert [note for note in notes if "few" in note] == [
+        "200 pictures are few: below about 400, what is said of classes is uncertain"
+    ]
+    assert not any("few" in note for note in checked("well").notes)
+
+
+def test_words_on_the_terminal_have_their_scale():
+    said = str(checked("well"))
+    assert "(statistics of the first layer; 0 = as in training)" in said
+    assert "(1 = stays where it is, 0 = as far away as another picture)" in said
+    assert "points apart may be luck" in said and "on count" not in said
 
 
 def test_a_file_of_zeros_is_no_file_fed_as_in_training():
@@ -418,6 +529,37 @@ def test_a_collapsed_encoder_still_gets_its_page():
     json.loads(found.json())
 
 
+@pytest.mark.parametrize("norms", [torch.full((50,), 11.3), torch.zeros(50), torch.linspace(1, 2, 50)])
+def test_lengths_can_be_drawn_though_they_are_all_equal(norms):
+    from clutils.figures import report as drawn
+
+    ax = drawn.lengths(norms[:, None] * nn.functional.normalize(torch.ones(50, 8), dim=1))
+    assert sum(bar.get_height() for bar in ax.patches) == 50  # none is left out
+    left, right = ax.patches[0].get_x(), ax.patches[-1].get_x() + ax.patches[-1].get_width()
+    assert right - left >= 0.0199 * norms.mean() and right > left
+
+
+def test_a_figure_that_fails_is_a_line_on_the_page_and_no_loss(whole, monkeypatch):
+    def fails(*given):
+        raise RuntimeError("bins <of> no $width")
+
+    monkeypatch.setattr(report.drawn, "lengths", fails)
+    monkeypatch.setattr(report.drawn, "spectrum", lambda values: torch.zeros(2))  # it is no figure
+    text = whole.html()
+    assert "Lengths could not be drawn: RuntimeError: bins &lt;of&gt; no $width" in text
+    assert "Dimensions in use could not be drawn" in text
+    assert Page(text).mute == 0 and "Who is taken for whom" in text
+
+
+def test_the_summary_says_what_is_expected_and_the_likely_cause_of_what_is_broken():
+    found = checked("nearly collapsed")
+    texts = [text.get_text().replace("\n", " ") for text in found.summary().axes[0].texts]
+    for v in found.verdicts:
+        assert v.expected in texts
+        assert (f"likely cause: {v.causes[0]}" in texts) == (v.level == BROKEN) if v.causes else True
+    assert sum("judged pictures, beside what encoders show that are well" in text for text in texts) == 1
+
+
 def test_names_from_a_file_can_not_write_into_the_page(whole):
     evil = "</script><script>alert(1)</script><b onclick=x>"
     whole.examination.facts["file"] = evil
@@ -457,6 +599,8 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
+    first = said.out.splitlines()[0]
+    assert first == "1,200 pictures, of which 300 are judged (the others lend their labels)"
     assert "run.pt on" in said.out and "✓ spread" in said.out and "no pictures were named" not in said.out
     stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
     assert stages == list("234567")  # a log shows where it is, though nobody watches
@@ -474,7 +618,22 @@ def test_two_files_come_side_by_side(file, tmp_path, capsys):
     text = (tmp_path / "b.html").read_text()
     named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
     assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text
+    cells = re.findall(
+        r'<td data-of="([AB])">', text
+    )  # which file a cell is of, where they stand in a column
+    assert cells.count("A") == cells.count("B") >= 10
     assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
+
+
+def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, capsys):
+    given = ("--data", "digits", "--pictures", 80, "--maps", "none", "--out", tmp_path / "a.json")
+    (tmp_path / "mine").mkdir()
+    assert command(tmp_path / "mine", *given) == 1
+    assert "mine is a folder, but a checkpoint is a file" in capsys.readouterr().err
+    (tmp_path / "mine" / "checkpoint.pt").write_bytes(file.read_bytes())
+    assert command(tmp_path / "mine", *given) == 0
+    said = capsys.readouterr().out
+    assert "mine/checkpoint.pt on" in said and "mine, checkpoint.pt was opened" in said
 
 
 def test_two_files_have_one_json_with_both_by_name(file, tmp_path):
@@ -530,6 +689,9 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
         (["x", "--std", "0"], 2, "--std: 0 must be above 0"),
+        (["x", "--size", "7"], 2, "--size: 7 is not a whole number from 8 to 1024"),
+        (["x", "--size", "1025"], 2, "--size: 1025 is not a whole number from 8 to 1024"),
+        (["x", "--out", "nowhere/at/a.html"], 2, "can't be written: there is no folder nowhere/at"),
         (["x", "--arch", "resnet"], 2, "--arch: arch is 'resnet'; there are conv16"),
         (["x", "--arch", "resnet18-odd"], 2, "option 'odd'; there are maxpool"),
         (["x", "--out", "tests/ailing.py/a.html"], 2, "--out tests/ailing.py/a.html can't be written"),

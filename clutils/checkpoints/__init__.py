@@ -162,8 +162,13 @@ def _recognised(
                 if opened is not None:
                     return opened
     seen = _beginnings(states[0][1])
-    found = f"found {partial[0]}" if partial else f"its {len(states[0][1])} tensors begin with {seen}"
-    raise ValueError(f"{path} holds no whole encoder: {found}; --arch may be {', '.join(NAMES)}")
+    if not partial:
+        count = len(states[0][1])
+        raise ValueError(
+            f"{path} holds no encoder: this is no ResNet or ViT that is known here ({', '.join(NAMES)}); its "
+            f"{count} tensor{'' if count == 1 else 's'} begin{'s' if count == 1 else ''} with {seen}"
+        )
+    raise ValueError(f"{path} holds no whole encoder: found {partial[0]}; --arch may be {', '.join(NAMES)}")
 
 
 def _try(

@@ -72,7 +72,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         note = f", scaled and cut to {size}x{size}{note}"
 
     count = f"{len(files):,} of {len(names):,}" if len(files) < len(names) else f"{len(files):,}"
-    classes = f" in {len(class_names)} classes" if class_names else ""
+    classes = f" in {len(class_names)} class{'es' if len(class_names) > 1 else ''}" if class_names else ""
     left_out = f"; {stray} beside the class folders left out" if stray else ""
     return ImageSet(
         images=torch.from_numpy(images),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from textwrap import fill
 
 import torch
@@ -167,37 +168,62 @@ def lengths(z: Tensor, ax: Axes | None = None) -> Axes:
     """Lengths of the embeddings (N, D), and how much each unit moves."""
     ax = axes_for(ax, 6.4, 3.0)
     norms = z.norm(dim=1)
-    ax.hist(norms.numpy(), bins=40, color=style.BLUE, alpha=0.8)
+    mean = float(norms.mean())
+    # equal lengths, as after a fresh layer normalisation, would leave bins without width
+    ends = min(float(norms.min()), 0.99 * mean), max(float(norms.max()), 1.01 * mean, 1e-6)
+    ax.hist(norms.numpy(), bins=40, range=ends, color=style.BLUE, alpha=0.8)
     ax.set(xlabel="length of an embedding", ylabel="pictures", xlim=(0, None))
     still = int((z.std(dim=0) <= 1e-6 * z.std(dim=0).max()).sum())
     return describe(
         ax,
-        f"Lengths of {len(z)} embeddings: {float(norms.mean()):.2f} on average; "
-        f"{still} of {z.shape[1]} units never move.",
+        f"Lengths of {len(z)} embeddings: {mean:.2f} on average; {still} of {z.shape[1]} units never move.",
     )
 
 
 @style.in_course_style
-def summary(title: str, lines: Sequence[tuple[str, str, str]], text: str = "") -> Figure:
-    """The verdicts on one page: (what was looked at, level, value), a line each; above them `text`."""
-    title, text = fill(title, 84), fill(text, 104)
-    values = [fill(value, 68) for _, _, value in lines]
-    heights = [0.95 + 0.5 * value.count("\n") for value in values]
-    above = 0.8 + 0.6 * title.count("\n") + (0.55 * (text.count("\n") + 1) if text else 0)
-    figure, ax = new(8.3, 0.4 * (above + sum(heights) + 0.4))
+def summary(title: str, lines: Sequence[Sequence[str]], text: str = "", how: str = "") -> Figure:
+    """The verdicts on one page, a line each: (what was looked at, level, value, expected, likely cause).
+
+    - text: all of it in short; how: a sentence on how the page is read, under the title
+    """
+    title, text, how = fill(title, 100), fill(text, 132), fill(how, 140)
+    cells = [(fill(name, 20), fill(value, 54), fill(expected, 46)) for name, _, value, expected, _ in lines]
+    causes = [fill(f"likely cause: {cause}", 100) if cause else "" for *_, cause in lines]
+    heights = [
+        0.4 + 0.5 * (1 + max(cell.count("\n") for cell in row)) + (0.5 * len(cause.splitlines()))
+        for row, cause in zip(cells, causes, strict=True)
+    ]
+    above = [0.75 * len(title.splitlines()), 0.55 * len(how.splitlines()), 0.65 * len(text.splitlines())]
+    top, head = sum(above) + 0.9, 0.7
+    figure, ax = new(11.2, 0.36 * (top + head + sum(heights) + 0.3))
+    put = partial(ax.text, parse_math=False)  # a file's name may have a $
     ax.set_axis_off()
-    ax.set(xlim=(0, 1), ylim=(sum(heights) + 0.2, -above - 0.2))
-    ax.text(0, -above, title, fontsize=11, weight="bold", va="top")
-    ax.text(0, -0.15, text, fontsize=9, va="bottom")
-    at = 0.0
-    for (name, level, _), value, height in zip(lines, values, heights, strict=True):
+    ax.set(xlim=(0, 1), ylim=(head + sum(heights) + 0.1, -top))
+    put(0, -top, title, fontsize=11.5, weight="bold", va="top")
+    put(0, above[0] + 0.15 - top, how, fontsize=8.5, va="top", color=style.GREY)
+    put(0, above[0] + above[1] + 0.35 - top, text, fontsize=9.5, va="top")
+    places = (0.13, 0.28, 0.66)
+    for x, heading in zip((0.0, *places), ("verdict", "of", "measured", "expected"), strict=True):
+        put(x, head / 2, heading, va="center", fontsize=8.5, color=style.GREY)
+    at = head
+    for (_, level, *_), row, cause, height in zip(lines, cells, causes, heights, strict=True):
         mark, color = LEVEL_LOOKS[level]
-        middle = at + height / 2
         ax.axhline(at, color=style.GREY, linewidth=0.4)
-        ax.text(0.0, middle, f"{mark} {level}", color=color, weight="bold", va="center", fontsize=9.5)
-        ax.text(0.17, middle, name, va="center", fontsize=9.5)
-        ax.text(0.37, middle, value, va="center", fontsize=8.5)
+        put(0.0, at + 0.2, f"{mark} {level}", color=color, weight="bold", va="top", fontsize=9)
+        for x, cell in zip(places, row, strict=True):
+            put(x, at + 0.2, cell, va="top", fontsize=9 if x == places[0] else 8.5)
+        put(places[1], at + height - 0.2, cause, va="bottom", fontsize=8.5, color=color)
         at += height
     counts = {level: sum(line[1] == level for line in lines) for level in LEVEL_LOOKS}
     said = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     return describe(figure, f"{title}: {said}.")
+
+
+@style.in_course_style
+def missing(name: str, error: Exception) -> Figure:
+    """In place of a picture that could not be drawn: a line that says why."""
+    figure, ax = new(6.4, 1.0)
+    ax.set_axis_off()
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    ax.text(0, 0.5, fill(f"could not be drawn ({reason})", 80), va="center", parse_math=False)
+    return describe(figure, f"{name} could not be drawn: {reason}.")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import nn
 
@@ -36,6 +37,7 @@ DEFAULTED = (
     "kind that it was trained on"
 )
 LEAST = 80  # pictures, of which a quarter is judged
+FEW = 400  # pictures below which what is said of classes is uncertain
 SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
 
 
@@ -74,7 +76,7 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its pictures are inside, it loads nothing."""
-        found = {name: figure_html(figure) for name, figure in self.figures().items()}
+        found = _drawn(self.figures())
         head = page.Head(self.title, self.level, self.summary_text, self.examination.facts, self.notes)
         return page.page(head, self.verdicts, found, self.json())
 
@@ -85,10 +87,21 @@ class Report:
     def summary(self) -> Figure:
         """The verdicts as one figure, for a slide or a PDF."""
         lines = [
-            (v.name, v.level, v.value + (f" ({v.remark})" if v.remark else ""))
+            (
+                v.name,
+                v.level,
+                v.value + (f" ({v.remark})" if v.remark else ""),
+                v.expected,
+                v.causes[0] if v.level == BROKEN and v.causes else "",
+            )
             for v in page.ordered(self.verdicts)
         ]
-        return drawn.summary(f"{self.title}: {self.level}", lines, self.summary_text)
+        count = self.examination.numbers["pictures"]
+        how = (
+            f"Each line is one thing measured on {count:,} judged pictures, beside "
+            "what encoders show that are well; what the words mean is on the page (--out report.html)."
+        )
+        return drawn.summary(f"{self.title}: {self.level}", lines, self.summary_text, how)
 
     def write(self, path: str | Path) -> Path:
         """By its ending: .html the page, .json every number, .pdf or .png the summary.
@@ -151,6 +164,9 @@ def check(
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     if grey:
         gallery, judged = _grey(gallery), _grey(judged)
+    count = len(gallery) + len(judged)
+    if count < FEW:
+        notes.append(f"{count} pictures are few: below about {FEW}, what is said of classes is uncertain")
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
@@ -188,9 +204,9 @@ def beside(first: Report, second: Report) -> str:
     both = (first, second)
     heads = [
         page.Head(f"{letter}: {r.title}", r.level, r.summary_text, r.examination.facts, r.notes)
-        for letter, r in zip("AB", both, strict=True)
+        for letter, r in zip(page.LETTERS, both, strict=True)
     ]
-    found = {k: figure_html(v) for k, v in _figures([r.examination for r in both]).items()}
+    found = _drawn(_figures([r.examination for r in both]))
     return page.beside(heads, [r.verdicts for r in both], found, beside_json(first, second))
 
 
@@ -240,69 +256,85 @@ def _facts(
     return facts
 
 
+def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
+    """Heading -> the figure's HTML; one that can't be drawn is a line that says so, and the page stays."""
+    found = {}
+    for name, figure in figures.items():
+        try:
+            found[name] = figure_html(figure)
+        except Exception as error:  # whatever: a picture is no reason to lose what was measured
+            found[name] = figure_html(drawn.missing(name, error))
+    return found
+
+
+class _Figures(dict[str, Figure]):
+    """Heading -> figure, each drawn as it is added; what fails leaves a line in its place that says why."""
+
+    def add(self, name: str, draw: Callable[..., Figure | Axes], *given: Any, **options: Any) -> None:
+        try:
+            self[name] = draw(*given, **options).figure
+        except Exception as error:  # as above
+            self[name] = drawn.missing(name, error)
+
+
 def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     """Of one examination, or of two side by side."""
     names = ["this encoder"] if len(found) == 1 else ["A", "B"]
     named = dict(zip(names, found, strict=True))
-    figures: dict[str, Figure] = {}
+    figures = _Figures()
     spots = {
         k: (e.numbers["alignment"], e.numbers["uniformity"])
         for k, e in named.items()
         if "uniformity" in e.numbers
     }
     if spots:
-        figures["Alignment and uniformity"] = drawn.plane(spots).figure
+        figures.add("Alignment and uniformity", drawn.plane, spots)
     for name, e in named.items():
         of = "" if len(named) == 1 else f", {name}"
         if e.numbers["spread"] > 0 and not e.numbers["zero_norms"]:
-            figures[f"Similarities of views{of}"] = training.similarity_spread(*e.views).figure
+            figures.add(f"Similarities of views{of}", training.similarity_spread, *e.views)
         if e.pull is not None:
             tau = e.numbers["temperature"]
-            figures[f"W and the weight of hard negatives at τ = {tau:g}{of}"] = drawn.weights(
-                e.pull, e.hardness, tau
-            )
+            title = f"W and the weight of hard negatives at τ = {tau:g}{of}"
+            figures.add(title, drawn.weights, e.pull, e.hardness, tau)
     spectra = {name: e.spectrum for name, e in named.items() if e.spectrum is not None}
     if len(named) == 1 and found[0].untrained_spectrum is not None:
         spectra["fresh weights"] = found[0].untrained_spectrum
     if spectra:
-        figures["Dimensions in use"] = drawn.spectrum(spectra).figure
-    figures["What a change leaves"] = drawn.robustness(
-        {name: e.robustness for name, e in named.items()}
-    ).figure
+        figures.add("Dimensions in use", drawn.spectrum, spectra)
+    kept = {name: e.robustness for name, e in named.items()}
+    figures.add("What a change leaves", drawn.robustness, kept)
     if len(named) == 1:
-        figures |= _of_one(found[0])
+        _of_one(found[0], figures)
         if found[0].noise is not None:
             images, scale, sample, mean = found[0].noise
             mean = mean if bool(mean.any()) else None  # none was learned
-            figures["The noise that it learned"] = pinda.noise(images, scale, sample, mean)
+            figures.add("The noise that it learned", pinda.noise, images, scale, sample, mean)
     elif "knn" in found[0].numbers or "knn" in found[1].numbers:
         rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}
         rows["kNN, raw pixels"] = [max(e.numbers.get("knn_raw", 0.0) for e in found)]
-        figures["Classes"] = training.accuracies(rows, chance=found[0].numbers.get("chance")).figure
+        figures.add("Classes", training.accuracies, rows, chance=found[0].numbers.get("chance"))
     for name, e in named.items():
-        of = "" if len(named) == 1 else f", {name}"
-        figures |= {f"{title}{of}": figure for title, figure in _maps(e).items()}
+        _maps(e, "" if len(named) == 1 else f", {name}", figures)
     return figures
 
 
-def _of_one(e: Examination) -> dict[str, Figure]:
-    figures, n = {"Lengths": drawn.lengths(e.z).figure}, e.numbers
+def _of_one(e: Examination, figures: _Figures) -> None:
+    figures.add("Lengths", drawn.lengths, e.z)
     if e.predicted is not None:
-        of = {"": "this encoder", "_raw": "raw pixels", "_untrained": "fresh weights"}
+        n, of = e.numbers, {"": "this encoder", "_raw": "raw pixels", "_untrained": "fresh weights"}
         rows = {
             f"{how}, {whose}": [n[key + suffix]]
             for key, how in (("knn", "kNN"), ("probe", "probe"))
             for suffix, whose in of.items()
             if key + suffix in n
         }
-        figures["Classes"] = training.accuracies(rows, chance=n["chance"]).figure
+        figures.add("Classes", training.accuracies, rows, chance=n["chance"])
         names = e.judged.class_names
-        figures["Who is taken for whom"] = drawn.confusion(e.judged.labels, e.predicted, names).figure
-        queries = _queries(e)
+        figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)
         spaces = {"this encoder": e.z, "raw pixels": e.raw}
         title = "Nearest neighbours among the judged (framed: the same class; the last rows are the worst)"
-        figures[title] = pictures.neighbours(e.judged, spaces, queries, k=5)
-    return figures
+        figures.add(title, pictures.neighbours, e.judged, spaces, _queries(e), k=5)
 
 
 def _queries(e: Examination) -> list[int]:
@@ -315,13 +347,9 @@ def _queries(e: Examination) -> list[int]:
     return [*ordinary.tolist(), *worst[: SHOWN - SHOWN // 2]]
 
 
-def _maps(e: Examination) -> dict[str, Figure]:
+def _maps(e: Examination, of: str, figures: _Figures) -> None:
     labels = e.judged.labels[: examination.MAPPED]
-    found = {}
     for name in dict.fromkeys(name for name, _ in e.maps):
         trust = {seed: e.numbers[f"trustworthiness_{name}_{seed}"] for seed in examination.SEEDS}
-        drawn_maps = {
-            f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in examination.SEEDS
-        }
-        found[f"Map by {name}"] = maps.side_by_side(drawn_maps, labels, e.judged.class_names)
-    return found
+        sides = {f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in examination.SEEDS}
+        figures.add(f"Map by {name}{of}", maps.side_by_side, sides, labels, e.judged.class_names)

@@ -6,10 +6,11 @@ Gallery pictures lend their labels, judged pictures are asked about. No number h
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ PROBED = 1500  # gallery pictures whose labels a linear probe is told
 PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 NOISED = 8  # pictures whose learned noise is shown
+SIDES = (8, 1024)  # the least and the largest width that pictures may be resized to
 SEEDS = (0, 1)  # of the maps
 NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
@@ -172,12 +174,13 @@ def examine(
     The same arguments give the same numbers. Raises ValueError on what does not fit together, and where a
     feature of a picture is not finite.
     """
-    side = size or opened.side
+    side = _demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
     numbers: dict[str, float] = {"pictures": len(judged), "gallery": len(gallery)}
     unknown: dict[str, str] = {}
     numbers["weights_zero"] = _zero(opened.encoder)
+    numbers["plain_normalisations"] = float(_plain(opened.encoder))
     on_stage("features")
     on_hint(_cost(prepared, judged, len(judged) + len(gallery), opened.backbone is not None))
     z, gallery_z = _finite(prepared, judged), _finite(prepared, gallery)
@@ -195,12 +198,17 @@ def examine(
         numbers["uniformity"] = measures.uniformity(z)
     on_stage("classes")
     fresh = _untrained(opened, side, shift, layer, seed)
+    tau = temperature or opened.temperature
+    if fresh is not None and (numbers.get("never_trained") or numbers["plain_normalisations"]):
+        numbers |= _as_made(opened, fresh, layer, some, seen, tau, seed)
     _classes(found, gallery, gallery_z, fresh, on_stage)
     on_stage("robustness")
     found.robustness = _robustness(prepared, some, z[:VIEWED], seed)
     numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
     numbers |= {f"usual_{name}": float(name in _usual(some)) for name in found.robustness}
-    _training(found, opened, prepared, seen, some, temperature or opened.temperature)
+    _training(found, opened, prepared, seen, some, tau)
+    if "temperature" in numbers and opened.temperature not in (None, tau):
+        numbers["temperature_in_file"] = opened.temperature
     if opened.generator is not None:
         found.noise = _noise(opened, some, seed)
     for name in map_names:
@@ -237,6 +245,27 @@ def _zero(encoder: nn.Module) -> float:
     kinds = nn.Conv2d | nn.Linear
     weights = [m.weight for m in encoder.modules() if isinstance(m, kinds) and m.weight.ndim > 1]
     return sum(not w.any() for w in weights) / len(weights) if weights else 0.0
+
+
+def _plain(encoder: nn.Module) -> bool:
+    """Gains all 1 and biases all 0, of layers or groups, where nothing remembers its pictures: as made."""
+    modules = list(encoder.modules())
+    if any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in modules):
+        return False
+    norms = [m for m in modules if isinstance(m, nn.LayerNorm | nn.GroupNorm) and m.weight is not None]
+    gains = all(bool((m.weight == 1).all()) for m in norms)
+    return bool(norms) and gains and all(m.bias is None or not m.bias.any() for m in norms)
+
+
+def _demand_side(opened: Opened, size: int | None) -> int | None:
+    """`size`. Raises Unfit where pictures can't be resized to it."""
+    if size is not None and not SIDES[0] <= size <= SIDES[1]:
+        raise Unfit(f"size is {size}, but must be from {SIDES[0]} to {SIDES[1]}")
+    if size is not None and opened.side not in (None, size):
+        raise Unfit(
+            f"size is {size}, but {opened.arch} takes pictures of {opened.side} x {opened.side} alone"
+        )
+    return size
 
 
 def _finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
@@ -400,6 +429,34 @@ def _untrained(opened: Opened, side: int | None, shift: tuple, layer: str, seed:
         encoder = opened.backbone.build()
     where = layer if layer not in ("encoder", "head") else "encoder"
     return Prepared(encoder.eval(), opened.channels, side, *shift, where)
+
+
+def _as_made(
+    opened: Opened,
+    fresh: Prepared,
+    layer: str,
+    pictures: ImageSet,
+    seen: tuple[Tensor, Tensor],
+    temperature: float | None,
+    seed: int,
+) -> dict[str, float]:
+    """fresh_NAME -> number: geometry, and the space of the loss, of the network as it is made."""
+    head = copy.deepcopy(opened.head)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        for module in head.modules() if head is not None else ():
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+    if layer == "head":
+        mean, std = fresh.mean.flatten().tolist(), fresh.std.flatten().tolist()
+        fresh = Prepared(fresh.encoder, fresh.channels, fresh.side, mean, std, layer, head)
+    z = _embed(fresh, pictures.images)
+    z1, z2 = (_embed(fresh, view) for view in seen)
+    made = Examination("", {}, {}, {}, pictures, z, z.norm(dim=1), (z1, z2), z)
+    made.numbers |= _shape(z, made) | _contrast(z1, z2)
+    made.numbers |= {f"kept_{name}": kept for name, kept in _robustness(fresh, pictures, z, seed).items()}
+    _training(made, replace(opened, head=head), fresh, seen, pictures, temperature)
+    return {f"fresh_{name}": value for name, value in made.numbers.items()}
 
 
 def _classes(

@@ -11,6 +11,7 @@ from clutils.report.examination import NEIGHBOURS
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 MARKS = {GOOD: "✓", LOOK: "◐", BROKEN: "✗", UNKNOWN: "?"}  # told apart without colour, too
+LETTERS = "AB"  # of two files side by side
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --soft: #5c5c62; --paper: #fff; --card: #f5f5f7;
@@ -51,6 +52,15 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
 .scroll { overflow-x: auto; } .scroll table { table-layout: fixed; min-width: 40rem; }
 thead th:first-child { width: 8rem; }
+@media screen and (max-width: 37.5rem) { /* two files: A above B within each line */
+  .scroll table { min-width: 0; } .scroll table, .scroll thead, .scroll tbody { display: block; }
+  .scroll tr { display: grid; grid-template-columns: minmax(0, 1fr); padding: .5rem 0;
+    border-bottom: 2px solid var(--line); }
+  .scroll th, .scroll td { border: 0; padding: .15rem 0; }
+  .scroll th:empty, .scroll td:empty { display: none; }
+  .scroll thead th:first-child { width: auto; }
+  .scroll tbody th { font-size: 1rem; } .scroll td[data-of]::before { content: attr(data-of) ": ";
+    font-weight: 700; color: var(--soft); } }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   .wide figure { overflow-x: auto; } .wide img { width: 38rem; max-width: none; } }
 @media print { body { max-width: none; font-size: 10pt; padding: 0; } h2 { break-after: avoid; }
@@ -144,17 +154,23 @@ def beside(
         f'<span class="{CLASSES[h.level]}">{MARKS[h.level]} {h.level}</span></th>'
         for h in heads
     )
-    cells = "".join(f"<td><b>{html.escape(h.summary)}</b>{_notes(h.notes)}</td>" for h in heads)
+    cells = "".join(
+        f'<td data-of="{of}"><b>{html.escape(h.summary)}</b>{_notes(h.notes)}</td>'
+        for of, h in zip(LETTERS, heads, strict=True)
+    )
     rows = [f"<tr><th>in short</th>{cells}</tr>"]
     for name in dict.fromkeys(v.name for own in verdicts for v in own):
         cells = []
-        for own in verdicts:
+        for of, own in zip(LETTERS, verdicts, strict=True):
             v = next((v for v in own if v.name == name), None)
-            cells.append("<td></td>" if v is None else _cell(v))
+            cells.append("<td></td>" if v is None else _cell(v, of))
         rows.append(f"<tr><th>{html.escape(name)}</th>{''.join(cells)}</tr>")
     keys = dict.fromkeys(key for head in heads for key in head.facts)
     for key in keys:
-        cells = "".join(f"<td>{html.escape(head.facts.get(key, ''))}</td>" for head in heads)
+        told = zip(LETTERS, (head.facts.get(key, "") for head in heads), strict=True)
+        cells = "".join(
+            f'<td data-of="{of}">{html.escape(fact)}</td>' if fact else "<td></td>" for of, fact in told
+        )
         rows.append(f"<tr><th>{html.escape(key)}</th>{cells}</tr>")
     body = [
         f"<h1>{html.escape(' and '.join(titles))}</h1>",
@@ -213,9 +229,9 @@ def _card(v: Verdict) -> str:
     )
 
 
-def _cell(v: Verdict) -> str:
+def _cell(v: Verdict, of: str) -> str:
     return (
-        f'<td><b class="{CLASSES[v.level]}">{MARKS[v.level]} {html.escape(v.said)}</b><br>'
+        f'<td data-of="{of}"><b class="{CLASSES[v.level]}">{MARKS[v.level]} {html.escape(v.said)}</b><br>'
         f"{html.escape(v.value)}<br>"
         f"{html.escape(v.says)}<br>"
         f'<span class="soft">Expected: {html.escape(v.expected)}{_causes(v)}</span></td>'

@@ -13,7 +13,11 @@ from dataclasses import dataclass, replace
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
 HEALTHY = 0.1  # of the way from chance to 1: well encoders' kNN is beyond, with 150 labelled pictures already
+FRESH = "These look like the weights of a network that was never trained."
+FRESH_CAUSES = ("saved before the first step", "weights did not load into the network that was saved")
 FED, TRAINED = "what it is fed", "against untrained"
+ASKED = 200  # judged pictures below which labels are never blamed
+LABELLED = 50  # gallery pictures of the largest class below which right labels may leave neighbours at chance
 SETTLED = 30  # batches after which a batch normalisation's memory (momentum 0.1) has forgotten its start
 CONSTANT = 0.01  # a spread below which features are a constant
 GEOMETRY = ("spread", "dimensions in use", "dead units", "length", "views of a picture", "robustness")
@@ -79,9 +83,10 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     fed = next((v for v in own if v.name == FED), None)
     said = []
     if fed is not None and any(v.remark == HERE for v in own):
-        begins = f"These pictures are unlike those that it was trained on ({fed.value}), so"
+        gap = fed.value.partition(" (")[0]
+        begins = f"These pictures are unlike those that it was trained on ({gap}), so"
         if fed.level == BROKEN:
-            begins = f"Broken: {FED} ({fed.value}), so"
+            begins = f"Broken: {FED} ({gap}), so"
         said.append(f"{begins} all else holds on these pictures alone and says little about its training.")
         for level in (LOOK, BROKEN):
             named[level] = [name for name in named[level] if name != FED]
@@ -113,14 +118,9 @@ def worst(verdicts: list[Verdict]) -> str:
 
 def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     """One fault once: what follows from it, or holds on these pictures alone, says so and is not red."""
-    if n.get("never_trained") or n.get("weights_zero") == 1:
-        remark = f"follows from '{TRAINED}'"
-        return [
-            replace(v, level=LOOK, remark=remark)
-            if v.level in (LOOK, BROKEN) and v.name not in (TRAINED, "class names")
-            else v
-            for v in found
-        ]
+    if n.get("weights_zero") == 1 or _looks_fresh(n):
+        remark, faults = f"follows from '{TRAINED}'", _faults_of_fresh(found, n)
+        return [replace(v, level=LOOK, remark=remark) if v.name in faults else v for v in found]
     fed = next(v for v in found if v.name == FED)
     if fed.level == UNKNOWN:
         return [_doubtful(v) for v in found]
@@ -128,6 +128,32 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
         return found
     cause = OTHER_WAY if fed.level == BROKEN else OTHER_KIND
     return [v if v is fed or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
+
+
+def _looks_fresh(n: Mapping[str, float]) -> bool:
+    """Normalisations as they were made; those of layers may have been kept so, where classes were learned."""
+    return bool(n.get("never_trained") or (n.get("plain_normalisations") and not any(_leads(n))))
+
+
+def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[str]:
+    """Lines that are not good and need no other cause than weights that are fresh, or all 0.
+
+    Fresh weights of that shape must show such a line too; a constant is no fresh network, nor are classes
+    that were lost.
+    """
+    faults = {v.name for v in found if v.level in (LOOK, BROKEN)} - {TRAINED, "class names"}
+    faults -= {v.name for v in found if v.name == "classes" and v.level == BROKEN}
+    if n["spread"] < CONSTANT <= n.get("fresh_spread", 1.0):
+        faults -= {"spread", "dimensions in use", "dead units"}
+    if n.get("weights_zero") == 1:
+        return faults
+    fresh = {k.removeprefix("fresh_"): v for k, v in n.items() if k.startswith("fresh_")}
+    if not fresh:
+        return set()
+    fresh |= {k: v for k, v in n.items() if k.startswith("usual_") or k == "pictures"}
+    rules = (_spread, _dimensions, _units, _norms, _views, _loss_space, _temperature)
+    shown = [*(rule(fresh, {}, "encoder") for rule in rules), _robust(fresh)]
+    return faults - {v.name for v in shown if v.level not in (LOOK, BROKEN)}
 
 
 def _conditional(v: Verdict, cause: str, n: Mapping[str, float]) -> Verdict:
@@ -157,9 +183,8 @@ def _without_range(v: Verdict, n: Mapping[str, float], layer: str) -> Verdict:
     return Verdict(v.name, UNKNOWN, v.value, "range not known for an inner layer", says)
 
 
-def _interval(share: float, count: float) -> tuple[float, float]:
-    """Where a share that was seen `count` times may truly lie, at 99 % (Wilson's interval)."""
-    z = 2.576
+def _interval(share: float, count: float, z: float = 2.576) -> tuple[float, float]:
+    """Where a share that was seen `count` times may truly lie (Wilson's interval), at 99 % by default."""
     centre, width = (
         share + z * z / (2 * count),
         z * math.sqrt(share * (1 - share) / count + (z / count) ** 2 / 4),
@@ -197,7 +222,8 @@ def _input(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Ve
             says = f"Its batch statistics are of {int(n['batches_seen'])} batches: they had not settled."
         if others and others[best] < 0.5 * gap:
             says += f" Normalisation {best!r} would fit better ({others[best]:.2f} nats)."
-    return Verdict(name, level, f"{gap:.2f} nats away", expected, says, causes if level != GOOD else ())
+    value = f"{gap:.2f} nats away (statistics of the first layer; 0 = as in training)"
+    return Verdict(name, level, value, expected, says, causes if level != GOOD else ())
 
 
 def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
@@ -213,22 +239,27 @@ def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
             BROKEN,
             "its batch normalisations have seen no picture",
             expected,
-            "These are the weights of a network that was never trained.",
-            ("saved before the first step", "weights did not load into the network that was saved"),
+            FRESH,
+            FRESH_CAUSES,
         )
+    if _looks_fresh(n):
+        value = "its layer normalisations are as they were made: gains 1, biases 0"
+        return Verdict(name, BROKEN, value, expected, FRESH, FRESH_CAUSES)
     if "knn_untrained" not in n:
         return _not_known(name, expected, unknown.get("knn_untrained") or unknown.get("knn", ""))
     own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
-    error = 2 * math.sqrt(max(own * (1 - own) + fresh * (1 - fresh), 1e-4) / n["compared"])
-    value = f"kNN {own:.0%}, untrained {fresh:.0%} (differences from {error:.0%} on count)"
+    error, (by_knn, by_probe) = _doubt(n), _leads(n)
+    value = f"kNN {own:.0%}, untrained {fresh:.0%} (less than {100 * error:.0f} points apart may be luck)"
     if "probe_untrained" in n:
         value += f"; probe {n['probe']:.0%}, untrained {n['probe_untrained']:.0%}"
     if n.get("weights_zero", 0) > 0:
         says = f"{n['weights_zero']:.0%} of its convolutions and linear layers are 0 throughout."
         return Verdict(name, LOOK, value, expected, says, ("weights that were made and never filled",))
-    if own > fresh + error or own >= EASY:
+    if by_knn or own >= EASY:
         says = "It has learned something that these labels show."
-        if own <= fresh + error:
+        if by_knn and not by_probe and "probe_untrained" in n:
+            says = "It has learned something that these labels show, by kNN; not by the probe."
+        if not by_knn:
             says = "Both tell these classes apart: the pictures are too easy to show what was learned."
         return Verdict(name, GOOD, value, expected, says)
     causes = (
@@ -237,15 +268,32 @@ def _trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
         "a temperature far off",
     )
     causes += ("what it learned is not what these labels ask about",)
-    if own >= fresh - error and n.get("probe", 0.0) > n.get("probe_untrained", 1.0) + error:
-        says = "A probe finds classes that it does not find in fresh weights."
+    if own >= fresh - error and by_probe:
+        says = "A probe finds classes that it does not find in fresh weights; kNN does not."
         return Verdict(name, GOOD, value, expected, says)
     if error > 0.15 and own >= fresh - error:
         says = f"{int(n['compared'])} judged pictures are too few to see a lead that is usual."
         return Verdict(name, UNKNOWN, value, expected, says)
     if own < fresh - error:
         return Verdict(name, BROKEN, value, expected, "Training made it worse than fresh weights.", causes)
-    return Verdict(name, LOOK, value, expected, "On these labels it is no better than fresh weights.", causes)
+    return Verdict(
+        name, LOOK, value, expected, "On these labels it is not clearly better than fresh weights.", causes
+    )
+
+
+def _doubt(n: Mapping[str, float]) -> float:
+    """Two standard errors of the difference between this encoder's kNN accuracy and that of fresh weights."""
+    own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
+    return 2 * math.sqrt(max(own * (1 - own) + fresh * (1 - fresh), 1e-4) / n["compared"])
+
+
+def _leads(n: Mapping[str, float]) -> tuple[bool, bool]:
+    """Whether it is above fresh weights by more than luck: (by kNN, by the probe)."""
+    if "knn_untrained" not in n:
+        return False, False
+    error = _doubt(n)
+    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + error
+    return by_knn, n.get("probe", 0.0) > n.get("probe_untrained", 1.0) + error
 
 
 def _spread(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
@@ -370,7 +418,11 @@ def _temperature(n: Mapping[str, float], unknown: Mapping[str, str], layer: str)
     if "share_of_negatives" not in n:
         return _not_known(name, expected, unknown.get("W", ""))
     share, tau = n["share_of_negatives"], n["temperature"]
-    value = f"τ = {tau:g}: {share:.1%} of {int(n['negatives'])} negatives share the push; W = {n['W']:.2f}"
+    told = n.get("temperature_in_file", tau)
+    given = f" (given; the file says {told:g})" if told != tau else ""
+    value = (
+        f"τ = {tau:g}{given}: {share:.1%} of {int(n['negatives'])} negatives share the push; W = {n['W']:.2f}"
+    )
     if share > 0.9 and tau > 0.02:
         level = BROKEN if share > 0.97 else LOOK
         says = "Too hot for these similarities: hard and easy negatives are pushed alike."
@@ -381,12 +433,14 @@ def _temperature(n: Mapping[str, float], unknown: Mapping[str, str], layer: str)
         causes = ("a temperature far below 0.05", "duplicates among the pictures")
     else:
         level, says, causes = GOOD, "The push is shared by many negatives, the harder ones more.", ()
+    if given and level == BROKEN:  # it is not what this encoder was trained at
+        level = LOOK
     return Verdict(name, level, value, expected, says, causes)
 
 
 def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
-    """Above raw pixels by two standard errors, in kNN or in the probe."""
-    name, expected = "classes", "kNN or probe above raw pixels, and far above chance"
+    """Above raw pixels by two standard errors, in kNN or in the probe, and so above fresh weights."""
+    name, expected = "classes", "kNN or probe above raw pixels and fresh weights, and far above chance"
     if "knn" not in n:
         return _not_known(name, expected, unknown.get("knn", ""))
     knn, raw, chance, error = n["knn"], n["knn_raw"], n["chance"], n["knn_error"]
@@ -398,9 +452,11 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
         level, says, causes = _at_chance(n)
         return Verdict(name, level, value, expected, says, causes)
     if knn > raw + 2 * error or knn >= EASY:
-        return Verdict(name, GOOD, value, expected, "Neighbours share a class more often than in raw pixels.")
+        says = "Neighbours share a class more often than in raw pixels."
+        return _beside_fresh(Verdict(name, GOOD, value, expected, says), n)
     if probe > probe_raw + 2 * error:
-        return Verdict(name, GOOD, value, expected, "A probe tells classes apart better than in raw pixels.")
+        says = "A probe tells classes apart better than in raw pixels."
+        return _beside_fresh(Verdict(name, GOOD, value, expected, says), n)
     if knn > raw and 2 * error > 0.1:
         says = f"A lead over raw pixels that {int(n['pictures'])} judged pictures can't make certain."
         return Verdict(name, UNKNOWN, value, expected, says)
@@ -410,11 +466,27 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
     )
 
 
+def _beside_fresh(v: Verdict, n: Mapping[str, float]) -> Verdict:
+    """Good by raw pixels is no merit of the training where fresh weights of that network do as well."""
+    if n.get("never_trained"):  # fresh weights may well be above others whose batch statistics were learned
+        return replace(v, level=LOOK, says="Above raw pixels, as fresh weights may be.", causes=FRESH_CAUSES)
+    if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
+        return v
+    own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], _doubt(n)
+    if error > 0.15 and own >= fresh - error:
+        says = f"Above raw pixels; whether above fresh weights, {int(n['compared'])} pictures can't tell."
+        return replace(v, level=UNKNOWN, says=says)
+    says = "Above raw pixels, but not clearly better than the same network with fresh weights."
+    causes = ("trained too briefly", "what it learned is not what these labels ask about", OTHER_WAY)
+    return replace(v, level=LOOK, says=says, causes=causes)
+
+
 def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
     """Chance is within what the accuracy may truly be: level, what it means, causes.
 
-    Labels are blamed only where what a well encoder shows (`HEALTHY`) is outside, of the judged pictures and
-    of the gallery's among themselves.
+    Labels are blamed only by `ASKED` judged pictures or more, where what a well encoder shows (`HEALTHY`) is
+    outside, of the judged pictures and of the gallery's among themselves, and where raw pixels and fresh
+    weights leave no sign, at 95 %, that labels and pictures belong together.
     """
     count, chance = int(n["pictures"]), n["chance"]
     highest = _interval(n["knn"], count)[1]
@@ -428,21 +500,24 @@ def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
             "At chance, though raw pixels or fresh weights are not: the encoder lost what tells them apart."
         )
         return BROKEN, says, ("collapse", "weights that did not load", OTHER_WAY)
+    seen = {"knn_raw": count, "probe_raw": count}
+    seen |= {f"{how}_untrained": n["compared"] for how in ("knn", "probe") if "compared" in n}
+    signs = any(_interval(n[key], asked, 1.645)[0] > chance for key, asked in seen.items() if key in n)
+    enough = count >= ASKED and n["chance_gallery"] * n["gallery"] >= LABELLED and not signs
     among = _interval(n["knn_gallery"], n["asked_gallery"])
+    apart = _interval(n["knn_gallery"], n["asked_gallery"], 1.645)[0] > n["chance_gallery"]
     order = "labels in another order than the pictures"
-    if highest < among[0] and among[0] > n["chance_gallery"]:
+    if enough and highest < among[0] and among[0] > n["chance_gallery"]:
         says = (
             "At chance, though gallery pictures tell each other's classes: the judged are labelled otherwise."
         )
         return BROKEN, says, (order, "class numbers in another order in the two splits")
     healthy = chance + HEALTHY * (1 - chance)
-    if highest < healthy and among[1] < healthy and among[0] <= n["chance_gallery"]:
+    if enough and not apart and max(highest, among[1]) < healthy:
         says = "At chance, and so are raw pixels: labels and pictures seem not to belong together."
         return BROKEN, says, (order, "labels that pictures do not show")
     lowest = max(_interval(n["knn"], count)[0], 0)
-    says = (
-        f"{count} judged pictures are too few: it may truly be {lowest:.0%} or {highest:.0%}, chance or not."
-    )
+    says = f"{count} judged pictures are too few to say: kNN may truly be {lowest:.0%} or {highest:.0%}."
     return UNKNOWN, says, ()
 
 
@@ -473,18 +548,20 @@ def _robust(n: Mapping[str, float]) -> Verdict:
     Judged is what training on such pictures usually has, by the one that is kept least.
     """
     kept = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
-    expected = "above 0.55, in grey above 0.15 (1 = stays where it is, 0 = as far as another picture)"
+    expected = "above 0.55, in grey above 0.15"
     value = ", ".join(f"{name} {kept[name]:.2f}" for name in kept)
+    value += " (1 = stays where it is, 0 = as far away as another picture)"
     judged = {name: 0.15 if name == "grey" else 0.55 for name in kept if n.get(f"usual_{name}", 1.0)}
     beside = [name for name in kept if name not in judged]
     also = f" Not judged, as training seldom has it on such pictures: {', '.join(beside)}." if beside else ""
     low = sorted((name for name in judged if kept[name] < judged[name]), key=kept.get)
     if not low:
         least = min(judged, key=kept.get)
-        says = f"A changed picture stays near its place, least under {least} ({kept[least]:.2f})."
+        says = f"A changed picture stays nearer than another picture, least near under {least} "
+        says += f"({kept[least]:.2f})."
         return Verdict("robustness", GOOD, value, expected, says + also)
     named = ", ".join(f"{name} ({kept[name]:.2f})" for name in low)
-    says = f"Under {named} a picture moves nearly as far as another picture is."
+    says = f"Under {named} a picture keeps less of its place than usual."
     causes = ("trained without that augmentation", "trained too briefly")
     if "grey" in low:
         causes = ("it tells pictures apart by colour above all: a shortcut", *causes)
