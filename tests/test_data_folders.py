@@ -36,6 +36,11 @@ def rows(found: data.ImageSet) -> list[bytes]:
 # Which pictures, in which order, of which class
 
 
+def test_a_single_class_is_no_classes(tmp_path: Path) -> None:
+    save(tmp_path / "cat" / "0.png", picture(0))
+    assert " in 1 class from the folder" in load(tmp_path).source
+
+
 def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path: Path) -> None:
     saved = {
         (name, i): save(tmp_path / name / f"{i}.png", picture(10 * k + i)).tobytes()
