@@ -40,7 +40,18 @@ def test_what_is_no_rescue_is_named():
         new = training.Run(data=data.load("digits", limit=600), batch_size=64, seed=5)
         run.encoder.load_state_dict(new.encoder.state_dict())
 
+    def shaken(run):
+        with torch.no_grad():
+            for weight in run.method.head.parameters():
+                weight += torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+
+    def forgets(run):
+        run.loss = losses.NTXent(1.0)
+        run.optimiser.state.clear()
+
+    assert exercises.rescue.check(forgets)
     for answer, said in (
+        (shaken, "a fresh start is no rescue"),
         (lambda run: None, "changed nothing about the run"),
         (lambda run: setattr(run.loss, "note", 1), "changed nothing about the run"),
         (lambda run: setattr(run, "steps", 500), "the positives alone, still"),
@@ -64,6 +75,12 @@ def test_too_hot_may_be_written_with_a_loop():
 
     assert exercises.too_hot.check(by_hand)
 
+    def by_best_seed(accuracies):
+        best = max(accuracies, key=lambda t: max(accuracies[t]))
+        return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
+
+    assert not exercises.too_hot.check(by_best_seed)
+
 
 def test_turned_reads_the_history_of_a_run_that_was_turned():
     run = training.Run(data=data.load("digits", limit=32), batch_size=16, steps=6)
@@ -84,5 +101,7 @@ def test_turned_reads_the_history_of_a_run_that_was_turned():
     assert exercises.turned.check(by_hand)
     assert not exercises.turned.check(lambda history: history["temperature"].diff())
     assert "raised KeyError" in exercises.turned.check(lambda history: history["tau"]).message
+    halves = exercises.turned.check(lambda history: [(k + 0.5, t) for k, t in by_hand(history)])
+    assert not halves and "a list of (step, new τ)" in halves.message
     assert "it makes []" in exercises.turned.check(lambda history: []).message
     assert isinstance(run.history, pd.DataFrame)
