@@ -740,3 +740,20 @@ def test_the_noise_that_a_run_learned_is_on_its_page():
     found = report.check(opened, (digits, digits.subset(slice(0, 100))), map_names=())
     assert "The noise that it learned" in found.figures()
     assert "The noise that it learned" not in checked("well").figures()
+
+
+def test_easy_classes_are_not_called_better_than_raw_pixels_where_they_are_not():
+    n = {"knn": 0.92, "knn_raw": 0.99, "chance": 0.1, "knn_error": 0.02, "pictures": 200}
+    n |= {
+        "compared": 200,
+        "knn_untrained": 0.9,
+        "knn_beside_untrained": 0.92,
+        "knn_gallery": 0.92,
+        "probe": 0.96,
+        "probe_raw": 0.96,
+        "probe_untrained": 0.9,
+    }
+    said = verdicts._classes(n, {}, "the encoder's output").says
+    assert "no more often than in raw pixels" in said
+    better = verdicts._classes(n | {"knn_raw": 0.5, "knn_untrained": 0.5}, {}, "the encoder's output").says
+    assert "more often than in raw pixels" in better and "no more often" not in better

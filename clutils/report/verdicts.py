@@ -219,7 +219,8 @@ def _input(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Ve
         early = "saved after a few steps, before its batch statistics had settled"
         causes = (early, *causes) if unsettled else (*causes, early)
         if unsettled:
-            says = f"Its batch statistics are of {int(n['batches_seen'])} batches: they had not settled."
+            seen = int(n["batches_seen"])
+            says = f"Its batch statistics are of {seen} batch{'es' * (seen != 1)}: they had not settled."
         if others and others[best] < 0.5 * gap:
             says += f" Normalisation {best!r} would fit better ({others[best]:.2f} nats)."
     value = f"{gap:.2f} nats away (statistics of the first layer; 0 = as in training)"
@@ -453,6 +454,10 @@ def _classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> 
         return Verdict(name, level, value, expected, says, causes)
     if knn > raw + 2 * error or knn >= EASY:
         says = "Neighbours share a class more often than in raw pixels."
+        if knn <= raw:
+            says = (
+                "Neighbours share a class, though no more often than in raw pixels: these classes are easy."
+            )
         return _beside_fresh(Verdict(name, GOOD, value, expected, says), n)
     if probe > probe_raw + 2 * error:
         says = "A probe tells classes apart better than in raw pixels."
