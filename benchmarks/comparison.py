@@ -56,16 +56,6 @@ def build(name: str, temperature: float) -> tuple[losses.Loss, int]:
     return getattr(losses, name)(temperature=temperature), int(views or 0)
 
 
-def known() -> set[tuple[str, str, int, float, int, int]]:
-    """The runs on record."""
-    try:
-        table = records.read(NAME)
-    except FileNotFoundError:
-        return set()
-    columns = ("pictures", "loss", "extra_views", "temperature", "seed", "steps")
-    return set(zip(*(table[column] for column in columns), strict=True))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("source", nargs="?", default="scenes")
@@ -76,7 +66,8 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     name, train, validation, test = pictures(options.source)
-    done = known() if options.record else set()
+    columns = ("pictures", "loss", "extra_views", "temperature", "seed", "steps")
+    done = records.known(NAME, *columns) if options.record else set()
     for seed in options.seeds:
         for label in options.losses:
             for temperature in options.temperatures:

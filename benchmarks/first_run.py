@@ -24,15 +24,6 @@ FOUR = ("automobile", "frog", "horse", "ship")
 POINTS = 600  # of a recorded map
 
 
-def known() -> set[tuple]:
-    """(pictures, augmentation, seed, steps) of the runs on record."""
-    try:
-        table = records.read(NAME)
-    except FileNotFoundError:
-        return set()
-    return set(zip(table["pictures"], table["augmentation"], table["seed"], table["steps"], strict=True))
-
-
 def keep_maps(augmentation: str, run: training.Run, test: data.ImageSet, row: dict[str, Any]) -> None:
     """Put t-SNE and UMAP of this run's features into first_run_maps.json: a key for each augmentation."""
     path = records.FOLDER / f"{NAME}_maps.json"
@@ -65,7 +56,8 @@ def main() -> None:
         train, test = train.classes(FOUR), test.classes(FOUR)
     steps = options.steps or (300 if options.pictures == "scenes" else 600)
     augmentations = options.augmentations or (("simclr", "crop") if name == "scenes" else ("simclr",))
-    done = known() if options.record else set()
+    columns = ("pictures", "augmentation", "seed", "steps")
+    done = records.known(NAME, *columns) if options.record else set()
     for seed in options.seeds:
         for augmentation in augmentations:
             if (name, augmentation, seed, steps) in done:

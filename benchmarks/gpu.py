@@ -120,7 +120,7 @@ def recipes(options: argparse.Namespace, train: data.ImageSet, test: data.ImageS
     """The two recipes, three seeds, and whether they reach what is asked of them."""
     changed(options)
     record = options.record and options.encoder == "resnet18"
-    done = RECIPES["known"]() if record else set()
+    done = records.known(RECIPES["NAME"], *RECIPES["SAME_RUN"]) if record else set()
     rows = []
     for name, (asked, limit) in ASKED.items():
         steps = options.steps or RECIPES["RECIPES"][name]["steps"]

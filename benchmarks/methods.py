@@ -93,7 +93,7 @@ def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
         for method, named, augmentation, batch_size, rate in cases:
             steps = options.steps or PICTURES_SEEN[what] // batch_size
             row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
-            if options.record and known(f"methods_{what}", row):
+            if options.record and tuple(row.values()) in records.known(f"methods_{what}", *row):
                 continue
             _, found = experiments.of_method(
                 method, train, test, augmentation, steps, batch_size, rate, seed, options.precision
@@ -101,10 +101,10 @@ def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
             command = f"python benchmarks/methods.py {what} --methods {method} --seeds {seed} --steps {steps}"
             if what == "batch":
                 command += f" --batch-sizes {batch_size}"
-            keep(
+            records.keep(
                 f"methods_{what}",
                 {"command": f"{command} --record", "source": train.source} | row | found | {"knn_raw": raw},
-                options,
+                options.record,
             )
 
 
@@ -126,7 +126,7 @@ def cost(options: argparse.Namespace) -> None:
         row["parameters_trained"] = sum(p.numel() for p in learned)
         row["parameters_and_buffers"] = sum(t.numel() for t in run.method.state_dict().values())
         row["kept_for_backward_mb"] = experiments.kept_for_backward(run) / 1e6
-        keep("methods_cost", row, options)
+        records.keep("methods_cost", row, options.record)
 
 
 def share(options: argparse.Namespace) -> None:
@@ -147,7 +147,7 @@ def share(options: argparse.Namespace) -> None:
         row |= {"step_seconds": statistics.median(taken[name, size])}
         row |= {"loss_seconds": statistics.median(taken[name, size, "loss"])}
         row |= {"share": statistics.median(shares), "lowest": min(shares), "highest": max(shares)}
-        keep("methods_share", row, options)
+        records.keep("methods_share", row, options.record)
 
 
 def comparing(run: training.Run) -> Callable[[], object]:
@@ -175,25 +175,6 @@ def in_turns(ways: dict[Any, Callable[[], object]], turns: int) -> dict[str, dic
                 taken["processor"].setdefault(name, []).append((time.process_time() - processor) / 3)
                 taken["wall"].setdefault(name, []).append((time.perf_counter() - wall) / 3)
     return taken
-
-
-def known(name: str, row: dict[str, Any]) -> bool:
-    """Whether a record holds a row with these values."""
-    try:
-        table = records.read(name)
-    except FileNotFoundError:
-        return False
-    same = [
-        table[column].fillna("none") == value for column, value in row.items()
-    ]  # pandas reads none as NaN
-    return bool(torch.tensor([list(column) for column in same]).all(dim=0).any())
-
-
-def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
-    row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
-    print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
-    if options.record:
-        records.append(name, row)
 
 
 def main() -> None:

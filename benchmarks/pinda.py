@@ -61,19 +61,11 @@ def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
     return data.load(source, size=size, limit=options.count), data.load(source, "test", size=size, limit=200)
 
 
-def known(name: str, columns: tuple[str, ...]) -> set[tuple[Any, ...]]:
-    try:
-        table = records.read(name)
-    except FileNotFoundError:
-        return set()
-    return set(zip(*(table[column] for column in columns), strict=True))
-
-
 def maps(options: argparse.Namespace) -> None:
     train, test = pictures(options)
     name = options.called or options.source.split(":")[0]
     columns = ("pictures", "size", "variant", "seed", "steps")
-    done = known("pinda_maps", columns) if options.record else set()
+    done = records.known("pinda_maps", *columns) if options.record else set()
     for seed in options.seeds:
         for variant in options.variants or VARIANTS:
             if (name, options.size, variant, seed, options.steps) in done:
@@ -87,28 +79,30 @@ def maps(options: argparse.Namespace) -> None:
                 f'--steps {options.steps} --variants "{variant}" --seeds {seed} --record'
             )
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
-            keep("pinda_maps", head | {"measured_on": len(test), "variant": variant} | row, options)
+            records.keep(
+                "pinda_maps", head | {"measured_on": len(test), "variant": variant} | row, options.record
+            )
 
 
 def baselines(options: argparse.Namespace) -> None:
     """What maps that cost nothing score on the same masks; nothing is trained."""
     _, test = pictures(options)
     name = options.called or options.source.split(":")[0]
-    done = known("pinda_baselines", ("pictures", "size")) if options.record else set()
+    done = records.known("pinda_baselines", "pictures", "size") if options.record else set()
     if (name, options.size) in done:
         return
     command = f"python benchmarks/pinda.py baselines {shown(options.source)} --size {options.size} --record"
     head = {"command": command, "pictures": name, "size": options.size, "measured_on": len(test)}
     told = noise_maps.measure(noise_maps.detector_maps(test), test.masks)
     for row in told.to_dict("records"):
-        keep("pinda_baselines", head | row, options)
+        records.keep("pinda_baselines", head | row, options.record)
 
 
 def along(options: argparse.Namespace) -> None:
     """Long runs of generated scenes, measured on the way; the step of a row is not the run's length."""
     train, test = pictures(options)
     columns = ("pictures", "variant", "seed", "steps")
-    done = known("pinda_along", columns) if options.record else set()
+    done = records.known("pinda_along", *columns) if options.record else set()
     for seed in options.seeds:
         for variant in options.variants or ("base",):
             if (options.source, variant, seed, options.steps) in done:
@@ -130,7 +124,7 @@ def along(options: argparse.Namespace) -> None:
             head = {"command": command, "pictures": options.source, "variant": variant, "seed": seed}
             head |= {"steps": options.steps, "object_indifference": row["object_indifference"]}
             for each in noise_experiments.along(watch, test):
-                keep("pinda_along", head | each, options)
+                records.keep("pinda_along", head | each, options.record)
 
 
 def help_(options: argparse.Namespace) -> None:
@@ -145,7 +139,7 @@ def help_(options: argparse.Namespace) -> None:
             train, test = train.classes(options.classes), test.classes(options.classes)
         cases = [(views, c) for views in (None, "simclr") for c in noise_experiments.CONTENDERS]
     columns = ("pictures", "contender", "augmentation", "seed", "steps")
-    done = known("pinda_help", columns) if options.record else set()
+    done = records.known("pinda_help", *columns) if options.record else set()
     for seed in options.seeds:
         for views, contender in cases:
             if (name, contender, views or "none", seed, options.steps) in done:
@@ -159,10 +153,10 @@ def help_(options: argparse.Namespace) -> None:
                 f"python benchmarks/pinda.py help {shown(source)} --steps {options.steps} "
                 f'--variants "{contender}" --seeds {seed} --record'
             )
-            keep(
+            records.keep(
                 "pinda_help",
                 {"command": command, "pictures": name, "source": described(train)} | row,
-                options,
+                options.record,
             )
 
 
@@ -206,7 +200,7 @@ def cost(options: argparse.Namespace) -> None:
             "lowest_ratio": min(ratios),
             "highest_ratio": max(ratios),
         }
-        keep("pinda_cost", row, options)
+        records.keep("pinda_cost", row, options.record)
 
 
 def shown(source: str) -> str:
@@ -216,13 +210,6 @@ def shown(source: str) -> str:
 
 def described(train: ImageSet | VectorSet) -> str:
     return f"{len(train):,} pictures of a folder" if "folder" in train.source else train.source
-
-
-def keep(name: str, row: dict[str, Any], options: argparse.Namespace) -> None:
-    row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
-    print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
-    if options.record:
-        records.append(name, row)
 
 
 def main() -> None:

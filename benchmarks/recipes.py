@@ -42,6 +42,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "gpu-3min": {**GPU, "steps": 4850},  # 50 epochs
     "gpu-10min": {**GPU, "steps": 19_400},  # 200 epochs
 }
+SAME_RUN = ("recipe", "seed", "steps")
 START, END = "<!-- recipes: begin -->", "<!-- recipes: end -->"
 README = records.ROOT / "benchmarks" / "README.md"
 PLACES = {"cpu": "folder:PATH", "gpu": "cifar10"}
@@ -141,15 +142,6 @@ def with_table(text: str) -> str:
     return f"{before}{START}\n{table()}{END}{after}"
 
 
-def known() -> set[tuple[str, int, int]]:
-    """(recipe, seed, steps) of the runs on record."""
-    try:
-        found = records.read(NAME)
-    except FileNotFoundError:
-        return set()
-    return set(zip(found["recipe"], found["seed"], found["steps"], strict=True))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("recipe", nargs="?", choices=RECIPES)
@@ -169,7 +161,7 @@ def main() -> None:
     if options.pictures.startswith("folder:"):  # where they lie is nobody's business
         train.source = f"{len(train):,} of CIFAR-10 (JPEG copies)"
     steps = options.steps or RECIPES[options.recipe]["steps"]
-    done = known() if options.record else set()
+    done = records.known(NAME, *SAME_RUN) if options.record else set()
     for seed in options.seeds:
         if (options.recipe, seed, steps) in done:
             continue

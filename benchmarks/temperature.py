@@ -18,15 +18,6 @@ SEEDS = (0, 1, 2)
 NAME = "temperature"
 
 
-def known() -> set[tuple[float, int, int]]:
-    """(temperature, seed, steps) of the runs on record."""
-    try:
-        table = records.read(NAME)
-    except FileNotFoundError:
-        return set()
-    return set(zip(table["temperature"], table["seed"], table["steps"], strict=True))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
@@ -35,7 +26,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     train, test = data.load("scenes"), data.load("scenes", split="test")
-    done = known() if options.record else set()
+    done = records.known(NAME, "temperature", "seed", "steps") if options.record else set()
     for seed in options.seeds:
         for temperature in options.temperatures:
             if (temperature, seed, options.steps) in done:

@@ -53,6 +53,26 @@ def append(name: str, row: dict[str, Any]) -> Path:
     return path
 
 
+def keep(name: str, row: dict[str, Any], record: bool) -> None:
+    """Print a run's row, numbers to five places; with record add it to benchmarks/records/NAME.csv."""
+    row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
+    print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
+    if record:
+        append(name, row)
+
+
+def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
+    """What the rows of benchmarks/records/NAME.csv hold in these columns: a tuple a row.
+
+    An empty cell counts as 'none'. Without such a file there are no rows.
+    """
+    if not (FOLDER / f"{name}.csv").exists():
+        return set()
+    table = read(name)
+    cells = (table[column].astype(object).where(table[column].notna(), "none") for column in columns)
+    return set(zip(*cells, strict=True))
+
+
 def read(name: str) -> pandas.DataFrame:
     """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
     import pandas as pd

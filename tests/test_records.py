@@ -39,6 +39,26 @@ def test_an_unknown_record_names_the_known_ones(tmp_path, monkeypatch):
         records.read("nothing")
 
 
+def test_known_tells_which_runs_are_on_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    assert records.known("sample", "views", "seed") == set()
+    records.append("sample", {"views": None, "seed": 1, "tau": 0.1})
+    records.append("sample", {"views": "none", "seed": 2, "tau": 0.2})
+    records.append("sample", {"views": "simclr", "seed": 2, "tau": 0.5})
+    known = {("none", 1, 0.1), ("none", 2, 0.2), ("simclr", 2, 0.5)}
+    assert records.known("sample", "views", "seed", "tau") == known
+
+
+def test_keep_prints_a_row_rounded_and_records_it_when_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    row = {"command": "python run.py", "seed": 1, "knn": 1 / 3}
+    records.keep("sample", row, record=False)
+    assert capsys.readouterr().out == "seed 1 knn 0.33333\n"
+    assert not list(tmp_path.iterdir())
+    records.keep("sample", row, record=True)
+    assert records.read("sample")["knn"].tolist() == [0.33333]
+
+
 def test_every_committed_record_names_its_machine_and_commit():
     files = sorted(records.FOLDER.glob("*.csv"))
     for file in files:
