@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -309,6 +309,17 @@ def kept_for_backward(run: training.Run) -> int:
     return sum(kept.values())
 
 
+class KeyAges(NamedTuple):
+    """How stale MoCo's keys are.
+
+    - by_age: (A,) mean cosine of a picture's keys of a steps ago and of today, for ages a of 0 to A - 1
+    - others: mean cosine of today's keys of different pictures: an old key as far off says nothing of its own
+    """
+
+    by_age: Tensor
+    others: float
+
+
 def key_ages(
     momentum: float,
     train: ImageSet,
@@ -317,8 +328,8 @@ def key_ages(
     pictures: int = 128,
     seed: int = 0,
     queue_size: int = 4096,
-) -> Tensor:
-    """How stale MoCo's keys are: (steps + 1,) mean cosine, at ages of 0 to `steps` steps.
+) -> KeyAges:
+    """How stale MoCo's keys are, at ages of 0 to `steps` steps.
 
     After each step the key encoder of that moment makes keys of the same `pictures` views; those of age a are
     compared with the last ones. It is in training mode, as in a step: the views are one batch. The run is
@@ -343,4 +354,8 @@ def key_ages(
     for _ in range(steps):
         run.step()
         made.append(keys())
-    return torch.stack([(old * made[-1]).sum(dim=1).mean() for old in reversed(made)])
+    today = made[-1]
+    by_age = torch.stack([(old * today).sum(dim=1).mean() for old in reversed(made)])
+    count = len(today)
+    others = (today.sum(dim=0).square().sum() - count) / (count * (count - 1))
+    return KeyAges(by_age, others.item())

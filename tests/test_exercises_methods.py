@@ -74,11 +74,11 @@ def test_the_stop_gradient_may_be_written_with_no_grad():
 
 
 def test_what_differs_from_simsiams_loss_is_named():
-    def doubled(p1, p2, z1, z2):
-        return 2 * exercises.simsiam_loss.answer(p1, p2, z1, z2)
+    def tripled(p1, p2, z1, z2):
+        return 3 * exercises.simsiam_loss.answer(p1, p2, z1, z2)
 
-    assert "the gradient by p1" in repr(exercises.simsiam_loss.check(doubled))
-    assert "z1" not in repr(exercises.simsiam_loss.check(doubled))
+    assert "the gradient by p1" in repr(exercises.simsiam_loss.check(tripled))
+    assert "z1" not in repr(exercises.simsiam_loss.check(tripled))
     assert "scalar" in repr(exercises.simsiam_loss.check(lambda p1, p2, z1, z2: p1))
 
 

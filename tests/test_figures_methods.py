@@ -180,33 +180,61 @@ SCENES = data.load("scenes", limit=64)
 def test_todays_keys_are_themselves_and_those_of_a_frozen_encoder_do_not_age():
     still = experiments.key_ages(1.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
     moving = experiments.key_ages(0.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
-    assert still.shape == moving.shape == (4,)
-    torch.testing.assert_close(still, torch.ones(4))
-    torch.testing.assert_close(moving[0], torch.tensor(1.0))
-    assert moving[3] < 0.99
+    assert still.by_age.shape == moving.by_age.shape == (4,)
+    torch.testing.assert_close(still.by_age, torch.ones(4))
+    torch.testing.assert_close(moving.by_age[0], torch.tensor(1.0))
+    assert moving.by_age[3] < 0.99
+
+
+def test_keys_of_different_pictures_are_compared_pair_by_pair(monkeypatch):
+    """With a head that gives known keys, `others` is the mean over all pairs, written as a loop."""
+    given = torch.randn(16, 128, generator=torch.Generator().manual_seed(3)) + 0.5
+
+    class Known(torch.nn.Module):
+        def forward(self, features):
+            return given
+
+    step = experiments.training.Run.step
+
+    def then_known(run):
+        step(run)
+        run.method.target_head = Known()
+
+    monkeypatch.setattr(experiments.training.Run, "step", then_known)
+    found = experiments.key_ages(0.5, SCENES, steps=1, batch_size=32, pictures=16, queue_size=64)
+    cosines = [
+        float(given[i] @ given[j] / given[i].norm() / given[j].norm()) for i in range(16) for j in range(i)
+    ]
+    assert found.others == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
+
+
+AGES = {
+    0.5: experiments.KeyAges(torch.tensor([1.0, 0.8, 0.6]), 0.25),
+    0.99: experiments.KeyAges(torch.tensor([1.0, 0.99, 0.97]), -0.04),
+}
 
 
 def test_the_panel_of_ages_says_what_was_measured():
-    ages = {0.5: torch.tensor([1.0, 0.8, 0.6]), 0.99: torch.tensor([1.0, 0.99, 0.97])}
-    panel = controls.key_ages(ages, batch_size=128, momentum=0.5, queue_size=256)
-    assert "2 steps old" in panel.readout.value and "0.60" in panel.readout.value
+    panel = controls.key_ages(AGES, batch_size=128, momentum=0.5, queue_size=256)
+    assert "2 steps old" in panel.readout.value
+    assert "0.60 (keys of different pictures: 0.25)" in panel.readout.value
     assert "25.0%" in panel.readout.value
     panel.set(momentum=0.99, queue_size=1024)
     assert "8 steps old, more than the 2 steps" in panel.readout.value
+    assert list(panel.live.figure.axes[1].get_lines()[-2].get_ydata()) == [-0.04, -0.04]
     heights = [bar.get_height() for bar in panel.live.figure.axes[0].patches]
     np.testing.assert_allclose(heights, [0.01, 0.01 * 0.99, 0.01 * 0.99**2])
 
 
 def test_a_momentum_that_was_not_measured_is_refused():
     with pytest.raises(ValueError, match=r"0\.3.*0\.5"):
-        controls.key_ages({0.5: torch.ones(3)}, 32, momentum=0.3)
+        controls.key_ages({0.5: AGES[0.5]}, 32, momentum=0.3)
 
 
 def test_the_ages_are_drawn_as_measured():
-    ages = {0.5: torch.tensor([1.0, 0.8, 0.6]), 0.99: torch.tensor([1.0, 0.99, 0.97])}
-    ax = draw.key_ages(ages)
+    ax = draw.key_ages(AGES)
     np.testing.assert_allclose(
-        [line.get_ydata() for line in ax.get_lines()], [list(v) for v in ages.values()]
+        [line.get_ydata() for line in ax.get_lines()], [list(v.by_age) for v in AGES.values()]
     )
     assert "m = 0.5: 0.60" in figures.alt(ax)
 

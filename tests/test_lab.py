@@ -183,6 +183,22 @@ def test_a_cell_that_is_run_again_keeps_its_runs_and_says_where_the_last_was_sto
     assert made().runs == []
 
 
+def test_a_cell_that_is_run_again_while_its_panel_loads_leaves_nothing_training(monkeypatch):
+    monkeypatch.setattr(module, "_cell", lambda: "one")
+    first, again = made(steps=100_000), []
+    build = first.choices.run
+
+    def loads(*arguments):
+        again.append(made())  # the cell is run again in the middle of it
+        return build(*arguments)
+
+    monkeypatch.setattr(first.choices, "run", loads)
+    with pytest.raises(ValueError, match="closed before its run began"):
+        first.start()
+    assert first.run is None and not again[0].background
+    assert again[0].start().wait(LONG)
+
+
 def test_the_second_press_of_a_double_click_is_dropped():
     lab = made(steps=100_000)
     lab.start_button.click()

@@ -162,6 +162,8 @@ def execute(notebook: NotebookNode, folder: Path) -> list[str]:
                 complaints.append(f"cell {number}: {output.ename}: {output.evalue}")
             if output.output_type == "stream" and output.name == "stderr":
                 complaints.append(f"cell {number} on stderr: {output.text}")
+            if output.output_type == "execute_result" and output.data["text/plain"].startswith(("'", '"')):
+                complaints.append(f"cell {number} echoes {output.data['text/plain']}")
     return complaints
 
 
@@ -287,7 +289,7 @@ def test_a_cell_of_the_longest_length_may_stay():
 
 @pytest.mark.notebook
 def test_what_goes_wrong_in_a_cell_is_seen(isolated: None, tmp_path: Path):
-    """One kernel, five ways of complaining; the cells that do not complain are not blamed."""
+    """One kernel, six ways of complaining; the cells that do not complain are not blamed."""
     cells = [
         "print('fine')",
         "1 / 0",
@@ -296,13 +298,16 @@ def test_what_goes_wrong_in_a_cell_is_seen(isolated: None, tmp_path: Path):
         "import warnings; warnings.warn('odd')",
         "import urllib.request; urllib.request.urlopen('http://example.org')",
         "from pathlib import Path; Path('left_here.txt').touch()",
+        "'holds'",
+        "'holds';",
     ]
     found = execute(new_notebook(cells=list(map(code, cells))), tmp_path)
-    assert [re.match(r"cell \d( on stderr)?: (\w+)", complaint)[0] for complaint in found] == [
+    assert [re.match(r"cell \d( on stderr| echoes)?:? ('?\w+'?)", complaint)[0] for complaint in found] == [
         "cell 1: ZeroDivisionError",
         "cell 2 on stderr: murmur",
         "cell 3: DeprecationWarning",
         "cell 4: UserWarning",
         "cell 5: URLError",
+        "cell 7 echoes 'holds'",
     ]
     assert (tmp_path / "left_here.txt").exists(), "it did not run in the folder it was given"

@@ -50,7 +50,7 @@ class Lab(W.VBox):
         self.folder, self.runs = Path(folder), []
         self.current: LabRun | None = None
         self.lock = threading.RLock()  # of what buttons do: callbacks may come in threads of their own
-        self._closed = False
+        self._closed, self._gate = False, threading.Lock()
         self._following: Following | None = None
         self.choices = Choices(data, method, loss, steps, run_settings, self._rebuild)
         self.menus = self.choices.menus
@@ -168,7 +168,7 @@ class Lab(W.VBox):
                 self.screen.say(f"Loading {self.data_name or 'the data'} …")
                 record = self._built()
                 charts = first_charts(record)
-                record.background.start()
+                self._begin(record)
             except BaseException as error:
                 self._training(self._trains())
                 if isinstance(error, Exception):
@@ -176,7 +176,6 @@ class Lab(W.VBox):
                 if not self._trains():
                     self.screen.say("Not started.")
                 raise
-            self.current = record
             self.screen.show(charts)
             self.kept.value = ""
             self._follow(record)
@@ -197,7 +196,7 @@ class Lab(W.VBox):
                 for name, value in self.dials.values().items():
                     if name in live:
                         self.current.turn(name, value)
-                self.background.start()
+                self._begin(self.current)
             self.screen.quiet()
             self._follow(self.current)
         return self
@@ -255,7 +254,8 @@ class Lab(W.VBox):
 
     def close(self) -> None:
         """Stop the run, which is then in `runs`, and take the panel off the page."""
-        self._closed = True
+        with self._gate:
+            self._closed = True
         self.stop()
         super().close()
 
@@ -278,6 +278,14 @@ class Lab(W.VBox):
         method, loss = self.menus["method"].value, type(run.loss).__name__
         title = f"{len(self.runs) + 1}: {method}, {loss}, {name or OWN}, seed {run.seed}"
         return watched(run, title, name)
+
+    def _begin(self, record: LabRun) -> None:
+        """Train it, where the panel still is: its cell may have been run again while it loaded."""
+        with self._gate:
+            if self._closed:
+                raise ValueError("the lab was closed before its run began: none trains")
+            record.background.start()
+            self.current = record
 
     def _follow(self, record: LabRun) -> None:
         self._training(True)

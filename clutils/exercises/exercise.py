@@ -136,7 +136,7 @@ class Exercise:
 
     def _same(self, given: Any, expected: Any) -> bool:
         if isinstance(expected, str):
-            return isinstance(given, str) and given.strip().casefold() == expected.strip().casefold()
+            return isinstance(given, str) and _spelled(given) == _spelled(expected)
         if isinstance(expected, bool):
             return type(given) is bool and given == expected
         if isinstance(expected, tuple | list):
@@ -175,6 +175,11 @@ def _shape_problem(given: Any, expected: Any) -> str:
     return (
         "" if shape == tuple(expected.shape) else f"your result is {shape}, expected {tuple(expected.shape)}"
     )
+
+
+def _spelled(word: str) -> str:
+    """As it counts: normalization is normalisation."""
+    return word.strip().casefold().replace("iz", "is")
 
 
 def _without_annotations(source: str) -> str:

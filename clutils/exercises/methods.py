@@ -57,6 +57,11 @@ FOLLOW = Exercise(
             "the difference has the wrong sign: target + (1 - m) (online - target).",
         ),
         Wrong(
+            "the shares of a mean of two halves",
+            lambda target, online, momentum: (target + online) / 2,
+            "that is right at m = 0.5 alone.",
+        ),
+        Wrong(
             "the optimiser's momentum",
             lambda target, online, momentum: momentum * target + online,
             "that sum grows without end, as a velocity may; a mean has shares m and 1 - m.",
@@ -142,6 +147,31 @@ QUEUE = Exercise(
             "the oldest stand first, and these are to go: queue[B:].",
         ),
         Wrong(
+            "the new keys put in front",
+            lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], torch.cat([k, queue[: -len(k)]])),
+            "the oldest stand first: the newest are appended, and the first B rows go.",
+        ),
+        Wrong(
+            "no temperature",
+            lambda q, k, queue, t: moco_step(q, k, queue, 1.0),
+            "every cosine, the positive's too, is divided by τ before the softmax.",
+        ),
+        Wrong(
+            "the temperature on the negatives alone",
+            lambda q, k, queue, t: (moco_step(q, k * t, queue, t)[0], _enqueue(queue, k)),
+            "the positive's cosine is divided by τ as well.",
+        ),
+        Wrong(
+            "a sum over the queries",
+            lambda q, k, queue, t: (len(q) * moco_step(q, k, queue, t)[0], _enqueue(queue, k)),
+            "the loss is the mean over the queries, so that it does not grow with the batch.",
+        ),
+        Wrong(
+            "the sign turned",
+            lambda q, k, queue, t: (-moco_step(q, k, queue, t)[0], _enqueue(queue, k)),
+            "-log of a probability is never below 0.",
+        ),
+        Wrong(
             "a queue that grows",
             lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], torch.cat([queue, k])),
             "as many leave as enter: drop the B oldest.",
@@ -213,6 +243,21 @@ SIMSIAM_WRONG = [
         "the sign turned",
         lambda p1, p2, z1, z2: -simsiam_loss(p1, p2, z1, z2),
         "the loss is the negative cosine: -1 is its best.",
+    ),
+    Wrong(
+        "the sum of both directions",
+        lambda p1, p2, z1, z2: 2 * simsiam_loss(p1, p2, z1, z2),
+        "the paper's loss is the mean of both, at best -1, not -2.",
+    ),
+    Wrong(
+        "a sum over the batch",
+        lambda p1, p2, z1, z2: len(p1) * simsiam_loss(p1, p2, z1, z2),
+        "the mean over the batch is asked for: a sum grows with its size, and so does the step.",
+    ),
+    Wrong(
+        "BYOL's 2 - 2 cos",
+        lambda p1, p2, z1, z2: 2 + 2 * simsiam_loss(p1, p2, z1, z2),
+        "that is BYOL's loss, twice this gradient; SimSiam's is the negative cosine itself.",
     ),
 ]
 

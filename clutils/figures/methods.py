@@ -17,13 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
-from torch import Tensor
 
 from clutils import encoders, methods
 from clutils.figures import axes_for, describe, new, style
 
 if TYPE_CHECKING:
     import pandas
+
+    from clutils.experiments import KeyAges
 
 # Chen et al. 2020, figure 5: a linear probe on ImageNet, %; rows: 1st transformation, columns: 2nd
 SIMCLR_FIGURE_5 = {
@@ -239,20 +240,20 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 @style.in_course_style
-def key_ages(similarities: Mapping[float, Tensor], ax: Axes | None = None) -> Axes:
+def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
     """How near keys of an age are to what the present key encoder says of the same views.
 
-    - similarities: momentum -> (A,) mean cosine at ages of 0 to A - 1 steps, as `experiments.key_ages` gives
+    - measured: momentum -> `experiments.key_ages`
     """
     ax = axes_for(ax, 8.6, 3.8)
     told = []
-    for look, (momentum, mean) in zip(style.series(len(similarities)), similarities.items(), strict=True):
-        ages = range(len(mean))
+    for look, (momentum, found) in zip(style.series(len(measured)), measured.items(), strict=True):
+        mean, ages = found.by_age, range(len(found.by_age))
         ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
         told.append(f"m = {momentum:g}: {float(mean[-1]):.2f}")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    oldest = max(map(len, similarities.values())) - 1
+    oldest = max(len(found.by_age) for found in measured.values()) - 1
     return describe(
         ax,
         "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
