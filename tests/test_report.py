@@ -15,7 +15,8 @@ from torch import nn
 
 from clutils import __main__ as command_line
 from clutils import checkpoints, figures, report
-from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, examination, verdicts
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, neighbours, verdicts
+from clutils.report import lines as rules
 from tests import ailing
 
 SEED = 11  # no threshold was set on it, nor on the next five: those saw 0, 1 and 2
@@ -146,7 +147,7 @@ def test_renaming_finds_the_best_of_all_permutations():
         sum(int(p[int(b)] == int(a)) for a, b in zip(y, predicted, strict=True))
         for p in permutations(range(4))
     )
-    assert examination._relabelled(y, predicted, 4) == pytest.approx(best / 60)
+    assert neighbours.relabelled(y, predicted, 4) == pytest.approx(best / 60)
 
 
 def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions():
@@ -199,7 +200,7 @@ def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():
 def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_to_fit():
     prepared = examination.Prepared(nn.Flatten(), channels=3, side=4)
     assert prepared(torch.rand(2, 1, 8, 8)).shape == (2, 48)
-    with pytest.raises(examination.Unfit, match="pictures have 3 channels, but the encoder takes 1: --grey"):
+    with pytest.raises(Unfit, match="pictures have 3 channels, but the encoder takes 1: --grey"):
         examination.Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
     with pytest.raises(ValueError, match="std must be above 0"):
         examination.Prepared(nn.Flatten(), std=(0.0,))
@@ -250,7 +251,7 @@ def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pict
 def test_the_interval_of_a_share_is_wilsons():
     """Both ends solve |share - p| = z sqrt(p (1 - p) / n)."""
     for share, count in ((0.0, 20), (0.1, 125), (0.5, 1000)):
-        for p in verdicts._interval(share, count):
+        for p in rules._interval(share, count):
             assert abs(share - p) == pytest.approx(2.576 * math.sqrt(max(p * (1 - p), 0) / count), abs=1e-6)
 
 
@@ -260,8 +261,8 @@ def test_asking_the_gallery_leaves_the_asked_picture_out():
     right = 0
     for i in range(60):
         rest = [j for j in range(60) if j != i]
-        right += int(examination._predicted(z[rest], y[rest], z[i : i + 1], 7)) == int(y[i])
-    assert examination._left_out(z, y, 7)["knn_gallery"] == pytest.approx(right / 60)
+        right += int(neighbours.predicted(z[rest], y[rest], z[i : i + 1], 7)) == int(y[i])
+    assert neighbours.left_out(z, y, 7)["knn_gallery"] == pytest.approx(right / 60)
 
 
 def test_pictures_of_another_kind_are_not_blamed_on_the_training():
@@ -304,7 +305,7 @@ def levels(n: dict[str, float]) -> dict[str, report.Verdict]:
 def test_a_collapse_does_not_follow_from_never_trained():
     """Fresh weights of that shape spread their pictures: a constant has another cause."""
     n = dict(checked("untrained").examination.numbers)
-    assert n["fresh_spread"] > verdicts.CONSTANT and n["fresh_effective_rank"] > 1
+    assert n["fresh_spread"] > rules.CONSTANT and n["fresh_effective_rank"] > 1
     fallen = levels(n | {"spread": 0.0, "dead": 1.0, "effective_rank": 1.0, "first_direction": 1.0})
     for name in ("spread", "dead units", "dimensions in use"):
         assert fallen[name].level == BROKEN and not fallen[name].remark
@@ -330,7 +331,7 @@ def test_fresh_weights_without_batch_normalisation_are_told_by_layer_normalisati
     some = tuple(p.subset(slice(0, 120)) for p in ailing.pictures("scenes"))
     found = report.check(checkpoints.open(layered(plain).eval()), some, map_names=())
     said = lines(found)["against untrained"]
-    assert (said.level == BROKEN and said.says == verdicts.FRESH) == plain
+    assert (said.level == BROKEN and said.says == rules.FRESH) == plain
     assert "gains 1, biases 0" in said.value or not plain
     learned = dict(checked("well").examination.numbers) | {"plain_normalisations": 1.0}
     assert levels(learned)["against untrained"].level == GOOD  # it was frozen, and classes were learned
@@ -365,10 +366,10 @@ def test_a_lead_by_knn_alone_is_said_to_be_that():
 def test_a_side_that_does_not_fit_is_refused_before_anything_is_resized():
     case = ailing.cases(SEED)["well"]()
     for size in (7, 1025):
-        with pytest.raises(examination.Unfit, match=f"size is {size}, but must be from 8 to 1024"):
+        with pytest.raises(Unfit, match=f"size is {size}, but must be from 8 to 1024"):
             report.check(case.opened, (case.gallery, case.judged), map_names=(), size=size)
     fixed = dataclasses.replace(case.opened, side=224)
-    with pytest.raises(examination.Unfit, match="takes pictures of 224 x 224 alone"):
+    with pytest.raises(Unfit, match="takes pictures of 224 x 224 alone"):
         report.check(fixed, (case.gallery, case.judged), map_names=(), size=64)
 
 
@@ -453,7 +454,7 @@ def test_baselines_have_a_probe_beside_them():
 def test_the_probe_of_raw_pixels_sees_their_principal_directions():
     draw = torch.Generator().manual_seed(0)
     told, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
-    first, second = examination._principal(told, judged)
+    first, second = neighbours.principal(told, judged)
     mean = told.mean(dim=0)
     axes = torch.linalg.svd((told - mean).double(), full_matrices=False)[2][:39]
     for found, rows in ((first, told), (second, judged)):
@@ -753,7 +754,7 @@ def test_easy_classes_are_not_called_better_than_raw_pixels_where_they_are_not()
         "probe_raw": 0.96,
         "probe_untrained": 0.9,
     }
-    said = verdicts._classes(n, {}, "the encoder's output").says
+    said = rules.classes(n, {}, "the encoder's output").says
     assert "no more often than in raw pixels" in said
-    better = verdicts._classes(n | {"knn_raw": 0.5, "knn_untrained": 0.5}, {}, "the encoder's output").says
+    better = rules.classes(n | {"knn_raw": 0.5, "knn_untrained": 0.5}, {}, "the encoder's output").says
     assert "more often than in raw pixels" in better and "no more often" not in better

@@ -25,7 +25,8 @@ from clutils.figures import maps, pictures, pinda, png, training
 from clutils.figures import page as figure_html
 from clutils.figures import report as drawn
 from clutils.report import examination, page, verdicts
-from clutils.report.examination import Examination, Unfit, examine
+from clutils.report.examination import Examination, examine
+from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]

@@ -17,19 +17,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clutils import anatomy, encoders, experiments, maps, measures, similarities, training, views
+from clutils import anatomy, experiments, maps, measures, similarities, training, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
+from clutils.report import neighbours
+from clutils.report.prepared import Prepared, demand_side, embed, finite
 
 NEIGHBOURS = 20
 VIEWED = 256  # judged pictures of which views are made: a batch of that size
 MAPPED = 500  # judged pictures on a map
 COMPARED = (1500, 500)  # gallery and judged pictures for the untrained encoder, which costs as much again
 PROBED = 1500  # gallery pictures whose labels a linear probe is told
-PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 NOISED = 8  # pictures whose learned noise is shown
-SIDES = (8, 1024)  # the least and the largest width that pictures may be resized to
 SEEDS = (0, 1)  # of the maps
 NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
@@ -45,79 +45,6 @@ CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the streng
     "grey": {"grayscale": 1.0},
     "blur": {"blur": 1.0},
 }
-
-
-class Unfit(ValueError):
-    """An option that does not fit this encoder: what it is, and what there is."""
-
-
-class Prepared(nn.Module):
-    """An encoder and what stands before it: pictures in [0, 1] are resized, shifted and scaled for it.
-
-    - layer: "encoder", "head", or the name of a module within the encoder (its output averaged over space)
-    """
-
-    def __init__(
-        self,
-        encoder: nn.Module,
-        channels: int = 3,
-        side: int | None = None,
-        mean: Sequence[float] = (0.0,),
-        std: Sequence[float] = (1.0,),
-        layer: str = "encoder",
-        head: nn.Module | None = None,
-    ) -> None:
-        super().__init__()
-        if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
-            raise Unfit(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
-        for name, values in (("mean", mean), ("std", std)):
-            if len(values) not in (1, channels):
-                raise Unfit(f"{name} has {len(values)} numbers, but the encoder takes {channels} channels")
-        if layer == "head" and head is None:
-            raise Unfit("layer is 'head', but the checkpoint has no head that could be rebuilt")
-        inner = dict(encoder.named_modules())
-        if layer not in ("encoder", "head") and layer not in inner:
-            known = ", ".join(name for name in inner if name and "." not in name)
-            deeper = next((name for name in inner if "." in name), "")
-            within = f", or one within, as {deeper}" if deeper else ""
-            raise Unfit(f"layer is {layer!r}, but must be encoder, head or a module: {known}{within}")
-        self.encoder, self.head, self.layer = encoder, head, layer
-        self.channels, self.side = channels, side
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
-
-    def forward(self, images: Tensor) -> Tensor:
-        if images.shape[1] == 1 and self.channels == 3:
-            images = images.expand(-1, 3, -1, -1)
-        if images.shape[1] != self.channels:
-            if self.channels == 1 and images.shape[1] == 3:
-                raise Unfit(
-                    "pictures have 3 channels, but the encoder takes 1: --grey (grey=True) averages their "
-                    "colours, and digits and fashion-mnist are grey"
-                )
-            raise Unfit(
-                f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}: pictures "
-                "here are grey or red, green and blue"
-            )
-        if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
-            images = nn.functional.interpolate(
-                images, (self.side, self.side), mode="bilinear", antialias=True
-            )
-        x = encoders.as_input((images - self.mean) / self.std)
-        if self.layer == "encoder":
-            return self.encoder(x).flatten(1)
-        if self.layer == "head":
-            return self.head(self.encoder(x).flatten(1))
-        caught = []
-        handle = self.encoder.get_submodule(self.layer).register_forward_hook(
-            lambda module, given, made: caught.append(made)
-        )
-        try:
-            self.encoder(x)
-        finally:
-            handle.remove()
-        made = caught[0]
-        return made.mean(dim=tuple(range(2, made.ndim))) if made.ndim > 2 else made
 
 
 @dataclass
@@ -174,7 +101,7 @@ def examine(
     The same arguments give the same numbers. Raises ValueError on what does not fit together, and where a
     feature of a picture is not finite.
     """
-    side = _demand_side(opened, size) or opened.side
+    side = demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
     numbers: dict[str, float] = {"pictures": len(judged), "gallery": len(gallery)}
@@ -183,11 +110,11 @@ def examine(
     numbers["plain_normalisations"] = float(_plain(opened.encoder))
     on_stage("features")
     on_hint(_cost(prepared, judged, len(judged) + len(gallery), opened.backbone is not None))
-    z, gallery_z = _finite(prepared, judged), _finite(prepared, gallery)
+    z, gallery_z = finite(prepared, judged), finite(prepared, gallery)
     some = judged.subset(slice(0, VIEWED))
     on_stage("views")
     seen = _views(some, seed)
-    z1, z2 = (_embed(prepared, view) for view in seen)
+    z1, z2 = (embed(prepared, view) for view in seen)
     found = Examination(
         "", {}, numbers, unknown, judged, z, z.norm(dim=1), (z1, z2), experiments.pixels(judged)
     )
@@ -220,19 +147,13 @@ def examine(
 # ---- the pictures as they come in --------------------------------------------------------------------------
 
 
-def _embed(prepared: Prepared, images: Tensor) -> Tensor:
-    """Features, by batches that take as much memory for large pictures as 64 of 32x32 do."""
-    side = prepared.side or max(images.shape[-2:])
-    return encoders.embed(prepared, images, batch_size=max(4, min(512, 64 * 32 * 32 // side**2)))
-
-
 def _cost(prepared: Prepared, pictures: ImageSet, count: int, fresh: bool) -> str:
     """About how long embedding `count` pictures takes, by one batch, in words; and all that is embedded."""
     side = prepared.side or max(pictures.images.shape[-2:])
     batch = pictures.images[: max(2, min(64, 64 * 32 * 32 // side**2))]
-    _embed(prepared, batch[:2])  # the first call of all is slower than the others
+    embed(prepared, batch[:2])  # the first call of all is slower than the others
     began = time.perf_counter()
-    _embed(prepared, batch)
+    embed(prepared, batch)
     one = (time.perf_counter() - began) / len(batch)
     others = (2 + len(CHANGES)) * min(VIEWED, len(pictures)) + fresh * sum(COMPARED)
     return f"about {one * count:.0f} s for {count:,} pictures, and {one * others:.0f} s for their views" + (
@@ -255,27 +176,6 @@ def _plain(encoder: nn.Module) -> bool:
     norms = [m for m in modules if isinstance(m, nn.LayerNorm | nn.GroupNorm) and m.weight is not None]
     gains = all(bool((m.weight == 1).all()) for m in norms)
     return bool(norms) and gains and all(m.bias is None or not m.bias.any() for m in norms)
-
-
-def _demand_side(opened: Opened, size: int | None) -> int | None:
-    """`size`. Raises Unfit where pictures can't be resized to it."""
-    if size is not None and not SIDES[0] <= size <= SIDES[1]:
-        raise Unfit(f"size is {size}, but must be from {SIDES[0]} to {SIDES[1]}")
-    if size is not None and opened.side not in (None, size):
-        raise Unfit(
-            f"size is {size}, but {opened.arch} takes pictures of {opened.side} x {opened.side} alone"
-        )
-    return size
-
-
-def _finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
-    z = _embed(prepared, pictures.images)
-    if not z.isfinite().all():
-        bad = int((~z.isfinite()).any(dim=1).sum())
-        raise ValueError(
-            f"the features of {bad} in {len(z)} pictures are NaN or infinite: nothing can be measured"
-        )
-    return z
 
 
 def _views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
@@ -328,7 +228,7 @@ def _gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[T
 
     handle = layer.register_forward_pre_hook(catch)
     try:
-        _embed(prepared, seen[:VIEWED])
+        embed(prepared, seen[:VIEWED])
     except Enough:
         pass
     finally:
@@ -412,7 +312,7 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
         plain = {"crop_scale": (1.0, 1.0), "flip": 0.0, "jitter_prob": 0.0, "grayscale": 0.0, "blur": 0.0}
         change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(plain | settings))
         changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
-        s = (own * nn.functional.normalize(_embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
+        s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
         found[name] = (s - other) / max(1 - other, 1e-6)
     return found
 
@@ -450,8 +350,8 @@ def _as_made(
     if layer == "head":
         mean, std = fresh.mean.flatten().tolist(), fresh.std.flatten().tolist()
         fresh = Prepared(fresh.encoder, fresh.channels, fresh.side, mean, std, layer, head)
-    z = _embed(fresh, pictures.images)
-    z1, z2 = (_embed(fresh, view) for view in seen)
+    z = embed(fresh, pictures.images)
+    z1, z2 = (embed(fresh, view) for view in seen)
     made = Examination("", {}, {}, {}, pictures, z, z.norm(dim=1), (z1, z2), z)
     made.numbers |= _shape(z, made) | _contrast(z1, z2)
     made.numbers |= {f"kept_{name}": kept for name, kept in _robustness(fresh, pictures, z, seed).items()}
@@ -479,19 +379,19 @@ def _classes(
     if numbers["spread"] == 0 or bool((found.z.norm(dim=1) == 0).any() or (gallery_z.norm(dim=1) == 0).any()):
         found.unknown["knn"] = "pictures have one and the same embedding, or one of length 0"
         return
-    found.predicted = _predicted(gallery_z, gallery_y, found.z, k)
+    found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
     numbers["knn"] = (found.predicted == y).double().mean().item()
-    numbers["knn_relabelled"] = _relabelled(y, found.predicted, len(judged.class_names))
+    numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
     pixels = experiments.pixels(gallery)
     numbers["knn_raw"] = measures.knn_accuracy(pixels, gallery_y, found.raw, y, k=k)
-    numbers |= _left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
+    numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
     on_stage("linear probes")
     told = slice(0, PROBED)
     if len(gallery_y[told].unique()) < 2:
         found.unknown["probe"] = "the gallery's first pictures have one class alone"
     else:
         numbers["probe"] = measures.linear_probe(gallery_z[told], gallery_y[told], found.z, y)
-        first, second = _principal(pixels[told], found.raw)
+        first, second = neighbours.principal(pixels[told], found.raw)
         numbers["probe_raw"] = measures.linear_probe(first, gallery_y[told], second, y)
     numbers["tolerance"] = measures.tolerance(found.z, y)
     on_stage("an untrained encoder")
@@ -500,7 +400,7 @@ def _classes(
         return
     many, few = gallery.subset(slice(0, COMPARED[0])), judged.subset(slice(0, COMPARED[1]))
     _learn_statistics(fresh, many.images)
-    first, second = _embed(fresh, many.images), _embed(fresh, few.images)
+    first, second = embed(fresh, many.images), embed(fresh, few.images)
     least = min(k, len(many))
     numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=least)
     numbers["knn_beside_untrained"] = measures.knn_accuracy(
@@ -510,59 +410,6 @@ def _classes(
     if "probe" in numbers:
         numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
     found.untrained_spectrum = torch.linalg.svdvals((second - second.mean(dim=0)).double())
-
-
-def _predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
-    """The class that wins the vote of each row's k nearest, as `measures.knn_accuracy` counts: (M,)."""
-    z, judged = nn.functional.normalize(z, dim=1), nn.functional.normalize(judged, dim=1)
-    votes = []
-    for rows in judged.split(1024):
-        similarity, nearest = (rows @ z.T).topk(k, dim=1)
-        weight = ((similarity - similarity[:, :1]) / 0.1).exp()
-        table = torch.zeros(len(rows), int(y.max()) + 1).scatter_add_(1, y[nearest], weight)
-        votes.append(table.argmax(dim=1))
-    return torch.cat(votes)
-
-
-def _left_out(z: Tensor, y: Tensor, k: int) -> dict[str, float]:
-    """Each gallery picture asked of all others: whether labels and pictures belong together at all.
-
-    z: (N, D); y: (N,). There are more of these than judged pictures, so chance is told from a small lead.
-    """
-    z = nn.functional.normalize(z, dim=1)
-    similarity = (z @ z.T).fill_diagonal_(-2)
-    similarity, nearest = similarity.topk(min(k, len(z) - 1), dim=1)
-    weight = ((similarity - similarity[:, :1]) / 0.1).exp()
-    votes = torch.zeros(len(z), int(y.max()) + 1).scatter_add_(1, y[nearest], weight)
-    return {
-        "knn_gallery": (votes.argmax(dim=1) == y).double().mean().item(),
-        "chance_gallery": (y.bincount().max() / len(y)).item(),
-        "asked_gallery": len(y),
-    }
-
-
-def _principal(told: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows (N, D) and (M, D) in the first principal directions of the former: at most PROBE_DIRECTIONS."""
-    mean = told.mean(dim=0)
-    told, judged = told - mean, judged - mean
-    if told.shape[1] <= PROBE_DIRECTIONS:
-        return told, judged
-    values, vectors = torch.linalg.eigh((told @ told.T).double())  # (N, N): there are more pixels than rows
-    kept = values > 1e-9 * values.max().clamp(min=1e-12)
-    values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
-    axes = told.T @ (vectors / values.sqrt()).float()  # (D, directions)
-    return told @ axes, judged @ axes
-
-
-def _relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
-    """The accuracy under the best one-to-one renaming of the classes: high where names were mixed up."""
-    from scipy.optimize import linear_sum_assignment
-
-    count = max(classes, int(max(y.max(), predicted.max())) + 1)
-    table = torch.zeros(count * count).index_add_(0, y * count + predicted, torch.ones(len(y)))
-    table = table.view(count, count).numpy()
-    rows, columns = linear_sum_assignment(-table)
-    return float(table[rows, columns].sum() / len(y))
 
 
 def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
@@ -637,7 +484,7 @@ def _after_head(
         return first, second
     mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
     whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
-    first, second = (_embed(whole, view) for view in seen)
+    first, second = (embed(whole, view) for view in seen)
     return first, second
 
 

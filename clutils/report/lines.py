@@ -1,0 +1,471 @@
+"""A function for each line of the report: what is expected, how this encoder does, and what causes it.
+
+Every threshold stands in this file, with its reason. They were set on encoders trained on generated scenes
+and on digits with seeds 0 to 2, well ones and ill ones, and are tested on others (`tests/test_report.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
+HEALTHY = 0.1  # of the way from chance to 1: well encoders' kNN is beyond, with 150 labelled pictures already
+FRESH = "These look like the weights of a network that was never trained."
+FRESH_CAUSES = ("saved before the first step", "weights did not load into the network that was saved")
+FED, TRAINED = "what it is fed", "against untrained"
+ASKED = 200  # judged pictures below which labels are never blamed
+LABELLED = 50  # gallery pictures of the largest class below which right labels may leave neighbours at chance
+SETTLED = 30  # batches after which a batch normalisation's memory (momentum 0.1) has forgotten its start
+CONSTANT = 0.01  # a spread below which features are a constant
+OTHER_KIND = "pictures of another kind than it was trained on"
+OTHER_WAY = "pictures fed in another way than in training"
+EASY = 0.9  # kNN accuracy from which on a lead over raw pixels or an untrained encoder is no longer to be had
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line of the report.
+
+    - name: what was looked at; level: good, worth a look, broken or not known
+    - value, expected: what was measured and what is usual here, in words
+    - says: what that means; causes: what usually causes it, likeliest first; empty where all is well
+    - remark: what the level rests on, where it does not stand for itself: "on these pictures", "follows from
+      'against untrained'"
+    """
+
+    name: str
+    level: str
+    value: str
+    expected: str
+    says: str
+    causes: tuple[str, ...] = ()
+    remark: str = ""
+
+    @property
+    def said(self) -> str:
+        """The level with what it rests on."""
+        return f"{self.level} ({self.remark})" if self.remark else self.level
+
+
+# ---- one function a line -----------------------------------------------------------------------------------
+
+
+def fed(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Well encoders, fed as they were trained: below 0.05. ImageNet's normalisation too many: above 1.
+
+    Well encoders of scenes fed with digits, and the other way round: 0.25 to 0.55. So between 0.6 and 5 it is
+    broken only where a usual normalisation mends it.
+    """
+    name, expected = FED, "0 to 0.15 nats from what its first batch normalisation remembers"
+    if "input_gap" not in n:
+        return _not_known(name, expected, unknown.get("input_gap", ""))
+    gap = n["input_gap"]
+    others = {k.removeprefix("input_gap_"): v for k, v in n.items() if k.startswith("input_gap_")}
+    best = min(others, key=others.get) if others else ""
+    unsettled = 0 < n.get("batches_seen", 0) < SETTLED
+    mended = bool(others) and others[best] <= 0.15
+    level = _between(gap, 0.15, 0.6 if mended else math.inf if unsettled else 5.0)
+    says, causes = "Pictures arrive as they did in training.", ()
+    if level != GOOD:
+        says = "Pictures arrive with other values than in training."
+        causes = ("another mean and std than in training (--mean, --std)", "colour channels in another order")
+        causes = (*causes, OTHER_KIND) if mended else (OTHER_KIND, *causes)
+        early = "saved after a few steps, before its batch statistics had settled"
+        causes = (early, *causes) if unsettled else (*causes, early)
+        if unsettled:
+            seen = int(n["batches_seen"])
+            says = f"Its batch statistics are of {seen} batch{'es' * (seen != 1)}: they had not settled."
+        if others and others[best] < 0.5 * gap:
+            says += f" Normalisation {best!r} would fit better ({others[best]:.2f} nats)."
+    value = f"{gap:.2f} nats away (statistics of the first layer; 0 = as in training)"
+    return Verdict(name, level, value, expected, says, causes if level != GOOD else ())
+
+
+def trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """A difference counts from two standard errors on; well encoders lead by 0.15 to 0.3 on scenes."""
+    name, expected = TRAINED, "kNN or probe above that of the same network with fresh weights"
+    if n.get("weights_zero") == 1:
+        says = "There is nothing in this file but zeros, so no picture can have gone into it."
+        causes = ("weights that were made and never filled", "a checkpoint written by another process than 0")
+        return Verdict(name, BROKEN, "all its weights are 0", expected, says, causes)
+    if n.get("never_trained"):
+        return Verdict(
+            name,
+            BROKEN,
+            "its batch normalisations have seen no picture",
+            expected,
+            FRESH,
+            FRESH_CAUSES,
+        )
+    if looks_fresh(n):
+        value = "its layer normalisations are as they were made: gains 1, biases 0"
+        return Verdict(name, BROKEN, value, expected, FRESH, FRESH_CAUSES)
+    if "knn_untrained" not in n:
+        return _not_known(name, expected, unknown.get("knn_untrained") or unknown.get("knn", ""))
+    own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
+    error, (by_knn, by_probe) = _doubt(n), _leads(n)
+    value = f"kNN {own:.0%}, untrained {fresh:.0%} (less than {100 * error:.0f} points apart may be luck)"
+    if "probe_untrained" in n:
+        value += f"; probe {n['probe']:.0%}, untrained {n['probe_untrained']:.0%}"
+    if n.get("weights_zero", 0) > 0:
+        says = f"{n['weights_zero']:.0%} of its convolutions and linear layers are 0 throughout."
+        return Verdict(name, LOOK, value, expected, says, ("weights that were made and never filled",))
+    if by_knn or own >= EASY:
+        says = "It has learned something that these labels show."
+        if by_knn and not by_probe and "probe_untrained" in n:
+            says = "It has learned something that these labels show, by kNN; not by the probe."
+        if not by_knn:
+            says = "Both tell these classes apart: the pictures are too easy to show what was learned."
+        return Verdict(name, GOOD, value, expected, says)
+    causes = (
+        "too few steps, or a learning rate far off",
+        "weights that did not load",
+        "a temperature far off",
+    )
+    causes += ("what it learned is not what these labels ask about",)
+    if own >= fresh - error and by_probe:
+        says = "A probe finds classes that it does not find in fresh weights; kNN does not."
+        return Verdict(name, GOOD, value, expected, says)
+    if error > 0.15 and own >= fresh - error:
+        says = f"{int(n['compared'])} judged pictures are too few to see a lead that is usual."
+        return Verdict(name, UNKNOWN, value, expected, says)
+    if own < fresh - error:
+        return Verdict(name, BROKEN, value, expected, "Training made it worse than fresh weights.", causes)
+    return Verdict(
+        name, LOOK, value, expected, "On these labels it is not clearly better than fresh weights.", causes
+    )
+
+
+def looks_fresh(n: Mapping[str, float]) -> bool:
+    """Normalisations as they were made; those of layers may have been kept so, where classes were learned."""
+    return bool(n.get("never_trained") or (n.get("plain_normalisations") and not any(_leads(n))))
+
+
+def _doubt(n: Mapping[str, float]) -> float:
+    """Two standard errors of the difference between this encoder's kNN accuracy and that of fresh weights."""
+    own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
+    return 2 * math.sqrt(max(own * (1 - own) + fresh * (1 - fresh), 1e-4) / n["compared"])
+
+
+def _leads(n: Mapping[str, float]) -> tuple[bool, bool]:
+    """Whether it is above fresh weights by more than luck: (by kNN, by the probe)."""
+    if "knn_untrained" not in n:
+        return False, False
+    error = _doubt(n)
+    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + error
+    return by_knn, n.get("probe", 0.0) > n.get("probe_untrained", 1.0) + error
+
+
+def spread(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Well encoders: 0.5 to 0.95 of an embedding's length is its own; a collapsed one keeps a hundredth."""
+    spread = n["spread"]
+    expected = "above 0.15" + (
+        ", after a head nearer to 1" if layer == "head" else " (features after a ReLU)"
+    )
+    level = GOOD if spread >= 0.15 else LOOK if spread >= 0.05 else BROKEN
+    says, causes = "Different pictures have different embeddings.", ()
+    if level != GOOD:
+        says = "Embeddings are nearly one and the same: collapse."
+        causes = ("nothing pushes apart (no negatives, no stop-gradient, no variance term)",)
+        causes += ("a learning rate so high that weights ran away", "weights that did not load")
+    return Verdict("spread", level, f"{spread:.3f} of the length differs", expected, says, causes)
+
+
+def dimensions(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Well encoders of 128 features: an effective rank of 25 to 49, first direction below 40 %."""
+    name, expected = (
+        "dimensions in use",
+        "effective rank above 8, no direction with over 60 % of the variance",
+    )
+    if "effective_rank" not in n:
+        return Verdict(name, BROKEN, "none", expected, "No dimension is in use.", ("collapse: see spread",))
+    rank, first = n["effective_rank"], n["first_direction"]
+    level = BROKEN if rank < 3 or first > 0.9 else LOOK if rank < 8 or first > 0.6 else GOOD
+    wide, count = int(n["dimensions"]), int(n["pictures"])
+    value = (
+        f"effective rank {rank:.1f} of at most {min(wide, count - 1)} ({wide} features, {count} pictures); "
+    )
+    value += f"first direction {first:.0%}"
+    says, causes = "The representation uses its dimensions.", ()
+    if level != GOOD:
+        says = "Dimensional collapse: a few directions carry everything."
+        causes = (
+            "negatives too few or too weak (temperature too high)",
+            "augmentation stronger than the signal",
+        )
+        causes += (
+            "a head without hidden layer, or features read after it",
+            "a shortcut: one property decides",
+        )
+    return Verdict(name, level, value, expected, says, causes)
+
+
+def units(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Well encoders here have none; a quarter is what ReLU networks lose under a high learning rate."""
+    dead = n["dead"]
+    level = _between(dead, 0.25, 0.5)
+    says, causes = "Units react to pictures.", ()
+    if level != GOOD:
+        says = "Many units never move, whatever the picture."
+        causes = ("a learning rate too high: ReLUs that died", "weight decay on normalisations", "collapse")
+    return Verdict("dead units", level, f"{dead:.0%} of {int(n['dimensions'])}", "below 25 %", says, causes)
+
+
+def norms(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Lengths vary by 15 to 45 % in well encoders. A length of 0 has no direction to be compared by."""
+    zero, varies = int(n["zero_norms"]), n["norm_varies"]
+    level = BROKEN if zero else _between(varies, 1.0, math.inf)
+    says, causes = "Lengths are of one order.", ()
+    if level != GOOD:
+        says = "Some embeddings have length 0." if zero else "Lengths differ by far more than usual."
+        causes = ("blank or broken pictures", "dead units", "a normalisation layer in training mode")
+    value = f"{n['norm']:.2f} on average, ± {varies:.0%}" + (f", {zero} of length 0" if zero else "")
+    return Verdict("length", level, value, "varies by less than 100 %, none is 0", says, causes)
+
+
+def lead(n: Mapping[str, float]) -> float:
+    """How far positives lead: (s+ - s-) / (1 - s-), means. 1: the views of a picture coincide; 0: chance."""
+    return (n["positive_similarity"] - n["negative_similarity"]) / max(1 - n["negative_similarity"], 1e-6)
+
+
+def two_views(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Well encoders: a lead of 0.5 to 0.8, a view finds its other half among 510 in 10 to 23 %."""
+    expected = f"lead above 0.4, finds itself above 8 % among {int(n['views'])} pictures, at SimCLR's crops"
+    level, ahead = LOOK, lead(n)
+    if n["spread"] < 0.05:
+        level, says = BROKEN, "All pictures lie at one place: a lead there means little."
+    elif ahead >= 0.4 and n["finds_itself"] >= 0.08:
+        level, says = GOOD, "Two views of a picture lie nearer to each other than to other pictures."
+    elif ahead >= 0.1 and n["finds_itself"] >= 2 / n["views"]:
+        says = "Two views of a picture are nearer than most other pictures, but seldom the nearest."
+    else:
+        level, says = BROKEN, "Two views of a picture are no nearer than those of two pictures."
+    causes = (
+        "pairs that do not belong together",
+        "too few steps",
+        "trained with weaker augmentation than this",
+    )
+    value = f"lead {ahead:.2f}; alignment {n['alignment']:.2f}; finds itself {n['finds_itself']:.0%}"
+    return Verdict("views of a picture", level, value, expected, says, causes if level != GOOD else ())
+
+
+def loss_space(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """After the head, well runs have a uniformity of -1.7 to -3.0; a head that collapsed has nearly 0."""
+    name, expected = "the space of the loss", "uniformity below -1.2 after the head (floor -4)"
+    if "head_uniformity" not in n:
+        return _not_known(name, expected, unknown.get("head_uniformity", ""))
+    value = f"uniformity {n['head_uniformity']:.2f}, alignment {n['head_alignment']:.2f}"
+    level = _between(n["head_uniformity"], -1.2, -0.5)
+    if level == GOOD:
+        return Verdict(name, level, value, expected, "After the head, pictures are spread over the sphere.")
+    says = "After the head, all pictures lie in one corner: what the loss sees has collapsed."
+    if level == LOOK:
+        says = "After the head, pictures are crowded: the loss has little to tell them apart by."
+    causes = ("too few steps", "pairs that do not belong together", "nothing pushes apart")
+    causes += ("a temperature far too low",)
+    causes += ("encoder and head that do not belong together, or a layer that did not load",)
+    causes += (OTHER_WAY,)
+    return Verdict(name, level, value, expected, says, causes)
+
+
+def temperature(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Of the negatives the push is shared by 18 to 75 % in well runs at τ from 0.1 to 0.5.
+
+    At τ = 0.005 training breaks down, and in what is left all similarities are alike, so that many share the
+    push again: there τ itself speaks. Published methods train at 0.05 to 1.
+    """
+    name, expected = "temperature", "5 to 90 % of the negatives share the push; τ from 0.05 to 1"
+    if "share_of_negatives" not in n:
+        return _not_known(name, expected, unknown.get("W", ""))
+    share, tau = n["share_of_negatives"], n["temperature"]
+    told = n.get("temperature_in_file", tau)
+    given = f" (given; the file says {told:g})" if told != tau else ""
+    value = (
+        f"τ = {tau:g}{given}: {share:.1%} of {int(n['negatives'])} negatives share the push; W = {n['W']:.2f}"
+    )
+    if share > 0.9 and tau > 0.02:
+        level = BROKEN if share > 0.97 else LOOK
+        says = "Too hot for these similarities: hard and easy negatives are pushed alike."
+        causes = ("a temperature far above 0.5", "similarities all alike, as after a collapse: see above")
+    elif share < 0.05 or tau <= 0.02:
+        level = BROKEN if share < 0.01 or tau <= 0.02 else LOOK
+        says = "Too cold: the hardest negatives take the whole push, among them pictures of the same kind."
+        causes = ("a temperature far below 0.05", "duplicates among the pictures")
+    else:
+        level, says, causes = GOOD, "The push is shared by many negatives, the harder ones more.", ()
+    if given and level == BROKEN:  # it is not what this encoder was trained at
+        level = LOOK
+    return Verdict(name, level, value, expected, says, causes)
+
+
+def classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
+    """Above raw pixels by two standard errors, in kNN or in the probe, and so above fresh weights."""
+    name, expected = "classes", "kNN or probe above raw pixels and fresh weights, and far above chance"
+    if "knn" not in n:
+        return _not_known(name, expected, unknown.get("knn", ""))
+    knn, raw, chance, error = n["knn"], n["knn_raw"], n["chance"], n["knn_error"]
+    probe, probe_raw = n.get("probe", 0.0), n.get("probe_raw", 1.0)
+    value = f"kNN {knn:.0%}, raw pixels {raw:.0%}, chance {chance:.0%}"
+    if "probe" in n:
+        value += f"; linear probe {probe:.0%}, raw pixels {probe_raw:.0%}"
+    if max(_interval(knn, n["pictures"])[0], _interval(probe, n["pictures"])[0]) <= chance:
+        level, says, causes = _at_chance(n)
+        return Verdict(name, level, value, expected, says, causes)
+    if knn > raw + 2 * error or knn >= EASY:
+        says = "Neighbours share a class more often than in raw pixels."
+        if knn <= raw:
+            says = (
+                "Neighbours share a class, though no more often than in raw pixels: these classes are easy."
+            )
+        return _beside_fresh(Verdict(name, GOOD, value, expected, says), n)
+    if probe > probe_raw + 2 * error:
+        says = "A probe tells classes apart better than in raw pixels."
+        return _beside_fresh(Verdict(name, GOOD, value, expected, says), n)
+    if knn > raw and 2 * error > 0.1:
+        says = f"A lead over raw pixels that {int(n['pictures'])} judged pictures can't make certain."
+        return Verdict(name, UNKNOWN, value, expected, says)
+    causes = ("trained too briefly", "augmentation removes what these labels ask about (colour, place)")
+    return Verdict(
+        name, LOOK, value, expected, "No better than raw pixels on these labels.", (*causes, OTHER_WAY)
+    )
+
+
+def _beside_fresh(v: Verdict, n: Mapping[str, float]) -> Verdict:
+    """Good by raw pixels is no merit of the training where fresh weights of that network do as well."""
+    if n.get("never_trained"):  # fresh weights may well be above others whose batch statistics were learned
+        return replace(v, level=LOOK, says="Above raw pixels, as fresh weights may be.", causes=FRESH_CAUSES)
+    if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
+        return v
+    own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], _doubt(n)
+    if error > 0.15 and own >= fresh - error:
+        says = f"Above raw pixels; whether above fresh weights, {int(n['compared'])} pictures can't tell."
+        return replace(v, level=UNKNOWN, says=says)
+    says = "Above raw pixels, but not clearly better than the same network with fresh weights."
+    causes = ("trained too briefly", "what it learned is not what these labels ask about", OTHER_WAY)
+    return replace(v, level=LOOK, says=says, causes=causes)
+
+
+def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
+    """Chance is within what the accuracy may truly be: level, what it means, causes.
+
+    Labels are blamed only by `ASKED` judged pictures or more, where what a well encoder shows (`HEALTHY`) is
+    outside, of the judged pictures and of the gallery's among themselves, and where raw pixels and fresh
+    weights leave no sign, at 95 %, that labels and pictures belong together.
+    """
+    count, chance = int(n["pictures"]), n["chance"]
+    highest = _interval(n["knn"], count)[1]
+    if _collapsed(n):
+        says = "At chance: this representation holds too little to tell classes by."
+        return BROKEN, says, ("collapse: see spread and dimensions",)
+    raw = _interval(n["knn_raw"], count)[0]
+    fresh = _interval(n["knn_untrained"], n["compared"])[0] if "knn_untrained" in n else 0.0
+    if max(raw, fresh) > chance and highest < max(n["knn_raw"], n.get("knn_untrained", 0.0)):
+        says = (
+            "At chance, though raw pixels or fresh weights are not: the encoder lost what tells them apart."
+        )
+        return BROKEN, says, ("collapse", "weights that did not load", OTHER_WAY)
+    seen = {"knn_raw": count, "probe_raw": count}
+    seen |= {f"{how}_untrained": n["compared"] for how in ("knn", "probe") if "compared" in n}
+    signs = any(_interval(n[key], asked, 1.645)[0] > chance for key, asked in seen.items() if key in n)
+    enough = count >= ASKED and n["chance_gallery"] * n["gallery"] >= LABELLED and not signs
+    among = _interval(n["knn_gallery"], n["asked_gallery"])
+    apart = _interval(n["knn_gallery"], n["asked_gallery"], 1.645)[0] > n["chance_gallery"]
+    order = "labels in another order than the pictures"
+    if enough and highest < among[0] and among[0] > n["chance_gallery"]:
+        says = (
+            "At chance, though gallery pictures tell each other's classes: the judged are labelled otherwise."
+        )
+        return BROKEN, says, (order, "class numbers in another order in the two splits")
+    healthy = chance + HEALTHY * (1 - chance)
+    if enough and not apart and max(highest, among[1]) < healthy:
+        says = "At chance, and so are raw pixels: labels and pictures seem not to belong together."
+        return BROKEN, says, (order, "labels that pictures do not show")
+    lowest = max(_interval(n["knn"], count)[0], 0)
+    says = f"{count} judged pictures are too few to say: kNN may truly be {lowest:.0%} or {highest:.0%}."
+    return UNKNOWN, says, ()
+
+
+def _collapsed(n: Mapping[str, float]) -> bool:
+    return n["spread"] < 0.05 or n["effective_rank"] < 3 or n["first_direction"] > 0.9
+
+
+def names(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
+    """Renaming classes gains a few per cent by chance where accuracy is low; mixed-up names gain more."""
+    name, expected = "class names", "no renaming of classes that gains over 20 points"
+    if "knn" not in n:
+        return _not_known(name, expected, unknown.get("knn", ""))
+    gain = n["knn_relabelled"] - n["knn"]
+    value = f"{n['knn']:.0%}; {n['knn_relabelled']:.0%} under the best renaming"
+    certain = n["chance"] + max(0.25, 6 * n["knn_error"])  # few pictures always leave something to rename
+    if gain <= max(0.2, 4 * n["knn_error"]) or n["knn_relabelled"] < certain:
+        if _interval(n["knn"], n["pictures"])[0] <= n["chance"]:
+            says = "Where classes are not told apart, no name is right or wrong."
+            return Verdict(name, UNKNOWN, value, expected, says)
+        return Verdict(name, GOOD, value, expected, "Gallery and judged pictures number their classes alike.")
+    causes = ("class numbers in another order in the two splits", "a split with other classes")
+    return Verdict(name, BROKEN, value, expected, "Classes are told apart, under wrong names.", causes)
+
+
+def robust(n: Mapping[str, float]) -> Verdict:
+    """Well encoders keep 0.7 to 0.9 under a crop and under jitter, 0.2 to 0.6 in grey: scenes have colours.
+
+    Judged is what training on such pictures usually has, by the one that is kept least.
+    """
+    kept = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
+    expected = "above 0.55, in grey above 0.15"
+    value = ", ".join(f"{name} {kept[name]:.2f}" for name in kept)
+    value += " (1 = stays where it is, 0 = as far away as another picture)"
+    judged = {name: 0.15 if name == "grey" else 0.55 for name in kept if n.get(f"usual_{name}", 1.0)}
+    beside = [name for name in kept if name not in judged]
+    also = f" Not judged, as training seldom has it on such pictures: {', '.join(beside)}." if beside else ""
+    low = sorted((name for name in judged if kept[name] < judged[name]), key=kept.get)
+    if not low:
+        least = min(judged, key=kept.get)
+        says = f"A changed picture stays nearer than another picture, least near under {least} "
+        says += f"({kept[least]:.2f})."
+        return Verdict("robustness", GOOD, value, expected, says + also)
+    named = ", ".join(f"{name} ({kept[name]:.2f})" for name in low)
+    says = f"Under {named} a picture keeps less of its place than usual."
+    causes = ("trained without that augmentation", "trained too briefly")
+    if "grey" in low:
+        causes = ("it tells pictures apart by colour above all: a shortcut", *causes)
+    return Verdict("robustness", LOOK, value, expected, says + also, causes)
+
+
+def maps(n: Mapping[str, float], unknown: Mapping[str, str]) -> list[Verdict]:
+    """A map at 0.9 keeps nearly all neighbours; below it is a picture of something else."""
+    found = []
+    for name in ("t-SNE", "UMAP"):
+        values = [v for k, v in n.items() if k.startswith(f"trustworthiness_{name}")]
+        expected = "trustworthiness above 0.85 for both seeds"
+        if values:
+            level = GOOD if min(values) >= 0.85 else LOOK
+            says = "Neighbours on the map are neighbours in truth; distances and sizes are not."
+            if level == LOOK:
+                says = "The map shows neighbours that are none."
+            value = " and ".join(f"{v:.2f}" for v in values)
+            causes = () if level == GOOD else ("few pictures", "an embedding that no plane can hold")
+            found.append(Verdict(f"map ({name})", level, value, expected, says, causes))
+        elif name in unknown:
+            found.append(_not_known(f"map ({name})", expected, unknown[name]))
+    return found
+
+
+def _between(value: float, look: float, broken: float) -> str:
+    return GOOD if value <= look else LOOK if value <= broken else BROKEN
+
+
+def _not_known(name: str, expected: str, why: str) -> Verdict:
+    return Verdict(name, UNKNOWN, "not measured", expected, why or "not measured")
+
+
+def _interval(share: float, count: float, z: float = 2.576) -> tuple[float, float]:
+    """Where a share that was seen `count` times may truly lie (Wilson's interval), at 99 % by default."""
+    centre, width = (
+        share + z * z / (2 * count),
+        z * math.sqrt(share * (1 - share) / count + (z / count) ** 2 / 4),
+    )
+    whole = 1 + z * z / count
+    return (centre - width) / whole, (centre + width) / whole
