@@ -19,6 +19,7 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import doctor, losses, training
+from clutils.commands.lab import lab_command
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
@@ -341,7 +342,7 @@ def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variabl
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return command_line.lab_command(rest)
+    return lab_command(rest)
 
 
 def test_the_lab_opens_the_first_notebook_and_saves_where_it_lies(monkeypatch):

@@ -1,0 +1,78 @@
+"""What the commands share: the parser, kinds of arguments, and the complaint about what can't be."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
+
+
+class BadUsage(Exception):
+    """What was asked for can't be: exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors in one line, and an epilogue that may be a function called for `--help` alone."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"clutils: {message} ({self.prog} --help says what there is)\n")
+
+    def format_help(self) -> str:
+        if callable(self.epilog):
+            self.epilog = self.epilog()
+        return super().format_help()
+
+
+def adding(parser: Parser) -> Add:
+    """A function that gives the parser a command: add(name, command, what it does)."""
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(name: str, command: Callable[..., int], what: str, **settings: Any) -> Parser:
+        added = commands.add_parser(name, help=what, description=what, **settings)
+        added.set_defaults(command=command)
+        return added
+
+    return add
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
+    return int(text)
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """'0.5' or '0.485,0.456,0.406', a number for all channels or one for each."""
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
+    return found
+
+
+def deviations(text: str) -> tuple[float, ...]:
+    found = numbers(text)
+    if min(found) <= 0:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0: pictures are divided by it")
+    return found
+
+
+def above_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def side(text: str) -> int:
+    if not text.isdecimal() or not 8 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 8 to 1024")
+    return int(text)

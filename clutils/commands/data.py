@@ -1,0 +1,74 @@
+"""`data`: fetch a set and describe it, or list the sets."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from clutils.commands.arguments import Add, BadUsage
+
+
+def add_to(add: Add) -> None:
+    to_load = add("data", data, "fetch a set and describe it; without a name, list the sets")
+    to_load.add_argument(
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="as in data.load or data.load_vectors; folder:PATH for your own",
+    )
+    to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
+
+
+def data(options: argparse.Namespace) -> int:
+    """Fetch a set, where it isn't here yet, and describe it; without a name, list what there is."""
+    from clutils import data as datasets
+    from clutils import doctor
+
+    if options.name is None:
+        for name, what in datasets.NAMES.items():
+            print(f"{name:15} {what}")
+        print("\nvectors, data.load_vectors(NAME):")
+        for name, what in datasets.VECTOR_NAMES.items():
+            print(f"{name:15} {what}")
+        print()
+        doctor.show(doctor.data())
+        return 0
+    of_vectors = options.name.startswith("array:") or options.name in datasets.VECTOR_NAMES
+    load = datasets.load_vectors if of_vectors and options.name not in datasets.NAMES else datasets.load
+    try:
+        found = load(options.name, split=options.split)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    print(f"{options.name}: {found.source}")
+    if isinstance(found, datasets.VectorSet):
+        count, width = found.vectors.shape
+        print(f"vectors   {count:,}, {width:,} numbers each, float32")
+    else:
+        count, channels, height, width = found.images.shape
+        colours = f"{channels} channel{'s' if channels > 1 else ''}"
+        print(f"pictures  {count:,}, {width} x {height}, {colours}, uint8")
+        print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+    print(f"on disk   {_stored(options.name)}")
+    labels = found.labels.tolist()
+    for label, name in enumerate(found.class_names):
+        print(f"label {label:3} {labels.count(label):8,}  {name}")
+    if -1 in labels:
+        print(f"label  -1 {labels.count(-1):8,}  (none)")
+    return 0
+
+
+def _stored(name: str) -> str:
+    """Where a set lies and how much of the disk it takes."""
+    from clutils import data as datasets
+
+    if name.startswith("folder:"):
+        folder = Path(name.removeprefix("folder:")).expanduser()
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        return f"{size / 1e6:,.1f} MB in {folder}"
+    if name.startswith("array:"):
+        file = Path(name.removeprefix("array:")).expanduser()
+        return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
+    for place in datasets.on_disk():
+        if place.name == name:
+            return f"{place.bytes / 1e6:,.1f} MB in {place.path}"
+    return "nothing: it needs no file of its own"

@@ -1,0 +1,50 @@
+"""`lab`: open the course in JupyterLab."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from clutils.commands.arguments import Add
+
+ROOT = Path(__file__).resolve().parents[2]
+START = Path("notebooks", "00_start_here.ipynb")
+
+
+def add_to(add: Add) -> None:
+    add("lab", lab, "open the course in JupyterLab; its own options are passed on: --no-browser --port 9999")
+
+
+def lab(options: argparse.Namespace, rest: list[str]) -> int:
+    """Open the course in JupyterLab; what is not known here is passed on to it."""
+    command = lab_command(rest)
+    # so that `python` in JupyterLab's own terminal is the one that has the course
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if os.name == "nt":  # its exec returns to the prompt while the server runs
+        return subprocess.run(command).returncode
+    os.execv(command[0], command)  # Ctrl-C then reaches JupyterLab alone, which asks before it stops
+
+
+def lab_command(rest: Sequence[str] = ()) -> list[str]:
+    """The command that starts JupyterLab on the first notebook; `rest` comes last, so that it wins.
+
+    Raises FileNotFoundError where the notebooks are not beside the package.
+    """
+    if not (ROOT / START).is_file():
+        raise FileNotFoundError(
+            f"no notebook at {ROOT / START}: get the project's whole folder and install it with "
+            "'pip install --editable .'"
+        )
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
+    command.append(f"--LabApp.default_url=/lab/tree/{START.as_posix()}")  # opened, and in the printed address
+    # nothing pops up on stage, and nothing asks the network
+    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # as in a container; JupyterLab refuses otherwise
+    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
+        command.append("--no-browser")  # else Python would look for one that runs in the terminal
+    return [*command, *rest]

@@ -1,0 +1,319 @@
+"""`train`: an encoder, every setting of `training.Run` an option; it writes what `saved_runs` reads."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import inspect
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clutils.commands.arguments import Add, BadUsage, positive
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clutils.noise_maps import Watch
+    from clutils.training import Run
+
+NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
+WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
+
+
+def add_to(add: Add) -> None:
+    to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
+    to_train.add_argument("--method", metavar="NAME", help="default: simclr")
+    to_train.add_argument(
+        "--method-set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the method, as in --method moco --method-set queue_size=1024; once for each",
+    )
+    to_train.add_argument(
+        "--loss",
+        metavar="NAME",
+        help="default: the method's own, for most NTXent at temperature 0.2; a named loss starts from "
+        "its own defaults",
+    )
+    to_train.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the loss, as in --set temperature=0.1; once for each",
+    )
+    to_train.add_argument("--data", metavar="NAME", help="default: scenes; vectors:NAME for plain vectors")
+    to_train.add_argument(
+        "--augmentation",
+        metavar="NAME",
+        help="default: what suits the pictures; for vectors there is only none",
+    )
+    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16; for vectors mlp")
+    length = to_train.add_mutually_exclusive_group()
+    length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
+    length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
+    to_train.add_argument(
+        "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
+    )
+    to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
+    to_train.add_argument("--optimiser", metavar="NAME", help="adamw or sgd (momentum 0.9); default: adamw")
+    to_train.add_argument(
+        "--weight-decay", metavar="X", type=float, help="default: 1e-4 for adamw, 5e-4 for sgd"
+    )
+    to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
+    to_train.add_argument(
+        "--precision",
+        metavar="NAME",
+        help="of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
+    )
+    to_train.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="torch.compile the encoder's step; may change on --resume; default: no",
+    )
+    to_train.add_argument(
+        "--extra-views", metavar="M", type=int, help="positives for a loss that takes several; default: 0"
+    )
+    to_train.add_argument(
+        "--device", metavar="NAME", help="cpu, cuda or mps; default: CUDA where there is one"
+    )
+    to_train.add_argument("--out", metavar="DIR", required=True, help="folder for what is written")
+    to_train.add_argument("--resume", action="store_true", help="go on with the run in DIR")
+    to_train.add_argument(
+        "--checkpoint-every", metavar="STEPS", type=positive, help="besides at the end; default: only then"
+    )
+
+
+def _names() -> str:
+    from clutils import data, encoders, losses, methods, views
+
+    settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
+    return (
+        f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
+        f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
+        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}. "
+        "In several processes, each with its share of every batch: "
+        "torchrun --nproc-per-node N -m clutils train ..."
+    )
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train, and write checkpoint.pt, history.csv and config.json; of several processes the first does."""
+    from clutils import processes
+
+    with processes.joined(options.device) as rank:
+        if not rank:
+            return _train(options)
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            return _train(options)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from clutils import processes, saved_runs
+
+    folder = Path(options.out)
+    checkpoint = folder / saved_runs.CHECKPOINT
+    with processes.first_then_others():
+        run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
+    if not processes.rank():
+        _describe(run, folder)
+
+    def keep(run: Run) -> None:
+        # where nothing was learned the next try shall find the folder free
+        if not run.steps_done or processes.rank():
+            return
+        if watch is not None:
+            watch.maps.save(folder / NOISE_MAPS)
+        saved_runs.keep(run, folder)
+
+    tell_every = math.ceil(run.steps / 10)
+    watch = None if processes.rank() else _noise_watch(run, folder)
+
+    def on_step(run: Run) -> None:
+        if watch is not None:
+            watch(run)
+        if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
+            print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
+        if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
+            keep(run)
+
+    try:
+        run.finish(on_step, progress=sys.stdout.isatty())
+    finally:  # also of a run that broke: what was learned until then
+        keep(run)
+    print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
+    if not run.done:
+        if not processes.rank():
+            print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _describe(run: Run, folder: Path) -> None:
+    """Write and say what is about to train; a run that goes on has its history so far listed anew."""
+    from clutils import processes, saved_runs
+
+    saved_runs.describe(run, folder)
+    if run.steps_done:
+        saved_runs.list_steps(run, folder)
+    shared = f", {processes.number()} processes" if processes.number() > 1 else ""
+    what = f"{run.configuration['method']} with {run.loss} on {run.data.source}"
+    where = f"on {run.device} in {run.precision}{shared}"
+    print(f"{what}, {where}: step {run.steps_done} of {run.steps}", flush=True)
+
+
+def _noise_watch(run: Run, folder: Path) -> Watch | None:
+    """For PiNDA on pictures: the maps of the first few, twenty times along the run; None for other runs."""
+    from clutils import noise_maps
+
+    if not hasattr(run.method, "noise") or run.images.ndim != 4:
+        return None
+    watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    if run.steps_done and (folder / NOISE_MAPS).is_file():
+        watch.go_on(noise_maps.load(folder / NOISE_MAPS), run.steps_done)
+    else:
+        watch.take(run)
+    return watch
+
+
+def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
+    """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
+    from clutils import methods, training
+
+    if checkpoint.exists():
+        raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
+    names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
+    names += ("extra_views", "augmentation", "precision", "optimiser", "weight_decay", "compile")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    method = "simclr" if options.method is None else options.method
+    given["method_settings"] = method_settings(method, options.method_set)
+    try:
+        usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
+        return training.Run(loss=chosen_loss(options.loss, options.set, usual), **given)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+
+
+def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
+    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length."""
+    from clutils import training
+
+    run = training.resume(checkpoint, device=options.device, compile=options.compile)
+    before = run.configuration
+    wanted = before["loss"]["name"] if options.loss is None else options.loss
+    settings = before["loss"]["settings"]
+    if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
+        asked = " ".join([wanted, *options.set])
+        raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
+    names = ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views", "precision")
+    for name in (*names, "optimiser", "weight_decay"):
+        asked = getattr(options, name)
+        if asked is not None and asked != before[name]:
+            option = name.replace("_", "-")
+            raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
+    kept = before["method_settings"]
+    for name, asked in method_settings(before["method"], options.method_set).items():
+        if asked != kept[name]:
+            option = f"--method-set {name}="
+            raise BadUsage(f"--resume: {checkpoint} was trained with {option}{kept[name]}, not {asked}")
+    if options.augmentation is not None:
+        _same_augmentation(run, options.augmentation, checkpoint)
+    if options.epochs is not None:
+        run.steps = options.epochs * run.steps_an_epoch
+    if options.steps is not None:
+        run.steps = options.steps
+    if run.steps < run.steps_done:
+        raise BadUsage(
+            f"--resume: {checkpoint} has {run.steps_done} steps behind it already, more than the {run.steps} "
+            "asked for"
+        )
+    return run
+
+
+def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
+    """Raise BadUsage unless the run has the augmentation called so."""
+    from clutils import training
+
+    try:
+        asked = training.named_augmentation(name, run.images)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    if asked != run.augmentation:
+        raise BadUsage(
+            f"--resume: {checkpoint} was trained with {run.augmentation}, not with --augmentation {name}"
+        )
+
+
+def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+    """The loss called `name`, or else the usual one, with these settings; None where neither is given.
+
+    Raises BadUsage.
+    """
+    from clutils import losses
+
+    if name is None and not settings:
+        return None
+    name = usual if name is None else name
+    given = loss_settings(name, settings)
+    try:
+        return losses.catalogue()[name].loss(**given)
+    except ValueError as error:
+        raise BadUsage(f"--set: {error}") from error
+
+
+def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['temperature=0.1'] -> {'temperature': 0.1}, for the loss called `name`.
+
+    Raises BadUsage, listing what there is, on a loss or setting that does not exist; and on what is no value.
+    """
+    from clutils import losses
+
+    known = losses.catalogue()
+    if name not in known:
+        raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
+    loss = known[name].loss
+    usual = {key: getattr(loss(), key) for key in loss.hyperparameters()}
+    return _values("--set", name, settings, usual)
+
+
+def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['queue_size=1024'] -> {'queue_size': 1024}, for the method called `name`; BadUsage as above."""
+    from clutils import methods
+
+    known = methods.catalogue()
+    if name not in known:
+        raise BadUsage(f"--method {name}: there are {', '.join(known)}")
+    parameters = inspect.signature(known[name].__init__).parameters
+    usual = {key: parameters[key].default for key in known[name].setting_names()}
+    return _values("--method-set", name, settings, usual)
+
+
+def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
+    given = {}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key not in usual:
+            raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
+        try:
+            given[key] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
+        except (ValueError, SyntaxError) as error:
+            if not value or not isinstance(usual[key], str | None):
+                like = f"{option} {key}={usual[key]}"
+                raise BadUsage(f"{option} {setting}: needs a value, as in {like}") from error
+            given[key] = value  # a word, as in network=conv
+    return given
+
+
+def _loss(run: Run) -> str:
+    if not run.rows:
+        return "no loss yet"
+    last = run.rows[-1]
+    chance = "" if math.isnan(last["chance"]) else f" (chance {last['chance']:.4f})"
+    return f"loss {last['loss']:.4f}{chance}"
