@@ -124,7 +124,7 @@ def table() -> str:
             continue
         cells = [_range(runs[column]) for column in ("knn_10", "knn_200", "probe")]
         cells.append(", ".join(str(seed) for seed in sorted(runs["seed"])))
-        cells.append(f"{runs['seconds'].min():.0f} to {runs['seconds'].max():.0f} s")
+        cells.append(f"{runs['seconds'].min():.0f} s")
         threads = ", ".join(str(n) for n in sorted(set(runs["threads"])))
         cells.append(f"{', '.join(sorted(set(runs['machine'])))}; threads: {threads}")
         lines.append(f"| {what} | {' | '.join(cells)} | `{command(name)}` |")
