@@ -19,7 +19,7 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import doctor, losses, training
-from clutils.commands.lab import lab_command
+from clutils.commands import lab as lab_module
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
@@ -342,7 +342,7 @@ def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variabl
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return lab_command(rest)
+    return lab_module.lab_command(rest)
 
 
 def test_the_lab_opens_the_first_notebook_and_saves_where_it_lies(monkeypatch):
@@ -371,7 +371,7 @@ def test_what_the_reader_adds_comes_last_and_so_wins(monkeypatch):
 
 
 def test_a_package_without_its_notebooks_says_where_to_get_them(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(command_line, "ROOT", tmp_path)
+    monkeypatch.setattr(lab_module, "ROOT", tmp_path)
     assert run("lab") == 1
     assert "no notebook at" in complaint(capsys)
 
