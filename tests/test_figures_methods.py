@@ -172,6 +172,20 @@ def test_a_spread_is_mean_and_range():
     assert draw.spread([1.0, 2.0, 6.0], " %") == "3.0 % (1.0 to 6.0)"
 
 
+def test_learning_rates_are_told_by_method_where_each_has_one():
+    runs = pd.DataFrame(
+        {
+            "method": ["simclr", "byol", "simclr"],
+            "learning_rate": [0.005, 0.0025, 0.005],
+            "batch_size": [1, 1, 2],
+        }
+    )
+    assert draw.learning_rates(runs) == "SimCLR 0.005, BYOL 0.0025"
+    runs.loc[0, "learning_rate"] = 0.001
+    with pytest.raises(ValueError, match=r"simclr have \[0\.001, 0\.005\]"):
+        draw.learning_rates(runs)
+
+
 # ---- how old keys grow -------------------------------------------------------------------------------------
 
 SCENES = data.load("scenes", limit=64)

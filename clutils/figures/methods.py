@@ -400,3 +400,14 @@ def spread(values: Iterable[float], unit: str = "") -> str:
     values = list(values)
     low, high = min(values), max(values)
     return f"{sum(values) / len(values):.1f}{unit} ({low:.1f} to {high:.1f})"
+
+
+def learning_rates(table: pandas.DataFrame) -> str:
+    """'SimCLR 0.005, BYOL 0.0025', of the runs in these rows. Raises ValueError where a method has several."""
+    told = []
+    for method, rows in table.groupby("method", sort=False):
+        found = set(rows["learning_rate"])
+        if len(found) > 1:
+            raise ValueError(f"learning_rates: the runs of {method} have {sorted(found)}")
+        told.append(f"{NAMES[method]} {found.pop():g}")
+    return ", ".join(told)
