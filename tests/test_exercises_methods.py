@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -85,3 +87,30 @@ def test_what_differs_from_simsiams_loss_is_named():
 @pytest.mark.parametrize("name", ["follow", "moco_step", "simsiam_loss"])
 def test_a_constant_is_no_answer(name):
     assert not getattr(exercises, name).check(lambda *_: torch.tensor(-0.5))
+
+
+def test_of_a_step_of_moco_the_part_that_is_off_is_named():
+    right = exercises.moco_step.answer
+
+    def loss_off(q, k, queue, t):
+        loss, after = right(q, k, queue, t)
+        return loss + 1, after
+
+    def queue_off(q, k, queue, t):
+        loss, after = right(q, k, queue, t)
+        return loss, torch.cat([after[:-1], 2 * after[-1:]])
+
+    for answer, said in (
+        (loss_off, r"the loss is \d+\.\d{4} and should be \d+\.\d{4}; the queue is right"),
+        (queue_off, r"the loss is right; 1 of the queue's 7 rows"),
+        (
+            lambda q, k, queue, t: (right(q, k, queue, t)[0], queue[:, :2]),
+            r"shape \(7, 2\) and should be .*\(7, 4\)",
+        ),
+        (lambda q, k, queue, t: right(q, k, queue, t)[0], "two things are asked for"),
+        (lambda q, k, queue, t: (q @ k.T, queue), r"to be one number.*shape \(3, 3\)"),
+        (lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
+        (lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
+        (lambda q, k, queue, t: None, "returned nothing yet"),
+    ):
+        assert re.search(said, exercises.moco_step.check(answer).message), said

@@ -55,6 +55,8 @@ def test_what_is_no_rescue_is_named():
         (lambda run: None, "changed nothing about the run"),
         (lambda run: setattr(run.loss, "note", 1), "changed nothing about the run"),
         (lambda run: setattr(run, "steps", 500), "the positives alone, still"),
+        (lambda run: run.optimiser.state.clear(), "the positives alone, still"),
+        (lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
         (raises, "ended with ValueError: training: loss is 'cold'"),
         (fresh, "a fresh start is no rescue"),
         (lambda run: 5, "it returned 5"),

@@ -247,10 +247,13 @@ def test_a_momentum_that_was_not_measured_is_refused():
 
 def test_the_ages_are_drawn_as_measured():
     ax = draw.key_ages(AGES)
-    np.testing.assert_allclose(
-        [line.get_ydata() for line in ax.get_lines()], [list(v.by_age) for v in AGES.values()]
-    )
-    assert "m = 0.5: 0.60" in figures.alt(ax)
+    curves = [line.get_ydata() for line in ax.get_lines() if line.get_linestyle() != "None"]
+    np.testing.assert_allclose(curves, [list(v.by_age) for v in AGES.values()])
+    others = [line for line in ax.get_lines() if line.get_gid() == "others"]
+    assert [line.get_ydata()[0] for line in others] == [0.25, -0.04]
+    own = [line.get_color() for line in ax.get_lines() if line.get_linestyle() != "None"]
+    assert [line.get_color() for line in others] == own, "a triangle has its curve's colour"
+    assert "m = 0.5: 0.60 (of different pictures 0.25)" in figures.alt(ax)
 
 
 # ---- what a step keeps -------------------------------------------------------------------------------------

@@ -131,13 +131,17 @@ def compare_runs(
     return Comparison(lab_or_runs, folder)
 
 
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def _table(runs: Sequence[Comparable]) -> str:
     rows = []
     for row in saved_runs.comparison(runs).to_dict("records"):
         accuracy = _number(row["knn"], ".3f", "not measured")
         if row["knn_low"] < row["knn_high"]:
             accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
-        turned = ", ".join(f"{words_of(name)} {count}×" for name, count in row["turned"].items())
+        turned = "; ".join(f"{words_of(name)} {_times(count)}" for name, count in row["turned"].items())
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
         cells += [turned or "nothing", row["data"], f"{row['steps']:,}", row["seeds"], accuracy]
         cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]

@@ -33,7 +33,7 @@ FOLLOW = Exercise(
     answer=follow,
     hints=[
         "With m = 1 the target never moves; with m = 0 it is the online network.",
-        "ξ ← m ξ + (1 - m) θ: a mean of the two, and m is the old one's share.",
+        "target ← m · target + (1 - m) · online: a mean of the two, and m is the old one's share.",
     ],
     wrong=[
         Wrong(
@@ -113,6 +113,53 @@ def _steps() -> list[tuple[Any, ...]]:
     return [(unit(3, 4), unit(3, 4), unit(K, 4), t) for K, t in ((7, 0.2), (12, 0.07), (3, 0.5))]
 
 
+def _judge_step(answer: Callable[..., tuple[Tensor, Tensor]]) -> str | None:
+    """The loss and the queue on their own, so that a reader learns which of them is off."""
+    given = []
+    for case in _steps():
+        try:
+            returned = answer(*(x.clone() if isinstance(x, Tensor) else x for x in case))
+        except Exception as error:  # whatever a reader's own code raises is an answer to report on
+            return f"your code raised {type(error).__name__}: {error}"
+        if returned is None or returned is Ellipsis:
+            return "your function returned nothing yet"
+        if not isinstance(returned, tuple | list) or len(returned) != 2:
+            return f"two things are asked for, the loss and the queue; it returned {_kind(returned)}"
+        if not all(isinstance(x, Tensor) for x in returned):
+            return f"both are to be tensors; it returned {' and '.join(map(_kind, returned))}"
+        loss, queue = (x.detach().double() for x in returned)
+        if loss.ndim:
+            return f"the loss is to be one number, the mean over the queries; it is {_kind(loss)}"
+        given.append((loss, queue))
+
+    def same(made: list[tuple[Tensor, Tensor]]) -> list[bool]:
+        """Of the losses, and of the queues, whether all are these."""
+        return [
+            all(a.shape == b.shape and torch.allclose(a, b) for a, b in zip(mine, theirs, strict=True))
+            for mine, theirs in zip(zip(*given, strict=True), zip(*made, strict=True), strict=True)
+        ]
+
+    expected = [moco_step(*case) for case in _steps()]
+    right = same(expected)
+    if all(right):
+        return None
+    for wrong in QUEUE.wrong:
+        if all(same([wrong.answer(*case) for case in _steps()])):
+            return wrong.name
+    (loss, queue), (best, wanted) = given[0], expected[0]
+    told = "the loss is right" if right[0] else f"the loss is {loss:.4f} and should be {best:.4f}"
+    if right[1]:
+        return f"{told}; the queue is right."
+    if queue.shape != wanted.shape:
+        return f"{told}; the queue is {_kind(queue)} and should be {_kind(wanted)}."
+    rows = int((queue - wanted).abs().amax(dim=1).gt(1e-6).sum())
+    return f"{told}; {rows} of the queue's {len(wanted)} rows are others than they should be."
+
+
+def _kind(x: Any) -> str:
+    return f"a tensor of shape {tuple(x.shape)}" if isinstance(x, Tensor) else repr(x)
+
+
 QUEUE = Exercise(
     name="moco_step",
     question=(
@@ -177,12 +224,23 @@ QUEUE = Exercise(
             "as many leave as enter: drop the B oldest.",
         ),
         Wrong(
+            "the queries in the queue",
+            lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], _enqueue(queue, q)),
+            "the slow encoder's keys enter; queries come from the one that changes with every step.",
+        ),
+        Wrong(
+            "one key that leaves",
+            lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], torch.cat([queue[1:], k])),
+            "as many leave as enter: B, so that its length stays K.",
+        ),
+        Wrong(
             "keys that never enter",
             lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], queue),
             "the same old keys would be the negatives for ever.",
         ),
     ],
     cases=_steps,
+    judge=_judge_step,
 )
 
 
@@ -308,8 +366,8 @@ def _judge_simsiam(answer: Callable[..., Tensor]) -> str | None:
 SIMSIAM = Exercise(
     name="simsiam_loss",
     question=(
-        "SimSiam's loss, a scalar, from predictions p1, p2 and embeddings z1, z2 (B, D), none normalised; "
-        "its value and where its gradient goes are checked."
+        "SimSiam's loss, a scalar, from predictions p1, p2 and embeddings z1, z2 (B, D), which come as they "
+        "are, of any length; its value and where its gradient goes are checked."
     ),
     answer=simsiam_loss,
     hints=[

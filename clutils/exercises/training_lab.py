@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -68,15 +69,21 @@ ANEW = Wrong(
 )
 
 
+def _settings(run: training.Run) -> dict[str, Any]:
+    """What may be set about a run, and how much its optimiser remembers."""
+    warmth = getattr(run.loss, "temperature", None)  # of a loss that has none, where a reader set one
+    return run.configuration | {"temperature": warmth, "remembered": len(run.optimiser.state)}
+
+
 def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     run = collapsed_run()
     fallen = spread(run)
-    settings, before = run.configuration, copy.deepcopy(run.method.state_dict())
+    settings, before = _settings(run), copy.deepcopy(run.method.state_dict())
     try:
         returned = answer(run)
         after = run.method.state_dict()
         same = {name: torch.equal(before[name], after[name]) for name in before if name in after}
-        untouched = run.configuration == settings and all(same.values()) and run.steps_done == FALLEN
+        untouched = _settings(run) == settings and all(same.values()) and run.steps_done == FALLEN
         if returned is None and untouched:
             return "your function returned nothing, and changed nothing about the run"
         if returned is not None and returned is not run:
@@ -131,6 +138,16 @@ def _means_alone(accuracies: dict[float, Sequence[float]]) -> float:
     return min(t for t in mean if t > best and mean[t] < mean[best])
 
 
+def _best_seed(accuracies: dict[float, Sequence[float]]) -> float:
+    best = max(accuracies, key=lambda t: max(accuracies[t]))
+    return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
+
+
+def _by_median(accuracies: dict[float, Sequence[float]]) -> float:
+    best = max(accuracies, key=lambda t: median(accuracies[t]))
+    return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
+
+
 def _the_worst(accuracies: dict[float, Sequence[float]]) -> float:
     return min(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
 
@@ -155,13 +172,16 @@ def _tables() -> list[tuple[Any, ...]]:
         ),  # the best seed misleads
         ({2.0: (0.30, 0.31), 0.1: (0.70, 0.72), 0.7: (0.71, 0.60), 1.5: (0.69, 0.5)},),
         ({0.1: (0.50, 0.90, 0.91), 1.0: (0.6, 0.6, 0.6), 5.0: (0.4, 0.4, 0.4), 0.02: (0.1, 0.1, 0.2)},),
+        (
+            {0.1: (0.3, 0.8, 0.82), 0.3: (0.75, 0.76, 0.79), 0.6: (0.7, 0.73, 0.74), 2.0: (0.1, 0.2, 0.25)},
+        ),  # so does the median
     ]
 
 
 TOO_HOT = Exercise(
     name="too_hot",
     question="too_hot({τ: accuracies of its seeds}): the lowest τ above the best one at which every seed is "
-    "worse than every seed of the best (by mean). There is one.",
+    "worse than every seed of the best, which is the one with the highest mean. There is one.",
     answer=too_hot,
     hints=[
         "First the best τ, by the mean of its seeds. Then only those that are hotter.",
@@ -172,6 +192,16 @@ TOO_HOT = Exercise(
             "a comparison of means alone",
             _means_alone,
             "two means always differ. Compare the best seed of one with the worst of the other.",
+        ),
+        Wrong(
+            "the best τ taken by its best seed",
+            _best_seed,
+            "one lucky seed does not make a τ the best: take the highest mean.",
+        ),
+        Wrong(
+            "the best τ taken by the median",
+            _by_median,
+            "a fair measure too, and another one: asked is the highest mean.",
         ),
         Wrong(
             "the τ with the lowest accuracy",

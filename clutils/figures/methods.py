@@ -148,6 +148,16 @@ def _channels(method: methods.Method) -> int:
     return next(p for p in method.encoder.parameters() if p.ndim == 4).shape[1]
 
 
+def _bars(ax: Axes, start: Sequence[float], stop: Sequence[float]) -> None:
+    """Two bars across an arrow: here the gradient stops."""
+    start, stop = np.array(start), np.array(stop)
+    along = (stop - start) / np.linalg.norm(stop - start)
+    across = np.array((-along[1], along[0])) * 0.22
+    for shift in (-0.06, 0.06):
+        at = start + 0.55 * (stop - start) + shift * along
+        ax.plot(*np.stack([at - across, at + across]).T, color=style.VERMILLION, linewidth=2.2, gid="stop")
+
+
 def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
     """view → parts → loss, one row."""
     y, look = ROWS[row], WITH if flows else WITHOUT
@@ -163,15 +173,8 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
         end = place + WIDTH / 2
     corner = (LOSS - WIDTH / 2, middle + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
-    if not flows:  # two bars across the arrow, near the loss's end of it
-        start, stop = np.array((end, y)), np.array(corner)
-        along = (stop - start) / np.linalg.norm(stop - start)
-        across = np.array((-along[1], along[0])) * 0.22
-        for shift in (-0.06, 0.06):
-            at = start + 0.55 * (stop - start) + shift * along
-            ax.plot(
-                *np.stack([at - across, at + across]).T, color=style.VERMILLION, linewidth=2.2, gid="stop"
-            )
+    if not flows:
+        _bars(ax, (end, y), corner)
 
 
 def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> None:
@@ -180,7 +183,9 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         size = len(method.queue)
         at = (PLACES["predictor"], -1.2)
         _box(ax, "queue", f"queue\n{size:,} keys", at, "#FFF6CF", 1.5)
-        _arrow(ax, (at[0] + 0.75, at[1]), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2), "no gradient", **WITHOUT)
+        ends = (at[0] + 0.75, at[1]), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2)
+        _arrow(ax, *ends, "no gradient", **WITHOUT)
+        _bars(ax, *ends)
         _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters", **FOLLOWS)
         ax.text(
             PLACES["head"] - 0.1, -1.0, "the keys enter\nafter the step", ha="right", va="center", fontsize=9
@@ -241,7 +246,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 @style.in_course_style
 def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
-    """How near keys of an age are to what the present key encoder says of the same views.
+    """How near keys of an age are to what the present key encoder says of the same views; and of others.
 
     - measured: momentum -> `experiments.key_ages`
     """
@@ -250,14 +255,17 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
     for look, (momentum, found) in zip(style.series(len(measured)), measured.items(), strict=True):
         mean, ages = found.by_age, range(len(found.by_age))
         ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
-        told.append(f"m = {momentum:g}: {float(mean[-1]):.2f}")
+        ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
+        told.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
+    ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     oldest = max(len(found.by_age) for found in measured.values()) - 1
     return describe(
         ax,
         "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
-        f"falling from 1 at age 0; at {oldest} steps, {', '.join(told)}.",
+        f"falling from 1 at age 0; at {oldest} steps, {', '.join(told)}. Triangles at the right: keys of "
+        "different pictures with each other.",
     )
 
 
@@ -403,7 +411,7 @@ def spread(values: Iterable[float], unit: str = "") -> str:
 
 
 def learning_rates(table: pandas.DataFrame) -> str:
-    """'SimCLR 0.005, BYOL 0.0025', of the runs in these rows. Raises ValueError where a method has several."""
+    """'SimCLR 0.005, BYOL 0.0025', of a table of runs. Raises ValueError where a method has several."""
     told = []
     for method, rows in table.groupby("method", sort=False):
         found = set(rows["learning_rate"])
