@@ -123,11 +123,12 @@ def table() -> str:
             lines.append(f"| {what} | {'not run | ' * 6}`{command(name)}` |")
             continue
         cells = [_range(runs[column]) for column in ("knn_10", "knn_200", "probe")]
-        cells.append(", ".join(str(seed) for seed in sorted(runs["seed"])))
+        seeds = [str(seed) for seed in sorted(runs["seed"])]
+        cells.append(", ".join(seeds))
         cells.append(f"{runs['seconds'].min():.0f} s")
         threads = ", ".join(str(n) for n in sorted(set(runs["threads"])))
         cells.append(f"{', '.join(sorted(set(runs['machine'])))}; threads: {threads}")
-        lines.append(f"| {what} | {' | '.join(cells)} | `{command(name)}` |")
+        lines.append(f"| {what} | {' | '.join(cells)} | `{command(name, ' '.join(seeds))}` |")
     return "\n".join(lines) + "\n"
 
 
