@@ -69,7 +69,7 @@ class _Ages:
             lowest = min(min(float(found.by_age.min()), found.others) for found in measured.values())
             right.set(xlabel="age of the key, steps", ylabel="cosine with the key made today")
             right.set(xlim=(-1, self.oldest + 1), ylim=(min(0.0, lowest) - 0.03, 1.04))
-            right.legend(loc="lower left", framealpha=0.9)
+            right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=9)
             figures.describe(
                 self.figure,
                 "Left, bars: the weight of the encoder of k steps ago in today's key encoder, falling by the "
