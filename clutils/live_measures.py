@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -89,7 +89,7 @@ class Watcher:
         self.spent = 0.0  # those, and what `spend` was told of
         self._wanted: int | None = None  # the step of the next look, whatever it costs
         self._copy: nn.Module | None = None
-        self._copying = threading.Lock()  # a map at a button may be asked for while a look is under way
+        self._copying = threading.Lock()  # a map or a look may be asked for while a look is under way
 
     # ---- when ------------------------------------------------------------------------------------------
 
@@ -136,9 +136,9 @@ class Watcher:
                 step, encoder = run.steps_done, self._copied(run)
             features = encoders.embed(encoder, _tensor(self.pictures))
             knn = self._accuracy(lambda part: encoders.embed(encoder, _tensor(part)), features)
-        rank, positions = _rank(features), self._map(features)
-        found = Look(step, knn, rank, positions, time.perf_counter() - began)
-        self.looks = [look for look in self.looks if look.step != step] + [found]
+            rank, positions = _rank(features), self._map(features)
+            found = Look(step, knn, rank, positions, time.perf_counter() - began)
+            self.looks = [look for look in self.looks if look.step != step] + [found]
         if self._wanted is not None and step >= self._wanted:
             self._wanted = None
         if not free:
@@ -235,6 +235,21 @@ def parts(pictures: Pictures, name: str | None = None) -> tuple[Pictures, Pictur
         test = _some(pictures, len(pictures) - number, len(pictures))
     bank = _some(pictures, 0, min(BANK, len(pictures) - (len(pictures) // 3)))
     return (test, bank, test) if _labelled(bank, test) else (test, None, None)
+
+
+def watching(run: Run, name: str | None = None, **settings: Any) -> Watcher:
+    """The watcher of a run. name: of its set, as `data.load` knows it; settings: of `Watcher`."""
+    return Watcher(*parts(_as_set(run), name), **settings)
+
+
+def _as_set(run: Run) -> Pictures:
+    """The run's pictures as a set; a bare tensor has no labels."""
+    if not isinstance(run.data, Tensor):
+        return run.data
+    none = torch.full((len(run.data),), -1)
+    if run.data.ndim == 2:
+        return VectorSet(run.data, none, (), "your own vectors")
+    return ImageSet(run.data, none, (), None, "your own pictures")
 
 
 def _test_part(name: str | None) -> Pictures | None:

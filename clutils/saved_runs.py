@@ -1,8 +1,8 @@
 """Runs in folders: what `python -m clutils train` and the training lab write, read again and compared.
 
 A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a row a step) and `config.json`
-(settings, data, versions, machine). One that was watched has `measured.csv` (step, kNN, effective rank) and
-`map.npz` (positions of a fixed sample of pictures) beside them.
+(settings, data, versions, machine). What was seen on the way, or at the end, is beside them: `measured.csv`
+(step, kNN, effective rank) and `map.npz` (positions of a fixed sample of pictures).
 """
 
 from __future__ import annotations
@@ -92,11 +92,13 @@ def write(
     positions: np.ndarray | None = None,
     labels: Tensor | np.ndarray | None = None,
     class_names: Sequence[str] = (),
+    seen_at: int | None = None,
 ) -> SavedRun:
     """Write a run into a folder of its own, each file at once and whole; returns it as `read` does.
 
     - measured: rows with step, knn and effective_rank
     - positions: (N, 2), the last map of the sample; labels: (N,), its classes
+    - seen_at: the step of that map; None = where the run is now
 
     Raises ValueError where something is in the folder already: nothing is written over; OSError on a full
     disk, and then the folder is as it was.
@@ -112,7 +114,8 @@ def write(
             rows = measured.to_dict("records") if hasattr(measured, "to_dict") else measured
             files.replace(folder / MEASURED, table_of(rows).to_csv(index=False))
         if positions is not None:
-            _write_map(folder / MAP, positions, labels, class_names, run.steps_done)
+            step = run.steps_done if seen_at is None else seen_at
+            _write_map(folder / MAP, positions, labels, class_names, step)
         keep(run, folder)
     except BaseException:
         for name in (CHECKPOINT, HISTORY, CONFIG, MEASURED, MAP):
@@ -121,6 +124,18 @@ def write(
             folder.rmdir()
         raise
     return read(folder)
+
+
+def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> None:
+    """Write what was seen of a run at a step into its folder: a row of measured.csv, and map.npz.
+
+    - measured: step, knn, effective_rank; the rows of steps before it stay
+    """
+    path = Path(folder) / MEASURED
+    before = _table(path, COLUMNS).to_dict("records") if path.exists() else []
+    rows = [*(row for row in before if row["step"] < measured["step"]), measured]
+    files.replace(path, table_of(rows).to_csv(index=False))
+    _write_map(Path(folder) / MAP, seen.positions, seen.labels, seen.class_names, seen.step)
 
 
 def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:

@@ -147,6 +147,7 @@ class Run:
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(_seed(seed, "weights"))
             if isinstance(encoder, str):
+                _demand_fitting(encoder, images)
                 encoder = encoders.build(encoder, channels=images.shape[1])
             kind, given = methods.catalogue()[method], dict(method_settings or {})
             for name in given:
@@ -602,6 +603,15 @@ def _optimiser(name: str, groups: list[dict[str, Any]], weight_decay: float) -> 
     if name == "sgd":
         return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, weight_decay=weight_decay)
     return torch.optim.AdamW(groups, weight_decay=weight_decay)
+
+
+def _demand_fitting(encoder: str, images: Tensor) -> None:
+    if encoder in encoders.NAMES and (encoder == "mlp") != (images.ndim == 2):
+        shape, others = tuple(images.shape), ", ".join(name for name in encoders.NAMES if name != "mlp")
+        raise ValueError(
+            f"training: encoder is {encoder!r} and data {shape}, but 'mlp' takes vectors (N, D) and {others} "
+            "take pictures (N, C, H, W)"
+        )
 
 
 def _demand_compiler(device: torch.device) -> None:

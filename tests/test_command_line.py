@@ -168,7 +168,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_weights_its_history_and_its_settings(finished):
-    assert sorted(p.name for p in finished.iterdir()) == ["checkpoint.pt", "config.json", "history.csv"]
+    tables = ["checkpoint.pt", "config.json", "history.csv", "map.npz", "measured.csv"]
+    assert sorted(p.name for p in finished.iterdir()) == tables
     rows = history(finished)
     assert rows["step"].tolist() == [1, 2, 3, 4, 5, 6]
     assert (rows["alpha"] == 0.25).all() and (rows["temperature"] == 0.1).all()

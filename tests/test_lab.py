@@ -18,6 +18,7 @@ from clutils import controls, data, live_measures, losses, methods, one_run, sav
 from clutils.background import Background
 from clutils.controls import following
 from clutils.controls import lab as module
+from clutils.controls.choices import FITTING
 from clutils.controls.live import beside_cells
 from tests.runs import past, same, small, weights
 
@@ -317,6 +318,8 @@ def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live
         usual = {key: getattr(loss, key) for key in loss.hyperparameters()}
         present = {key: value for key, value in usual.items() if value is not None}
         assert set(lab.sliders) == {*present, *kind.live, "learning_rate"}
+        if "hardest" in present and "queue_size" not in kind.setting_names():
+            present["hardest"] = 32  # a batch of 32 has 62 negatives
         for key, value in present.items():
             assert lab.sliders[key].value == value and isinstance(lab.sliders[key].value, type(value))
     assert shown(lab) == ""
@@ -401,12 +404,66 @@ def test_a_run_is_kept_while_it_trains_and_goes_on_from_there(tmp_path):
     reached(lab, 2)
     found = lab.keep("τ 0.2")
     steps = len(found.history)
-    assert lab.background.running and steps >= 2 and found.map is not None
+    assert lab.background.running and steps >= 2
+    assert 2 <= found.map.step == found.measured["step"].iloc[-1] <= steps, (
+        "it was looked at when it was kept"
+    )
     assert training.resume(found.path / "checkpoint.pt").steps_done == steps
     assert [run.name for run in saved_runs.listed(tmp_path / "kept")] == ["τ 0.2"]
     with pytest.raises(ValueError, match="nothing is written over"):
         lab.keep("τ 0.2")
     assert "nothing is written over" in shown(lab)
+
+
+def test_a_dial_that_moves_when_the_last_step_is_done_is_no_turn_of_that_run(monkeypatch):
+    lab = made(steps=2).start()
+    assert lab.wait(LONG)
+    monkeypatch.setattr(type(lab.background), "running", True)  # its thread has yet to end
+    lab.set(temperature=0.7)
+    assert lab.current.changes == [] and lab.run.loss.temperature == 0.2
+
+
+def test_reset_puts_menus_and_dials_back(monkeypatch):
+    lab = made(loss="MACL")
+    lab.menus["method"].value, lab.menus["data"].value, lab.menus["batch_size"].value = "moco", "scenes", 64
+    lab.menus["loss"].value = "SSCL"
+    lab.set(temperature=0.9)
+    lab.reset()
+    chosen = {name: lab.menus[name].value for name in ("method", "loss", "data", "batch_size")}
+    assert chosen == {"method": "simclr", "loss": "MACL", "data": "digits", "batch_size": 32}
+    assert lab.sliders["temperature"].value == 0.1 and "momentum" not in lab.sliders
+    lab.menus["steps"].value = 100_000
+    lab.start()
+    with pytest.raises(ValueError, match="its menus are locked"):
+        lab.reset()
+
+
+def test_an_encoder_of_pictures_gives_way_when_vectors_are_chosen():
+    lab = made(encoder="conv16", steps=1)
+    lab.menus["data"].value = "vectors:digits"
+    assert lab.menus["encoder"].value == FITTING and lab.start().wait(LONG)
+    assert lab.run.configuration["encoder"] == "mlp"
+    lab.menus["encoder"].value = "mlp"
+    lab.menus["data"].value = "digits"
+    assert lab.menus["encoder"].value == FITTING
+
+
+@pytest.mark.parametrize(("method", "most"), [("simclr", 32), ("moco", 1024)])
+def test_a_loss_that_mixes_the_hardest_starts_with_as_many_as_there_are(method, most):
+    lab = made(method=method, loss="MoCHi", steps=1)
+    assert lab.sliders["hardest"].value == most and lab.start().wait(LONG)
+
+
+def test_a_field_shows_the_number_that_is_used():
+    lab, sent = made(steps=1), []
+    lab.menus["steps"].observe(lambda change: sent.append(change["new"]), "value")
+    assert lab.start().wait(LONG)
+    assert sent[-1] == 1 and len(sent) == 2, "the page hears of a value only where it changes"
+
+
+def test_the_dial_of_a_temperature_that_moves_by_itself_is_called_by_its_start():
+    assert made(loss="MACL").sliders["temperature"].description.startswith("τ₀ ")
+    assert made().sliders["temperature"].description.startswith("τ ")
 
 
 def test_the_name_moves_on_when_it_is_taken(tmp_path):

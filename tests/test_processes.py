@@ -176,7 +176,8 @@ def test_only_the_first_process_writes_and_prints(found):
     assert re.search(r"on cpu in (bfloat16|float32), 2 processes: step 0 of 4", first["command"]["printed"])
     assert second["command"]["printed"] == ""
     names = {path.name for path in (folder / "run").iterdir()}
-    assert names == {"checkpoint.pt", "history.csv", "config.json"}  # no .part either
+    tables = {"history.csv", "config.json", "measured.csv", "map.npz"}
+    assert names == {"checkpoint.pt", *tables}  # no .part either
     run = training.resume(folder / "run" / "checkpoint.pt")
     alone = training.Run(data="vectors:digits", loss=losses.MACL(), batch_size=32, steps=4, device="cpu")
     alone.finish(progress=False)

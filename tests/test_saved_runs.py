@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from clutils import __main__, losses, saved_runs, training
+from clutils import __main__, live_measures, losses, saved_runs, training
 from clutils.saved_runs import Map, SavedRun
 from tests.runs import advance, past, small
 
@@ -52,14 +52,29 @@ def test_what_is_written_is_read_again(run, kept, tmp_path):
 def test_the_command_line_goes_on_with_what_was_written(kept, tmp_path):
     assert __main__.main(["train", "--resume", "--out", str(tmp_path / "first")]) == 0
     found = saved_runs.read(tmp_path / "first")
-    assert found.history["step"].tolist() == [1, 2, 3, 4, 5] and found.measured.to_dict("records") == LOOKED
+    assert found.history["step"].tolist() == [1, 2, 3, 4, 5]
+    assert found.measured.to_dict("records")[:-1] == LOOKED and found.measured["step"].iloc[-1] == 5
 
 
-def test_the_command_line_s_runs_are_listed_too_without_measurements(tmp_path):
+def test_the_command_line_s_runs_are_listed_too_with_what_was_seen_at_their_end(tmp_path):
     assert __main__.main(["train", *SHORT, "--out", str(tmp_path / "deep" / "er")]) == 0
     (found,) = saved_runs.listed(tmp_path)
     assert found.name == os.path.join("deep", "er") and found.problem is None
-    assert len(found.history) == 3 and len(found.measured) == 0 and found.map is None
+    assert len(found.history) == 3 and found.measured["step"].tolist() == [3] and found.map.step == 3
+    again = training.resume(found.path / "checkpoint.pt")
+    seen = live_measures.watching(again, "digits").look(again)
+    assert found.measured["knn"].tolist() == [pytest.approx(seen.knn)]
+    assert found.measured["effective_rank"].tolist() == [pytest.approx(seen.effective_rank, rel=1e-4)]
+
+
+def test_a_look_follows_those_of_steps_before_and_takes_the_place_of_others(kept):
+    positions = np.arange(8.0).reshape(4, 2)
+    for step, knn in ((2, 0.3), (7, 0.5), (7, 0.6)):
+        measured = {"step": step, "knn": knn, "effective_rank": 2.0}
+        saved_runs.add_look(kept.path, measured, Map(positions, np.zeros(4, int), ("one",), step))
+    found = saved_runs.read(kept.path)
+    assert found.measured["step"].tolist() == [*(r["step"] for r in LOOKED if r["step"] < 2), 2, 7]
+    assert found.measured["knn"].iloc[-1] == 0.6 and found.map.step == 7
 
 
 def test_nothing_is_written_over(run, kept, tmp_path):

@@ -570,3 +570,9 @@ def test_what_is_no_loss_and_no_rate_is_quoted_before_anything_starts(settings):
     (value,) = settings.values()
     with pytest.raises(ValueError, match=re.escape(repr(value))):
         training.Run(data=pictures, batch_size=4, **settings)
+
+
+@pytest.mark.parametrize(("encoder", "data"), [("conv16", "vectors:digits"), ("mlp", "digits")])
+def test_an_encoder_that_takes_no_such_data_is_refused_in_a_line(encoder, data):
+    with pytest.raises(ValueError, match=rf"encoder is '{encoder}' and data \(\d+, .*'mlp' takes vectors"):
+        training.Run(data=data, encoder=encoder, steps=1)

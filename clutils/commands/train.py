@@ -147,12 +147,26 @@ def _train(options: argparse.Namespace) -> int:
         run.finish(on_step, progress=sys.stdout.isatty())
     finally:  # also of a run that broke: what was learned until then
         keep(run)
+    if run.steps_done and not processes.rank():
+        print(_look(run, folder))
     print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
     if not run.done:
         if not processes.rank():
             print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+def _look(run: Run, folder: Path) -> str:
+    """Look at the run as the training lab does, write what is seen beside the checkpoint, and say it."""
+    from clutils import live_measures, saved_runs
+
+    watcher = live_measures.watching(run, run.configuration["data"])
+    seen, pictures = watcher.look(run), watcher.pictures
+    found = saved_runs.Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
+    saved_runs.add_look(folder, vars(seen), found)
+    knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
+    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(pictures)} pictures"
 
 
 def _describe(run: Run, folder: Path) -> None:

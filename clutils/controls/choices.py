@@ -71,7 +71,9 @@ class Choices:
         self._offer_losses(type(loss).__name__ if isinstance(loss, nn.Module) else loss)
         self._lay_out()
         self._show_path()
+        self._first = {name: menu.value for name, menu in self.menus.items()}
         self.menus["data"].observe(self._show_path, "value")
+        self.menus["data"].observe(self._fit_encoder, "value")
         self.menus["method"].observe(self._method_chosen, "value")
         for name in ("loss", "encoder", "data"):
             self.menus[name].observe(self._chosen, "value")
@@ -80,6 +82,7 @@ class Choices:
         _align(self.menus.values(), NARROW)
         for name in ("steps", "seed", "batch_size"):
             self.menus[name].layout.width = "170px"
+        self.menus["augmentation"].layout.width = self.menus["encoder"].layout.width = "320px"
         self.menus["path"].layout.width = "390px"
         first = [self.menus[name] for name in ("method", "loss", "data", "path", "steps")]
         more = [self.menus[name] for name in ("augmentation", "encoder", "batch_size", "seed")]
@@ -99,6 +102,22 @@ class Choices:
 
     def _show_path(self, change: Any = None) -> None:
         self.menus["path"].layout.display = "" if self.menus["data"].value == FOLDER else "none"
+
+    def _fit_encoder(self, change: Any = None) -> None:
+        """An encoder that takes no such data, as one of pictures does no vectors, gives way to what suits."""
+        name = self.menus["encoder"].value
+        if name in encoders.NAMES and (name == "mlp") != self._of_vectors():
+            self.menus["encoder"].value = FITTING
+
+    def reset(self) -> None:
+        """Every menu as it was at first."""
+        self._held = True
+        try:
+            for name, value in self._first.items():  # the method before its losses
+                self.menus[name].value = value
+        finally:
+            self._held = False
+        self.changed()
 
     def _method_chosen(self, change: Any = None) -> None:
         now, self._held = self.menus["loss"].value, True
@@ -148,6 +167,8 @@ class Choices:
                 usual = 1.0  # of PiNDA's, on pictures
             found[name] = given.get(name, usual)
         present = {name: value for name, value in found.items() if value is not None}
+        if "hardest" in present:
+            present["hardest"] = min(present["hardest"], self._negatives())
         return present | {"learning_rate": self._learning_rate()}
 
     def run(self, name: str | None, values: Mapping[str, Any]) -> Run:
@@ -158,6 +179,9 @@ class Choices:
 
         Raises ValueError on settings that can't be, `data.Unavailable` where the data is not on this machine.
         """
+        for field in (self.menus["steps"], self.menus["seed"]):
+            field.value, used = field.value + 1, field.value
+            field.value = used  # the page shows what is used: of 1e9, typed into it, that is 1
         steps = self.menus["steps"].value
         if steps > MOST_STEPS:
             raise ValueError(f"steps is {steps:,}, but must be at most {MOST_STEPS:,}")
@@ -186,6 +210,15 @@ class Choices:
         key = (name, str(run.device), tuple(run.images.shape))
         run.data, run.images, run.labels = self._pictures.setdefault(key, (run.data, run.images, run.labels))
         return run
+
+    def _negatives(self) -> int:
+        """How many an anchor is compared with, in the queue or else in the batch: the power of two below."""
+        queue = inspect.signature(self.kind.__init__).parameters.get("queue_size")
+        if queue is None:
+            number = 2 * self.menus["batch_size"].value - 2
+        else:
+            number = self._method_settings().get("queue_size", queue.default)
+        return 2 ** (max(1, number).bit_length() - 1)
 
     def _method_settings(self) -> dict[str, Any]:
         """Those given at the start that the chosen method has."""

@@ -55,7 +55,8 @@ class Dials:
 
     def build(self, values: Mapping[str, Any]) -> None:
         """New ones for these settings, at these values."""
-        self.sliders = {name: _dial(name, value) for name, value in values.items()}
+        symbols = SYMBOLS | ({"temperature": "τ₀"} if "alignment_threshold" in values else {})  # MACL moves τ
+        self.sliders = {name: _dial(name, value, symbols) for name, value in values.items()}
         for name, widget in self.sliders.items():
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
         _align(self.sliders.values())
@@ -134,9 +135,9 @@ def _check_rate(value: Any) -> None:
         raise ValueError(f"learning_rate is {value!r}, but must be a positive number")
 
 
-def _dial(name: str, value: Any) -> W.Widget:
+def _dial(name: str, value: Any, symbols: Mapping[str, str]) -> W.Widget:
     """A slider, or a box to tick, for a live setting."""
-    label = f"{SYMBOLS[name]} {name.replace('_', ' ')}" if name in SYMBOLS else name.replace("_", " ")
+    label = f"{symbols[name]} {name.replace('_', ' ')}" if name in symbols else name.replace("_", " ")
     if name == "learning_rate":
         label = "learning rate"
     if isinstance(value, bool):

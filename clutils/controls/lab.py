@@ -122,7 +122,7 @@ class Lab(W.VBox):
     def _turn(self, name: str, value: Any) -> None:
         """Set it in the run that trains; where none does, only check it: the next start takes it."""
         background = self.background
-        if background is None or not background.running:
+        if background is None or not background.running or self.run.done:  # none is left to act on
             check(self.choices.loss(), name, value)
         else:
             with background.lock:
@@ -152,6 +152,13 @@ class Lab(W.VBox):
         return True
 
     # ---- what is done ----------------------------------------------------------------------------------
+
+    def reset(self) -> Lab:
+        """Menus and dials as the panel was called with. Raises ValueError while its run trains."""
+        if self._trains():
+            raise ValueError("lab.reset: a run is training here, and its menus are locked: stop it first")
+        self.choices.reset()
+        return self
 
     def start(self) -> Lab:
         """A new run with what is chosen now; returns at once (data are loaded before).

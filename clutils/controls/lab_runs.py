@@ -6,9 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from clutils import data as datasets
 from clutils import live_measures, saved_runs
 from clutils.background import Background
 from clutils.controls.dials import owner, turn
@@ -52,7 +49,9 @@ class LabRun:
         return Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
 
     def write(self, path: Path) -> SavedRun:
-        """Into a folder, as it is now, between two steps. Errors as in `saved_runs.write`."""
+        """Look at it, and write it into a folder, between two steps. Errors as in `saved_runs.write`."""
+        if self.run.steps_done:
+            self.watcher.look(self.run, self.background.lock, free=True)
         seen = self.map
         with self.background.lock:
             return saved_runs.write(
@@ -62,6 +61,7 @@ class LabRun:
                 None if seen is None else seen.positions,
                 None if seen is None else seen.labels,
                 () if seen is None else seen.class_names,
+                None if seen is None else seen.step,
             )
 
     def turn(self, name: str, value: Any) -> None:
@@ -98,16 +98,6 @@ def watched(run: Run, title: str, data_name: str | None) -> LabRun:
 
     - data_name: of its set, as `data.load` has it; None for an object of the caller's own
     """
-    watcher = Watcher(*live_measures.parts(_as_set(run), data_name))
+    watcher = live_measures.watching(run, data_name)
     source = getattr(run.data, "source", "your own data")
     return LabRun(title, run, Background(run), watcher, source=source)
-
-
-def _as_set(run: Run) -> datasets.ImageSet | datasets.VectorSet:
-    """The run's pictures as a set; a bare tensor has no labels."""
-    if not isinstance(run.data, torch.Tensor):
-        return run.data
-    none = torch.full((len(run.data),), -1)
-    if run.data.ndim == 2:
-        return datasets.VectorSet(run.data, none, (), "your own vectors")
-    return datasets.ImageSet(run.data, none, (), None, "your own pictures")
