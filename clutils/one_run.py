@@ -30,7 +30,7 @@ def check_free() -> None:
 
 def _busy() -> str:
     now = _training
-    which = "" if now is None else f", at step {now.steps_done} of {now.steps}"
+    which = "" if now is None else f", at step {now.steps_done:,} of {now.steps:,}"
     return f"training: a run is training already{which}: stop it first, or wait for its end"
 
 

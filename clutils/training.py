@@ -187,7 +187,7 @@ class Run:
         setting is out of range: then the run is as it was before that step.
         """
         if self.done:
-            raise ValueError(f"training: all {self.steps} steps are done; set run.steps higher to go on")
+            raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
         started = time.perf_counter()
         chosen = self._batch()
         images = self.images[chosen]
@@ -220,7 +220,7 @@ class Run:
                 raise
             settings = {"learning_rate": self.learning_rate, **self._live_settings()}
             raise ValueError(
-                f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
+                f"training: step {self.steps_done + 1:,} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
         with interrupts.held_back():  # a step is taken and counted, or neither

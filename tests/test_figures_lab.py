@@ -200,6 +200,30 @@ def test_the_sentence_follows_the_run():
         assert part in said
 
 
+def ticks(axis) -> list[str]:
+    """The words at an axis, those that lie on it."""
+    low, high = sorted(axis.get_view_interval())
+    labels = [t.label1.get_text() for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+    labels += [t.label1.get_text() for t in axis.get_minor_ticks() if low <= t.get_loc() <= high]
+    return [label for label in labels if label]
+
+
+def test_thousands_of_steps_are_written_as_in_the_line_above_the_charts():
+    many = [row(step, loss=4.0) for step in (1, 4000)]
+    picture = LabFigure(4000, 5.5)
+    picture.update(many, (), None, [(1500, "temperature", 0.5)])
+    compared = compared_curves([saved("a", many)])
+    for figure in (picture.figure, compared):
+        figure.canvas.draw()
+    for ax in (*picture.charts, *compared.axes[2:]):
+        thousands = [words for words in ticks(ax.xaxis) if len(words) > 3]
+        assert thousands and all("," in words for words in thousands)
+    assert "4,000 steps" in figures.alt(picture.figure) and "at step 1,500" in figures.alt(picture.figure)
+    mapped = compared_maps([saved("a", many, seen=Map(at(0), LABELS, NAMES, 4000))])
+    assert "a\nstep 4,000" in mapped.axes[0]._left_title.get_text()
+    assert "at step 4,000" in figures.alt(mapped)
+
+
 # ---- side by side ------------------------------------------------------------------------------------------
 
 

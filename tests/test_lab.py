@@ -141,7 +141,7 @@ def test_another_start_is_another_run_and_the_first_keeps_what_it_was():
 def test_one_trains_at_a_time_and_the_panel_says_so():
     first, second = made(steps=100_000).start(), made()
     reached(first, 1)
-    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100000: stop it first"):
+    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100,000: stop it first"):
         second.start()
     assert "stop it first" in shown(second) and second.run is None and first.background.running
     second.start_button.click()  # the same by hand, and nothing is raised
@@ -229,6 +229,16 @@ def test_more_steps_than_anyone_waits_for_are_refused_in_a_line():
     lab = made(steps=1_000_001)
     lab.start_button.click()
     assert "steps is 1,000,001, but must be at most 1,000,000" in shown(lab) and lab.run is None
+
+
+def test_steps_are_written_alike_while_a_run_trains_and_when_it_has_ended():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+    going = lab._following._progress()
+    lab.stop()
+    assert going.startswith("Step ") and "of 100,000" in going
+    assert "of 100,000, stopped" in lab.status.value and "100000" not in lab.status.value + lab.alt.value
+    assert lab.background.status == f"step {lab.run.steps_done:,} of 100,000, stopped"
 
 
 @pytest.mark.parametrize(
