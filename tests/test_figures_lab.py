@@ -262,6 +262,16 @@ def test_runs_without_any_accuracy_or_temperature_leave_a_word_in_the_chart():
         compared_curves([])
 
 
+@pytest.mark.parametrize("temperature", [0.03, 0.07, 0.2, 0.5, 3.0])
+def test_the_axis_of_a_single_temperature_has_plain_numbers_to_read_it_by(temperature):
+    figure = compared_curves([saved("a", [row(step, temperature=temperature) for step in range(1, 9)])])
+    figure.canvas.draw()
+    axis = figure.axes[3].yaxis
+    assert len(ticks(axis)) >= 4 and all(words == f"{float(words):g}" for words in ticks(axis))
+    low, high = axis.get_view_interval()
+    assert low < temperature < high
+
+
 def test_maps_stand_side_by_side_under_their_names_and_none_is_an_error():
     seen = Map(at(0), LABELS, NAMES, 40)
     figure = compared_maps([saved("a", seen=seen), saved("no map"), saved("b", seen=seen)])

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import ipywidgets as W
@@ -17,17 +18,19 @@ from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, words
 from clutils.saved_runs import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be told apart
-ROWS = 8  # of the list that are in view
+ROWS, MOST_ROWS = 8, 24  # of the list that are in view: more where a picked one lies further down
 HEADINGS = (
-    *("runs", "method", "loss", "τ at the end", "turned", "data", "steps", "seeds"),
+    *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
 )
+LONG = ("runs", "differs in", "data")  # columns whose words may be broken anywhere: names, paths
+LONGEST = 120  # letters of a setting
 
 
 class Comparison(W.VBox):
     """The panel of `compare_runs`.
 
-    - runs: name -> run, all that can be picked; chosen: the names that are
+    - runs: name -> run, all that can be picked, newest first; chosen: the names that are
     """
 
     def __init__(self, lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None, folder: str | Path) -> None:
@@ -63,7 +66,7 @@ class Comparison(W.VBox):
         for name in names:
             if name not in self.runs:
                 raise ValueError(f"compare_runs: no run {name!r}; there are {', '.join(self.runs) or 'none'}")
-        self.pick.value = names
+        self._place(names)
         return self
 
     def refresh(self) -> None:
@@ -75,18 +78,20 @@ class Comparison(W.VBox):
         runs, damaged = self._found()
         self.runs = runs
         self.pick.options = list(runs)
-        picked = tuple(runs)[-2:] if before is None else tuple(name for name in before if name in runs)
+        picked = tuple(runs)[:2] if before is None else tuple(name for name in before if name in runs)
         said = [_below(html.escape(f"{run.name} can't be read: {run.problem}"), MUTED) for run in damaged]
         if not runs:
             said.append(_below(html.escape(f"There is no run yet, nor one in {self.folder}."), MUTED))
         self.notes.value = "".join(said)
-        self.pick.value = picked
+        self._place(picked)
         self.show()
 
     def show(self) -> None:
         """Draw what is picked."""
         self.error.value, self.error.layout.display = "", "none"
-        chosen = [self.runs[name] for name in self.chosen]
+        chosen = [
+            run for name, run in reversed(self.runs.items()) if name in self.chosen
+        ]  # as they were made
         try:
             if len(chosen) > MOST:
                 raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
@@ -99,6 +104,12 @@ class Comparison(W.VBox):
         shown = (self.notes, self.error, self.table, self.curves, self.maps)
         still = "".join(widget.value for widget in shown)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
+
+    def _place(self, names: Sequence[str]) -> None:
+        """Pick these, in a list high enough that they are in view."""
+        order = list(self.runs)
+        self.pick.rows = min(MOST_ROWS, max([ROWS, *(order.index(name) + 1 for name in names)]))
+        self.pick.value = tuple(names)
 
     def _draw(self, runs: Sequence[Comparable]) -> None:
         self.table.value = _table(runs) if runs else ""
@@ -115,7 +126,10 @@ class Comparison(W.VBox):
             while name in runs:
                 name, number = f"{run.name} ({number})", number + 1
             runs[name] = run
-        return runs, [run for run in saved if run.problem is not None]
+        newest_first = dict(
+            reversed(runs.items())
+        )  # numbered before, so that no new run renames an older one
+        return newest_first, [run for run in saved if run.problem is not None]
 
 
 def compare_runs(
@@ -143,15 +157,35 @@ def _table(runs: Sequence[Comparable]) -> str:
             accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
         turned = "; ".join(f"{words_of(name)} {_times(count)}" for name, count in row["turned"].items())
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
-        cells += [turned or "nothing", row["data"], f"{row['steps']:,}", row["seeds"], accuracy]
+        differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
+        steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")
+        cells += [turned or "nothing", differs or "nothing", row["data"], steps, row["seeds"], accuracy]
         cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
         rows.append(cells)
     left = 'style="text-align: left"'
     head = "".join(f"<th {left}>{html.escape(name)}</th>" for name in HEADINGS)
-    lines = ["".join(f"<td {left}>{html.escape(str(cell))}</td>" for cell in cells) for cells in rows]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    body = "".join(f"<tr>{''.join(map(_cell, HEADINGS, cells))}</tr>" for cells in rows)
     style = "border-spacing: 12px 2px; line-height: 1.4; font-variant-numeric: tabular-nums"
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    body = f'<tbody style="vertical-align: top">{body}</tbody>'
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead>{body}</table>'
+
+
+def _cell(heading: str, content: Any) -> str:
+    breaks = "; overflow-wrap: anywhere; min-width: 110px" if heading in LONG else ""
+    return f'<td style="text-align: left{breaks}">{html.escape(str(content))}</td>'
+
+
+def _setting(name: str, value: Any) -> str:
+    """A setting and its value, as the panel's menus and sliders name them."""
+    words = "learning rate" if name == "learning_rate" else words_of(name)
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    if value is None:
+        return f"{words} of your own" if name in ("encoder", "augmentation") else f"{words} not given"
+    if isinstance(value, int):
+        return f"{words} {value:,}"
+    said = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{words} {shorten(said, LONGEST, placeholder=' …')}"
 
 
 def _number(value: Any, form: str, none: str = "none") -> str:
