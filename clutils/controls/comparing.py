@@ -23,7 +23,11 @@ HEADINGS = (
     *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
 )
-LONG = ("runs", "differs in", "data")  # columns whose words may be broken anywhere: names, paths
+LONG = {
+    "runs": 110,
+    "differs in": 160,
+    "data": 60,
+}  # columns whose words may break anywhere, and their pixels
 LONGEST = 120  # letters of a setting
 
 
@@ -165,13 +169,13 @@ def _table(runs: Sequence[Comparable]) -> str:
     left = 'style="text-align: left"'
     head = "".join(f"<th {left}>{html.escape(name)}</th>" for name in HEADINGS)
     body = "".join(f"<tr>{''.join(map(_cell, HEADINGS, cells))}</tr>" for cells in rows)
-    style = "border-spacing: 12px 2px; line-height: 1.4; font-variant-numeric: tabular-nums"
+    style = "border-spacing: 8px 4px; line-height: 1.4; font-variant-numeric: tabular-nums"
     body = f'<tbody style="vertical-align: top">{body}</tbody>'
     return f'<table style="{style}"><thead><tr>{head}</tr></thead>{body}</table>'
 
 
 def _cell(heading: str, content: Any) -> str:
-    breaks = "; overflow-wrap: anywhere; min-width: 110px" if heading in LONG else ""
+    breaks = f"; overflow-wrap: anywhere; min-width: {LONG[heading]}px" if heading in LONG else ""
     return f'<td style="text-align: left{breaks}">{html.escape(str(content))}</td>'
 
 
