@@ -262,6 +262,12 @@ def test_runs_without_any_accuracy_or_temperature_leave_a_word_in_the_chart():
         compared_curves([])
 
 
+def test_a_long_name_without_a_space_has_its_beginning_in_the_legend():
+    figure = compared_curves([saved("a_folder_of_" + "x" * 60)])
+    (text,) = figure.legends[0].get_texts()
+    assert text.get_text().startswith("a_folder_of_xxx") and len(text.get_text()) == 44
+
+
 @pytest.mark.parametrize("temperature", [0.03, 0.07, 0.2, 0.5, 3.0])
 def test_the_axis_of_a_single_temperature_has_plain_numbers_to_read_it_by(temperature):
     figure = compared_curves([saved("a", [row(step, temperature=temperature) for step in range(1, 9)])])

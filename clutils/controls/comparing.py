@@ -6,7 +6,6 @@ import html
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import ipywidgets as W
@@ -14,7 +13,7 @@ import ipywidgets as W
 from clutils import figures, saved_runs
 from clutils.controls.lab import Lab, LabRun
 from clutils.controls.panels import MUTED, _alarm, _below
-from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, words_of
+from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, cut, words_of
 from clutils.saved_runs import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be told apart
@@ -189,7 +188,7 @@ def _setting(name: str, value: Any) -> str:
     if isinstance(value, int):
         return f"{words} {value:,}"
     said = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f"{words} {shorten(said, LONGEST, placeholder=' …')}"
+    return f"{words} {cut(said, LONGEST)}"
 
 
 def _number(value: Any, form: str, none: str = "none") -> str:

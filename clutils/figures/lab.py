@@ -307,7 +307,7 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         _in_steps(ax)
     handles = charts["loss"].get_legend_handles_labels()[0]
     for handle, run in zip(handles, runs, strict=True):
-        handle.set_label(shorten(run.name, 44, placeholder=" …"))
+        handle.set_label(cut(run.name, 44))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(runs)))
     said = []
     for run in runs:
@@ -447,6 +447,11 @@ def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tup
 def _inside(ax: Axes, text: str) -> Any:
     place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": style.GREY}
     return ax.text(0.5, 0.5, text, **place)
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and a sign that there is more; one without any space, too."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def words_of(name: str) -> str:
