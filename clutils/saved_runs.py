@@ -405,9 +405,8 @@ def _told_nowhere_else(run: Comparable) -> dict[str, Any]:
     kept = _with_defaults(run)
     found = {name: kept.get(name) for name in SETTINGS if name != "method_settings"}
     views = found["augmentation"]
-    found["augmentation"] = (
-        None if views is None else training.name_of_augmentation(views, kept.get("pictures"))
-    )
+    if isinstance(views, Mapping):
+        found["augmentation"] = training.name_of_augmentation(views, kept.get("pictures"))
     own = dict(kept["method_settings"] or {})
     found |= (own.pop("base_settings", None) or {}) | own | (kept["loss"] or {}).get("settings", {})
     return {name: value for name, value in found.items() if name not in TOLD}

@@ -22,11 +22,8 @@ HEADINGS = (
     *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
 )
-LONG = {
-    "runs": 110,
-    "differs in": 160,
-    "data": 60,
-}  # columns whose words may break anywhere, and their pixels
+# columns whose words may break anywhere, for names and paths -> pixels that they have at least
+LONG = {"runs": 110, "differs in": 160, "data": 60}
 LONGEST = 120  # letters of a setting
 
 
@@ -92,9 +89,8 @@ class Comparison(W.VBox):
     def show(self) -> None:
         """Draw what is picked."""
         self.error.value, self.error.layout.display = "", "none"
-        chosen = [
-            run for name, run in reversed(self.runs.items()) if name in self.chosen
-        ]  # as they were made
+        as_made = reversed(self.runs.items())
+        chosen = [run for name, run in as_made if name in self.chosen]
         try:
             if len(chosen) > MOST:
                 raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
@@ -129,10 +125,8 @@ class Comparison(W.VBox):
             while name in runs:
                 name, number = f"{run.name} ({number})", number + 1
             runs[name] = run
-        newest_first = dict(
-            reversed(runs.items())
-        )  # numbered before, so that no new run renames an older one
-        return newest_first, [run for run in saved if run.problem is not None]
+        # turned round after they are numbered: a new run renames no older one
+        return dict(reversed(runs.items())), [run for run in saved if run.problem is not None]
 
 
 def compare_runs(
