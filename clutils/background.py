@@ -64,7 +64,9 @@ class Background:
         Raises ValueError where all steps are done, and while this or another run trains in this process.
         """
         if self.run.done and not self.running:
-            raise ValueError(f"training: all {self.run.steps} steps are done; set run.steps higher to go on")
+            raise ValueError(
+                f"training: all {self.run.steps:,} steps are done; set run.steps higher to go on"
+            )
         one_run.claim(self.run)
         try:
             self.error = None
@@ -111,7 +113,7 @@ class Background:
     @property
     def status(self) -> str:
         """One line: how far it is, and whether it trains, was stopped, is done, or what ended it."""
-        where = f"step {self.run.steps_done} of {self.run.steps}"
+        where = f"step {self.run.steps_done:,} of {self.run.steps:,}"
         if self.running:
             return where
         if self.error is not None:

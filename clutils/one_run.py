@@ -30,7 +30,7 @@ def check_free() -> None:
 
 def _busy() -> str:
     now = _training
-    which = "" if now is None else f", at step {now.steps_done} of {now.steps}"
+    which = "" if now is None else f", at step {now.steps_done:,} of {now.steps:,}"
     stop = "stop it first (that of a panel by its button or by `lab.stop()`), or wait for its end"
     return f"training: a run is training already{which}: {stop}"
 

@@ -339,8 +339,11 @@ def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
     """A row for all runs that share every setting but the seed, with means over their seeds.
 
     Columns: runs, method, loss, temperature (at the end), data, steps, seeds, knn, knn_low, knn_high,
-    effective_rank, uniformity, turned. Settings that were changed on the way count as settings.
+    effective_rank, uniformity, turned, planned (steps), differs. Settings that were changed on the way count
+    as settings.
 
+    differs: setting -> value, of those that rows have with different values and that no other column tells.
+    An augmentation is there by its name (`training.name_of_augmentation`), None is one of the caller's own.
     turned: setting -> how often its column of the history changes from a step to the next, where it does. The
     learning rate, whose column has a course of its own, is not among them.
     """
@@ -349,7 +352,11 @@ def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
     groups: dict[str, list[Comparable]] = {}
     for run in runs:
         groups.setdefault(_all_but_the_seed(run), []).append(run)
-    return pd.DataFrame([_line(group) for group in groups.values()])
+    lines = [_line(group) for group in groups.values()]
+    differences = _differences([_told_nowhere_else(group[0]) for group in groups.values()])
+    return pd.DataFrame(
+        [line | {"differs": differs} for line, differs in zip(lines, differences, strict=True)]
+    )
 
 
 def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
@@ -364,6 +371,7 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
         "temperature": _mean([temperature(run) for run in by_seed.values()]),
         "data": settings["data"] or settings.get("data_source") or "of your own",
         "steps": len(runs[0].history),
+        "planned": settings["steps"],
         "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
         "knn": _mean(known),
         "knn_low": min(known, default=math.nan),
@@ -390,17 +398,55 @@ def _mean(values: Iterable[float]) -> float:
 
 SETTINGS = (
     *("method", "loss", "data", "encoder", "augmentation", "steps", "batch_size", "learning_rate"),
-    *("precision", "extra_views", "method_settings"),
+    *("precision", "extra_views", "method_settings", "optimiser", "weight_decay"),
 )
+TOLD = ("method", "loss", "data", "steps", "temperature")  # by columns of their own
+
+
+def _with_defaults(run: Comparable) -> Mapping[str, Any]:
+    """Its configuration; what an early one does not name is what runs had before it could be chosen."""
+    from clutils import training
+
+    usual = {"optimiser": "adamw", "extra_views": 0, "method_settings": {}}
+    kept = usual | dict(run.configuration)
+    decay = training.SGD_WEIGHT_DECAY if kept["optimiser"] == "sgd" else training.WEIGHT_DECAY
+    return {"weight_decay": decay} | kept
+
+
+def _told_nowhere_else(run: Comparable) -> dict[str, Any]:
+    """Setting -> value, the method's and the loss's among them, without those that have a column."""
+    from clutils import training
+
+    kept = _with_defaults(run)
+    found = {name: kept.get(name) for name in SETTINGS if name != "method_settings"}
+    views = found["augmentation"]
+    if isinstance(views, Mapping):
+        found["augmentation"] = training.name_of_augmentation(views, kept.get("pictures"))
+    own = dict(kept["method_settings"] or {})
+    found |= (own.pop("base_settings", None) or {}) | own | (kept["loss"] or {}).get("settings", {})
+    return {name: value for name, value in found.items() if name not in TOLD}
+
+
+def _differences(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each row what others have too, but with another value: what only one method has, its name tells."""
+    values: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, set()).add(_as_text(value))
+    return [{name: value for name, value in row.items() if len(values[name]) > 1} for row in rows]
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _all_but_the_seed(run: Comparable) -> str:
     """Every setting, and its course where it was changed on the way, as text that equal runs share."""
-    kept = run.configuration
+    kept = _with_defaults(run)
     settings = [kept.get(name) for name in SETTINGS]
     if kept.get("data") is None:
         settings.append(kept.get("data_source"))
-    return json.dumps([settings, _courses(run)], sort_keys=True, default=str)
+    return _as_text([settings, _courses(run)])
 
 
 def _courses(run: Comparable) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -43,6 +43,7 @@ MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 FAST_STEPS = 20
 FORMAT = "clutils run 1"
+FITTING = "what suits the pictures"  # the default augmentation's name, and the default encoder's
 
 Augment = Callable[..., Tensor]
 
@@ -188,7 +189,7 @@ class Run:
         setting is out of range: then the run is as it was before that step.
         """
         if self.done:
-            raise ValueError(f"training: all {self.steps} steps are done; set run.steps higher to go on")
+            raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
         started = time.perf_counter()
         chosen = self._batch()
         images = self.images[chosen]
@@ -221,7 +222,7 @@ class Run:
                 raise
             settings = {"learning_rate": self.learning_rate, **self._live_settings()}
             raise ValueError(
-                f"training: step {self.steps_done + 1} was not taken, the weights from before it are kept: "
+                f"training: step {self.steps_done + 1:,} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
         with interrupts.held_back():  # a step is taken and counted, or neither
@@ -570,6 +571,41 @@ def named_augmentation(name: str, images: Tensor) -> Augment:
             f"training: augmentation is {name!r}, but vectors {tuple(images.shape)} have only 'none'"
         )
     return views.Identity()
+
+
+def name_of_augmentation(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
+    """What an augmentation is called: `FITTING`, a preset, or the nearest of these and what differs from it.
+
+    - settings: as `Run.configuration` has them, {} = `views.Identity`
+    - shape: of the pictures, (N, C, H, W), or of the vectors, (N, D); None = not known
+    """
+    if not settings:
+        return FITTING if shape is not None and len(shape) == 2 else "identity"
+    size = settings["size"] if shape is None else min(shape[-2:])
+    known = {name: views.preset(name, size) for name in views.PRESETS}
+    if shape is not None:
+        known = {FITTING: default_augmentation(torch.empty(0, *shape[1:]))} | known
+    others = {name: _changed(asdict(augmentation), settings) for name, augmentation in known.items()}
+    nearest = min(others, key=lambda name: len(others[name]))
+    changed = ", ".join(
+        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in others[nearest].items()
+    )
+    return f"{nearest} but {changed}" if changed else nearest
+
+
+def _changed(usual: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What changes a view; a pair is a list in a file."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if name != "check_inputs" and _plain(value) != _plain(usual.get(name))
+    }
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (" to " if len(value) == 2 else " / ").join(map(_plain, value))
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)
 
 
 def device(name: str | torch.device | None = None) -> torch.device:

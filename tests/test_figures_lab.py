@@ -200,6 +200,30 @@ def test_the_sentence_follows_the_run():
         assert part in said
 
 
+def ticks(axis) -> list[str]:
+    """The words at an axis, those that lie on it."""
+    low, high = sorted(axis.get_view_interval())
+    labels = [t.label1.get_text() for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+    labels += [t.label1.get_text() for t in axis.get_minor_ticks() if low <= t.get_loc() <= high]
+    return [label for label in labels if label]
+
+
+def test_thousands_of_steps_are_written_as_in_the_line_above_the_charts():
+    many = [row(step, loss=4.0) for step in (1, 4000)]
+    picture = LabFigure(4000, 5.5)
+    picture.update(many, (), None, [(1500, "temperature", 0.5)])
+    compared = compared_curves([saved("a", many)])
+    for figure in (picture.figure, compared):
+        figure.canvas.draw()
+    for ax in (*picture.charts, *compared.axes[2:]):
+        thousands = [words for words in ticks(ax.xaxis) if len(words) > 3]
+        assert thousands and all("," in words for words in thousands)
+    assert "4,000 steps" in figures.alt(picture.figure) and "at step 1,500" in figures.alt(picture.figure)
+    mapped = compared_maps([saved("a", many, seen=Map(at(0), LABELS, NAMES, 4000))])
+    assert "a\nstep 4,000" in mapped.axes[0]._left_title.get_text()
+    assert "at step 4,000" in figures.alt(mapped)
+
+
 # ---- side by side ------------------------------------------------------------------------------------------
 
 
@@ -236,6 +260,22 @@ def test_runs_without_any_accuracy_or_temperature_leave_a_word_in_the_chart():
     }
     with pytest.raises(ValueError, match="no run with a step"):
         compared_curves([])
+
+
+def test_a_long_name_without_a_space_has_its_beginning_in_the_legend():
+    figure = compared_curves([saved("a_folder_of_" + "x" * 60)])
+    (text,) = figure.legends[0].get_texts()
+    assert text.get_text().startswith("a_folder_of_xxx") and len(text.get_text()) == 44
+
+
+@pytest.mark.parametrize("temperature", [0.03, 0.07, 0.2, 0.5, 3.0])
+def test_the_axis_of_a_single_temperature_has_plain_numbers_to_read_it_by(temperature):
+    figure = compared_curves([saved("a", [row(step, temperature=temperature) for step in range(1, 9)])])
+    figure.canvas.draw()
+    axis = figure.axes[3].yaxis
+    assert len(ticks(axis)) >= 4 and all(words == f"{float(words):g}" for words in ticks(axis))
+    low, high = axis.get_view_interval()
+    assert low < temperature < high
 
 
 def test_maps_stand_side_by_side_under_their_names_and_none_is_an_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import threading
 import time
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from clutils.controls import following
 from clutils.controls import lab as module
 from clutils.controls.choices import FITTING
 from clutils.controls.live import beside_cells
-from tests.runs import past, same, small, weights
+from tests.runs import advance, past, same, small, weights
 
 LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
 
@@ -142,7 +143,7 @@ def test_another_start_is_another_run_and_the_first_keeps_what_it_was():
 def test_one_trains_at_a_time_and_the_panel_says_so():
     first, second = made(steps=100_000).start(), made()
     reached(first, 1)
-    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100000: stop it first"):
+    with pytest.raises(ValueError, match=r"a run is training already, at step \d+ of 100,000: stop it first"):
         second.start()
     assert "stop it first" in shown(second) and second.run is None and first.background.running
     second.start_button.click()  # the same by hand, and nothing is raised
@@ -230,6 +231,16 @@ def test_more_steps_than_anyone_waits_for_are_refused_in_a_line():
     lab = made(steps=1_000_001)
     lab.start_button.click()
     assert "steps is 1,000,001, but must be at most 1,000,000" in shown(lab) and lab.run is None
+
+
+def test_steps_are_written_alike_while_a_run_trains_and_when_it_has_ended():
+    lab = made(steps=100_000).start()
+    reached(lab, 1)
+    going = lab._following._progress()
+    lab.stop()
+    assert going.startswith("Step ") and "of 100,000" in going
+    assert "of 100,000, stopped" in lab.status.value and "100000" not in lab.status.value + lab.alt.value
+    assert lab.background.status == f"step {lab.run.steps_done:,} of 100,000, stopped"
 
 
 @pytest.mark.parametrize(
@@ -537,7 +548,7 @@ def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_na
     (tmp_path / "broken" / "config.json").write_text("{")
     compared = controls.compare_runs(lab, tmp_path)
     names = [run.name for run in lab.runs]
-    assert list(compared.runs) == ["second", *names] and compared.chosen == tuple(names)
+    assert list(compared.runs) == [*reversed(names), "second"] and compared.chosen == tuple(reversed(names))
     assert "broken can" in compared.notes.value and "no checkpoint.pt" in compared.notes.value
     assert compared.table.value.count("<tr>") == 2 and " to " in compared.table.value  # one row: seeds 0, 1
     assert "Curves of 2 runs" in compared.curves.value and "Maps of" in compared.maps.value
@@ -550,6 +561,75 @@ def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_na
     assert len(compared.runs) == 4 and compared.chosen == ("second",)
     with pytest.raises(ValueError, match="no run 'third'"):
         compared.choose("third")
+
+
+def test_runs_are_told_apart_by_what_they_differ_in_in_the_panel_s_words(tmp_path):
+    lab = made(steps=2, folder=tmp_path)
+    for size, augmentation in ((32, training.FITTING), (32, "none"), (64, training.FITTING)):
+        lab.menus["batch_size"].value, lab.menus["augmentation"].value = size, augmentation
+        lab.start().wait(LONG)
+    lab.keep("kept")
+    compared = controls.compare_runs(lab, tmp_path)
+    compared.choose(*compared.runs)
+    table = compared.table.value
+    assert table.count("<tr>") == 4  # the kept copy shares its row
+    for words in (
+        "augmentation what suits the pictures; batch size 32",
+        "augmentation none; batch size 32",
+        "augmentation what suits the pictures; batch size 64",
+    ):
+        assert words in table
+    compared.choose("kept")
+    assert "batch size" not in compared.table.value and ">nothing</td>" in compared.table.value
+
+
+def test_a_run_that_was_stopped_says_of_how_many_steps():
+    runs = [lasting(small(steps=steps), "a") for steps in (4000, 2)]
+    compared = controls.compare_runs(runs)
+    compared.choose(*compared.runs)
+    assert ">2 of 4,000</td>" in compared.table.value and ">2</td>" in compared.table.value
+
+
+def lasting(run: training.Run, name: str) -> saved_runs.SavedRun:
+    advance(run, 2)
+    return saved_runs.SavedRun(name, None, run.configuration, run.history)
+
+
+def test_the_newest_runs_stand_first_and_what_is_picked_is_in_view(tmp_path):
+    run = advance(small(), 1)
+    for age, name in enumerate(("old", "young")):
+        saved_runs.write(run, tmp_path / name)
+        for path in (tmp_path / name).iterdir():
+            os.utime(path, (1e9 + age, 1e9 + age))
+    here = [lasting(small(), f"run {k}") for k in range(12)]
+    compared = controls.compare_runs(here, tmp_path)
+    newest = [f"run {k}" for k in reversed(range(12))]
+    assert list(compared.runs) == [*newest, "young", "old"] == list(compared.pick.options)
+    assert compared.chosen == ("run 11", "run 10") and compared.pick.rows == 8
+    assert "run 10 ends" in compared.curves.value.split("run 11 ends")[0]  # drawn as they were made
+    compared.choose("old")
+    assert compared.pick.rows == 14
+    here.append(lasting(small(), "old"))
+    compared.refresh()
+    assert compared.chosen == ("old",) and next(iter(compared.runs)) == "old (2)" and compared.pick.rows == 15
+
+
+def test_nothing_that_is_long_makes_the_table_wider_than_a_page():
+    run = advance(small(), 1)
+    long = run.configuration | {"data": "folder:" + "/very_long" * 20, "encoder": "net" * 100}
+    runs = [
+        saved_runs.SavedRun(name, None, config, run.history)
+        for name, config in (
+            ("r" * 80, long),
+            ("b", run.configuration | {"data": "digits", "encoder": "mlp"}),
+        )
+    ]
+    compared = controls.compare_runs(runs)
+    assert (
+        compared.table.value.count("overflow-wrap: anywhere") == 2 * 3
+        and "net" * 41 not in compared.table.value
+        and "encoder netnet" in compared.table.value
+    )
 
 
 def test_where_no_kernel_runs_a_comparison_is_its_table_curves_and_maps(tmp_path):

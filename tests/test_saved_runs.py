@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from clutils import __main__, live_measures, losses, saved_runs, training
+from clutils import __main__, live_measures, losses, saved_runs, training, views
 from clutils.saved_runs import Map, SavedRun
 from tests.runs import advance, past, small
 
@@ -216,12 +216,13 @@ def test_a_run_and_its_kept_copy_are_one_seed():
     assert row["knn"] == pytest.approx(0.6) and row["seeds"] == "0, 1"
 
 
-@pytest.mark.parametrize("how", ["temperature", "steps", "batch", "on the way"])
+@pytest.mark.parametrize("how", ["temperature", "steps", "batch", "optimiser", "on the way"])
 def test_another_setting_is_another_row_even_one_that_was_turned_back(how):
     other = small(
         seed=1,
         loss=losses.NTXent(0.3) if how == "temperature" else None,
         batch_size=16 if how == "batch" else 32,
+        **({"optimiser": "sgd", "learning_rate": 5e-3, "weight_decay": 1e-4} if how == "optimiser" else {}),
     )
     if how == "on the way":
         other.loss.temperature = 0.7
@@ -242,6 +243,61 @@ def test_what_was_turned_on_the_way_is_counted_from_the_history():
     still = advance(small(seed=1), 4)
     found = saved_runs.comparison([as_saved(turned, "a", 0.4), as_saved(still, "b", 0.8)])
     assert found["turned"].tolist() == [{"temperature": 2}, {}]
+
+
+def differing(*runs: training.Run) -> list[dict]:
+    return saved_runs.comparison([as_saved(run, str(k), 0.4) for k, run in enumerate(runs)])[
+        "differs"
+    ].tolist()
+
+
+@pytest.mark.parametrize(
+    "settings, usual",
+    [
+        ({"batch_size": 16}, {"batch_size": 32}),
+        ({"encoder": "conv32", "learning_rate": 5e-3}, {"encoder": "conv16"}),
+        ({"learning_rate": 1e-3}, {"learning_rate": 5e-3}),
+        ({"weight_decay": 0.01}, {"weight_decay": 1e-4}),
+        ({"precision": "bfloat16"}, {"precision": "float32"}),
+        ({"method_settings": {"out": 64}}, {"out": 128}),
+        ({"loss": losses.MACL(0.2, alpha=0.8)}, {}),  # the loss has a column, and α no other run
+        ({"loss": losses.NTXent(0.3), "seed": 3}, {}),
+    ],
+)
+def test_what_rows_differ_in_is_what_no_other_column_tells(settings, usual):
+    normal = {"precision": "float32", "learning_rate": 5e-3}
+    runs = [advance(small(**normal), 1), advance(small(**normal | settings), 1)]
+    mine, other = differing(*runs)
+    assert mine == usual and other == {
+        name: (settings | settings.get("method_settings", {}))[name] for name in usual
+    }
+
+
+def test_settings_of_one_loss_or_method_are_compared_where_several_runs_have_them():
+    macl = [advance(small(loss=losses.MACL(0.1, alpha=alpha)), 1) for alpha in (0.5, 0.8)]
+    assert differing(*macl, advance(small(), 1)) == [{"alpha": 0.5}, {"alpha": 0.8}, {}]
+    assert differing(macl[0]) == [{}]
+
+
+def test_an_augmentation_is_told_by_its_name_and_one_of_one_s_own_too():
+    own = views.Augmentation(size=8, flip=0.0, crop_scale=(0.5, 1.0), grayscale=0.0, blur=0.5)
+    given = (None, "none", own, lambda images, generator: images.float() / 255)
+    runs = [advance(small(augmentation=augmentation), 1) for augmentation in given]
+    found = [
+        SavedRun(str(k), None, run.configuration | {"pictures": [100, 1, 8, 8]}, run.history)
+        for k, run in enumerate(runs)
+    ]
+    names = [row["augmentation"] for row in saved_runs.comparison(found)["differs"]]
+    assert names == [training.FITTING, "none", f"{training.FITTING} but blur 0.5", None]
+
+
+def test_an_early_run_is_one_with_the_settings_that_all_had_then():
+    now, seeded = advance(small(), 1), advance(small(seed=1), 1)
+    early = {k: v for k, v in seeded.configuration.items() if k not in ("optimiser", "weight_decay")}
+    (row,) = saved_runs.comparison(
+        [as_saved(now, "a", 0.4), SavedRun("b", None, early, seeded.history)]
+    ).to_dict("records")
+    assert row["seeds"] == "0, 1" and row["differs"] == {}
 
 
 def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):

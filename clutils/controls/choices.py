@@ -13,10 +13,9 @@ from torch import nn
 from clutils import data as datasets
 from clutils import encoders, losses, methods, training, views
 from clutils.controls.panels import _align, choose
-from clutils.training import Run
+from clutils.training import FITTING, Run
 
 ITS_OWN = "the method's own"
-FITTING = "what suits the pictures"
 FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)

@@ -13,21 +13,24 @@ import ipywidgets as W
 from clutils import figures, saved_runs
 from clutils.controls.lab import Lab, LabRun
 from clutils.controls.panels import MUTED, _alarm, _below
-from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, words_of
+from clutils.figures.lab import MOST_MAPS, compared_curves, compared_maps, cut, words_of
 from clutils.saved_runs import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be told apart
-ROWS = 8  # of the list that are in view
+ROWS, MOST_ROWS = 8, 24  # of the list that are in view: more where a picked one lies further down
 HEADINGS = (
-    *("runs", "method", "loss", "τ at the end", "turned", "data", "steps", "seeds"),
+    *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
 )
+# columns whose words may break anywhere, for names and paths -> pixels that they have at least
+LONG = {"runs": 110, "differs in": 160, "data": 60}
+LONGEST = 120  # letters of a setting
 
 
 class Comparison(W.VBox):
     """The panel of `compare_runs`.
 
-    - runs: name -> run, all that can be picked; chosen: the names that are
+    - runs: name -> run, all that can be picked, newest first; chosen: the names that are
     """
 
     def __init__(self, lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None, folder: str | Path) -> None:
@@ -63,7 +66,7 @@ class Comparison(W.VBox):
         for name in names:
             if name not in self.runs:
                 raise ValueError(f"compare_runs: no run {name!r}; there are {', '.join(self.runs) or 'none'}")
-        self.pick.value = names
+        self._place(names)
         return self
 
     def refresh(self) -> None:
@@ -75,18 +78,19 @@ class Comparison(W.VBox):
         runs, damaged = self._found()
         self.runs = runs
         self.pick.options = list(runs)
-        picked = tuple(runs)[-2:] if before is None else tuple(name for name in before if name in runs)
+        picked = tuple(runs)[:2] if before is None else tuple(name for name in before if name in runs)
         said = [_below(html.escape(f"{run.name} can't be read: {run.problem}"), MUTED) for run in damaged]
         if not runs:
             said.append(_below(html.escape(f"There is no run yet, nor one in {self.folder}."), MUTED))
         self.notes.value = "".join(said)
-        self.pick.value = picked
+        self._place(picked)
         self.show()
 
     def show(self) -> None:
         """Draw what is picked."""
         self.error.value, self.error.layout.display = "", "none"
-        chosen = [self.runs[name] for name in self.chosen]
+        as_made = reversed(self.runs.items())
+        chosen = [run for name, run in as_made if name in self.chosen]
         try:
             if len(chosen) > MOST:
                 raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
@@ -99,6 +103,12 @@ class Comparison(W.VBox):
         shown = (self.notes, self.error, self.table, self.curves, self.maps)
         still = "".join(widget.value for widget in shown)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
+
+    def _place(self, names: Sequence[str]) -> None:
+        """Pick these, in a list high enough that they are in view."""
+        order = list(self.runs)
+        self.pick.rows = min(MOST_ROWS, max([ROWS, *(order.index(name) + 1 for name in names)]))
+        self.pick.value = tuple(names)
 
     def _draw(self, runs: Sequence[Comparable]) -> None:
         self.table.value = _table(runs) if runs else ""
@@ -115,7 +125,8 @@ class Comparison(W.VBox):
             while name in runs:
                 name, number = f"{run.name} ({number})", number + 1
             runs[name] = run
-        return runs, [run for run in saved if run.problem is not None]
+        # turned round after they are numbered: a new run renames no older one
+        return dict(reversed(runs.items())), [run for run in saved if run.problem is not None]
 
 
 def compare_runs(
@@ -143,15 +154,35 @@ def _table(runs: Sequence[Comparable]) -> str:
             accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
         turned = "; ".join(f"{words_of(name)} {_times(count)}" for name, count in row["turned"].items())
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
-        cells += [turned or "nothing", row["data"], f"{row['steps']:,}", row["seeds"], accuracy]
+        differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
+        steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")
+        cells += [turned or "nothing", differs or "nothing", row["data"], steps, row["seeds"], accuracy]
         cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
         rows.append(cells)
     left = 'style="text-align: left"'
     head = "".join(f"<th {left}>{html.escape(name)}</th>" for name in HEADINGS)
-    lines = ["".join(f"<td {left}>{html.escape(str(cell))}</td>" for cell in cells) for cells in rows]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    style = "border-spacing: 12px 2px; line-height: 1.4; font-variant-numeric: tabular-nums"
-    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    body = "".join(f"<tr>{''.join(map(_cell, HEADINGS, cells))}</tr>" for cells in rows)
+    style = "border-spacing: 8px 4px; line-height: 1.4; font-variant-numeric: tabular-nums"
+    body = f'<tbody style="vertical-align: top">{body}</tbody>'
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead>{body}</table>'
+
+
+def _cell(heading: str, content: Any) -> str:
+    breaks = f"; overflow-wrap: anywhere; min-width: {LONG[heading]}px" if heading in LONG else ""
+    return f'<td style="text-align: left{breaks}">{html.escape(str(content))}</td>'
+
+
+def _setting(name: str, value: Any) -> str:
+    """A setting and its value, as the panel's menus and sliders name them."""
+    words = "learning rate" if name == "learning_rate" else words_of(name)
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    if value is None:
+        return f"{words} of your own" if name in ("encoder", "augmentation") else f"{words} not given"
+    if isinstance(value, int):
+        return f"{words} {value:,}"
+    said = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{words} {cut(said, LONGEST)}"
 
 
 def _number(value: Any, form: str, none: str = "none") -> str:

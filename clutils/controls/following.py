@@ -69,7 +69,7 @@ class Screen:
             step, features = record.watcher.features(record.run, record.background.lock)
             pictures = record.watcher.pictures
             found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
-            title = f"t-SNE of {len(features)} pictures, step {step}"
+            title = f"t-SNE of {len(features)} pictures, step {step:,}"
             self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
         except Exception as error:
             self.tsne.value = ""

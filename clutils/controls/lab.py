@@ -280,7 +280,7 @@ class Lab(W.VBox):
         run = self.choices.run(name, self.dials.values())
         self.note.value = ""
         if training.fast() and run.steps > training.FAST_STEPS:
-            shorter = f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps}"
+            shorter = f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps:,}"
             self.note.value, run.steps = _below(shorter, MUTED), training.FAST_STEPS
         method, loss = self.menus["method"].value, type(run.loss).__name__
         title = f"{len(self.runs) + 1}: {method}, {loss}, {name or OWN}, seed {run.seed}"

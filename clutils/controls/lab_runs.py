@@ -31,7 +31,7 @@ class LabRun:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        return self.run.configuration | {"data_source": self.source}
+        return self.run.configuration | {"data_source": self.source, "pictures": list(self.run.images.shape)}
 
     @property
     def history(self):

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from torch import Tensor
 
 from clutils import saved_runs
@@ -31,6 +31,7 @@ SYMBOLS = {
     **{"temperature": "τ", "alpha": "α", "alignment_threshold": "A₀", "class_prior": "τ⁺", "beta": "β"},
     **{"momentum": "m", "learning_rate": "rate", "minimum_temperature": "τ min"},
 }
+TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
 LABEL = 8.5  # points, of what stands at a mark
 
 
@@ -87,11 +88,11 @@ class LabFigure:
         self._baselines(knn)
         (self.temperature,) = temperature.plot([], [], color=style.ORANGE, linestyle="-", **thin)
         _logarithmic(temperature)
-        temperature.set(title="temperature τ", ylim=(0.05, 1))
+        temperature.set(title="temperature τ", ylim=TEMPERATURES)
         self.without = _inside(temperature, "")
         for ax in self.charts:
             ax.set_xlim(0, steps)
-            ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+            _in_steps(ax)
         for ax in (knn, temperature):
             ax.set_xlabel("step")
         self._map(labels, class_names)
@@ -248,10 +249,10 @@ class LabFigure:
                 said.append(f"{words} from {values[0]:{form}} to {values[-1]:{form}}")
         if not math.isnan(now := _temperature(final)):
             said.append(f"the temperature is now {now:.3g}")
-        turned = ", ".join(f"{_in_full(name, value)} at step {step}" for step, name, value in changes)
+        turned = ", ".join(f"{_in_full(name, value)} at step {step:,}" for step, name, value in changes)
         turned = f"; changed on the way: {turned}" if turned else ""
         return (
-            f"Six charts of a run, {final['step']} steps: {'; '.join(said)}{turned}; and a map of a sample."
+            f"Six charts of a run, {final['step']:,} steps: {'; '.join(said)}{turned}; and a map of a sample."
         )
 
 
@@ -292,7 +293,10 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         charts[name].set_title(title)
     _logarithmic(charts["temperature"])
     used = [value for run in runs for value in _course(run, "temperature")[1] if value > 0]
-    charts["temperature"].set_ylim(min(used, default=0.1) / 2, 2 * max(used, default=0.5))
+    low, high = TEMPERATURES
+    charts["temperature"].set_ylim(
+        min([low, *(value / 2 for value in used)]), max([high, *(2 * value for value in used)])
+    )
     if not used:
         _inside(charts["temperature"], "these losses have none")
     charts["knn"].set_ylim(0, 1)
@@ -300,9 +304,10 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         _inside(charts["knn"], "not measured in these runs")
     for ax in axes[1]:
         ax.set_xlabel("step")
+        _in_steps(ax)
     handles = charts["loss"].get_legend_handles_labels()[0]
     for handle, run in zip(handles, runs, strict=True):
-        handle.set_label(shorten(run.name, 44, placeholder=" …"))
+        handle.set_label(cut(run.name, 44))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(runs)))
     said = []
     for run in runs:
@@ -348,7 +353,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         labels = torch.as_tensor(run.map.labels)
         Points(ax, labels, size=9, names=False).update(run.map.positions)
         accuracy = saved_runs.last(run, "knn")
-        seen = f"step {run.map.step}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
+        seen = f"step {run.map.step:,}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
         ax.set_title("\n".join([*title, seen]), fontsize=10.5)
         ax.set_anchor("S")  # what room is left over is the title's
     if listed:
@@ -357,7 +362,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         ]
         options = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
         figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
-    said = "; ".join(f"{run.name} at step {run.map.step}" for run in shown)
+    said = "; ".join(f"{run.name} at step {run.map.step:,}" for run in shown)
     return describe(figure, f"Maps of the first two principal components, coloured by class: {said}.")
 
 
@@ -417,6 +422,12 @@ def _logarithmic(ax: Axes) -> None:
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
+def _in_steps(ax: Axes) -> None:
+    """Whole steps along the axis, written as the panel writes them."""
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
 def _legend(ax: Axes, **options: Any) -> None:
     """A small legend, which takes no room from the axes."""
     settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
@@ -436,6 +447,11 @@ def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tup
 def _inside(ax: Axes, text: str) -> Any:
     place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": style.GREY}
     return ax.text(0.5, 0.5, text, **place)
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and a sign that there is more; one without any space, too."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
 def words_of(name: str) -> str:

@@ -72,7 +72,7 @@ def test_slider_and_stop_button_act_while_a_cell_waits_for_the_run(lab, notebook
     wait_for_status(lab, cell, "stopped")
     lab.wait_quiet()
     (said,) = [output["text"] for output in lab.cells()[1]["outputs"]]
-    assert "".join(said).startswith("True step ") and "of 100000, stopped" in "".join(said)
+    assert "".join(said).startswith("True step ") and "of 100,000, stopped" in "".join(said)
     assert lab.problems() == []
 
 
