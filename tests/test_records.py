@@ -68,6 +68,21 @@ def test_every_committed_record_names_its_machine_and_commit():
             assert table[column].notna().all(), f"{file.name}: {column} is empty"
 
 
+def test_every_record_is_told_of_with_a_script_that_there_is():
+    lines = (records.FOLDER / "README.md").read_text().splitlines()
+    told = {}
+    for line in lines:
+        if line.startswith("| `"):
+            kept, _, script = (cell.strip() for cell in line.split("|")[1:4])
+            for name in kept.replace("`", "").split(", "):
+                told[name if "." in name else f"{name}.csv"] = script.strip("`")
+    files = {file.name for file in records.FOLDER.iterdir() if file.is_file() and file.name != "README.md"}
+    assert set(told) == files
+    for name, script in told.items():
+        known = script == "python -m clutils train" or (records.ROOT / "benchmarks" / script).is_file()
+        assert known, f"{name}: no script {script}"
+
+
 # how far a rerun may be from its record: sums differ by machine, thread and version, and 20 steps amplify it
 ALLOWED = {"knn": 0.05, "uniformity": 0.25, "tolerance": 0.15, "classmates": 0.03, "turns": 0.1, "loss": 0.15}
 
