@@ -463,6 +463,17 @@ def test_an_encoder_of_pictures_gives_way_when_vectors_are_chosen():
 def test_a_loss_that_mixes_the_hardest_starts_with_as_many_as_there_are(method, most):
     lab = made(method=method, loss="MoCHi", steps=1)
     assert lab.sliders["hardest"].value == most and lab.start().wait(LONG)
+    lab.menus["batch_size"].value = 256
+    lab.set(hardest=most)
+    lab.menus["batch_size"].value = 32
+    assert lab.sliders["hardest"].value == most and lab.start().wait(LONG)
+
+
+def test_a_smaller_batch_lowers_the_number_of_the_hardest():
+    lab = made(loss="MoCHi", steps=1, batch_size=128)
+    assert lab.sliders["hardest"].value == 128
+    lab.menus["batch_size"].value = 64
+    assert lab.sliders["hardest"].value == 64 and lab.start().wait(LONG)
 
 
 def test_a_field_shows_the_number_that_is_used():

@@ -167,7 +167,7 @@ class Choices:
             found[name] = given.get(name, usual)
         present = {name: value for name, value in found.items() if value is not None}
         if "hardest" in present:
-            present["hardest"] = min(present["hardest"], self._negatives())
+            present["hardest"] = min(present["hardest"], self.negatives())
         return present | {"learning_rate": self._learning_rate()}
 
     def run(self, name: str | None, values: Mapping[str, Any]) -> Run:
@@ -210,7 +210,7 @@ class Choices:
         run.data, run.images, run.labels = self._pictures.setdefault(key, (run.data, run.images, run.labels))
         return run
 
-    def _negatives(self) -> int:
+    def negatives(self) -> int:
         """How many an anchor is compared with, in the queue or else in the batch: the power of two below."""
         queue = inspect.signature(self.kind.__init__).parameters.get("queue_size")
         if queue is None:

@@ -24,8 +24,9 @@ from clutils.figures.maps import embedding_map
 
 PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pictures a second
 SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
-LOOK = (  # white on a dark page too, and as wide as the page, up to where it would be blurred
-    "<style>.clutils-lab-picture { background: white; border-radius: 6px; } "
+LOOK = (  # white on a dark page too; larger on a larger screen, as long as it can be seen whole
+    "<style>.clutils-lab-picture { background: white; border-radius: 6px; "
+    "max-width: clamp(1060px, calc((100vh - 330px) * 1.75), 1500px); } "
     ".clutils-lab-picture img { width: 100% !important; }</style>"
 )
 PACE = 5.0  # seconds over which the images a second are counted
@@ -42,7 +43,7 @@ class Screen:
         self.error = W.HTML(layout=W.Layout(display="none"))
         self.error.add_class("clutils-panel-error")
         self.status, self.alt, self.tsne = W.HTML(), W.HTML(), W.HTML()
-        self.picture = W.Box(layout=W.Layout(width="98%", max_width="1500px", padding="8px"))
+        self.picture = W.Box(layout=W.Layout(width="98%", padding="8px"))
         self.picture.add_class("clutils-lab-picture")
         self._look = W.HTML(LOOK, layout=W.Layout(display="none"))
         self.show(charts)

@@ -58,6 +58,7 @@ class Lab(W.VBox):
         self.screen = Screen(LabFigure(steps if isinstance(steps, int) and steps > 0 else 1))
         self.error, self.status = self.screen.error, self.screen.status
         self.picture, self.alt, self.tsne = self.screen.picture, self.screen.alt, self.screen.tsne
+        self.menus["batch_size"].observe(self._fewer_negatives, "value")
         self._buttons()
         self._rebuild()
         self._training(False)
@@ -97,6 +98,12 @@ class Lab(W.VBox):
         """Sliders for what the chosen method and loss can turn."""
         self.dials.build(self.choices.live_defaults())
         beside_cells(self.dials.sliders.values())
+
+    def _fewer_negatives(self, change: Any) -> None:
+        """A smaller batch was chosen: there may be fewer negatives than the hardest that are asked for."""
+        most = self.choices.negatives()
+        if "hardest" in self.sliders and self.sliders["hardest"].value > most:
+            self.dials.place("hardest", most)
 
     def set(self, **settings: Any) -> None:
         """Turn live settings, as their sliders do: from the next step on.
