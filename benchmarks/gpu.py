@@ -125,7 +125,7 @@ def recipes(options: argparse.Namespace, train: data.ImageSet, test: data.ImageS
     for name, (asked, limit) in ASKED.items():
         steps = options.steps or RECIPES["RECIPES"][name]["steps"]
         for seed in options.seeds:
-            if (name, seed, steps) in done:
+            if (name, train.source, seed, steps) in done:
                 continue
             row = RECIPES["measured"](name, train, test, seed, options.steps)
             show(row)

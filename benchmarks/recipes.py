@@ -42,14 +42,15 @@ RECIPES: dict[str, dict[str, Any]] = {
     "gpu-3min": {**GPU, "steps": 4850},  # 50 epochs
     "gpu-10min": {**GPU, "steps": 19_400},  # 200 epochs
 }
-SAME_RUN = ("recipe", "seed", "steps")
+SAME_RUN = ("recipe", "source", "seed", "steps")
+CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 START, END = "<!-- recipes: begin -->", "<!-- recipes: end -->"
 README = records.ROOT / "benchmarks" / "README.md"
 PLACES = {"cpu": "folder:PATH", "gpu": "cifar10"}
 
 
-def command(name: str, seeds: str = "0 1 2") -> str:
-    place = PLACES[name.partition("-")[0]]
+def command(name: str, seeds: str = "0 1 2", place: str | None = None) -> str:
+    place = PLACES[name.partition("-")[0]] if place is None else place
     return f"python benchmarks/recipes.py {name} --pictures {place} --seeds {seeds} --record"
 
 
@@ -116,9 +117,11 @@ def table() -> str:
     lines = [head, "|" + "---|" * 8]
     for name, recipe in RECIPES.items():
         what = f"`{name}`: {recipe['encoder']}, {recipe['steps']:,} steps of {recipe['batch_size']}"
+        what += f", {recipe.get('limit', 50_000):,} pictures"
         runs = None
         if recorded is not None:
             runs = recorded[(recorded["recipe"] == name) & (recorded["steps"] == recipe["steps"])]
+            runs = runs[runs["source"].str.contains("CIFAR-10", regex=False)]
         if runs is None or runs.empty:
             lines.append(f"| {what} | {'not run | ' * 6}`{command(name)}` |")
             continue
@@ -157,20 +160,28 @@ def main() -> None:
         return
     if options.recipe is None:
         parser.error(f"name a recipe: {', '.join(RECIPES)}")
-    train = data.load(options.pictures, "train", RECIPES[options.recipe].get("limit"))
-    test = data.load(options.pictures, "test")
-    if options.pictures.startswith("folder:"):  # where they lie is nobody's business
-        train.source = f"{len(train):,} of CIFAR-10 (JPEG copies)"
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps is {options.steps}, but must be a whole number from 1 on")
+    try:
+        train = data.load(options.pictures, "train", RECIPES[options.recipe].get("limit"))
+        test = data.load(options.pictures, "test")
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    place = options.pictures
+    if place.startswith("folder:"):  # where they lie is nobody's business
+        place, whole = "folder:PATH", len(test) == 10_000 and train.class_names == CIFAR
+        train.source = f"{len(train):,} of {'CIFAR-10 (JPEG copies)' if whole else 'a folder of pictures'}"
     steps = options.steps or RECIPES[options.recipe]["steps"]
     done = records.known(NAME, *SAME_RUN) if options.record else set()
     for seed in options.seeds:
-        if (options.recipe, seed, steps) in done:
+        if (options.recipe, train.source, seed, steps) in done:
+            print(f"seed {seed} is on record already: without --record it runs again", flush=True)
             continue
         row = measured(options.recipe, train, test, seed, options.steps)
         print(*(f"{k} {v}" for k, v in row.items()), flush=True)
         if options.record:
             length = "" if options.steps is None else f" --steps {options.steps}"
-            records.append(NAME, {"command": command(options.recipe, str(seed)) + length} | row)
+            records.append(NAME, {"command": command(options.recipe, str(seed), place) + length} | row)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ctrl-C and the stop button, held back while something must not be left half done."""
+"""Ctrl-C, the stop button, a request to terminate: held back while something must not be left half done."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ def held_back() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
     if caught:
         usual(*caught[-1])
+
+
+@contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """Within, SIGTERM (as of a scheduler that wants its machine back) is Ctrl-C: what was learned is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, usual)

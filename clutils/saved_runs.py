@@ -34,6 +34,7 @@ CHECKPOINT, HISTORY, CONFIG = "checkpoint.pt", "history.csv", "config.json"
 MEASURED, MAP = "measured.csv", "map.npz"
 COLUMNS = ("step", "knn", "effective_rank")
 LONGEST_NAME = 80
+PART = ("resumed_at_step", "device", "processes", "date", "machine", "cores", "python", "versions", "commit")
 FIXED = ("loss", "method", "data", "steps", "batch_size", "encoder")  # that every config.json has
 
 
@@ -141,10 +142,13 @@ def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> No
 def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:
     """Write config.json: the run's settings, its data, device, versions and machine.
 
+    Of a run that goes on, where its steps before were made is kept under "earlier", a part each.
+
     - resumed_at_step: None = the step that it has reached
     """
     from clutils import processes, records
 
+    earlier = _parts(Path(folder) / CONFIG) if run.steps_done and resumed_at_step is None else []
     config = {
         **run.configuration,
         "data_source": getattr(run.data, "source", None),
@@ -153,8 +157,18 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
         "processes": processes.number(),
         "resumed_at_step": run.steps_done if resumed_at_step is None else resumed_at_step,
         **records.provenance(),
+        "earlier": earlier,
     }
     files.replace(Path(folder) / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def _parts(path: Path) -> list[dict[str, Any]]:
+    """Where the parts of a run were made that its config.json knows of; none where it can't be read."""
+    try:
+        before = _configuration(path)
+    except (OSError, ValueError):
+        return []
+    return [*before.get("earlier", []), {name: before.get(name) for name in PART}]
 
 
 def keep(run: Run, folder: str | Path) -> None:
@@ -338,6 +352,9 @@ def temperature(run: Comparable) -> float:
 def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
     """A row for all runs that share every setting but the seed, with means over their seeds.
 
+    Two of one seed share a row where one is the other as far as it goes, as a kept copy is; where they are
+    not (another device rounds otherwise, say) each has its row.
+
     Columns: runs, method, loss, temperature (at the end), data, steps, seeds, knn, knn_low, knn_high,
     effective_rank, uniformity, turned, planned (steps), differs. Settings that were changed on the way count
     as settings.
@@ -349,19 +366,40 @@ def comparison(runs: Sequence[Comparable]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    groups: dict[str, list[Comparable]] = {}
-    for run in runs:
-        groups.setdefault(_all_but_the_seed(run), []).append(run)
-    lines = [_line(group) for group in groups.values()]
-    differences = _differences([_told_nowhere_else(group[0]) for group in groups.values()])
+    groups = _pooled(runs)
+    lines = [_line(group) for group in groups]
+    differences = _differences([_told_nowhere_else(group[0]) for group in groups])
     return pd.DataFrame(
         [line | {"differs": differs} for line, differs in zip(lines, differences, strict=True)]
     )
 
 
+def _pooled(runs: Sequence[Comparable]) -> list[list[Comparable]]:
+    """The runs by row, in their order."""
+    groups: list[tuple[str, list[Comparable]]] = []
+    for run in runs:
+        key, seed = _all_but_the_seed(run), run.configuration.get("seed")
+        for known, group in groups:
+            others = [other for other in group if other.configuration.get("seed") == seed]
+            if known == key and all(_one_run(run, other) for other in others):
+                group.append(run)
+                break
+        else:
+            groups.append((key, [run]))
+    return [group for _, group in groups]
+
+
+def _one_run(first: Comparable, second: Comparable) -> bool:
+    """Whether the shorter one's losses are those that the longer one begins with."""
+    both = first.history["loss"].to_numpy(float), second.history["loss"].to_numpy(float)
+    steps = min(map(len, both))
+    return bool(np.allclose(both[0][:steps], both[1][:steps], rtol=1e-6, atol=1e-9, equal_nan=True))
+
+
 def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
     settings = runs[0].configuration
-    by_seed = {run.configuration.get("seed"): run for run in runs}  # one that was kept, too, is one run
+    longest = sorted(runs, key=lambda run: len(run.history))  # one that was kept, too, is one run
+    by_seed = {run.configuration.get("seed"): run for run in longest}
     accuracies = [last(run, "knn") for run in by_seed.values()]
     known = [value for value in accuracies if not math.isnan(value)]
     return {
@@ -419,6 +457,7 @@ def _told_nowhere_else(run: Comparable) -> dict[str, Any]:
 
     kept = _with_defaults(run)
     found = {name: kept.get(name) for name in SETTINGS if name != "method_settings"}
+    found |= {name: kept[name] for name in ("device", "processes", "compile") if name in kept}
     views = found["augmentation"]
     if isinstance(views, Mapping):
         found["augmentation"] = training.name_of_augmentation(views, kept.get("pictures"))

@@ -476,7 +476,7 @@ def train(
 
 def resume(
     path: str | Path,
-    data: datasets.ImageSet | datasets.VectorSet | Tensor | None = None,
+    data: str | datasets.ImageSet | datasets.VectorSet | Tensor | None = None,
     encoder: nn.Module | None = None,
     loss: nn.Module | None = None,
     augmentation: Augment | None = None,
@@ -486,7 +486,8 @@ def resume(
     """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
 
     data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
-    name (or, for loss and augmentation, from one of this package's).
+    name (or, for loss and augmentation, from one of this package's). data may also be the name under
+    which the same pictures are found now.
 
     - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
       rounding

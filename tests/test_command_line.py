@@ -13,9 +13,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
 from clutils import __main__ as command_line
 from clutils import doctor, losses, training
@@ -502,3 +504,44 @@ def test_settings_without_a_loss_are_those_of_the_methods_own_and_words_are_valu
     assert run("train", *pinda, *short, "--out", tmp_path / "b") == 0
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     assert config["method_settings"]["base"] == "moco"
+
+
+def test_a_folder_of_pictures_may_lie_elsewhere_when_its_run_goes_on(tmp_path, capsys):
+    draw = np.random.default_rng(0)
+    for number in range(40):
+        file = tmp_path / "old" / "train" / ("a", "b")[number % 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draw.integers(0, 255, (16, 16, 3), dtype=np.uint8)).save(file)
+    first = ("--data", f"folder:{tmp_path / 'old'}", "--batch-size", 16, "--steps", 2, "--device", "cpu")
+    assert run("train", *first, "--out", tmp_path / "run") == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = ("train", "--resume", "--steps", 4, "--out", tmp_path / "run")
+    assert run(*again, "--data", f"folder:{tmp_path / 'new'}") == 0
+    assert len(history(tmp_path / "run")) == 4
+    next((tmp_path / "new" / "train" / "a").glob("*.png")).unlink()
+    capsys.readouterr()
+    assert run(*again, "--data", f"folder:{tmp_path / 'new'}") != 0
+    assert "are not those" in complaint(capsys)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to catch")
+def test_a_request_to_terminate_keeps_what_was_learned(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "clutils",
+        "train",
+        *SHORT,
+        "--steps",
+        "100000",
+        "--checkpoint-every",
+        "3",
+    ]
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while not (tmp_path / "run" / "history.csv").exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(120) == 130 and "--resume goes on from here" in process.communicate()[1]
+    assert len(history(tmp_path / "run")) == training.resume(tmp_path / "run" / "checkpoint.pt").steps_done

@@ -319,3 +319,27 @@ def test_the_temperature_at_the_end_is_the_one_that_macl_moved_to():
     assert moved == pytest.approx(by_hand, rel=1e-4)
     assert saved_runs.temperature(as_saved(run, "a", 0.4)) == pytest.approx(moved)
     assert math.isnan(saved_runs.temperature(as_saved(advance(small(method="byol"), 1), "b", 0.4)))
+
+
+def test_two_results_of_one_seed_are_two_rows_and_the_devices_are_told():
+    run = advance(small(steps=5, data="digits"), 3)
+    other = as_saved(run, "elsewhere", 0.5)
+    other.history["loss"] += 0.01  # as another device or number of processes rounds
+    other.configuration["device"] = "cuda"
+    first = as_saved(run, "here", 0.8)
+    first.configuration["device"] = "cpu"
+    table = saved_runs.comparison([first, other])
+    assert table["knn"].tolist() == [0.8, 0.5]
+    assert [row["device"] for row in table["differs"]] == ["cpu", "cuda"]
+
+
+def test_a_run_that_goes_on_keeps_where_its_steps_before_were_made(tmp_path):
+    assert __main__.main(["train", *SHORT, "--out", str(tmp_path / "a")]) == 0
+    first = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert first["earlier"] == []
+    assert __main__.main(["train", "--resume", "--steps", "4", "--out", str(tmp_path / "a")]) == 0
+    second = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert second["resumed_at_step"] == 3
+    assert second["earlier"] == [{name: first[name] for name in saved_runs.PART}]
+    assert __main__.main(["train", "--resume", "--out", str(tmp_path / "a")]) == 0  # nothing is left to do
+    assert json.loads((tmp_path / "a" / "config.json").read_text()) == second

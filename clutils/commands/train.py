@@ -57,7 +57,12 @@ def add_to(add: Add) -> None:
     to_train.add_argument("--encoder", metavar="NAME", help="default: conv16; for vectors mlp")
     length = to_train.add_mutually_exclusive_group()
     length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
-    length.add_argument("--steps", metavar="N", type=int, help="batches; default: 300")
+    length.add_argument(
+        "--steps",
+        metavar="N",
+        type=int,
+        help="batches; default: 300. With --resume another length is another course of the learning rate",
+    )
     to_train.add_argument(
         "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
     )
@@ -105,9 +110,9 @@ def _names() -> str:
 
 def train(options: argparse.Namespace) -> int:
     """Train, and write checkpoint.pt, history.csv and config.json; of several processes the first does."""
-    from clutils import processes
+    from clutils import interrupts, processes
 
-    with processes.joined(options.device) as rank:
+    with processes.joined(options.device) as rank, interrupts.termination_as_interrupt():
         if not rank:
             return _train(options)
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -173,7 +178,8 @@ def _describe(run: Run, folder: Path) -> None:
     """Write and say what is about to train; a run that goes on has its history so far listed anew."""
     from clutils import processes, saved_runs
 
-    saved_runs.describe(run, folder)
+    if not run.done:
+        saved_runs.describe(run, folder)
     if run.steps_done:
         saved_runs.list_steps(run, folder)
     shared = f", {processes.number()} processes" if processes.number() > 1 else ""
@@ -215,10 +221,16 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
 
 
 def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
-    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length."""
+    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length.
+
+    A folder may lie elsewhere now: its pictures must be those that the run learned from.
+    """
     from clutils import training
 
-    run = training.resume(checkpoint, device=options.device, compile=options.compile)
+    moved = {}
+    if options.data is not None and options.data.startswith("folder:"):  # where they lie on this machine
+        moved["data"] = options.data
+    run = training.resume(checkpoint, device=options.device, compile=options.compile, **moved)
     before = run.configuration
     wanted = before["loss"]["name"] if options.loss is None else options.loss
     settings = before["loss"]["settings"]
@@ -259,9 +271,8 @@ def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
     except ValueError as error:
         raise BadUsage(str(error)) from error
     if asked != run.augmentation:
-        raise BadUsage(
-            f"--resume: {checkpoint} was trained with {run.augmentation}, not with --augmentation {name}"
-        )
+        own = training.name_of_augmentation(run.configuration["augmentation"], run.images.shape)
+        raise BadUsage(f"--resume: {checkpoint} was trained with the augmentation {own}, not {name}")
 
 
 def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:

@@ -31,7 +31,8 @@ class LabRun:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        return self.run.configuration | {"data_source": self.source, "pictures": list(self.run.images.shape)}
+        beside = {"data_source": self.source, "pictures": list(self.run.images.shape)}
+        return self.run.configuration | beside | {"device": str(self.run.device), "processes": 1}
 
     @property
     def history(self):
