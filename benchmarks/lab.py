@@ -1,19 +1,20 @@
 """What the training lab's panel costs: images a second of a run in it, beside the same run bare.
 
-    python benchmarks/lab.py [--rounds 3] [--seconds 15] [--json FILE]
+    python benchmarks/lab.py [--rounds 3] [--seconds 15] [--json FILE] [--record]
 
 Both train in the background with one of torch's threads; the panel also measures effective rank, kNN accuracy
 and the map, draws and encodes its picture (no page is attached, so that nothing is sent to one). They take
 turns, now the one first and now the other; the first round is for warming up. Two shares are printed: of the
 images a second, which is what a reader waits for and which needs a machine with nothing else to do; and of
 the processor's time for an image (all threads together), which a busy machine tells, too. The exit code is 1
-where the panel takes more than 10 % of the images a second.
+where the panel takes more than 10 % of the images a second. --record adds both to benchmarks/records/lab.csv.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
@@ -54,6 +55,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="of each run in each round; default: 15")
     parser.add_argument("--json", type=Path, help="write what was found into this file")
+    parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
 
     pictures = data.load("scenes")
@@ -93,6 +95,16 @@ def main() -> int:
     work = 1 - statistics.median(a / b for a, b in list(zip(*costs.values(), strict=True))[first:])
     print(f"the panel takes {share:.1%} of the images a second (at most {MOST:.0%})")
     print(f"and {work:.1%} of the processor's time")
+    if arguments.record:
+        command = (
+            f"python benchmarks/lab.py --rounds {arguments.rounds} --seconds {arguments.seconds:g} --record"
+        )
+        row = {"command": command, "source": pictures.source} | SETTINGS
+        row |= {"rounds": arguments.rounds, "seconds": arguments.seconds, "share": share}
+        row |= {"share_of_processor_time": work, "load": round(os.getloadavg()[0], 1)}
+        row |= {"images_per_s_bare": statistics.median(rates["bare"][first:])}
+        row |= {"images_per_s_panel": statistics.median(rates["panel"][first:])}
+        records.keep("lab", row, record=True)
     if arguments.json:
         found = {
             "images_a_second": rates,

@@ -1,6 +1,7 @@
 """Pictures a second of this package's SimCLR beside lightly's example, whole steps, in turns, in one run.
 
     python benchmarks/throughput.py [--turns 3] [--steps 20] [--encoder conv16] [--compile] [--json FILE]
+                                    [--record]
 
 Both train the same encoder from the same pictures (scenes, 32x32) with AdamW at a batch of 256, two views,
 NT-Xent at the same temperature, on as many threads as torch is given. lightly's side is its documentation's
@@ -11,6 +12,7 @@ pictures a second, is for float32 on both sides; what bfloat16 and torch.compile
 A turn is an epoch of --steps batches of each; the first turn, in which memory is taken, workers start and a
 compiler may run, does not count. Printed: the median turn, and the median ratio with the lowest and highest.
 Ratios of two turns side by side can be trusted on a machine that other work shares, pictures a second not.
+--record adds the ratios to benchmarks/records/throughput.csv.
 """
 
 from __future__ import annotations
@@ -113,6 +115,7 @@ def main() -> None:
     parser.add_argument("--encoder", default="conv16", help="default: conv16")
     parser.add_argument("--compile", action="store_true", help="torch.compile too; about a minute more")
     parser.add_argument("--json", type=Path, help="write what was found here")
+    parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
     images = data.load("scenes", limit=BATCH * options.steps).images
@@ -141,9 +144,15 @@ def main() -> None:
     for name, found in ratios.items():
         print(f"{name:36} {found['median']:5.2f} x ({found['lowest']:.2f} to {found['highest']:.2f})")
     print(f"bfloat16 instructions: {encoders.computes_bfloat16('cpu')}; load {os.getloadavg()[0]:.1f}")
+    settings = {"encoder": options.encoder, "batch": BATCH, "steps": options.steps}
+    settings |= {"turns": options.turns, "threads": threads, "load": round(os.getloadavg()[0], 1)}
+    if options.record:
+        command = f"python benchmarks/throughput.py --encoder {options.encoder} --turns {options.turns} "
+        command += f"--steps {options.steps} {'--compile ' if options.compile else ''}--record"
+        for name, found in ratios.items():
+            row = {"command": command, "ratio": name} | found | settings
+            records.keep("throughput", row, record=True)
     if options.json:
-        settings = {"encoder": options.encoder, "batch": BATCH, "steps": options.steps}
-        settings |= {"turns": options.turns, "threads": threads, "load": round(os.getloadavg()[0], 1)}
         found = {"pictures_a_second": rates, "ratios": ratios, "seconds": seconds, "settings": settings}
         options.json.write_text(json.dumps(found | records.provenance(), indent=1) + "\n")
 
