@@ -165,6 +165,7 @@ class Run:
             raise ValueError(
                 f"training: {method} learns from labels, but {number:,} of {len(images):,} pictures have none"
             )
+        built.check_batch(batch_size)
         built.extra_views = _whole("extra_views", extra_views, 0)
         if extra_views and not built.takes_extra_views:
             raise ValueError(f"training: extra_views is {extra_views}, but {method} compares two views alone")

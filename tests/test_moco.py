@@ -191,3 +191,12 @@ def test_once_the_queue_is_full_of_real_keys_the_loss_falls():
     losses_of = run.finish(progress=False).history.loss
     assert losses_of[0] < losses_of[5:10].mean()  # random keys are easier to tell apart than real ones
     assert losses_of[-5:].mean() < 0.98 * losses_of[5:10].mean()
+
+
+@pytest.mark.parametrize("settings", [("moco", {}), ("pinda", {"base": "moco"})], ids=["moco", "pinda on it"])
+def test_a_batch_that_does_not_fit_into_the_queue_is_refused_before_the_first_step(settings):
+    name, given = settings
+    own = {"queue_size": 16}
+    given = given | {"base_settings": own} if name == "pinda" else own
+    with pytest.raises(ValueError, match="a batch of 17 does not fit into a queue of 16"):
+        training.Run(method=name, data="digits", batch_size=17, steps=1, method_settings=given)

@@ -129,6 +129,9 @@ class Method(nn.Module):
         both = getattr(self.loss, "against", "both views") == "both views"
         return self.loss.chance(2 * batch_size - 2 if both else batch_size - 1)
 
+    def check_batch(self, size: int) -> None:
+        """Raise ValueError where the method can't take this many pictures a step."""
+
     def changing_buffers(self) -> list[Tensor]:
         """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
 

@@ -92,17 +92,21 @@ class MoCo(Method):
         Raises ValueError on a batch that is larger than the queue.
         """
         self.within("momentum", 0.0, 1.0)
-        if len(images) > self.queue_size:
-            raise ValueError(
-                f"MoCo: a batch of {len(images)} does not fit into a queue of {self.queue_size}: "
-                f"a smaller batch, or queue_size {len(images)} at least"
-            )
+        self.check_batch(len(images))
         first, second = several_views(augment, images, generator)
         queries = self.head(self.features_of(first))
         with torch.no_grad():
             keys = self.target_head(self.features_of(second, self.target_encoder))
         self.keys = normalize(keys, dim=1)
         return self.loss(queries, keys, queue=self.queue), queries.detach(), keys
+
+    def check_batch(self, size: int) -> None:
+        """Raise ValueError on a batch that is larger than the queue."""
+        if size > self.queue_size:
+            raise ValueError(
+                f"MoCo: a batch of {size} does not fit into a queue of {self.queue_size}: "
+                f"a smaller batch, or queue_size {size} at least"
+            )
 
     @torch.no_grad()
     def after_step(self) -> None:

@@ -113,6 +113,9 @@ class PiNDA(Method):
     ) -> nn.Module:
         return _base(base).default_loss(**(base_settings or {}))
 
+    def check_batch(self, size: int) -> None:
+        self.method.check_batch(size)
+
     @classmethod
     def rate_share(cls, base: str = "simclr", **settings: Any) -> float:
         return _base(base).rate_share()
