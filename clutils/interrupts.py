@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+HELD = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def held_back() -> Iterator[None]:
@@ -14,28 +16,38 @@ def held_back() -> Iterator[None]:
 
     Python hands signals to the main thread; in any other there is nothing to hold back.
     """
-    usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    usual = {number: handler for number in HELD if callable(handler := signal.getsignal(number))}
     caught = []
-    signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    for number in usual:
+        signal.signal(number, lambda *what: caught.append(what))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
     if caught:
-        usual(*caught[-1])
+        number, frame = caught[-1]
+        usual[number](number, frame)
 
 
 @contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """Within, SIGTERM (as of a scheduler that wants its machine back) is Ctrl-C: what was learned is kept."""
+    """Within, SIGTERM (a scheduler wants its machine back) acts as Ctrl-C: what was learned is kept.
+
+    Also where Ctrl-C itself is ignored, as in the background of a shell.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    usual = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, usual)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -525,23 +526,23 @@ def test_a_folder_of_pictures_may_lie_elsewhere_when_its_run_goes_on(tmp_path, c
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to catch")
-def test_a_request_to_terminate_keeps_what_was_learned(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "clutils",
-        "train",
-        *SHORT,
-        "--steps",
-        "100000",
-        "--checkpoint-every",
-        "3",
-    ]
-    process = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 120
-    while not (tmp_path / "run" / "history.csv").exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.1)
-    process.terminate()
-    assert process.wait(120) == 130 and "--resume goes on from here" in process.communicate()[1]
-    assert len(history(tmp_path / "run")) == training.resume(tmp_path / "run" / "checkpoint.pt").steps_done
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "where Ctrl-C is ignored, as in the background"])
+def test_a_request_to_terminate_keeps_what_was_learned(ignored, tmp_path):
+    command = [sys.executable, "-m", "clutils", "train", *SHORT, "--steps", "100000"]
+    process = subprocess.Popen(
+        [*command, "--checkpoint-every", "3", "--out", str(tmp_path / "run")],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL),
+    )
+    try:
+        end = time.monotonic() + 120
+        while not (tmp_path / "run" / "history.csv").exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(60) == 130 and "--resume goes on from here" in process.communicate()[1]
+    finally:
+        process.kill()
+    steps = training.resume(tmp_path / "run" / "checkpoint.pt").steps_done
+    assert len(history(tmp_path / "run")) == steps
