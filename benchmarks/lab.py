@@ -91,9 +91,11 @@ def main() -> int:
             flush=True,
         )
     first = 1 if arguments.rounds else 0  # after the one for warming up
-    share = 1 - statistics.median(b / a for a, b in list(zip(*rates.values(), strict=True))[first:])
+    shares = [1 - b / a for a, b in list(zip(*rates.values(), strict=True))[first:]]
+    share = statistics.median(shares)
     work = 1 - statistics.median(a / b for a, b in list(zip(*costs.values(), strict=True))[first:])
-    print(f"the panel takes {share:.1%} of the images a second (at most {MOST:.0%})")
+    print(f"the panel takes {share:.1%} of the images a second (at most {MOST:.0%}; ", end="")
+    print(f"of a round {min(shares):.1%} to {max(shares):.1%})")
     print(f"and {work:.1%} of the processor's time")
     if arguments.record:
         command = (
@@ -101,6 +103,7 @@ def main() -> int:
         )
         row = {"command": command, "source": pictures.source} | SETTINGS
         row |= {"rounds": arguments.rounds, "seconds": arguments.seconds, "share": share}
+        row |= {"share_lowest": min(shares), "share_highest": max(shares)}
         row |= {"share_of_processor_time": work, "load": round(os.getloadavg()[0], 1)}
         row |= {"images_per_s_bare": statistics.median(rates["bare"][first:])}
         row |= {"images_per_s_panel": statistics.median(rates["panel"][first:])}
