@@ -184,7 +184,7 @@ def test_task_entropy_is_the_integral_of_minus_p_log_p():
 def test_training_pinda_from_the_command_line_keeps_the_maps_as_they_were_learned(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(data, "load", lambda name, **options: SCENES)
+    monkeypatch.setattr(data, "load", lambda name, *split, **options: SCENES)
     asked = [
         "train",
         "--method",
@@ -209,6 +209,6 @@ def test_training_pinda_from_the_command_line_keeps_the_maps_as_they_were_learne
 
 
 def test_other_methods_write_no_maps(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(data, "load", lambda name, **options: SCENES)
+    monkeypatch.setattr(data, "load", lambda name, *split, **options: SCENES)
     assert main(["train", "--steps", "1", "--batch-size", "16", "--out", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "noise_maps.npz").exists()
