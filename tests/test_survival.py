@@ -153,7 +153,11 @@ def test_a_checkpoint_of_another_configuration_is_one_line_and_code_2_and_is_lef
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_an_interrupt_while_the_weights_move_ends_the_run_after_that_step_and_not_within_it(tmp_path, capsys):
+def test_an_interrupt_while_the_weights_move_ends_the_run_after_that_step_and_not_within_it(
+    tmp_path, capsys, request
+):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     run = small(steps=6)
     moves = run.optimiser.step
 
