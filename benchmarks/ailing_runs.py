@@ -13,7 +13,8 @@ import argparse
 import torch
 from torch import Tensor, nn
 
-from clutils import data, experiments, losses, records, training, views
+from clutils import data, losses, training, views
+from clutils.course import experiments, records
 
 NAME = "ailing_runs"
 STEPS, BATCH, SEED = 80, 64, 0

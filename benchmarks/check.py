@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 
-from clutils import data, encoders, records
+from clutils import data, encoders
+from clutils.course import records
 
 NAME, SIZES = "check", (1000, 10_000)
 

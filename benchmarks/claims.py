@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from clutils import claims
+from clutils.course import claims
 
 
 def main() -> None:

@@ -16,7 +16,8 @@ import argparse
 
 import torch
 
-from clutils import data, experiments, losses, records
+from clutils import data, losses
+from clutils.course import experiments, records
 from clutils.data import ImageSet
 
 NAME = "comparison"

@@ -16,7 +16,8 @@ import json
 import time
 from typing import Any
 
-from clutils import data, experiments, maps, records, training, views
+from clutils import data, maps, training, views
+from clutils.course import experiments, records
 
 SEEDS = (0, 1, 2)
 NAME = "first_run"

@@ -31,8 +31,9 @@ from typing import Any
 
 import torch
 
-from clutils import data, figures, losses, measures, noise_maps, records, training
-from clutils.figures import pinda
+from clutils import data, figures, losses, measures, training
+from clutils.course import records
+from clutils.course.pinda import maps as noise_maps
 
 TRIAL = 20
 ASKED = {"gpu-3min": (0.83, 180), "gpu-10min": (0.90, 600)}  # kNN with k = 10, seconds
@@ -153,7 +154,7 @@ def profile(options: argparse.Namespace, train: data.ImageSet, test: data.ImageS
             began = time.perf_counter()
         run.step()
     wait()
-    rate = 10 * run.batch_size / (time.perf_counter() - began)
+    rate = 10 * run.settings.batch_size / (time.perf_counter() - began)
     kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
     with watched(activities=kinds) as found:
         for _ in range(10):
@@ -202,7 +203,7 @@ def pinda_beside_simclr(options: argparse.Namespace, train: data.ImageSet, test:
         shown = test.images[:8]
         drawn = run.method.noise.eval()(shown.to(run.device), torch.Generator().manual_seed(0))
         scale = noise_maps.of(run.method.noise, shown)[0]
-        page = pinda.noise(shown, scale, drawn.sample.detach().cpu())
+        page = figures.noise.noise(shown, scale, drawn.sample.detach().cpu())
         (options.out / "noise_maps.png").write_bytes(figures.png(page))
 
 

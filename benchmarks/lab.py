@@ -24,8 +24,10 @@ from pathlib import Path
 
 import torch
 
-from clutils import controls, data, records, training
-from clutils.background import Background
+from clutils import data, training
+from clutils.course import lab as lesson
+from clutils.course import records
+from clutils.training.background import Background
 
 MOST = 0.10
 SETTLED = 3  # steps before the clock starts
@@ -45,7 +47,7 @@ def rate(run: training.Run, stop: Callable[[], object], seconds: float) -> tuple
     while run.steps_done == now:  # to the end of one
         time.sleep(0.001)
     took, worked = time.perf_counter() - began, time.process_time() - worked
-    images = (run.steps_done - before) * run.batch_size
+    images = (run.steps_done - before) * run.settings.batch_size
     stop()
     return images / took, worked / images
 
@@ -68,7 +70,7 @@ def main() -> int:
         return rate(run, background.stop, seconds)
 
     def panel(seconds: float) -> tuple[float, float]:
-        lab = controls.training_lab(**SETTINGS, steps=1_000_000)
+        lab = lesson.training_lab(**SETTINGS, steps=1_000_000)
         pictures_drawn = count_pictures(lab)
         lab.start()
         found = rate(lab.run, lab.background.stop, seconds)
@@ -127,7 +129,7 @@ def main() -> int:
     return int(share > MOST)
 
 
-def count_pictures(lab: controls.Lab) -> Callable[[], int]:
+def count_pictures(lab: lesson.Lab) -> Callable[[], int]:
     """How many pictures the panel has drawn since."""
     number, real = 0, lab.screen.draw
 

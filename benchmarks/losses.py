@@ -32,7 +32,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clutils import losses, records
+from clutils import losses
+from clutils.course import records
 
 NAME, DIMENSION, TEMPERATURE, THREADS = "loss_speed", 128, 0.1, 2
 WHOLE = " whole table"

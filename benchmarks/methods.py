@@ -7,7 +7,7 @@
     python benchmarks/methods.py share              of a step, how much is the comparing, by batch size
 
 Prints a line a run; with --record it is also added to methods_WHAT.csv in benchmarks/records/, which notebook
-09 shows. A run that the record holds already is left out, so an interrupted recording goes on where it
+11 shows. A run that the record holds already is left out, so an interrupted recording goes on where it
 stopped. --methods, --seeds, --steps and --batch-sizes choose among the runs. All runs are of generated scenes
 and the encoder conv16; an augmentation is drawn for both views.
 """
@@ -23,7 +23,9 @@ from typing import Any
 
 import torch
 
-from clutils import data, experiments, methods, records, training, views
+from clutils import data, measures, training, views
+from clutils.course import records
+from clutils.course.methods import experiments
 
 # what each augmentation is when it is on, as in SimCLR's chain; without it the value that changes nothing
 ALONE: dict[str, dict[str, Any]] = {
@@ -74,10 +76,7 @@ def augmentations(options: argparse.Namespace) -> None:
 
 def batch(options: argparse.Namespace) -> None:
     """The learning rate goes with the root of the batch size, from what a run of 256 has by itself."""
-    highest = {
-        method: training.LEARNING_RATES["conv16"] * methods.catalogue()[method].rate_share()
-        for method in options.methods
-    }
+    highest = {method: training.usual_rate(method) for method in options.methods}
     cases = [
         (method, {}, None, size, highest[method] * (size / 256) ** 0.5)
         for size in options.batch_sizes
@@ -88,7 +87,7 @@ def batch(options: argparse.Namespace) -> None:
 
 def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
     train, test = data.load("scenes"), data.load("scenes", "test")
-    raw = experiments.accuracy(experiments.pixels, train, test)
+    raw = experiments.accuracy(measures.raw_inputs, train, test)
     for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
         for method, named, augmentation, batch_size, rate in cases:
             steps = options.steps or PICTURES_SEEN[what] // batch_size
@@ -116,7 +115,7 @@ def cost(options: argparse.Namespace) -> None:
     for name, run in runs.items():
         learned = [p for p in run.method.parameters() if p.requires_grad]
         row = {"command": "python benchmarks/methods.py cost --record", "source": train.source}
-        row |= {"method": name, "batch_size": run.batch_size, "precision": run.precision}
+        row |= {"method": name, "batch_size": run.settings.batch_size, "precision": run.settings.precision}
         row |= {"turns": options.turns, "threads": torch.get_num_threads()}
         for clock in ("processor", "wall"):
             ratios = [a / b for a, b in zip(taken[clock][name], taken[clock]["simclr"], strict=True)]
@@ -143,7 +142,12 @@ def share(options: argparse.Namespace) -> None:
     for (name, size), run in runs.items():
         shares = [a / b for a, b in zip(taken[name, size, "loss"], taken[name, size], strict=True)]
         row = {"command": "python benchmarks/methods.py share --record", "source": train.source}
-        row |= {"method": name, "batch_size": size, "precision": run.precision, "turns": options.turns}
+        row |= {
+            "method": name,
+            "batch_size": size,
+            "precision": run.settings.precision,
+            "turns": options.turns,
+        }
         row |= {"step_seconds": statistics.median(taken[name, size])}
         row |= {"loss_seconds": statistics.median(taken[name, size, "loss"])}
         row |= {"share": statistics.median(shares), "lowest": min(shares), "highest": max(shares)}
@@ -152,7 +156,7 @@ def share(options: argparse.Namespace) -> None:
 
 def comparing(run: training.Run) -> Callable[[], object]:
     """What the run's method asks of its loss in a step: SimCLR once, BYOL and SimSiam in both directions."""
-    z1, z2 = (torch.randn(run.batch_size, run.method.out) for _ in range(2))
+    z1, z2 = (torch.randn(run.settings.batch_size, run.method.out) for _ in range(2))
     both = run.loss.against == "both views"
 
     def step() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from clutils import records
+from clutils.course import records
 
 FOLDER = records.ROOT / "notebooks"
 CLAIM = re.compile(r"about \d+ s to run from a clean kernel on \d+ cores")

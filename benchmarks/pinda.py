@@ -10,7 +10,7 @@
     python benchmarks/pinda.py cost scenes
 
 Prints a line a run; with --record it is also added to pinda_maps.csv, pinda_baselines.csv, pinda_along.csv,
-pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 08 shows. A run that the record holds
+pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 10 shows. A run that the record holds
 already is left out, so an interrupted recording goes on where it stopped. --variants, --seeds and --steps
 choose among the runs.
 """
@@ -23,7 +23,10 @@ import statistics
 import time
 from typing import Any
 
-from clutils import data, noise_experiments, noise_maps, records, training
+from clutils import data, training
+from clutils.course import records
+from clutils.course.pinda import experiments as noise_experiments
+from clutils.course.pinda import maps as noise_maps
 from clutils.data import ImageSet, VectorSet
 
 SEEDS = (0, 1, 2)
@@ -130,7 +133,7 @@ def along(options: argparse.Namespace) -> None:
 def help_(options: argparse.Namespace) -> None:
     source, name = options.source, options.called or options.source
     if source.startswith("vectors:"):
-        train, test = (data.load_vectors(source.removeprefix("vectors:"), s) for s in ("train", "test"))
+        train, test = (data.load(source, s) for s in ("train", "test"))
         cases = [(None, contender) for contender in noise_experiments.CONTENDERS]
     else:
         train = data.load(source, limit=options.count, size=options.size)

@@ -21,7 +21,8 @@ from typing import Any
 
 import torch
 
-from clutils import data, experiments, losses, measures, records, training, views
+from clutils import data, losses, measures, training, views
+from clutils.course import records
 
 NAME = "recipes"
 CPU = {"temperature": 0.2, "batch_size": 256}
@@ -85,7 +86,7 @@ def measured(
 ) -> dict[str, Any]:
     """One run of a recipe: its line in the record, but for where it was made."""
     run = begun(name, train, seed, steps)
-    raw = judged(experiments.pixels, train, test, probe=False)
+    raw = judged(measures.raw_inputs, train, test, probe=False)
     untrained = judged(run.embed, train, test)
     run.finish(progress=False)
     seconds = run.rows[-1]["seconds"]
@@ -97,12 +98,12 @@ def measured(
         "seed": seed,
         "encoder": RECIPES[name]["encoder"],
         "steps": run.steps_done,
-        "batch_size": run.batch_size,
-        "precision": run.precision,
+        "batch_size": run.settings.batch_size,
+        "precision": run.settings.precision,
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),
         "seconds": round(seconds, 1),
-        "pictures_per_s": round(run.steps_done * run.batch_size / seconds),
+        "pictures_per_s": round(run.steps_done * run.settings.batch_size / seconds),
     }
     return settings | {k: round(v, 4) for k, v in found.items()}
 

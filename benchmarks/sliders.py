@@ -28,20 +28,20 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-from clutils import records
-from clutils.figures import gradient_scaling
+from clutils.course import records
+from clutils.course.forces import gradient_scaling
 
 HERE = Path(__file__).resolve().parent
 POSITIVE, COUNT = 0.5, 201
 KERNEL = f"""import sys
 sys.path.insert(0, {str(HERE)!r})
 import sliders, ipywidgets as W
-from clutils import controls"""
-OURS = f"""ours = controls.gradient_scale(
+from clutils.course import forces, panels"""
+OURS = f"""ours = forces.gradient_scale(
     positive={POSITIVE}, count={COUNT}, negatives="few hard", similarity=-0.9, temperature=0.1)
 ours"""
 THEIRS = """%matplotlib inline
-theirs = W.interactive(sliders.plain, temperature=controls.log_slider("τ temperature", 0.02, 20.0, 0.1))
+theirs = W.interactive(sliders.plain, temperature=panels.log_slider("τ temperature", 0.02, 20.0, 0.1))
 theirs"""
 TIMES = "sliders.report(ours.inputs['temperature'], theirs.children[0], {repeats})"
 WAYS = ("clutils", "interact")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 
-from clutils import data, experiments, records
+from clutils import data
+from clutils.course import experiments, records
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
 SEEDS = (0, 1, 2)

@@ -29,7 +29,9 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from clutils import data, encoders, losses, records, training
+from clutils import data, encoders, losses, training
+from clutils.course import records
+from clutils.training.provenance import provenance
 
 BATCH, TEMPERATURE, WORKERS = 256, 0.2, 2
 OURS, THEIRS = "clutils, float32", "lightly, float32"
@@ -78,7 +80,7 @@ def lightly_epoch(images: torch.Tensor, encoder: str) -> Callable[[], None]:
     head = SimCLRProjectionHead(backbone.features, backbone.features, 128)
     model = torch.nn.Sequential(backbone, head).train()
     criterion = NTXentLoss(temperature=TEMPERATURE)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=training.LEARNING_RATES.get(encoder, 1e-3))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=training.usual_rate(encoder=encoder))
 
     def epoch() -> None:
         for x0, x1 in loader:
@@ -154,7 +156,7 @@ def main() -> None:
             records.keep("throughput", row, record=True)
     if options.json:
         found = {"pictures_a_second": rates, "ratios": ratios, "seconds": seconds, "settings": settings}
-        options.json.write_text(json.dumps(found | records.provenance(), indent=1) + "\n")
+        options.json.write_text(json.dumps(found | provenance(), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ own ratios) rather than the rates.
 
 from __future__ import annotations
 
-from clutils import records, views  # before torch: its threads then sleep while they wait, as in a notebook
+from clutils import views
+from clutils.course import records  # before torch: its threads then sleep while they wait, as in a notebook
 
 # isort: split
 import argparse

@@ -6,13 +6,12 @@ when stopped from the keyboard; whatever went wrong is said in one line on stder
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
-from clutils.commands import check, data, lab, train
+from clutils.commands import check, data, doctor, lab, train
 from clutils.commands.arguments import BadUsage, Parser, adding
 
 
@@ -41,17 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
     add = adding(parser)
-    for command in (lab, train, check, data):
+    for command in (lab, train, check, data, doctor):
         command.add_to(add)
-    add("doctor", doctor, "examine this installation: versions, device, data, widgets, and what to do")
     return parser
-
-
-def doctor(options: argparse.Namespace) -> int:
-    """Say what is here, what is missing, and what to do about it."""
-    from clutils import doctor as examination
-
-    return examination.examine()
 
 
 def _complain(error: Exception | str, code: int) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from clutils import similarities
+from clutils.data import ImageSet, VectorSet
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
 
@@ -261,3 +262,14 @@ def _split(
             f"the dimensions differ"
         )
     return as_classes(train_y, who, names[1], train_z), as_classes(test_y, who, "test_y", test_z)
+
+
+def raw_inputs(data: ImageSet | VectorSet) -> Tensor:
+    """The inputs themselves as features, (N, numbers) float32: what learning nothing is worth.
+
+    Images go from -0.5 (black) to 0.5 (white): grey is the origin. Around black no coordinate would be
+    negative, every cosine would be near 1, and raw pixels a weaker baseline than they are: 0.15 instead of
+    0.21 on scenes, 0.58 instead of 0.71 on four classes of CIFAR-10 (kNN, k = 20). Vectors stay as they are.
+    """
+    values = data.inputs.flatten(1)
+    return values.float() / 255 - 0.5 if values.dtype == torch.uint8 else values

@@ -11,7 +11,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from clutils import measures
+from clutils import data, measures
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -259,3 +259,11 @@ def test_arrays_half_precision_and_gradients_are_taken_as_they_come():
     assert measures.uniformity(z.float().requires_grad_()) == pytest.approx(expected, abs=1e-5)
     assert measures.uniformity(z.bfloat16()) == pytest.approx(expected, abs=0.05)
     assert measures.knn_accuracy(z.numpy(), y.numpy(), z.numpy(), y.numpy(), k=1) == 1.0
+
+
+def test_pixels_are_around_grey():
+    black_and_white = (
+        torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).expand(2, 3, 4, 4).contiguous()
+    )
+    pictures = data.ImageSet(black_and_white, torch.tensor([0, 1]), ("black", "white"), None, "two")
+    assert measures.raw_inputs(pictures).unique(dim=1).flatten().tolist() == [-0.5, 0.5]

@@ -8,7 +8,8 @@ import nbformat
 import pytest
 import torch
 
-from clutils import losses, records
+from clutils import losses
+from clutils.course import records
 
 README = (records.ROOT / "README.md").read_text("utf-8")
 NOTEBOOKS = sorted((records.ROOT / "notebooks").glob("[0-9]*.ipynb"))

@@ -400,10 +400,10 @@ def test_nothing_before_the_figures_loads_what_draws():
 
 
 def test_modules_load_when_they_are_named():
-    modules = ("clutils.doctor", "clutils.losses")
+    modules = ("clutils.commands.doctor", "clutils.losses")
     assert loaded("import clutils", modules) == set()
-    assert loaded("import clutils; clutils.doctor.Finding", modules) == {"clutils.doctor"}
-    assert loaded("from clutils import doctor", modules) == {"clutils.doctor"}
+    assert loaded("import clutils; clutils.commands.doctor.Finding", modules) == {"clutils.commands.doctor"}
+    assert loaded("from clutils import doctor", modules) == {"clutils.commands.doctor"}
 
 
 def test_an_unknown_module_names_the_known_ones():

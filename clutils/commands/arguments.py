@@ -15,12 +15,30 @@ class BadUsage(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with errors in one line, and an epilogue that may be a function called for `--help` alone."""
+    """argparse, with errors in one line, and what costs an import made when it is needed.
+
+    - fill: adds this parser's arguments, called before it parses or helps
+    - epilog: may be a function, called for `--help` alone
+    """
+
+    def __init__(self, fill: Callable[[Parser], None] | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._fill = fill
+
+    def parse_known_args(self, *arguments: Any, **named: Any) -> tuple[argparse.Namespace, list[str]]:
+        self._filled()
+        return super().parse_known_args(*arguments, **named)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"clutils: {message} ({self.prog} --help says what there is)\n")
 
+    def _filled(self) -> None:
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill(self)
+
     def format_help(self) -> str:
+        self._filled()
         if callable(self.epilog):
             self.epilog = self.epilog()
         return super().format_help()

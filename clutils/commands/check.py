@@ -133,9 +133,9 @@ def check(options: argparse.Namespace) -> int:
 
 def _in_folder(file: str) -> str:
     """The checkpoint in the folder of a run, as `train --out` leaves it; else what was given."""
-    from clutils import saved_runs
+    from clutils.training import saved
 
-    within = Path(file) / saved_runs.CHECKPOINT
+    within = Path(file) / saved.CHECKPOINT
     return str(within) if within.is_file() else file
 
 

@@ -14,7 +14,7 @@ def add_to(add: Add) -> None:
         "name",
         metavar="NAME",
         nargs="?",
-        help="as in data.load or data.load_vectors; folder:PATH for your own",
+        help="as in data.load; folder:PATH and vectors:array:PATH for your own",
     )
     to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
 
@@ -22,21 +22,16 @@ def add_to(add: Add) -> None:
 def data(options: argparse.Namespace) -> int:
     """Fetch a set, where it isn't here yet, and describe it; without a name, list what there is."""
     from clutils import data as datasets
-    from clutils import doctor
+    from clutils.commands import doctor
 
     if options.name is None:
         for name, what in datasets.NAMES.items():
-            print(f"{name:15} {what}")
-        print("\nvectors, data.load_vectors(NAME):")
-        for name, what in datasets.VECTOR_NAMES.items():
-            print(f"{name:15} {what}")
+            print(f"{name:18} {what}")
         print()
         doctor.show(doctor.data())
         return 0
-    of_vectors = options.name.startswith("array:") or options.name in datasets.VECTOR_NAMES
-    load = datasets.load_vectors if of_vectors and options.name not in datasets.NAMES else datasets.load
     try:
-        found = load(options.name, split=options.split)
+        found = datasets.load(options.name, split=options.split)
     except ValueError as error:
         raise BadUsage(str(error)) from error
     print(f"{options.name}: {found.source}")
@@ -65,8 +60,8 @@ def _stored(name: str) -> str:
         folder = Path(name.removeprefix("folder:")).expanduser()
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         return f"{size / 1e6:,.1f} MB in {folder}"
-    if name.startswith("array:"):
-        file = Path(name.removeprefix("array:")).expanduser()
+    if name.startswith("vectors:array:"):
+        file = Path(name.removeprefix("vectors:array:")).expanduser()
         return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
     for place in datasets.on_disk():
         if place.name == name:

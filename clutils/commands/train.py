@@ -1,4 +1,4 @@
-"""`train`: an encoder, every setting of `training.Run` an option; it writes what `saved_runs` reads."""
+"""`train`: an encoder, every setting of `training.Run` an option; it writes what `training.saved` reads."""
 
 from __future__ import annotations
 
@@ -10,89 +10,54 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import Add, BadUsage, positive
+from clutils.commands.arguments import Add, BadUsage, Parser, positive
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from clutils.noise_maps import Watch
+    from clutils.course.pinda.maps import Watch
     from clutils.training import Run
 
 NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
+APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
+EXAMPLES = {"--set": "temperature=0.1", "--method-set": "queue_size=1024"}
 WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
 def add_to(add: Add) -> None:
-    to_train = add("train", train, "train an encoder: writes checkpoint, history and config", epilog=_names)
-    to_train.add_argument("--method", metavar="NAME", help="default: simclr")
-    to_train.add_argument(
-        "--method-set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="a setting of the method, as in --method moco --method-set queue_size=1024; once for each",
-    )
-    to_train.add_argument(
-        "--loss",
-        metavar="NAME",
-        help="default: the method's own, for most NTXent at temperature 0.2; a named loss starts from "
-        "its own defaults",
-    )
-    to_train.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="a setting of the loss, as in --set temperature=0.1; once for each",
-    )
-    to_train.add_argument("--data", metavar="NAME", help="default: scenes; vectors:NAME for plain vectors")
-    to_train.add_argument(
-        "--augmentation",
-        metavar="NAME",
-        help="default: what suits the pictures; for vectors there is only none",
-    )
-    to_train.add_argument("--encoder", metavar="NAME", help="default: conv16; for vectors mlp")
+    add("train", train, "train an encoder: writes checkpoint, history and config", fill=_flags, epilog=_names)
+
+
+def _flags(to_train: Parser) -> None:
+    """An option for each of `training.Settings`, and those of this command."""
+    from clutils.training.settings import Settings
+
     length = to_train.add_mutually_exclusive_group()
-    length.add_argument("--epochs", metavar="N", type=int, help="times through the data")
-    length.add_argument(
-        "--steps",
-        metavar="N",
-        type=int,
-        help="batches; default: 300. With --resume another length is another course of the learning rate",
-    )
-    to_train.add_argument(
-        "--batch-size", metavar="N", type=int, help="pictures a step, of all processes together; default: 256"
-    )
-    to_train.add_argument("--learning-rate", metavar="X", type=float, help="default: what suits the encoder")
-    to_train.add_argument("--optimiser", metavar="NAME", help="adamw or sgd (momentum 0.9); default: adamw")
-    to_train.add_argument(
-        "--weight-decay", metavar="X", type=float, help="default: 1e-4 for adamw, 5e-4 for sgd"
-    )
-    to_train.add_argument("--seed", metavar="N", type=int, help="default: 0")
-    to_train.add_argument(
-        "--precision",
-        metavar="NAME",
-        help="of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
-    )
-    to_train.add_argument(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        help="torch.compile the encoder's step; may change on --resume; default: no",
-    )
-    to_train.add_argument(
-        "--extra-views", metavar="M", type=int, help="positives for a loss that takes several; default: 0"
-    )
-    to_train.add_argument(
-        "--device", metavar="NAME", help="cpu, cuda or mps; default: CUDA where there is one"
-    )
+    for setting in fields(Settings):
+        add = length.add_argument if setting.name in ("epochs", "steps") else to_train.add_argument
+        flag, about = setting.metadata["flag"], setting.metadata["about"].replace("%", "%%")
+        name = "--" + setting.name.replace("_", "-")
+        if flag is bool:
+            add(name, action=argparse.BooleanOptionalAction, help=about)
+        elif flag is not None:
+            metavar = {int: "N", float: "X"}.get(flag, "NAME")
+            add(name, metavar=metavar, type=flag, help=_with_default(about, setting.default))
+    for name, of in (("--set", "loss"), ("--method-set", "method")):
+        help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"
+        to_train.add_argument(name, metavar="NAME=VALUE", action="append", default=[], help=help)
     to_train.add_argument("--out", metavar="DIR", required=True, help="folder for what is written")
     to_train.add_argument("--resume", action="store_true", help="go on with the run in DIR")
     to_train.add_argument(
         "--checkpoint-every", metavar="STEPS", type=positive, help="besides at the end; default: only then"
     )
+
+
+def _with_default(about: str, default: object) -> str:
+    return about if default is None or "default" in about else f"{about}; default: {default}"
 
 
 def _names() -> str:
@@ -101,7 +66,7 @@ def _names() -> str:
     settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
-        f"are used by supcon. data: {', '.join(data.NAMES)}, vectors:digits. "
+        f"are used by supcon. data: {', '.join(data.NAMES)}. "
         f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}. "
         "In several processes, each with its share of every batch: "
         "torchrun --nproc-per-node N -m clutils train ..."
@@ -110,7 +75,8 @@ def _names() -> str:
 
 def train(options: argparse.Namespace) -> int:
     """Train, and write checkpoint.pt, history.csv and config.json; of several processes the first does."""
-    from clutils import interrupts, processes
+    from clutils import processes
+    from clutils.training import interrupts
 
     with processes.joined(options.device) as rank, interrupts.termination_as_interrupt():
         if not rank:
@@ -120,10 +86,11 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from clutils import processes, saved_runs
+    from clutils import processes
+    from clutils.training import saved
 
     folder = Path(options.out)
-    checkpoint = folder / saved_runs.CHECKPOINT
+    checkpoint = folder / saved.CHECKPOINT
     with processes.first_then_others():
         run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
     if not processes.rank():
@@ -135,7 +102,7 @@ def _train(options: argparse.Namespace) -> int:
             return
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
-        saved_runs.keep(run, folder)
+        saved.keep(run, folder)
 
     tell_every = math.ceil(run.steps / 10)
     watch = None if processes.rank() else _noise_watch(run, folder)
@@ -164,39 +131,40 @@ def _train(options: argparse.Namespace) -> int:
 
 def _look(run: Run, folder: Path) -> str:
     """Look at the run as the training lab does, write what is seen beside the checkpoint, and say it."""
-    from clutils import live_measures, saved_runs
+    from clutils.training import saved, watcher
 
-    watcher = live_measures.watching(run, run.configuration["data"])
-    seen, pictures = watcher.look(run), watcher.pictures
-    found = saved_runs.Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
-    saved_runs.add_look(folder, vars(seen), found)
+    watching = watcher.watching(run, run.configuration["data"])
+    seen, pictures = watching.look(run), watching.pictures
+    found = saved.Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
+    saved.add_look(folder, vars(seen), found)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
     return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(pictures)} pictures"
 
 
 def _describe(run: Run, folder: Path) -> None:
     """Write and say what is about to train; a run that goes on has its history so far listed anew."""
-    from clutils import processes, saved_runs
+    from clutils import processes
+    from clutils.training import saved
 
     if not run.done:
-        saved_runs.describe(run, folder)
+        saved.describe(run, folder)
     if run.steps_done:
-        saved_runs.list_steps(run, folder)
+        saved.list_steps(run, folder)
     shared = f", {processes.number()} processes" if processes.number() > 1 else ""
     what = f"{run.configuration['method']} with {run.loss} on {run.data.source}"
-    where = f"on {run.device} in {run.precision}{shared}"
+    where = f"on {run.device} in {run.settings.precision}{shared}"
     print(f"{what}, {where}: step {run.steps_done} of {run.steps}", flush=True)
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:
     """For PiNDA on pictures: the maps of the first few, twenty times along the run; None for other runs."""
-    from clutils import noise_maps
-
     if not hasattr(run.method, "noise") or run.images.ndim != 4:
         return None
-    watch = noise_maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    from clutils.course.pinda import maps
+
+    watch = maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
     if run.steps_done and (folder / NOISE_MAPS).is_file():
-        watch.go_on(noise_maps.load(folder / NOISE_MAPS), run.steps_done)
+        watch.go_on(maps.load(folder / NOISE_MAPS), run.steps_done)
     else:
         watch.take(run)
     return watch
@@ -208,14 +176,13 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
 
     if checkpoint.exists():
         raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
-    names = ("method", "data", "encoder", "epochs", "steps", "batch_size", "learning_rate", "seed", "device")
-    names += ("extra_views", "augmentation", "precision", "optimiser", "weight_decay", "compile")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    method = "simclr" if options.method is None else options.method
+    given = _given(options)
+    method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
     try:
         usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
-        return training.Run(loss=chosen_loss(options.loss, options.set, usual), **given)
+        given["loss"] = chosen_loss(options.loss, options.set, usual)
+        return training.Run(**given)
     except ValueError as error:
         raise BadUsage(str(error)) from error
 
@@ -237,10 +204,8 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
         asked = " ".join([wanted, *options.set])
         raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
-    names = ("method", "data", "encoder", "batch_size", "learning_rate", "seed", "extra_views", "precision")
-    for name in (*names, "optimiser", "weight_decay"):
-        asked = getattr(options, name)
-        if asked is not None and asked != before[name]:
+    for name, asked in _given(options, kept=True, fixed=True).items():
+        if name not in APART and asked != before[name]:
             option = name.replace("_", "-")
             raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
     kept = before["method_settings"]
@@ -262,16 +227,24 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     return run
 
 
+def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
+    """The settings that were given as options of their own; wanted: as for `settings.names`."""
+    from clutils.training import settings
+
+    values = {name: getattr(options, name, None) for name in settings.names(**wanted)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
     """Raise BadUsage unless the run has the augmentation called so."""
-    from clutils import training
+    from clutils import views
 
     try:
-        asked = training.named_augmentation(name, run.images)
+        asked = views.named(name, run.images)
     except ValueError as error:
         raise BadUsage(str(error)) from error
     if asked != run.augmentation:
-        own = training.name_of_augmentation(run.configuration["augmentation"], run.images.shape)
+        own = views.name_of(run.configuration["augmentation"], run.images.shape)
         raise BadUsage(f"--resume: {checkpoint} was trained with the augmentation {own}, not {name}")
 
 

@@ -1,6 +1,6 @@
-"""Data: `load(name)` gives whole sets of pictures as one uint8 tensor, or says why it can't.
+"""Data: `load(name)` gives a whole set of pictures or of vectors as one tensor, or says why it can't.
 
-`load_vectors(name)` does so for vectors, and `vector_set` makes such a set of any numbers.
+`vector_set` makes such a set of any numbers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from clutils.data.sets import ImageSet, Unavailable, VectorSet, nearest
 
 __all__ = [
     "NAMES",
-    "VECTOR_NAMES",
     "ImageSet",
     "OnDisk",
     "Unavailable",
     "VectorSet",
     "directory",
     "load",
-    "load_vectors",
     "on_disk",
     "vector_set",
 ]
+
+OWN = ("folder:", "vectors:array:")  # beginnings of names that end in a path
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
@@ -37,18 +37,18 @@ NAMES = {
     "stl10": "13,000 photographs in 10 classes and 100,000 without, 96x96; a download of 2.6 GB",
     "fashion-mnist": "70,000 pictures of clothes in 10 classes, 28x28, grey; a download of 31 MB",
     "folder:PATH": "your own pictures, in class-named folders",
-}
-VECTOR_NAMES = {
-    "digits": "the same 1,797 digits as 64 numbers each",
-    "har": "10,299 windows of a phone's sensors, 561 features, 6 activities; a download of tens of MB",
-    "reuters": "10,000 news stories of 4 categories, 2,000 tf-idf terms; a download of 656 MB",
-    "array:PATH": "your own numbers: .npy (N, D), .npz with `vectors` and perhaps `labels`, or .csv",
+    "vectors:digits": "the same 1,797 digits as 64 numbers each",
+    "vectors:har": "10,299 windows of a phone's sensors, 561 features, 6 classes; a download of tens of MB",
+    "vectors:reuters": "10,000 news stories of 4 categories, 2,000 tf-idf terms; a download of 656 MB",
+    "vectors:array:PATH": "your own numbers: .npy (N, D), .npz with `vectors` and perhaps `labels`, or .csv",
 }
 _SPLITS = {
     "scenes": tuple(scenes.COUNTS),
     "scenes-hard": tuple(scenes.COUNTS),
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
+    "vectors:digits": tuple(digits.COUNTS),
+    **{f"vectors:{name}": vectors.SPLITS for name in vectors.SETS},
 }
 
 
@@ -61,12 +61,16 @@ def load(
     root: str | os.PathLike[str] | None = None,
     seed: int = 0,
     download: bool = True,
-) -> ImageSet:
-    """The pictures called `name`: one of `NAMES`, or 'folder:PATH' (see `folders.read`).
+) -> ImageSet | VectorSet:
+    """The pictures or vectors called `name`: one of `NAMES`.
+
+    A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:array:PATH' (see
+    `arrays.read`). 'vectors:digits' has the same split as the pictures; of 'vectors:har' and
+    'vectors:reuters' every feature is rescaled to [0, 1] by the training part.
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
-    - `limit`: the first so many pictures (of a folder: as many of each class); 'scenes' and
-      'scenes-hard' give any number, 8,000 and 2,000 where none is asked for
+    - `limit`: the first so many (of a folder: as many of each class); 'scenes' and 'scenes-hard' give any
+      number, 8,000 and 2,000 where none is asked for
     - `size`: pictures of size x size, instead of the size they have; a folder's are cut to the square
     - `root`: the data directory, where downloads land; else see `directory`
     - `seed`: of 'scenes' and 'scenes-hard'; other sets are what they are
@@ -77,9 +81,11 @@ def load(
     one line with what to do, where the data isn't there and can't be fetched.
     """
     limit, size, seed = _whole("limit", limit, 1), _whole("size", size, 4), _whole("seed", seed, 0)
-    _check_name(name, "data.load")
-    if fallback is not None:
-        _check_name(fallback, "data.load: fallback")
+    for what, given in (("data.load", name), ("data.load: fallback", fallback)):
+        if given is not None and given not in _SPLITS and not given.startswith(OWN):
+            raise ValueError(f"{what}: no data called {given!r}{nearest(given, NAMES)}")
+        if given is not None and size is not None and given.startswith("vectors:"):
+            raise ValueError(f"{what}: size is {size}, but {given} has vectors, not pictures")
     if name in _SPLITS and split not in _SPLITS[name]:
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
     try:
@@ -93,35 +99,6 @@ def load(
         found = _load(fallback, other, limit, size or native, directory(root), seed, download)
         found.source = f"{found.source}, in place of {name}"
         return found
-
-
-def load_vectors(
-    name: str,
-    split: str = "train",
-    limit: int | None = None,
-    root: str | os.PathLike[str] | None = None,
-    download: bool = True,
-) -> VectorSet:
-    """The plain vectors called `name`: one of `VECTOR_NAMES`, or 'array:PATH' (see `arrays.read`).
-
-    - 'digits' (N, 64): the same split as their pictures
-    - 'har' (N, 561) and 'reuters' (N, 2000): see `vectors.har` and `vectors.reuters`; every feature is
-      rescaled to [0, 1] by the training part, and the `source` says how the parts were divided
-    - `limit`, `root`, `download`: as for `load`
-
-    Raises `ValueError` for a name, split or limit that can't be; `Unavailable` as `load` does.
-    """
-    limit = _whole("limit", limit, 1, "data.load_vectors")
-    if name.startswith("array:"):
-        return arrays.read(name.removeprefix("array:"), split, limit)
-    if name not in VECTOR_NAMES:
-        raise ValueError(f"data.load_vectors: no vectors called {name!r}{nearest(name, VECTOR_NAMES)}")
-    splits = tuple(digits.COUNTS) if name == "digits" else vectors.SPLITS
-    if split not in splits:
-        raise ValueError(f"data.load_vectors: {name} has no split {split!r}; it has {', '.join(splits)}")
-    if name == "digits":
-        return digits.vectors(split, limit)
-    return vectors.load(name, split, limit, directory(root), download)
 
 
 def directory(root: str | os.PathLike[str] | None = None) -> Path:
@@ -142,30 +119,31 @@ def on_disk(root: str | os.PathLike[str] | None = None) -> list[OnDisk]:
 
 def _load(
     name: str, split: str, limit: int | None, size: int | None, root: Path, seed: int, download: bool
-) -> ImageSet:
-    if name == "scenes":
-        return scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
-    if name == "scenes-hard":
-        return hard_scenes.make(limit or scenes.COUNTS[split], size or 32, seed, split)
+) -> ImageSet | VectorSet:
+    if name in ("scenes", "scenes-hard"):
+        make = scenes.make if name == "scenes" else hard_scenes.make
+        return make(limit or scenes.COUNTS[split], size or 32, seed, split)
     if name.startswith("folder:"):
         return folders.read(name.removeprefix("folder:"), split, limit, size)
-    if name == "digits":
-        found = digits.images(split, limit)
-    else:
-        found = published.load(name, split, limit, root, download)
+    if name.startswith("vectors:array:"):
+        return arrays.read(name.removeprefix("vectors:array:"), split, limit)
+    if name == "vectors:digits":
+        return digits.vectors(split, limit)
+    if name.startswith("vectors:"):
+        return vectors.load(name.removeprefix("vectors:"), split, limit, root, download)
+    found = (
+        digits.images(split, limit)
+        if name == "digits"
+        else published.load(name, split, limit, root, download)
+    )
     return found if size is None else found.resized(size)
 
 
-def _check_name(name: str, where: str) -> None:
-    if name not in _SPLITS and not name.startswith("folder:"):
-        raise ValueError(f"{where}: no data called {name!r}{nearest(name, NAMES)}")
-
-
-def _whole(what: str, value: int | None, least: int, where: str = "data.load") -> int | None:
+def _whole(what: str, value: int | None, least: int) -> int | None:
     try:
         whole = None if value is None else operator.index(value)
     except TypeError:
         whole = least - 1
     if whole is not None and whole < least:
-        raise ValueError(f"{where}: {what} is {value!r}; a whole number of at least {least} is needed")
+        raise ValueError(f"data.load: {what} is {value!r}; a whole number of at least {least} is needed")
     return whole

@@ -50,7 +50,7 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for what is
     in it.
     """
-    name = f"array:{path}"
+    name = f"vectors:array:{path}"
     file = Path(path).expanduser()
     if not path or not file.is_file():
         what = "is a folder" if file.is_dir() and path else "is no file"

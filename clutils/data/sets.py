@@ -58,6 +58,11 @@ class ImageSet:
         masks = ", with masks" if self.masks is not None else ""
         return f"ImageSet({n:,} x {channels} x {height} x {width}, {classes}{masks}; {self.source})"
 
+    @property
+    def inputs(self) -> Tensor:
+        """What an encoder takes: the images. Every set has it."""
+        return self.images
+
     def subset(self, indices: Tensor | Sequence[int] | slice) -> ImageSet:
         """The pictures at `indices` (integers in any order, a boolean tensor (N,), or a slice).
 
@@ -128,6 +133,20 @@ class VectorSet:
     def __len__(self) -> int:
         return self.vectors.shape[0]
 
+    @property
+    def inputs(self) -> Tensor:
+        """What an encoder takes: the vectors. Every set has it."""
+        return self.vectors
+
+    def subset(self, indices: Tensor | Sequence[int] | slice) -> VectorSet:
+        """The vectors at `indices`, as `ImageSet.subset`."""
+        at = indices if isinstance(indices, slice) else torch.as_tensor(indices)
+        if isinstance(at, Tensor):
+            at = _check_indices(at, len(self))
+        found = self.vectors[at]
+        source = f"{len(found):,} of: {self.source}" if len(found) < len(self) else self.source
+        return replace(self, vectors=found, labels=self.labels[at], source=source)
+
     def __repr__(self) -> str:
         n, dimensions = self.vectors.shape
         return f"VectorSet({n:,} x {dimensions}, {len(self.class_names)} classes; {self.source})"
@@ -136,7 +155,7 @@ class VectorSet:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: '; did you mean ...? Known: ...'."""
     known = list(known)
-    lower = {k.lower(): k for k in known}
+    lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     guess = f"; did you mean {lower[close[0]]!r}?" if close else ";"
     return f"{guess} Known: {', '.join(known) or 'none'}"

@@ -69,7 +69,7 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
         _fetch(name, root, download)
         kept = _read(path, split)
     if kept is None:
-        raise Unavailable(f"{name}: {path} was just written and can't be read; is the disk in order?")
+        raise Unavailable(f"vectors:{name}: {path} was just written and can't be read; is the disk in order?")
     vectors, labels, division = kept
     total = len(vectors)
     vectors, labels = vectors[:limit], labels[:limit]
@@ -91,7 +91,7 @@ def on_disk(root: Path) -> list[OnDisk]:
         files = [file for file in (path, *folder.rglob("*")) if file.is_file()]
         if files:
             size = sum(file.stat().st_size for file in files)
-            found.append(OnDisk(name, path if path.is_file() else folder, size, path.is_file()))
+            found.append(OnDisk(f"vectors:{name}", path if path.is_file() else folder, size, path.is_file()))
     return found
 
 
@@ -202,9 +202,10 @@ def _fetch(name: str, root: Path, download: bool) -> None:
         reason = " ".join(str(getattr(error, "reason", None) or error).split()) or type(error).__name__
         kept = _place(name, root).relative_to(root)
         raise Unavailable(
-            f"{name} is not in {root}: {reason}. To do: call again online (scikit-learn downloads "
-            f"{fetched.amount}); or copy {kept} into {root} from a machine that has it; or take 'digits', "
-            "or vectors of your own as 'array:PATH'. For another data directory set CLUTILS_DATA."
+            f"vectors:{name} is not in {root}: {reason}. To do: call again online (scikit-learn downloads "
+            f"{fetched.amount}); or copy {kept} into {root} from a machine that has it; or take "
+            "'vectors:digits', or your own as 'vectors:array:PATH'. For another data directory set "
+            "CLUTILS_DATA."
         ) from error
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import html
+import importlib
 import io
 import sys
+from types import ModuleType
 from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
@@ -20,8 +22,15 @@ from clutils.figures import style
 
 __all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style"]
 
+KINDS = ("maps", "noise", "pictures", "training")  # figures.maps and so on load when they are first named
 Drawn = TypeVar("Drawn", Axes, FigureBase)
 PIXELS_PER_INCH = 100  # of the page; the picture itself holds `scale` times as many
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in KINDS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def new(

@@ -7,10 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, counted, fill, softplus
+from clutils.losses.base import Loss, contrast, counted, fill, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
-SHARPEST, FLATTEST = 1e-6, 1e12  # scales of the attention; infinity is allowed too, and is exactly flat
+SCALE = Hyperparameter(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
 
 
 class AttentionNCE(Loss):
@@ -30,11 +31,11 @@ class AttentionNCE(Loss):
     pull_i = (W/τ) α_i (1 + (s+_i - s̄)/d_pos) and
     push_k = (W/τ) β_k (p̂_k (1 + s-_k/d_neg) - Σ_j p̂_j β_j s-_j / (N d_neg)).
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.5, table 5.
-    - d_pos, d_neg: 1e-6 to 1e12, or infinity for a flat attention; scales, no dimensions. Defaults 1 and 1,
-      table 5 for CIFAR-10. STL-10 2 and 0.5, CIFAR-100 1 and 10, Tiny-ImageNet 4 and 1; M = 4 in all.
-      The authors' code has d_neg = 10 for CIFAR-10 too. A small d_neg explodes: β_j can reach N and stands
-      in the exponent, so a logit can reach N/τ.
+    - temperature: default 0.5, table 5.
+    - d_pos, d_neg: infinity is a flat attention; scales, no dimensions. Defaults 1 and 1, table 5 for
+      CIFAR-10. STL-10 2 and 0.5, CIFAR-100 1 and 10, Tiny-ImageNet 4 and 1; M = 4 in all. The authors' code
+      has d_neg = 10 for CIFAR-10 too. A small d_neg explodes: β_j can reach N and stands in the exponent, so
+      a logit can reach N/τ.
     - detach_attention: no gradient through α and β. The paper is silent; its authors' code detaches (True).
 
     The paper's eq. 10 lets the index of β run to M where N is meant. The authors' code adds 1e-6 to each
@@ -44,6 +45,7 @@ class AttentionNCE(Loss):
     """
 
     paper, year, equation = "AttentionNCE", 2024, "eq. 14"
+    ranges = declare(temperature=TEMPERATURE, d_pos=SCALE, d_neg=SCALE)
     takes = frozenset({"queue", "labels", "extra_views"})
 
     def __init__(
@@ -60,12 +62,6 @@ class AttentionNCE(Loss):
         self.d_neg = d_neg
         self.detach_attention = detach_attention
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        for scale in ("d_pos", "d_neg"):
-            if getattr(self, scale) != math.inf:
-                self.within(scale, SHARPEST, FLATTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         alpha = self.attention(pairs.positives, pairs.positive_mask, self.d_pos)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses.base import Loss
+from clutils.losses.hyperparameters import Hyperparameter, declare
 
 
 class BarlowTwins(Loss):
@@ -25,8 +26,8 @@ class BarlowTwins(Loss):
     the biased one, nothing added, which is eq. 2. A feature that is constant over the batch has no
     correlation: ValueError (with check_inputs=False it counts as correlated with nothing).
 
-    - off_diagonal (λ): 0 to 1e6. Default 0.0051, the paper's for ImageNet at D = 8192. The authors' code also
-      scales the whole loss by 1/40; not done here.
+    - off_diagonal: default 0.0051, the paper's for ImageNet at D = 8192. The authors' code also scales the
+      whole loss by 1/40; not done here.
 
     Zbontar et al. 2021, "Barlow Twins" (arXiv 2103.03230), eq. 1 and 2.
     """
@@ -36,14 +37,12 @@ class BarlowTwins(Loss):
     against = "features"
     takes = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
+    ranges = declare(off_diagonal=Hyperparameter(0, 1e6, "λ", dial=(0.0001, 1, "log")))
 
     def __init__(self, off_diagonal: float = 0.0051, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.off_diagonal = off_diagonal
         self.settings()
-
-    def settings(self) -> None:
-        self.within("off_diagonal", 0.0, 1e6)
 
     def prepare(self, z: Tensor, name: str) -> Tensor:
         """Features centred and of unit length over the batch."""

@@ -6,17 +6,18 @@ A paper's own file holds its formula and nothing else.
 from __future__ import annotations
 
 import inspect
-import math
+from collections.abc import Mapping
+from typing import NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clutils import similarities
-from clutils.losses import blockwise
+from clutils.losses import blockwise, hyperparameters
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
 
-COLDEST, HOTTEST = 1e-6, 1e6  # temperatures between which every loss of the family is finite in float32
 BLOCK_SIZE = 512  # anchors at a time: rows enough to keep the matrix product busy, few enough for the cache
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
@@ -36,6 +37,8 @@ class Loss(nn.Module):
     adds = ""  # what it compares with beyond those pairs, for the catalogue
     takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
+    samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
+    ranges: Mapping[str, Hyperparameter] = declare()  # what each hyper-parameter may be
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors at a time for two views alone; None = the whole table at once
     paper: str
@@ -49,6 +52,7 @@ class Loss(nn.Module):
     def __init_subclass__(cls) -> None:
         """A subclass with another formula, or other pairs, must not be computed by its parent's blocks."""
         super().__init_subclass__()
+        hyperparameters.document(cls)
         own = vars(cls).keys()
         if "block_size" not in own and {"formula", "compare", "pair_up", "prepare", "against"} & own:
             cls.block_size = None
@@ -73,8 +77,16 @@ class Loss(nn.Module):
             f"{self.name} has no block-wise form: block_size is {self.block_size!r}, but must be None"
         )
 
+    def allocate(self, samples: int) -> None:
+        """Make room for a state per sample, in buffers; called before training with the size of the data.
+
+        A loss that keeps one names "index" in `takes`. While its formula computes a batch, `self.samples`,
+        (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is None.
+        """
+
     def settings(self) -> None:
-        """Raise ValueError when a hyper-parameter is outside its range."""
+        """Raise ValueError when a hyper-parameter is outside its range; more where a paper's file says so."""
+        hyperparameters.check(self, self.ranges, self.name)
 
     # ---- what a reader calls ---------------------------------------------------------------------------
 
@@ -85,6 +97,7 @@ class Loss(nn.Module):
         labels: Tensor | None = None,
         extra_views: Tensor | None = None,
         queue: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> Tensor:
         """Mean over the method's anchors, a scalar.
 
@@ -92,17 +105,25 @@ class Loss(nn.Module):
         - labels: (B,) integers, where the method is supervised: same label = positive
         - extra_views: (B, M, D) further positives, where the method takes several
         - queue: (K, D); then z1 are queries, z2 their keys, and the queue gives all negatives
+        - index: (B,) integers, the samples' numbers in the data, for a loss that keeps a state per sample
 
         Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
         """
         self.settings()
         _tensors(self.name, z1=z1, z2=z2)
+        if "index" in self.takes:
+            index = self._checked_index(index, z1)
+        elif index is not None:
+            self._refuse("index")
         with torch.autocast(z1.device.type, enabled=False):
             if self.block_size is not None and labels is None and extra_views is None and queue is None:
                 return self.in_blocks(z1, z2)
-            pairs = self.compare(z1, z2, labels, extra_views, queue)
-            return self.formula(pairs).mean()
+            pairs, self.samples = self.compare(z1, z2, labels, extra_views, queue), index
+            try:
+                return self.formula(pairs).mean()
+            finally:
+                self.samples = None
 
     def per_anchor(
         self,
@@ -148,11 +169,7 @@ class Loss(nn.Module):
         given = {"labels": labels, "extra_views": extra_views, "queue": queue}
         for argument, value in given.items():
             if value is not None and argument not in self.takes:
-                known = ", ".join(sorted(self.takes)) or "nothing"
-                raise ValueError(
-                    f"{self.name} does not take {argument}: beside two views it takes {known}. "
-                    f"losses.catalogue() lists what each loss takes"
-                )
+                self._refuse(argument)
         if labels is not None and queue is not None:
             raise ValueError(f"{self.name}: labels and queue were both given, but a queue carries no labels")
         if extra_views is not None and (labels is not None or queue is not None):
@@ -217,6 +234,23 @@ class Loss(nn.Module):
         return tuple(p for p in inspect.signature(cls).parameters if p != "check_inputs")
 
     # ---- checks ----------------------------------------------------------------------------------------
+
+    def _refuse(self, argument: str) -> NoReturn:
+        known = ", ".join(sorted(self.takes)) or "nothing"
+        raise ValueError(
+            f"{self.name} does not take {argument}: beside two views it takes {known}. "
+            f"losses.catalogue() lists what each loss takes"
+        )
+
+    def _checked_index(self, index: Tensor | None, z1: Tensor) -> Tensor:
+        if index is None:
+            raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
+        _tensors(self.name, index=index)
+        if index.shape != z1.shape[:1] or index.is_floating_point():
+            raise ValueError(
+                f"{self.name}: index is {_what(index)}, but a batch of {len(z1)} has integers ({len(z1)},)"
+            )
+        return index
 
     def _check_shapes(self, z1: Tensor, z2: Tensor, labels: Tensor | None, queue: Tensor | None) -> None:
         name = self.name
@@ -315,25 +349,6 @@ class Loss(nn.Module):
         if torch.float64 in (positives.dtype, negatives.dtype):
             positives, negatives = positives.double(), negatives.double()
         return Pairs(widen(positives), widen(negatives), positive_mask, negative_mask)
-
-    def within(self, attribute: str, low: float, high: float, below: bool = False) -> None:
-        """Raise ValueError unless low <= the hyper-parameter <= high (with `below`: < high)."""
-        value = getattr(self, attribute)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        inside = number and math.isfinite(value) and low <= value <= high
-        if not inside or (below and value == high):
-            to = "to below" if below else "to"
-            raise ValueError(
-                f"{self.name}: {attribute} is {value!r}, but must be a number from {low:g} {to} {high:g}"
-            )
-
-    def whole(self, attribute: str, lowest: int) -> None:
-        """Raise ValueError unless the hyper-parameter is a whole number from `lowest` on."""
-        value = getattr(self, attribute)
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-            raise ValueError(
-                f"{self.name}: {attribute} is {value!r}, but must be a whole number from {lowest} on"
-            )
 
 
 def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss
+from clutils.losses.base import Loss
+from clutils.losses.hyperparameters import TEMPERATURE, declare
 
 
 class CLIP(Loss):
@@ -24,8 +25,8 @@ class CLIP(Loss):
     Its level is "feature": every similarity belongs to two anchors, a row's and a column's.
     `chance(K)` is log(K + 1), K = B - 1.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.07, where the paper's learned temperature starts (it learns
-      log 1/τ, the logit scale, and keeps 1/τ at most 100; here τ is a plain number).
+    - temperature: default 0.07, where the paper's learned temperature starts (it learns log 1/τ, the logit
+      scale, and keeps 1/τ at most 100; here τ is a plain number).
 
     Radford et al. 2021, "Learning transferable visual models from natural language supervision"
     (arXiv 2103.00020), figure 3.
@@ -36,14 +37,12 @@ class CLIP(Loss):
     against = "other view"
     takes = frozenset()
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.07, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
 
     def pair_up(self, z1: Tensor, z2: Tensor, *nothing: None) -> Tensor:
         return z1 @ z2.T  # (B, B)

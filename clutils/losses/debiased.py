@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, counted, mean_over_positives, softplus
+from clutils.losses.base import Loss, contrast, counted, mean_over_positives, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 NOTHING_LEFT = -1e-30  # log of the false negatives' share of the sum, at which nothing else is left of it
@@ -27,24 +28,24 @@ class Debiased(Loss):
     more than 1/τ where the estimate is small. Where the clamp acts the pull is Ng/(τ Z) and no negative is
     pushed. With several positives: the mean over them, each as the only one.
 
-    - temperature (τ): 1e-6 to 1e6; class_prior (τ+): 0 to below 1. Defaults 0.5 and 0.1,
-      the authors' for CIFAR-10 and STL-10; SSCL's table 2 has 0.05 for CIFAR-100 and TinyImageNet.
+    - temperature, class_prior: defaults 0.5 and 0.1, the authors' for CIFAR-10 and STL-10; SSCL's table 2 has
+      a class prior of 0.05 for CIFAR-100 and TinyImageNet.
 
     Chuang et al. 2020, "Debiased contrastive learning" (arXiv 2007.00224), its estimator g with M = 1, as in
     the authors' code.
     """
 
     paper, year, equation = "Debiased (Chuang et al.)", 2020, "L_Debiased"
+    ranges = declare(
+        temperature=TEMPERATURE,
+        class_prior=Hyperparameter(0, 1, "τ⁺", open_above=True, dial=(0, 0.9, "even")),
+    )
 
     def __init__(self, temperature: float = 0.5, class_prior: float = 0.1, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.temperature = temperature
         self.class_prior = class_prior
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.within("class_prior", 0.0, 1.0, below=True)
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)

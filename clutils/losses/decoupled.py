@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from clutils.losses.base import BLOCK_SIZE, COLDEST, HOTTEST, Loss, contrast, mean_over_positives
+from clutils.losses.base import BLOCK_SIZE, Loss, contrast, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, declare
 from clutils.similarities import Pairs
 
 
@@ -16,22 +17,20 @@ class Decoupled(Loss):
     Pull 1/τ, push p̂_j/τ: NT-Xent's gradient with W set to one. It can be negative, and has no lower bound
     at which learning stops. With several positives: the mean over them.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
+    - temperature: default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
     - block_size: anchors of `loss(z1, z2)` computed at a time; None holds the whole (2B, 2B - 2) table.
 
     Yeh et al. 2022, "Decoupled contrastive learning" (arXiv 2110.06848), L_DC without the weights of DCLW.
     """
 
     paper, year, equation = "DCL (Yeh et al.)", 2022, "L_DC"
+    ranges = declare(temperature=TEMPERATURE)
     block_size = BLOCK_SIZE
 
     def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.base import Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 
@@ -23,13 +24,14 @@ class DualTemperature(Loss):
     is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1. With several positives: the
     mean over them.
 
-    - temperature (τ): 1e-6 to 1e6; ratio (m): 1e-6 to 1e6. Defaults 0.1 and 10, the authors' code's.
+    - temperature, ratio: defaults 0.1 and 10, the authors' code's
 
     Zhang et al. 2022, "Dual temperature helps contrastive learning without many negative samples" (CVPR), in
     the form of the authors' code.
     """
 
     paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
+    ranges = declare(temperature=TEMPERATURE, ratio=Hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log")))
     against = "other view"
 
     def __init__(self, temperature: float = 0.1, ratio: float = 10.0, check_inputs: bool = True) -> None:
@@ -37,10 +39,6 @@ class DualTemperature(Loss):
         self.temperature = temperature
         self.ratio = ratio
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.within("ratio", 1e-6, 1e6)
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)

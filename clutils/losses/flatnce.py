@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives
+from clutils.losses.base import Loss, contrast, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, declare
 from clutils.similarities import Pairs
 
 
@@ -18,21 +19,19 @@ class FlatNCE(Loss):
     the decoupled loss's to the last digit. Watch NTXent's value beside it; the authors' code (FlatCLR)
     reports that one. With several positives: the mean over them.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
+    - temperature: default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
 
     Chen et al. 2021, "Simpler, faster, stronger: breaking the log-K curse on contrastive learners with
     FlatNCE" (arXiv 2107.01152), its objective L_FlatNCE.
     """
 
     paper, year, equation = "FlatNCE (Chen et al.)", 2021, "L_FlatNCE"
+    ranges = declare(temperature=TEMPERATURE)
 
     def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)

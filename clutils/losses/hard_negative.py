@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, counted, fill, mean_over_positives, softplus
-from clutils.losses.debiased import debiased
+from clutils.losses.base import Loss, counted, fill, mean_over_positives, softplus
+from clutils.losses.debiased import Debiased, debiased
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
-
-HARDEST = 100.0  # the largest β: far beyond it the hardest negative is all there is
 
 
 class HardNegative(Loss):
@@ -30,15 +29,16 @@ class HardNegative(Loss):
     the hard ones. Where the clamp acts the pull is Ng/(τ Z) and no negative is pushed.
     With several positives: the mean over them, each as the only one.
 
-    - temperature (τ): 1e-6 to 1e6; class_prior (τ+): 0 to below 1; beta (β): 0 to 100.
-      Defaults 0.5, 0.1 and 1.0, the authors' for CIFAR-10; with CIFAR-100 and TinyImageNet SSCL's table 2 has
-      a class prior of 0.05, and with MoCo v2 it has β = 0.2 and no debiasing.
+    - temperature, class_prior, beta: defaults 0.5, 0.1 and 1.0, the authors' for CIFAR-10; with CIFAR-100 and
+      TinyImageNet SSCL's table 2 has a class prior of 0.05, and with MoCo v2 it has β = 0.2 and no debiasing.
+      Far beyond the largest β the hardest negative is all there is.
 
     The authors' code calls the clamp optional; it is kept here. Robinson et al. 2021, "Contrastive learning
     with hard negative samples" (arXiv 2010.04592), with the estimator of `Debiased`.
     """
 
     paper, year, equation = "HCL (Robinson et al.)", 2021, "L with q_β"
+    ranges = declare(**Debiased.ranges, beta=Hyperparameter(0, 100, "β", dial=(0, 5, "even")))
 
     def __init__(
         self,
@@ -52,11 +52,6 @@ class HardNegative(Loss):
         self.class_prior = class_prior
         self.beta = beta
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.within("class_prior", 0.0, 1.0, below=True)
-        self.within("beta", 0.0, HARDEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, SLACK, Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.base import SLACK, Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 
@@ -20,8 +23,8 @@ class MACL(Loss):
     gradient is ∇c: pull 1/τ_a, push p̂_j/τ_a. Written so, it has no NaN; the paper's pseudocode,
     V = 1/(1 - P) times -log P, is infinity times zero there. With several positives: the mean over them.
 
-    - temperature (τ0): 1e-6 to 1e6; alpha (α): 0 to 10, the paper's range is 0 to 1;
-      alignment_threshold (A0): -1 to 1. Defaults 0.1, 0.5, 0.0: the fixed settings of the paper's table 8.
+    - temperature, alpha, alignment_threshold: defaults 0.1, 0.5, 0.0, the fixed settings of the paper's
+      table 8; its own range of α is 0 to 1
     - minimum_temperature: τ_a never falls below it; None = τ0/10. The paper has no floor, and its own range
       for τ_a reaches 0 and below at α = 1, A0 >= 0.
 
@@ -32,6 +35,12 @@ class MACL(Loss):
     """
 
     paper, year, equation = "MACL (Huang et al.)", 2023, "eq. 11"
+    ranges = declare(
+        temperature=replace(TEMPERATURE, symbol="τ₀"),
+        alpha=Hyperparameter(0, 10, "α", dial=(0, 2, "even")),
+        alignment_threshold=Hyperparameter(-1, 1, "A₀", dial=(-1, 1, "even")),
+        minimum_temperature=replace(TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,)),
+    )
 
     def __init__(
         self,
@@ -56,13 +65,6 @@ class MACL(Loss):
         """τ_a, which moves by itself."""
         moved = self.adaptive_temperature
         return {} if moved is None else {"effective_temperature": moved.mean()}
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.within("alpha", 0.0, 10.0)
-        self.within("alignment_threshold", -1.0, 1.0)
-        if self.minimum_temperature is not None:
-            self.within("minimum_temperature", COLDEST, HOTTEST)
 
     def per_anchor(
         self,

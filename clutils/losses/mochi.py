@@ -7,7 +7,8 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses import mixing
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 
@@ -28,9 +29,9 @@ class MoCHi(Loss):
     (two views as anchors, negatives the 2B - 2 views of other pictures) the real negatives learn, as in
     NT-Xent, and mixes stay constants.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.2, MoCo v2's, which the paper keeps.
-    - hardest (N): from 1 on, no more than there are negatives; synthetic (s) and query_mixed (s'): from 0 on.
-      Defaults 1024, 512 and 256, the paper's for ImageNet with a queue of 65,536: a batch needs smaller ones.
+    - temperature: default 0.2, MoCo v2's, which the paper keeps.
+    - hardest, synthetic, query_mixed: defaults 1024, 512 and 256, the paper's for ImageNet with a queue of
+      65,536. A batch needs smaller ones: hardest is no more than there are negatives.
     - `generator`, an attribute: the torch.Generator to draw from; None = torch's own. A training run sets it.
 
     Kalantidis et al. 2020, "Hard negative mixing for contrastive learning" (arXiv 2010.01028), section 4.
@@ -39,6 +40,12 @@ class MoCHi(Loss):
     level = "feature"
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
+    ranges = declare(
+        temperature=TEMPERATURE,
+        hardest=Hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling")),
+        synthetic=Hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling")),
+        query_mixed=Hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling")),
+    )
     adds = ", and against mixes of the hardest of them and of the anchor with them"
 
     def __init__(
@@ -56,12 +63,6 @@ class MoCHi(Loss):
         self.query_mixed = query_mixed
         self.generator: torch.Generator | None = None
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.whole("hardest", 1)
-        self.whole("synthetic", 0)
-        self.whole("query_mixed", 0)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)

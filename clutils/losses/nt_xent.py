@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from clutils.losses.base import BLOCK_SIZE, COLDEST, HOTTEST, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import BLOCK_SIZE, Loss, contrast, mean_over_positives, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, declare
 from clutils.similarities import Pairs
 
 
@@ -16,8 +17,8 @@ class NTXent(Loss):
     Pull W/τ, push (W/τ) p̂_j, where W = sigmoid(c) and p̂_j is the softmax of the negatives.
     With several positives: the mean over them, each against the negatives alone.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.5, SimCLR's for CIFAR-10 (appendix B.9); AttentionNCE's table 5
-      has 0.5 for CIFAR-10, MACL's appendix B.3 has 0.1 for it, MoCo has 0.07 for ImageNet.
+    - temperature: default 0.5, SimCLR's for CIFAR-10 (appendix B.9); AttentionNCE's table 5 has 0.5 for
+      CIFAR-10, MACL's appendix B.3 has 0.1 for it, MoCo has 0.07 for ImageNet.
     - block_size: anchors of `loss(z1, z2)` computed at a time; None holds the whole (2B, 2B - 2) table.
 
     Chen et al. 2020, "A simple framework for contrastive learning of visual representations", eq. 1;
@@ -25,15 +26,13 @@ class NTXent(Loss):
     """
 
     paper, year, equation = "SimCLR (Chen et al.)", 2020, "eq. 1"
+    ranges = declare(temperature=TEMPERATURE)
     block_size = BLOCK_SIZE
 
     def __init__(self, temperature: float = 0.5, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
 
 NEAREST = 1e-8  # squared distance below which two points count as one, where the hinge has no direction
@@ -19,22 +20,20 @@ class PairMargin(Loss):
     on how the anchor's other negatives lie. Positives and negatives are averaged apart, so that both count
     the same whatever their numbers.
 
-    - margin (m): 0 to 2, since no two points of the sphere lie farther apart. Default 1.0 (60 degrees),
-      the usual choice for unit vectors; the papers' distances are not normalised, so they offer none.
+    - margin: at most 2, since no two points of the sphere lie farther apart. Default 1.0 (60 degrees), the
+      usual choice for unit vectors; the papers' distances are not normalised, so they offer none.
 
     Chopra, Hadsell, LeCun 2005; in this form Hadsell, Chopra, LeCun 2006, eq. 4 (without its factors 1/2).
     """
 
     paper, year, equation = "Contrastive pairs (Hadsell et al.)", 2006, "eq. 4"
+    ranges = declare(margin=Hyperparameter(0, 2, "m", dial=(0, 2, "even")))
     takes = frozenset({"queue", "labels"})
 
     def __init__(self, margin: float = 1.0, check_inputs: bool = True) -> None:
         super().__init__(check_inputs)
         self.margin = margin
         self.settings()
-
-    def settings(self) -> None:
-        self.within("margin", 0.0, 2.0)
 
     def formula(self, pairs: Pairs) -> Tensor:
         near = mean_over_positives(2 - 2 * pairs.positives, pairs)

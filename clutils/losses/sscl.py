@@ -7,8 +7,9 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses import mixing
-from clutils.losses.base import COLDEST, HOTTEST, Loss
-from clutils.losses.hard_negative import HARDEST, reweighted
+from clutils.losses.base import Loss
+from clutils.losses.hard_negative import HardNegative, reweighted
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
 
 
@@ -27,8 +28,8 @@ class SSCL(Loss):
     `per_anchor` is HCL on the negatives it is given: mixes are made in a batch, where there is something to
     draw from. `chance(K)` is that of K negatives: ask with the mixes counted, K + k, for a batch's own.
 
-    - temperature (τ): 1e-6 to 1e6; class_prior (τ+): 0 to below 1; beta (β): 0 to 100.
-    - hardest (s): from 1 on, no more than there are negatives; synthetic (k): from 0 on, 0 = plain HCL.
+    - temperature, class_prior, beta: as in `HardNegative`
+    - hardest: no more than there are negatives; synthetic: 0 = plain HCL.
       Defaults 0.5, 0.1, 1.0, 32 and 8: the paper's table 2 for CIFAR-10, at batch size 256 (s = B/8,
       k = B/32). CIFAR-100 and TinyImageNet: class prior 0.05. With MoCo v2: β 0.2, class prior 0,
       s = k = 1024.
@@ -44,6 +45,11 @@ class SSCL(Loss):
     """
 
     paper, year, equation = "SSCL (Dong et al.)", 2023, "eq. 4"
+    ranges = declare(
+        **HardNegative.ranges,
+        hardest=Hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling")),
+        synthetic=Hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling")),
+    )
     adds = ", and against mixes of the hardest of them"
 
     def __init__(
@@ -65,13 +71,6 @@ class SSCL(Loss):
         self.normalise = normalise
         self.generator: torch.Generator | None = None
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
-        self.within("class_prior", 0.0, 1.0, below=True)
-        self.within("beta", 0.0, HARDEST)
-        self.whole("hardest", 1)
-        self.whole("synthetic", 0)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import COLDEST, HOTTEST, Loss, contrast, fill, mean_over_positives, softplus
+from clutils.losses.base import Loss, contrast, fill, mean_over_positives, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, declare
 from clutils.similarities import Pairs
 
 
@@ -23,14 +24,15 @@ class SupCon(Loss):
     positives share the pull by their own softmax, so a near one is pulled most and a far one hardly. By
     Jensen's inequality it never exceeds this one; the paper finds it worse.
 
-    - temperature (τ): 1e-6 to 1e6. Default 0.1, that of the authors' command for CIFAR-10 and -100; their
-      loss's own default is 0.07. Their code multiplies the loss by τ/0.07, so that at τ = 0.1 it and its
-      gradient are 1.43 times these; not done here.
+    - temperature: default 0.1, that of the authors' command for CIFAR-10 and -100; their loss's own default
+      is 0.07. Their code multiplies the loss by τ/0.07, so that at τ = 0.1 it and its gradient are 1.43 times
+      these; not done here.
 
     Khosla et al. 2020, "Supervised contrastive learning" (arXiv 2004.11362), eq. 2.
     """
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "eq. 2"
+    ranges = declare(temperature=TEMPERATURE)
     takes = frozenset({"queue", "labels"})
     needs_negatives = False
 
@@ -38,9 +40,6 @@ class SupCon(Loss):
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
-
-    def settings(self) -> None:
-        self.within("temperature", COLDEST, HOTTEST)
 
     def formula(self, pairs: Pairs) -> Tensor:
         if pairs.positives.shape[1] == 1 and pairs.negative_mask is None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, counted, fill, mean_over_positives
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
 
 NEVER = -8.0  # in place of a negative that does not count: below every threshold
@@ -20,12 +21,13 @@ class Triplet(Loss):
     A triplet in order by the margin teaches nothing; among the others all teach alike.
     `batch_hard=True` keeps, for each anchor, only its farthest positive and its nearest negative.
 
-    - margin (m): 0 to 4, in squared distance. Default 0.2, FaceNet's.
+    - margin: in squared distance; default 0.2, FaceNet's
 
     Schroff et al. 2015, "FaceNet", eq. 1 and 2; batch-hard: Hermans et al. 2017, eq. 5.
     """
 
     paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
+    ranges = declare(margin=Hyperparameter(0, 4, "m", dial=(0, 2, "even")))
     takes = frozenset({"queue", "labels"})
 
     def __init__(self, margin: float = 0.2, batch_hard: bool = False, check_inputs: bool = True) -> None:
@@ -33,9 +35,6 @@ class Triplet(Loss):
         self.margin = margin
         self.batch_hard = batch_hard
         self.settings()
-
-    def settings(self) -> None:
-        self.within("margin", 0.0, 4.0)
 
     def formula(self, pairs: Pairs) -> Tensor:
         positives, negatives = pairs.positives, pairs.negatives

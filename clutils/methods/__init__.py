@@ -45,3 +45,6 @@ def catalogue() -> dict[str, type[Method]]:
         "simcl": SimCL,
         "clae": CLAE,
     }
+
+
+PiNDA.bases = {name: kind for name, kind in catalogue().items() if kind is not PiNDA}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses, processes
+from clutils.losses import hyperparameters
+from clutils.losses.hyperparameters import Hyperparameter, declare
 
 Augment = Callable[..., Tensor]
+WIDTH = Hyperparameter(1, whole=True)  # numbers in a vector
+MOMENTUM = Hyperparameter(0, 1, "m", dial=(0, 1, "near one"))  # of a network that follows another
+PREDICTOR_RATE = Hyperparameter(1e-3, 1e3)  # of the predictor, over all else's
 
 
 class Method(nn.Module):
@@ -25,16 +30,21 @@ class Method(nn.Module):
     - bfloat16: compute the encoder in it; head and loss stay in float32
 
     A method's own settings are the further arguments of its `__init__`, each kept as an attribute of the same
-    name and of a plain type, so that a run can be rebuilt from them; those in `live` may be changed between
-    two steps, and the history follows them.
+    name and of a plain type, so that a run can be rebuilt from them; `ranges` declares those that are
+    numbers. Those in `live` may be changed between two steps, and the history follows them.
     """
 
     paper: str
     year: int
+    ranges: Mapping[str, Hyperparameter] = declare(out=WIDTH, hidden=replace(WIDTH, also=(None,)))
     live: tuple[str, ...] = ()
     uses_labels = False
     takes_extra_views = True  # whether a run may ask for `extra_views`
     needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        hyperparameters.document(cls)
 
     def __init__(
         self,
@@ -46,23 +56,40 @@ class Method(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.hidden = hidden
-        self.head = encoders.ProjectionHead(encoder.features, self.head_width(), out)
+        self.out, self.hidden = out, hidden
+        hyperparameters.check(self, Method.ranges, type(self).__name__)
+        self.head = encoders.ProjectionHead(encoder.features, hidden or encoder.features, out)
         self.check_loss(loss)
         self.loss = loss
-        self.out = out
         self.bfloat16 = bfloat16
         self.extra_views = 0  # further views of each picture, handed to the loss as its positives
         self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
 
-        labels: (B,) int64, for a method that `uses_labels`.
+        - labels: (B,) int64, for a method that `uses_labels`
+        - index: (B,) int64, the samples' numbers in the data, for what keeps a state per sample
         """
         raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
+
+    def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor) -> Tensor:
+        """The loss of two batches of embeddings; one with a state per sample is told which these are."""
+        if "index" in getattr(self.loss, "takes", ()):
+            given["index"] = index
+        return self.loss(z1, z2, **given)
+
+    def allocate(self, samples: int) -> None:
+        """Make room for a state per sample: called before training, and after `use`."""
+        if hasattr(self.loss, "allocate"):
+            self.loss.allocate(samples)
 
     def after_step(self) -> None:
         """Called when the weights have moved: for what follows them (a moving average, a queue)."""
@@ -111,12 +138,9 @@ class Method(nn.Module):
         """The method's own settings and their present values."""
         return {name: getattr(self, name) for name in self.setting_names()}
 
-    def head_width(self) -> int:
-        """Of the head's hidden layer. Raises ValueError where `hidden` is no width."""
-        if self.hidden is None:
-            return self.encoder.features
-        self.whole("hidden", 1)
-        return self.hidden
+    def check_settings(self) -> None:
+        """Raise ValueError when a setting is outside its range; more where a method's file says so."""
+        hyperparameters.check(self, self.ranges, type(self).__name__)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate."""
@@ -158,24 +182,6 @@ class Method(nn.Module):
             {"params": others, "factor": 1.0},
             {"params": list(predictor.parameters()), "factor": factor},
         ]
-
-    # ---- checks of settings ----------------------------------------------------------------------------
-
-    def within(self, setting: str, low: float, high: float) -> None:
-        """Raise ValueError unless low <= the setting <= high."""
-        value = getattr(self, setting)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or not low <= value <= high:
-            name = type(self).__name__
-            raise ValueError(f"{name}: {setting} is {value!r}, but must be a number from {low:g} to {high:g}")
-
-    def whole(self, setting: str, lowest: int) -> None:
-        """Raise ValueError unless the setting is a whole number from `lowest` on."""
-        value = getattr(self, setting)
-        if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-            raise ValueError(
-                f"{type(self).__name__}: {setting} is {value!r}, but must be a whole number from {lowest} on"
-            )
 
 
 def several_views(

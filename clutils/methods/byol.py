@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses
-from clutils.methods.base import Augment, Method, several_views
+from clutils.losses.hyperparameters import declare
+from clutils.methods.base import MOMENTUM, PREDICTOR_RATE, WIDTH, Augment, Method, several_views
 from clutils.methods.momentum import follow, follower
 
 
@@ -22,9 +23,9 @@ class BYOL(Method):
     ξ ← m ξ + (1 - m) θ. The predictor has no copy. Nothing is pushed apart, and one point for all pictures
     would have loss 0.
 
-    - momentum (m): 0 to 1, may be changed while a run trains. Default 0.8, for runs of hundreds of steps; the
-      paper's rises from 0.996 to 1 as half a cosine, over 300,000 steps. Here it stays where it is put.
-    - predictor_rate: the predictor's learning rate over all else's, above 0. Default 10: it has to keep up
+    - momentum: may be changed while a run trains. Default 0.8, for runs of hundreds of steps; the paper's
+      rises from 0.996 to 1 as half a cosine, over 300,000 steps. Here it stays where it is put.
+    - predictor_rate: the predictor's learning rate over all else's. Default 10: it has to keep up
       with a target that moves this fast. With 1, and m = 0.99, as many steps leave the features no better
       than an untrained encoder's; the paper has 1 and many more steps. The run's own default rate is half of
       the encoder's usual one: with all of it one seed in three ended below an untrained encoder.
@@ -38,6 +39,7 @@ class BYOL(Method):
     """
 
     paper, year = "BYOL (Grill et al.)", 2020
+    ranges = declare(out=WIDTH, momentum=MOMENTUM, predictor_rate=PREDICTOR_RATE)
     live = ("momentum",)
     takes_extra_views = False
     needs = "compares the two views of a picture alone"
@@ -53,8 +55,7 @@ class BYOL(Method):
     ) -> None:
         super().__init__(encoder, loss, out, bfloat16)
         self.momentum, self.predictor_rate = momentum, predictor_rate
-        self.within("momentum", 0.0, 1.0)
-        self.within("predictor_rate", 1e-3, 1e3)
+        self.check_settings()
         self.predictor = encoders.ProjectionHead(out, encoder.features, out)
         self.target_encoder, self.target_head = follower(encoder), follower(self.head)
 
@@ -71,16 +72,22 @@ class BYOL(Method):
         return getattr(loss, "against", "own view") == "own view"  # one of a reader's own need not say
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
         and the second view's target."""
-        self.within("momentum", 0.0, 1.0)
+        self.check_settings()
         both = several_views(augment, images, generator)
         p1, p2 = (self.predictor(self.head(self.features_of(view))) for view in both)
         with torch.no_grad():
             t1, t2 = (self.target_head(self.features_of(view, self.target_encoder)) for view in both)
-        return self.loss(p1, t2) + self.loss(p2, t1), p1.detach(), t2
+        loss = self.compare(p1, t2, index) + self.compare(p2, t1, index)
+        return loss, p1.detach(), t2
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         return self.predictor_apart(self.predictor, self.predictor_rate)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.methods.base import Augment, Method, several_views
 
 
@@ -21,10 +20,14 @@ class CLAE(Method):
     `clean` is that weight, 0 by default, so that nothing but the direction differs from PiNDA. Twice the work
     of a SimCLR step; the batch statistics of both passes enter the running averages.
 
-    - strength: s, in units of the input (live); 0.03 is 8 of 255 gray levels
+    - strength: in units of the input (live); 0.03 is 8 of 255 gray levels
     """
 
     paper, year = "CLAE (Ho & Vasconcelos)", 2020
+    ranges = declare(
+        strength=Hyperparameter(0, symbol="s", dial=(0, 2, "even")),
+        clean=Hyperparameter(0, dial=(0, 2, "even")),
+    )
     live = ("strength", "clean")
 
     def __init__(
@@ -37,27 +40,30 @@ class CLAE(Method):
     ) -> None:
         super().__init__(encoder, loss, bfloat16=bfloat16)
         self.strength, self.clean = strength, clean
+        self.check_settings()
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached.
 
         The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from.
         """
-        for name in ("strength", "clean"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ValueError(f"CLAE: {name} is {value!r}, but must be a number from 0 on")
+        self.check_settings()
         first, second = several_views(augment, images, generator)
         first = first.detach().requires_grad_()
-        clean, *_ = self._compared(first, second)
+        clean, *_ = self._compared(first, second, index)
         (uphill,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
-        loss, z1, z2 = self._compared((first + self.strength * uphill.sign()).detach(), second)
+        loss, z1, z2 = self._compared((first + self.strength * uphill.sign()).detach(), second, index)
         self.reported = {"loss": loss.detach(), "clean_loss": clean.detach()}
         total = loss + self.clean * clean if self.clean else loss
         return total, z1.detach(), z2.detach()
 
-    def _compared(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _compared(self, first: Tensor, second: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         z1, z2 = self.head(self.features_of(torch.cat([first, second]))).chunk(2)
-        return self.loss(z1, z2), z1, z2
+        return self.compare(z1, z2, index), z1, z2

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.methods.base import Augment, Method, several_views
+from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.methods.base import MOMENTUM, Augment, Method, several_views
 from clutils.methods.momentum import follow, follower
 
 
@@ -21,11 +22,11 @@ class MoCo(Method):
     negatives are the queue alone, the keys of earlier batches: a step's own enter it after the step, in
     place of the oldest. So the number of negatives does not hang on the batch.
 
-    - queue_size (K): keys kept, unit vectors, random ones at the start. Default 4096; the papers have 65,536
+    - queue_size: keys kept, unit vectors, random ones at the start. Default 4096; the papers have 65,536
       for the 1.28 million pictures of ImageNet. It need be no multiple of the batch, but a batch must fit in.
-    - momentum (m): 0 to 1, may be changed while a run trains. Default 0.99, for runs of hundreds of steps:
-      the papers' 0.999 remembers some 1,000 steps, so that after 300 three quarters of the keys' encoder
-      would still be the random start.
+    - momentum: may be changed while a run trains. Default 0.99, for runs of hundreds of steps: the papers'
+      0.999 remembers some 1,000 steps, so that after 300 three quarters of the keys' encoder would still be
+      the random start.
     - version: 2, a head of two layers with a ReLU; 1, a linear one. Neither has batch normalisation. With it
       goes the loss of a run that names none: NT-Xent at a temperature of 0.2, or 0.07. Version 2's other two
       changes, blur and a cosine for the learning rate, are the augmentation's and the run's.
@@ -43,6 +44,12 @@ class MoCo(Method):
     """
 
     paper, year = "MoCo v2 (Chen, Fan, Girshick, He)", 2020
+    ranges = declare(
+        **Method.ranges,
+        queue_size=Hyperparameter(1, symbol="K", whole=True),
+        momentum=MOMENTUM,
+        version=Hyperparameter(1, 2, whole=True),
+    )
     live = ("momentum",)
     takes_extra_views = False
     needs = "takes a queue"
@@ -60,13 +67,10 @@ class MoCo(Method):
     ) -> None:
         super().__init__(encoder, loss, out, bfloat16, hidden)
         self.queue_size, self.momentum, self.version = queue_size, momentum, version
-        self.whole("queue_size", 1)
-        self.within("momentum", 0.0, 1.0)
-        if version not in (1, 2):
-            raise ValueError(f"MoCo: version is {version!r}, but must be 1 or 2")
+        self.check_settings()
         if version == 1 and hidden is not None:
             raise ValueError(f"MoCo: hidden is {hidden}, but the head of version 1 is linear")
-        width = self.head_width()
+        width = hidden or encoder.features
         self.head = nn.Linear(width, out)
         if version == 2:
             first = nn.Linear(encoder.features, width)
@@ -85,20 +89,25 @@ class MoCo(Method):
         return "queue" in getattr(loss, "takes", ())
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the loss, the queries and their keys (B, out), detached.
 
         Raises ValueError on a batch that is larger than the queue.
         """
-        self.within("momentum", 0.0, 1.0)
+        self.check_settings()
         self.check_batch(len(images))
         first, second = several_views(augment, images, generator)
         queries = self.head(self.features_of(first))
         with torch.no_grad():
             keys = self.target_head(self.features_of(second, self.target_encoder))
         self.keys = normalize(keys, dim=1)
-        return self.loss(queries, keys, queue=self.queue), queries.detach(), keys
+        return self.compare(queries, keys, index, queue=self.queue), queries.detach(), keys
 
     def check_batch(self, size: int) -> None:
         """Raise ValueError on a batch that is larger than the queue."""

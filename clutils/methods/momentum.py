@@ -17,7 +17,7 @@ def follower(module: nn.Module) -> nn.Module:
 def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:
     r"""$$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight, in one fused call.
 
-    - followers, leaders: modules of the same build, in the same order; momentum (m): 0 to 1
+    - followers, leaders: modules of the same build, in the same order
 
     Buffers are left alone: the follower's batch normalisation keeps statistics of its own.
     """

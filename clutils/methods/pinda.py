@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from clutils import noise
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.methods.base import Augment, Method, several_views
 from clutils.views import Identity
 
 ON = ("picture", "view")
+ABOVE_0 = Hyperparameter(0, open_below=True)
 
 
 class PiNDA(Method):
@@ -24,7 +26,7 @@ class PiNDA(Method):
     - base: the name of the method whose step it is; base_settings: that method's own
     - network, distribution, learned_mean, positive, highest, start, rms, padding: see `noise.Generator`;
       network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of random noise
-    - penalty: λ (live), in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
+    - penalty (live): in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
       as in the paper, and 0 on fixed noise
     - share: of the pictures whose first view is the noisy one (live), drawn anew each step. Algorithm 2 draws
       both views from the augmentations and PiNDA; with one augmentation beside PiNDA, three pictures in four
@@ -40,6 +42,15 @@ class PiNDA(Method):
     """
 
     paper, year = "PiNDA (Zhang et al.)", 2024
+    bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
+    ranges = declare(
+        highest=ABOVE_0,
+        start=ABOVE_0,
+        rms=replace(ABOVE_0, also=(None,)),
+        penalty=Hyperparameter(0, symbol="λ", dial=(0, 10, "even")),
+        share=Hyperparameter(0, 1, open_below=True, dial=(0.05, 1, "even")),
+        noise_rate=ABOVE_0,
+    )
     live = ("penalty", "share")
 
     def __init__(
@@ -86,15 +97,20 @@ class PiNDA(Method):
         self.padding, self.penalty, self.share, self.on = padding, penalty, share, on
         self.noise_rate = noise_rate
         self.reported = {}
-        self._check()
+        self.check_settings()
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
-        self._check()
+        self.check_settings()
         views = _WithNoise(augment, self.noise, self.share, self.on, self.method.bfloat16)
-        loss, z1, z2 = self.method(images, views, generator, labels)
+        loss, z1, z2 = self.method(images, views, generator, labels, index)
         term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
         self.reported = {
             **self.method.reported,
@@ -103,6 +119,9 @@ class PiNDA(Method):
             "noise": views.sample.detach().pow(2).mean().sqrt(),
         }
         return loss + term, z1, z2
+
+    def allocate(self, samples: int) -> None:
+        self.method.allocate(samples)
 
     def after_step(self) -> None:
         self.method.after_step()
@@ -166,16 +185,10 @@ class PiNDA(Method):
     def extra_views(self, number: int) -> None:
         self.method.extra_views = number
 
-    def _check(self) -> None:
-        """The settings that may be changed between two steps."""
+    def check_settings(self) -> None:
+        super().check_settings()
         if self.on not in ON:
             raise ValueError(f"PiNDA: on is {self.on!r}; there are {', '.join(ON)}")
-        if not isinstance(self.penalty, int | float) or not 0 <= self.penalty < math.inf:
-            raise ValueError(f"PiNDA: penalty is {self.penalty!r}, but must be a number from 0 on")
-        if not isinstance(self.share, int | float) or not 0 < self.share <= 1:
-            raise ValueError(f"PiNDA: share is {self.share!r}, but must be above 0 and at most 1")
-        if not isinstance(self.noise_rate, int | float) or not 0 < self.noise_rate < math.inf:
-            raise ValueError(f"PiNDA: noise_rate is {self.noise_rate!r}, but must be a positive number")
 
 
 class _WithNoise:
@@ -206,9 +219,6 @@ class _WithNoise:
 
 
 def _base(name: str) -> type[Method]:
-    from clutils.methods import catalogue
-
-    fits = [known for known, kind in catalogue().items() if kind is not PiNDA]
-    if name not in fits:
-        raise ValueError(f"PiNDA: base is {name!r}; there are {', '.join(fits)}")
-    return catalogue()[name]
+    if name not in PiNDA.bases:
+        raise ValueError(f"PiNDA: base is {name!r}; there are {', '.join(PiNDA.bases)}")
+    return PiNDA.bases[name]

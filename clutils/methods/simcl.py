@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.methods.base import Augment, Method, several_views
 
 
@@ -24,6 +23,7 @@ class SimCL(Method):
     """
 
     paper, year = "SimCL, as PiNDA's baseline", 2024
+    ranges = declare(strength=Hyperparameter(0, symbol="s", dial=(0, 2, "even")))
     live = ("strength",)
 
     def __init__(
@@ -31,15 +31,20 @@ class SimCL(Method):
     ) -> None:
         super().__init__(encoder, loss, bfloat16=bfloat16)
         self.strength = strength
+        self.check_settings()
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        if not isinstance(self.strength, int | float) or not 0 <= self.strength < math.inf:
-            raise ValueError(f"SimCL: strength is {self.strength!r}, but must be a number from 0 on")
+        self.check_settings()
         features = self.features_of(torch.cat(several_views(augment, images, generator)))
         drawn = torch.randn(features.shape, generator=generator, device=generator.device)
         noisy = features + self.strength * F.normalize(drawn.to(features.device), dim=1)
         z1, z2 = self.head(noisy).chunk(2)
-        return self.loss(z1, z2), z1.detach(), z2.detach()
+        return self.compare(z1, z2, index), z1.detach(), z2.detach()

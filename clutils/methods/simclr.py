@@ -14,7 +14,12 @@ class SimCLR(Method):
     paper, year = "SimCLR (Chen et al.)", 2020
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, C, H, W) pictures -> the loss, and both views' embeddings (B, out), detached.
 
@@ -23,4 +28,4 @@ class SimCLR(Method):
         views = several_views(augment, images, generator, 2 + self.extra_views)
         z1, z2, *further = self.head(self.features_of(torch.cat(views))).chunk(len(views))
         given = {"extra_views": torch.stack(further, dim=1)} if further else {}
-        return self.loss(z1, z2, **given), z1.detach(), z2.detach()
+        return self.compare(z1, z2, index, **given), z1.detach(), z2.detach()

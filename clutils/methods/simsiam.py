@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses
-from clutils.methods.base import Augment, Method, several_views
+from clutils.losses.hyperparameters import declare
+from clutils.methods.base import PREDICTOR_RATE, WIDTH, Augment, Method, several_views
 
 
 class SimSiam(Method):
@@ -22,7 +23,7 @@ class SimSiam(Method):
 
     - stop_gradient: False lets the gradient into both sides, and the run collapses: the history's alignment
       and uniformity go to 0. May be changed while a run trains.
-    - predictor_rate: the predictor's learning rate over all else's, above 0. Default 10, and the run's own
+    - predictor_rate: the predictor's learning rate over all else's. Default 10, and the run's own
       default rate is a fifth of the encoder's usual one: what is predicted moves with every step, and a
       predictor that does not keep up learns features worse than random ones. The paper needs neither, over
       some hundred thousand steps.
@@ -38,6 +39,7 @@ class SimSiam(Method):
     """
 
     paper, year = "SimSiam (Chen & He)", 2021
+    ranges = declare(out=WIDTH, predictor_rate=PREDICTOR_RATE)
     live = ("stop_gradient",)
     takes_extra_views = False
     needs = "compares the two views of a picture alone"
@@ -53,8 +55,7 @@ class SimSiam(Method):
     ) -> None:
         super().__init__(encoder, loss, out, bfloat16)
         self.stop_gradient, self.predictor_rate = stop_gradient, predictor_rate
-        self.within("predictor_rate", 1e-3, 1e3)
-        self._check()
+        self.check_settings()
         self.predictor = encoders.ProjectionHead(out, out, out)
 
     @classmethod
@@ -70,20 +71,27 @@ class SimSiam(Method):
         return getattr(loss, "against", "own view") == "own view"  # one of a reader's own need not say
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
         and the second view's embedding."""
-        self._check()
+        self.check_settings()
         z1, z2 = (self.head(self.features_of(view)) for view in several_views(augment, images, generator))
         p1, p2 = self.predictor(z1), self.predictor(z2)
         if self.stop_gradient:
             z1, z2 = z1.detach(), z2.detach()
-        return (self.loss(p1, z2) + self.loss(p2, z1)) / 2, p1.detach(), z2.detach()
+        loss = (self.compare(p1, z2, index) + self.compare(p2, z1, index)) / 2
+        return loss, p1.detach(), z2.detach()
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         return self.predictor_apart(self.predictor, self.predictor_rate)
 
-    def _check(self) -> None:
+    def check_settings(self) -> None:
+        super().check_settings()
         if not isinstance(self.stop_gradient, bool):
             raise ValueError(f"SimSiam: stop_gradient is {self.stop_gradient!r}, but must be True or False")

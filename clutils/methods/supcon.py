@@ -32,7 +32,12 @@ class SupCon(Method):
         return "labels" in getattr(loss, "takes", ())
 
     def forward(
-        self, images: Tensor, augment: Augment, generator: torch.Generator, labels: Tensor | None = None
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors and their labels (B,) -> the loss, and both views' embeddings
         (B, out), detached.
@@ -43,7 +48,7 @@ class SupCon(Method):
             raise ValueError(f"SupCon: labels is None, but a batch of {len(images)} has ({len(images)},)")
         both = several_views(augment, images, generator)
         z1, z2 = self.head(self.features_of(torch.cat(both))).chunk(2)
-        return self.loss(z1, z2, labels=labels), z1.detach(), z2.detach()
+        return self.compare(z1, z2, index, labels=labels), z1.detach(), z2.detach()
 
     def chance(self, batch_size: int) -> float | None:
         """As without labels, which do not change it; but AttentionNCE's hangs on how many pictures of other

@@ -21,10 +21,10 @@ from torch import nn
 from clutils import checkpoints, files
 from clutils import data as datasets
 from clutils.data import ImageSet
-from clutils.figures import maps, pictures, pinda, png, training
+from clutils.figures import maps, noise, pictures, png, training
 from clutils.figures import page as figure_html
-from clutils.figures import report as drawn
 from clutils.report import examination, page, verdicts
+from clutils.report import figures as drawn
 from clutils.report.examination import Examination, examine
 from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
@@ -310,7 +310,7 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
         if found[0].noise is not None:
             images, scale, sample, mean = found[0].noise
             mean = mean if bool(mean.any()) else None  # none was learned
-            figures.add("The noise that it learned", pinda.noise, images, scale, sample, mean)
+            figures.add("The noise that it learned", noise.noise, images, scale, sample, mean)
     elif "knn" in found[0].numbers or "knn" in found[1].numbers:
         rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}
         rows["kNN, raw pixels"] = [max(e.numbers.get("knn_raw", 0.0) for e in found)]

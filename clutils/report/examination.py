@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clutils import anatomy, experiments, maps, measures, similarities, training, views
+from clutils import anatomy, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.report import neighbours
@@ -116,7 +116,7 @@ def examine(
     seen = _views(some, seed)
     z1, z2 = (embed(prepared, view) for view in seen)
     found = Examination(
-        "", {}, numbers, unknown, judged, z, z.norm(dim=1), (z1, z2), experiments.pixels(judged)
+        "", {}, numbers, unknown, judged, z, z.norm(dim=1), (z1, z2), measures.raw_inputs(judged)
     )
     numbers |= _input(opened, prepared, torch.cat(seen), unknown)
     numbers |= _shape(z, found)
@@ -181,7 +181,7 @@ def _plain(encoder: nn.Module) -> bool:
 def _views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
     """Two random views of each picture, as the training of most methods has them."""
     draw = torch.Generator().manual_seed(seed)
-    augment = training.default_augmentation(pictures.images)
+    augment = views.suiting(pictures.images)
     return augment(pictures.images, generator=draw), augment(pictures.images, generator=draw)
 
 
@@ -285,7 +285,7 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
 
 def _usual(pictures: ImageSet) -> tuple[str, ...]:
     """Those of `CHANGES` that training on such pictures usually has: digits, say, are not mirrored."""
-    usual = training.default_augmentation(pictures.images)
+    usual = views.suiting(pictures.images)
     has = {
         "crop": usual.crop_scale[0] < 1,
         "flip": usual.flip > 0,
@@ -382,7 +382,7 @@ def _classes(
     found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
     numbers["knn"] = (found.predicted == y).double().mean().item()
     numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
-    pixels = experiments.pixels(gallery)
+    pixels = measures.raw_inputs(gallery)
     numbers["knn_raw"] = measures.knn_accuracy(pixels, gallery_y, found.raw, y, k=k)
     numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
     on_stage("linear probes")

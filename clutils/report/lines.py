@@ -1,7 +1,7 @@
 """A function for each line of the report: what is expected, how this encoder does, and what causes it.
 
 Every threshold stands in this file, with its reason. They were set on encoders trained on generated scenes
-and on digits with seeds 0 to 2, well ones and ill ones, and are tested on others (`tests/test_report.py`).
+and on digits with seeds 0 to 2, well ones and ill ones, and are tested on others (`tests/report`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ pytestmark = pytest.mark.browser
 HEAD = "import ipywidgets as W\nfrom IPython.display import HTML, display"
 
 CHART = """
-from clutils import controls, figures
+from clutils import figures
+from clutils.course import panels
 def chart():
     figure, ax = figures.new(4, 2)
     (line,) = ax.plot([0, 1], [0, 0])
@@ -21,12 +22,12 @@ figure, moving = chart()
 def update(height):
     moving.set_ydata([height, 0])
     return f"height {height}"
-controls.panel(figure, update, height=controls.slider("h height", 0, 5, 5))
+panels.panel(figure, update, height=panels.slider("h height", 0, 5, 5))
 """
 
 DEAF = """
 figure, line = chart()
-controls.panel(figure, lambda depth: "as before", depth=controls.slider("d depth", 0, 5, 1))
+panels.panel(figure, lambda depth: "as before", depth=panels.slider("d depth", 0, 5, 1))
 """
 
 RAISES = """
@@ -34,7 +35,7 @@ figure, line = chart()
 def fails(width):
     if width > 1:
         raise RuntimeError("in a panel")
-controls.panel(figure, fails, width=controls.slider("w width", 0, 5, 1))
+panels.panel(figure, fails, width=panels.slider("w width", 0, 5, 1))
 """
 
 
@@ -58,7 +59,7 @@ figure, played = chart()
 def frame(step):
     played.set_ydata([0, step])
     return f"frame {step}"
-controls.player(figure, frame, 5, interval=50)
+panels.player(figure, frame, 5, interval=50)
 """
 
 BUTTON = """
@@ -67,7 +68,7 @@ def job():
     while not pathlib.Path("go_on").exists():
         time.sleep(0.05)
     return chart()[0]
-controls.button("Draw it", job)
+panels.button("Draw it", job)
 """
 
 

@@ -9,12 +9,12 @@ pytestmark = pytest.mark.browser
 
 MADE = """
 import os
+from clutils.course import lab as lesson
 os.environ["CLUTILS_FAST"] = "0"  # long enough to be turned and stopped by hand
-from clutils import controls
-lab = controls.training_lab(data="digits", steps=5000, batch_size=64, folder="kept_by_the_test")
+lab = lesson.training_lab(data="digits", steps=5000, batch_size=64, folder="kept_by_the_test")
 lab
 """
-COMPARED = "comparison = controls.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
+COMPARED = "comparison = lesson.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
 WAITS = "lab.start()\nended = lab.wait(100)\nprint(ended, lab.background.status)"
 SAID = """
 import json

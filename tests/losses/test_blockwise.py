@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clutils import losses, records
+from clutils import losses
+from clutils.course import records
 from tests.losses import oracles
 
 LOSSES = [losses.NTXent, losses.Decoupled]

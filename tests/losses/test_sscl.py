@@ -5,17 +5,30 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clutils import losses, similarities
+from clutils import anatomy, losses
+from clutils.course import toys
 from clutils.losses import mixing
+from clutils.losses.sscl import FixedMixes
+from clutils.similarities import Pairs
 from tests.losses import oracles
+from tests.losses.beside_loops import each_way
 from tests.losses.inputs import close, embeddings, fails
+
+
+def in_loops(loss, positives, negatives, alignment):
+    return oracles.hard_negative(positives, negatives, loss.temperature, loss.class_prior, loss.beta)
+
+
+@each_way
+def test_without_mixes_it_is_hcl_in_plain_loops(compared):
+    compared(losses.SSCL(0.4, 0.2, 0.5, synthetic=0), in_loops)
 
 
 def unit(z):
     return torch.nn.functional.normalize(z, dim=1)
 
 
-def in_loops(loss, anchors, positives, negatives, drawn):
+def mixed_in_loops(loss, anchors, positives, negatives, drawn):
     """HCL in loops on each anchor's negatives (lists of unit vectors) and its mixes, built as vectors."""
     (i, a), (j, _) = drawn
     total = 0.0
@@ -41,7 +54,7 @@ def test_a_batch_is_hcl_on_the_real_negatives_and_each_anchors_own_mixes(drawn, 
     value = float(loss(z1, z2))
     z = unit(torch.cat([z1, z2]))
     negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
-    assert value == pytest.approx(in_loops(loss, z, z.roll(5, 0), negatives, drawn), rel=1e-10)
+    assert value == pytest.approx(mixed_in_loops(loss, z, z.roll(5, 0), negatives, drawn), rel=1e-10)
     assert not torch.equal(drawn[0][0], drawn[1][0])
     assert len({tuple(row) for row in drawn[0][1].tolist()}) == 10, "anchors share their draw"
 
@@ -53,18 +66,9 @@ def test_with_a_queue_the_mixes_are_of_the_queue(drawn, normalise):
     queue = embeddings(9, 7, seed=4)[0].requires_grad_()
     value = loss(q.requires_grad_(), k, queue=queue)
     vectors = unit(q.detach()), unit(k), [list(unit(queue.detach()))] * 5
-    assert value.item() == pytest.approx(in_loops(loss, *vectors, drawn), rel=1e-10)
+    assert value.item() == pytest.approx(mixed_in_loops(loss, *vectors, drawn), rel=1e-10)
     value.backward()
     assert queue.grad is None and q.grad.abs().sum() > 0
-
-
-def test_columns_of_negatives_know_whose_they_are():
-    z1, z2 = (unit(z) for z in embeddings(6, 4))
-    negatives, z = similarities.two_views(z1, z2).negatives, torch.cat([z1, z2])
-    columns = torch.arange(10).expand(12, 10)
-    owners = similarities.owners(columns, 6)
-    assert owners.tolist() == [oracles.negatives_in_order(a, 6) for a in range(12)]
-    close((z[:, None] * z[owners]).sum(dim=2), negatives)
 
 
 @pytest.mark.parametrize("extra", [{}, {"queue": embeddings(9, 6, seed=2)[0]}])
@@ -94,14 +98,14 @@ def test_the_lemma_an_unnormalised_mix_is_as_similar_as_the_mix_of_similarities(
 
 
 def test_more_hard_ones_asked_for_than_there_are_is_an_error_that_names_both():
-    for loss in (losses.SSCL(hardest=15, synthetic=3), losses.MoCHi(0.2, 15, 3, 3)):
-        fails(lambda loss=loss: loss(*embeddings(8, 4)), type(loss).__name__, "hardest is 15", "14 negatives")
-        fails(lambda loss=loss: loss(*embeddings(8, 4), queue=embeddings(3, 4)[0]), "15", "3 negatives")
+    loss = losses.SSCL(hardest=15, synthetic=3)
+    fails(lambda: loss(*embeddings(8, 4)), "SSCL", "hardest is 15", "14 negatives")
+    fails(lambda: loss(*embeddings(8, 4), queue=embeddings(3, 4)[0]), "SSCL", "15", "3 negatives")
     losses.SSCL(hardest=14, synthetic=3)(*embeddings(8, 4))
 
 
-@pytest.mark.parametrize("loss", [losses.SSCL(hardest=4, synthetic=3), losses.MoCHi(0.2, 4, 3, 3)], ids=repr)
-def test_draws_are_new_at_each_call_and_repeat_with_the_generator(loss):
+def test_draws_are_new_at_each_call_and_repeat_with_the_generator():
+    loss = losses.SSCL(hardest=4, synthetic=3)
     views = embeddings(8, 4)
     assert loss(*views) != loss(*views)
     values = []
@@ -123,3 +127,68 @@ def test_gradients_flow_through_the_mixes_to_their_parents(normalise):
         return loss(z1, z2)
 
     assert torch.autograd.gradcheck(repeated, views, eps=1e-6, atol=1e-6)
+
+
+def test_without_mixes_gradients_agree_with_finite_differences():
+    views = [z.requires_grad_() for z in embeddings(4, 3)]
+    loss = losses.SSCL(0.4, 0.2, 0.5, synthetic=0)
+    assert torch.autograd.gradcheck(loss, views, eps=1e-6, atol=1e-6)
+
+
+def test_equal_views_whose_pseudocode_is_nan_have_a_finite_value_and_gradient():
+    """`tests/losses/test_hard_negative.py` shows the NaN."""
+    views = [embeddings(8, 128)[0].requires_grad_() for _ in range(2)]
+    value = losses.SSCL(0.5, 0.3, 1.0, hardest=3, synthetic=2)(*views)
+    value.backward()
+    assert torch.isfinite(value) and torch.isfinite(views[0].grad).all()
+
+
+# ---- mixes as a function of similarities -----------------------------------------------------------------
+
+
+def test_fixed_mixes_lead_the_push_back_to_their_parents():
+    draw = torch.Generator().manual_seed(2)
+    positives, negatives = toys.random_similarities(3, 1, 9, draw)
+    loss = FixedMixes(0.5, 0.05, 1.0, hardest=4, synthetic=6)
+    pull, push = anatomy.forces(loss, positives, negatives)
+    # the same draws, made here: ranks and coefficients for all anchors
+    again = torch.Generator().manual_seed(loss.seed)
+    first = torch.randint(4, (1, 6), generator=again)[0]
+    a = torch.rand(1, 6, generator=again, dtype=torch.float64)[0]
+    second = torch.randint(4, (1, 6), generator=again)[0]
+    for row in range(3):
+        order = sorted(range(9), key=lambda j: -float(negatives[row, j]))
+        mixes = [
+            float(w * negatives[row, order[i]] + (1 - w) * negatives[row, order[j]])
+            for i, j, w in zip(first, second, a, strict=True)
+        ]
+        table = torch.cat([negatives[row], torch.tensor(mixes, dtype=torch.float64)])[None]
+        expected_pull, f = anatomy.forces(losses.HardNegative(0.5, 0.05, 1.0), positives[row, None], table)
+        expected = f[0, :9].tolist()
+        for h, (i, j, w) in enumerate(zip(first, second, a, strict=True)):
+            expected[order[i]] += float(w * f[0, 9 + h])
+            expected[order[j]] += float((1 - w) * f[0, 9 + h])
+        assert push[row].tolist() == pytest.approx(expected, rel=1e-10)
+        assert pull[row].tolist() == pytest.approx(expected_pull[0].tolist(), rel=1e-10)
+
+
+def test_fixed_mixes_are_the_same_at_every_call_and_never_harder_than_the_hardest():
+    positives, negatives = toys.random_similarities(50, 1, 40, torch.Generator().manual_seed(3))
+    loss = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=100)
+    mixes = loss.mixes(Pairs(positives, negatives))
+    assert mixes.shape == (50, 100)
+    assert torch.equal(mixes, loss.mixes(Pairs(positives, negatives)))
+    assert bool((mixes.amax(dim=1) <= negatives.amax(dim=1)).all())
+    assert bool((mixes.amin(dim=1) >= negatives.sort(dim=1).values[:, -8]).all())
+    none = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=0).per_anchor(positives, negatives)
+    torch.testing.assert_close(none, losses.HardNegative(0.2, 0.1, 1.0).per_anchor(positives, negatives))
+
+
+def test_fixed_mixes_refuse_what_they_cannot_know():
+    positives, negatives = toys.three_points()
+    with pytest.raises(ValueError, match="normalise is True"):
+        FixedMixes(normalise=True)
+    with pytest.raises(ValueError, match="hardest is 3, but there are only 2"):
+        FixedMixes(hardest=3).per_anchor(positives, negatives)
+    with pytest.raises(ValueError, match="mask"):
+        FixedMixes(hardest=1).per_anchor(positives, negatives, None, torch.tensor([[True, False]]))

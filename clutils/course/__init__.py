@@ -1,0 +1,11 @@
+"""What only the course's notebooks import: a folder each, and what several of them share.
+
+Shared: `check` (both sides of an equation), `claims`, `records`, `recipes`, `experiments`, `toys`,
+`exercise`, `panels` and `live` (sliders joined to a figure), `sphere` and `forces`. A notebook opens with the
+library's names, those of the shared ones that it needs, and its own folder as `lesson`:
+
+    from clutils.course import check, claims
+    from clutils.course import macl as lesson
+
+Nothing outside this folder and `commands` imports from it, and nothing outside it imports ipywidgets.
+"""

@@ -1,0 +1,177 @@
+"""A paper's sentence put to the test: a verdict that the evidence carries, kept for the claims page."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import os
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "data" / "claims"
+RECORDED = ROOT / "benchmarks" / "records" / "claims"
+NOTEBOOKS = ROOT / "notebooks"
+
+
+def test(
+    paper: str,
+    claim: str,
+    always: bool,
+    shown_by: str,
+    when: str | None = None,
+    holds_when: bool | None = None,
+) -> str:
+    """Print the verdict on a claim and write it down as JSON; returns "holds", "holds when …" or "fails".
+
+    - paper, claim: where it is said and what, in our words; the claim starts with its place in the paper, as
+      in "proposition 2: W is monotone in the temperature"
+    - always: what the check found: True when no counter-example was found
+    - shown_by: what was checked, in a sentence, with its numbers formatted in
+    - when, holds_when: a condition, and what the check found under it
+
+    The file is written to data/claims/ (CLUTILS_CLAIMS names another folder).
+    Raises ValueError when a condition comes without its evidence.
+    """
+    if (when is None) != (holds_when is None):
+        raise ValueError(f"claims.test: when = {when!r} and holds_when = {holds_when!r} go together")
+    if always:
+        verdict = "holds"
+    elif holds_when:
+        verdict = f"holds when {when}"
+    else:
+        verdict = "fails"
+    for line in (f"{paper}: {claim}", f"  verdict: {verdict}", f"  shown by: {shown_by}"):
+        print(
+            textwrap.fill(line, 100, subsequent_indent="    ")
+        )  # a notebook breaks longer ones within words
+    folder = written_to()
+    folder.mkdir(parents=True, exist_ok=True)
+    entry = {"paper": paper, "claim": claim, "verdict": verdict, "shown_by": shown_by}
+    text = json.dumps(entry, indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{slug(paper, claim)}.json").write_text(text, "utf-8")
+    return verdict
+
+
+test.__test__ = False  # pytest collects functions of this name
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A line of the claims page.
+
+    - notebook, section: where it is tested; link: to that place, from within notebooks/
+    - verdict, shown_by: None where neither this machine nor the record has run the cell
+    - origin: "run here", "recorded" or "not run yet"
+    """
+
+    paper: str
+    claim: str
+    notebook: str
+    section: str
+    link: str
+    verdict: str | None
+    shown_by: str | None
+    origin: str
+
+
+def slug(paper: str, claim: str) -> str:
+    """The name of a claim's file."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{paper} {claim}".lower()).strip("-")[:80]
+
+
+def written_to() -> Path:
+    """Where this machine's verdicts go."""
+    return Path(os.environ.get("CLUTILS_CLAIMS", FOLDER))
+
+
+def collect(
+    notebooks: Path = NOTEBOOKS, recorded: Path | None = RECORDED, own: Path | None = None
+) -> list[Claim]:
+    """Every claim that the notebooks' cells test, in their order, with the verdict that the cell last wrote.
+
+    A verdict written on this machine (`own`, by default where `test` writes) goes before the recorded one.
+    Which claims there are, and where, is read from the notebooks themselves, so none can be left over.
+    """
+    found = []
+    for path in sorted(notebooks.glob("[0-9]*.ipynb")):
+        for paper, claim, section in _tested(path):
+            name = f"{slug(paper, claim)}.json"
+            verdict, origin = None, "not run yet"
+            for folder, where in ((own or written_to(), "run here"), (recorded, "recorded")):
+                if folder is not None and (folder / name).exists():
+                    verdict, origin = json.loads((folder / name).read_text("utf-8")), where
+                    break
+            verdict = verdict or {}
+            link = f"{path.name}#{quote(section.replace(' ', '-'))}"
+            found.append(
+                Claim(
+                    *(paper, claim, path.stem, section, link),
+                    *(verdict.get("verdict"), verdict.get("shown_by"), origin),
+                )
+            )
+    return found
+
+
+def page(claims: list[Claim] | None = None) -> str:
+    """The claims as an HTML table, a block for each paper, each line linked to the section that shows it."""
+    claims = collect() if claims is None else claims
+    rows = []
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        rows.append(f'<tr><th colspan="4" style="text-align: left">{html.escape(paper)}</th></tr>')
+        for c in (claim for claim in claims if claim.paper == paper):
+            mark, colour = _mark(c.verdict)
+            cells = (
+                html.escape(c.claim),
+                f'<b style="color: {colour}">{mark} {html.escape(c.verdict or "not run yet")}</b>',
+                html.escape(c.shown_by or "run the notebook to see") + f" <i>({c.origin})</i>",
+                f'<a href="{c.link}">{c.notebook[:2]} · {html.escape(c.section)}</a>',
+            )
+            joined = "".join(
+                f'<td style="text-align: left; vertical-align: top; white-space: normal">{x}</td>'
+                for x in cells
+            )
+            rows.append(f"<tr>{joined}</tr>")
+    heads = "".join(
+        f'<th style="text-align: left">{h}</th>' for h in ("claim", "verdict", "shown by", "where")
+    )
+    return f'<table style="width: 100%"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _mark(verdict: str | None) -> tuple[str, str]:
+    """Told apart without colour, too."""
+    if verdict is None:
+        return "?", "#767676"
+    if verdict == "holds":
+        return "✓", "#00714F"
+    return ("✗", "#B00020") if verdict == "fails" else ("◐", "#8A5A00")
+
+
+def _tested(path: Path) -> list[tuple[str, str, str]]:
+    """(paper, claim, section) of each `claims.test(paper, claim, ...)` in a notebook, in order."""
+    section, found = "", []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            headings = re.findall(r"^#+ +(.+)$", source, flags=re.MULTILINE)
+            section = headings[-1].strip() if headings else section
+            continue
+        if "claims.test(" not in source:
+            continue
+        calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+        for call in sorted(calls, key=lambda node: node.lineno):
+            if ast.unparse(call.func) != "claims.test":
+                continue
+            try:
+                paper, claim = (ast.literal_eval(argument) for argument in call.args[:2])
+            except ValueError as error:
+                raise ValueError(
+                    f"claims: {path.name}: paper and claim must be plain strings in "
+                    f"{ast.unparse(call)[:120]}: the claims page reads them from the cell"
+                ) from error
+            found.append((paper, claim, section))
+    return found

@@ -1,0 +1,75 @@
+"""A run watched while it trains: one picture that fills, and stays when no kernel runs any more."""
+
+from __future__ import annotations
+
+import base64
+import html
+import time
+from collections.abc import Callable, Mapping
+
+from IPython.display import display
+
+from clutils import figures, training
+from clutils.figures.training import Progress
+from clutils.training import Run
+
+PAUSE = 2.0  # seconds between two pictures: drawing one takes about a twentieth of that
+
+
+def watch(
+    run: Run,
+    accuracy: Callable[[Run], float],
+    every: int = 50,
+    baselines: Mapping[str, float] | None = None,
+    floor: float | None = None,
+    measure: str = "kNN accuracy",
+) -> dict[int, float]:
+    """Train a run to its end, and show how it goes; returns what was measured, step -> accuracy.
+
+    - accuracy: called before the first step, after every so many, and at the end
+    - baselines: name -> accuracy to compare with; floor: a loss that cannot be fallen below
+    - measure: what `accuracy` is, for the chart's title
+
+    The stop button ends the training and keeps what was learned; `watch` called again goes on with the same
+    run. With CLUTILS_FAST=1 in the environment the run is shortened, and says so.
+    """
+    if every < 1:
+        raise ValueError(f"watch: every is {every}, but must be 1 or more")
+    if training.fast() and run.steps > training.FAST_STEPS:
+        print(f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps}")
+        run.steps = training.FAST_STEPS
+    picture = Progress(run.steps, run.method.chance(run.settings.batch_size), floor, baselines, measure)
+    measured = {run.steps_done: accuracy(run)}
+    shown = display(_bundle(picture, run, measured), raw=True, display_id=True)
+    last = time.monotonic()
+
+    def on_step(run: Run) -> None:
+        nonlocal last
+        if run.steps_done % every == 0:
+            measured[run.steps_done] = accuracy(run)
+        elif time.monotonic() - last < PAUSE:
+            return
+        shown.update(_bundle(picture, run, measured), raw=True)
+        last = time.monotonic()
+
+    run.finish(on_step, progress=False)
+    if run.steps_done not in measured:
+        measured[run.steps_done] = accuracy(run)
+    figure = picture.update(run.rows, measured, _status(run))
+    shown.update({"text/html": figures.page(figure), "text/plain": figures.alt(figure)}, raw=True)
+    return measured
+
+
+def _bundle(picture: Progress, run: Run, measured: Mapping[int, float]) -> dict[str, str]:
+    """The picture in passing: at single resolution, which is drawn in a third of the time."""
+    figure = picture.update(run.rows, measured, f"{_status(run)}; the stop button keeps what was learned")
+    text = figures.alt(figure)
+    image = base64.b64encode(figures.png(figure, scale=1.0)).decode()
+    width = round(figure.get_figwidth() * figures.PIXELS_PER_INCH)
+    page = f'<img src="data:image/png;base64,{image}" alt="{html.escape(text)}" width="{width}">'
+    return {"text/html": page, "text/plain": text}
+
+
+def _status(run: Run) -> str:
+    seconds = run.rows[-1]["seconds"] if run.rows else 0.0
+    return f"step {run.steps_done} of {run.steps}, {seconds:.0f} s of training"

@@ -1,0 +1,18 @@
+"""Pull, push and W of a loss, drawn against what they depend on, and under sliders."""
+
+from clutils.course.forces.explorer import gradient_scale
+from clutils.course.forces.figures import Beside, beside, pulls, title_of
+from clutils.course.forces.gradient_scaling import (
+    against_count,
+    against_temperature,
+    all_equal,
+    directions,
+    few_hard,
+    gaussian,
+    hardness,
+    relief,
+    scale,
+    surface,
+    turning_point,
+)
+from clutils.course.forces.panels import explore, family, one_anchor

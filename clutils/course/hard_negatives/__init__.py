@@ -1,0 +1,18 @@
+"""Notebook 05, hard negatives: debiased, HCL, MoCHi, SSCL."""
+
+from clutils.course.hard_negatives.exercises import EXERCISES
+from clutils.course.hard_negatives.figures import (
+    DATA_SETS,
+    TABLE_3,
+    TABLE_4,
+    TABLE_5,
+    ablation,
+    harder_than_parents,
+    on_the_circle,
+    pull_under_priors,
+    push_under_betas,
+    reported,
+    with_more_mixes,
+)
+
+silent_from, drawn_in_below, unit_mix = EXERCISES

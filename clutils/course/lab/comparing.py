@@ -1,0 +1,190 @@
+"""Runs set side by side: those of this session and those in folders, the command line's too."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as W
+
+from clutils import figures
+from clutils.course.lab.figures import MOST_MAPS, compared_curves, compared_maps, cut, words_of
+from clutils.course.lab.panel import Lab, LabRun
+from clutils.course.panels import MUTED, _alarm, _below
+from clutils.training import comparison, saved
+from clutils.training.saved import Comparable, SavedRun
+
+MOST = 6  # runs whose curves can be told apart
+ROWS, MOST_ROWS = 8, 24  # of the list that are in view: more where a picked one lies further down
+HEADINGS = (
+    *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
+    *("kNN", "effective rank", "uniformity"),
+)
+# columns whose words may break anywhere, for names and paths -> pixels that they have at least
+LONG = {"runs": 110, "differs in": 160, "data": 60}
+LONGEST = 120  # letters of a setting
+
+
+class Comparison(W.VBox):
+    """The panel of `compare_runs`.
+
+    - runs: name -> run, all that can be picked, newest first; chosen: the names that are
+    """
+
+    def __init__(self, lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None, folder: str | Path) -> None:
+        self.given, self.folder = lab_or_runs, Path(folder)
+        self.runs: dict[str, Comparable] = {}
+        self.pick = W.SelectMultiple(rows=ROWS, description="runs", layout=W.Layout(width="560px"))
+        self.pick.style.description_width = "5ch"
+        self.refresh_button = W.Button(
+            description="refresh",
+            icon="refresh",
+            tooltip="Look again for runs",
+            layout=W.Layout(width="auto"),
+        )
+        self.notes, self.table = W.HTML(), W.HTML()
+        self.curves, self.maps = W.HTML(), W.HTML()
+        self.error = W.HTML(layout=W.Layout(display="none"))
+        self.error.add_class("clutils-panel-error")
+        hint = f"Several with Ctrl or Shift, at most {MOST}."
+        self.pick.observe(lambda _: self.show(), "value")
+        self.refresh_button.on_click(lambda _: self.refresh())
+        self.refresh()
+        beside = W.VBox([self.refresh_button, W.HTML(_below(hint, MUTED))])
+        super().__init__(
+            [W.HBox([self.pick, beside]), self.notes, self.error, self.table, self.curves, self.maps]
+        )
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        return self.pick.value
+
+    def choose(self, *names: str) -> Comparison:
+        """Pick these runs. Raises ValueError on a name that there is not."""
+        for name in names:
+            if name not in self.runs:
+                raise ValueError(f"compare_runs: no run {name!r}; there are {', '.join(self.runs) or 'none'}")
+        self._place(names)
+        return self
+
+    def refresh(self) -> None:
+        """Look again for runs, of the session and in the folder; what was picked stays so.
+
+        At first the two newest are picked.
+        """
+        before = self.pick.value if self.runs else None
+        runs, damaged = self._found()
+        self.runs = runs
+        self.pick.options = list(runs)
+        picked = tuple(runs)[:2] if before is None else tuple(name for name in before if name in runs)
+        said = [_below(html.escape(f"{run.name} can't be read: {run.problem}"), MUTED) for run in damaged]
+        if not runs:
+            said.append(_below(html.escape(f"There is no run yet, nor one in {self.folder}."), MUTED))
+        self.notes.value = "".join(said)
+        self._place(picked)
+        self.show()
+
+    def show(self) -> None:
+        """Draw what is picked."""
+        self.error.value, self.error.layout.display = "", "none"
+        as_made = reversed(self.runs.items())
+        chosen = [run for name, run in as_made if name in self.chosen]
+        try:
+            if len(chosen) > MOST:
+                raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
+            self._draw([run for run in chosen if len(run.history)])
+        except ValueError as error:
+            self.error.value, self.error.layout.display = _alarm(str(error)), ""
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The widget, and beside it what it shows as it stands, for an export where no kernel runs."""
+        shown = (self.notes, self.error, self.table, self.curves, self.maps)
+        still = "".join(widget.value for widget in shown)
+        return {**super()._repr_mimebundle_(**options), "text/html": still}
+
+    def _place(self, names: Sequence[str]) -> None:
+        """Pick these, in a list high enough that they are in view."""
+        order = list(self.runs)
+        self.pick.rows = min(MOST_ROWS, max([ROWS, *(order.index(name) + 1 for name in names)]))
+        self.pick.value = tuple(names)
+
+    def _draw(self, runs: Sequence[Comparable]) -> None:
+        self.table.value = _table(runs) if runs else ""
+        self.curves.value = figures.page(compared_curves(runs)) if runs else ""
+        mapped = [run for run in runs if run.map is not None][-MOST_MAPS:]
+        self.maps.value = figures.page(compared_maps(mapped)) if mapped else ""
+
+    def _found(self) -> tuple[dict[str, Comparable], list[SavedRun]]:
+        given = self.given.runs if isinstance(self.given, Lab) else (self.given or ())
+        found = saved.listed(self.folder)
+        runs: dict[str, Comparable] = {}
+        for run in [*(run for run in found if run.problem is None), *given]:
+            name, number = run.name, 2
+            while name in runs:
+                name, number = f"{run.name} ({number})", number + 1
+            runs[name] = run
+        # turned round after they are numbered: a new run renames no older one
+        return dict(reversed(runs.items())), [run for run in found if run.problem is not None]
+
+
+def compare_runs(
+    lab_or_runs: Lab | Sequence[LabRun | SavedRun] | None = None, folder: str | Path = "my_runs"
+) -> Comparison:
+    """Curves over each other, maps side by side and a table, of the runs that are picked from a list.
+
+    - lab_or_runs: a lab, whose stopped and finished runs are listed, or such runs; None = saved ones alone
+    - folder: where saved runs lie, at any depth: the lab's, and those of `python -m clutils train --out`
+
+    Runs that share every setting but the seed share a row of the table, with their mean and spread.
+    """
+    return Comparison(lab_or_runs, folder)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _table(runs: Sequence[Comparable]) -> str:
+    rows = []
+    for row in comparison.table(runs).to_dict("records"):
+        accuracy = _number(row["knn"], ".3f", "not measured")
+        if row["knn_low"] < row["knn_high"]:
+            accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
+        turned = "; ".join(f"{words_of(name)} {_times(count)}" for name, count in row["turned"].items())
+        cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
+        differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
+        steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")
+        cells += [turned or "nothing", differs or "nothing", row["data"], steps, row["seeds"], accuracy]
+        cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
+        rows.append(cells)
+    left = 'style="text-align: left"'
+    head = "".join(f"<th {left}>{html.escape(name)}</th>" for name in HEADINGS)
+    body = "".join(f"<tr>{''.join(map(_cell, HEADINGS, cells))}</tr>" for cells in rows)
+    style = "border-spacing: 8px 4px; line-height: 1.4; font-variant-numeric: tabular-nums"
+    body = f'<tbody style="vertical-align: top">{body}</tbody>'
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead>{body}</table>'
+
+
+def _cell(heading: str, content: Any) -> str:
+    breaks = f"; overflow-wrap: anywhere; min-width: {LONG[heading]}px" if heading in LONG else ""
+    return f'<td style="text-align: left{breaks}">{html.escape(str(content))}</td>'
+
+
+def _setting(name: str, value: Any) -> str:
+    """A setting and its value, as the panel's menus and sliders name them."""
+    words = "learning rate" if name == "learning_rate" else words_of(name)
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    if value is None:
+        return f"{words} of your own" if name in ("encoder", "augmentation") else f"{words} not given"
+    if isinstance(value, int):
+        return f"{words} {value:,}"
+    said = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{words} {cut(said, LONGEST)}"
+
+
+def _number(value: Any, form: str, none: str = "none") -> str:
+    return none if math.isnan(value) else format(value, form)

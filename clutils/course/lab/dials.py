@@ -1,0 +1,133 @@
+"""The lab's sliders: which of them turns what, from where to where, and which values can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets as W
+from torch import nn
+
+from clutils.course.lab.figures import BY_SYMBOL
+from clutils.course.panels import _align, counts, log_slider, slider
+from clutils.losses.hyperparameters import Hyperparameter
+from clutils.training import Run
+from clutils.training.settings import check_rate
+
+LEARNING_RATE = Hyperparameter(0, open_below=True, dial=(0.00001, 0.1, "log"))
+NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
+
+
+class Dials:
+    """The sliders for what can be turned while a run trains.
+
+    - row: all of them, as the panel shows them
+    - sliders: setting -> its slider, or its box to tick
+    - moved: called with a setting and its new value when the reader moves one
+    """
+
+    def __init__(self, moved: Callable[[str, Any], object]) -> None:
+        self.moved = moved
+        self.sliders: dict[str, W.Widget] = {}
+        self.row = W.Box(layout=W.Layout(flex_flow="row wrap"))
+        self._held = False
+
+    def build(self, values: Mapping[str, Any], ranges: Mapping[str, Hyperparameter]) -> None:
+        """New ones for these settings, at these values; ranges: as their method and loss declare them."""
+        declared = {**ranges, "learning_rate": LEARNING_RATE}
+        self.sliders = {name: _dial(name, value, declared.get(name)) for name, value in values.items()}
+        for name, widget in self.sliders.items():
+            widget.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
+        _align(self.sliders.values())
+        self.row.children = tuple(self.sliders.values())
+
+    def values(self) -> dict[str, Any]:
+        return {name: widget.value for name, widget in self.sliders.items()}
+
+    def place(self, name: str, value: Any) -> None:
+        """Put a slider where the value is, without a callback; its range grows where it must."""
+        widget, self._held = self.sliders[name], True
+        try:
+            if isinstance(widget, W.SelectionSlider):
+                if value not in [number for _, number in widget.options]:
+                    options = [*widget.options, (f"{value:g}", value)]
+                    widget.options = sorted(options, key=lambda option: option[1])
+            elif not isinstance(widget, W.Checkbox):
+                widget.max, widget.min = max(widget.max, value), min(widget.min, value)
+            widget.value = value
+        finally:
+            self._held = False
+
+    def _moved(self, name: str, value: Any) -> None:
+        if not self._held:
+            self.moved(name, value)
+
+
+def owners(run: Run) -> dict[str, Any]:
+    """Setting -> what of a run has it: its method, its loss, or itself."""
+    found = dict.fromkeys(run.method.live, run.method)
+    found |= dict.fromkeys(getattr(run.loss, "hyperparameters", tuple)(), run.loss)
+    return found | {"learning_rate": run}
+
+
+def owner(run: Run, name: str) -> Any:
+    """What of a run has the setting. Raises ValueError where nothing has."""
+    found = owners(run)
+    if name not in found:
+        raise ValueError(f"this run has no setting {name!r}: its loss is {type(run.loss).__name__}")
+    return found[name]
+
+
+def turn(run: Run, name: str, value: Any) -> Any:
+    """Set it in a run that is between two steps; returns what it was.
+
+    Raises ValueError on a value that can't be; the old one then stays. (What only a step can refuse, its
+    step refuses.)
+    """
+    of = owner(run, name)
+    before = getattr(of, name)
+    if before == value:
+        return before
+    if name == "learning_rate":
+        check_rate(value)
+    setattr(of, name, value)
+    try:
+        if of is run.loss and hasattr(of, "settings"):
+            of.settings()
+    except ValueError:
+        setattr(of, name, before)
+        raise
+    return before
+
+
+def check(loss: nn.Module, name: str, value: Any) -> None:
+    """Raise ValueError where a run of this loss could not start with it; the loss is changed by that."""
+    if name in loss.hyperparameters():
+        setattr(loss, name, value)
+        loss.settings()
+    elif name == "learning_rate":
+        check_rate(value)
+
+
+def _dial(name: str, value: Any, declared: Hyperparameter | None) -> W.Widget:
+    """A slider, or a box to tick, for a live setting."""
+    label = name.replace("_", " ")
+    if name in BY_SYMBOL:
+        label = f"{declared.symbol} {label}"
+    if isinstance(value, bool):
+        return W.Checkbox(value, description=label, indent=False)
+    low, high, kind = declared.dial
+    low, high = min(low, value), max(high, value)
+    if kind == "log":
+        made = log_slider(label, low, high, value)
+    elif kind == "doubling":
+        made = counts(label, {low, *(2**k for k in range(13) if low <= 2**k <= high)}, value)
+    elif kind == "near one":
+        numbers = sorted({*NEAR_ONE, value})
+        made = W.SelectionSlider(
+            options=[(f"{number:g}", number) for number in numbers], value=value, description=label
+        )
+    else:
+        made = slider(label, float(low), float(high), float(value), step=0.05)
+    made.continuous_update = False  # a value that the slider only passes is no setting
+    return made

@@ -1,0 +1,483 @@
+"""The training lab's pictures: one run that fills six charts while it trains, and runs set side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from textwrap import shorten, wrap
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from torch import Tensor
+
+from clutils import losses, methods
+from clutils.figures import describe, new, style
+from clutils.figures.maps import Points, look
+from clutils.training import comparison
+from clutils.training.saved import Comparable
+
+MARGIN = 0.25  # of the span that an axis grows by beyond what made it too short, so that it seldom grows
+MOST_NAMES = 10  # classes that the map's legend has room for
+MOST_MAPS = 4
+MOST_MARKS = 12  # changed settings that are marked: the newest
+# settings that the lab writes by their symbol; others share theirs (m is a margin, and a ratio, too)
+BY_SYMBOL = (
+    *("temperature", "minimum_temperature", "alpha", "alignment_threshold"),
+    *("class_prior", "beta", "momentum"),
+)
+TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
+LABEL = 8.5  # points, of what stands at a mark
+
+
+class LabFigure:
+    """Six charts of a run against the step, the last a map: `update` fills them.
+
+    - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
+      None or NaN = there is none, and no word of it in the legend
+    - ceiling: what the effective rank can't exceed; None = not said
+    - baselines: name -> kNN accuracy to compare with
+    - labels: (N,), of the map's pictures; None = no classes; class_names: a name a class
+    - measures_knn: whether kNN accuracy is measured; else the chart says that there are no labels
+    - map_of: what the map shows, for its title
+    """
+
+    @style.in_course_style
+    def __init__(
+        self,
+        steps: int,
+        chance: float | None = None,
+        ceiling: int | None = None,
+        baselines: Mapping[str, float] | None = None,
+        labels: Tensor | np.ndarray | None = None,
+        class_names: Sequence[str] = (),
+        measures_knn: bool = True,
+        map_of: str = "PCA of a fixed sample",
+    ) -> None:
+        self.steps, self.map_of = steps, map_of
+        self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
+        self.measures_knn = measures_knn
+        self.figure, axes = new(10.4, 5.6, 2, 3, width_ratios=[1, 1, 1.22])
+        (loss, shape, rank), (knn, temperature, self.map_axes) = axes
+        self.charts = (loss, shape, rank, knn, temperature)
+        thin = {"linewidth": 1.4}
+        (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", label="loss", **thin)
+        (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="_chance", **thin)
+        known = chance is not None and math.isfinite(chance)
+        if known:
+            self.chance.set_label("chance")
+        loss.set(title="loss", ylim=(0, 1.25 * chance if known and chance > 0 else 1))
+        _legend(loss, loc="upper right", ncols=2)  # below are the words at the marks
+        (self.alignment,) = shape.plot([], [], color=style.BLUE, linestyle="-", label="alignment", **thin)
+        (self.uniformity,) = shape.plot(
+            [], [], color=style.VERMILLION, linestyle="--", label="uniformity", **thin
+        )
+        shape.set(title="alignment, uniformity", ylim=(-4.2, 2.2))
+        _legend(shape, loc="upper right", ncols=2)
+        marked = {"markersize": 3.5, **thin}
+        (self.rank,) = rank.plot([], [], color=style.PURPLE, linestyle="-", marker="s", **marked)
+        most = "" if ceiling is None else f" (at most {ceiling})"
+        rank.set(title=f"effective rank{most}", ylim=(0, 8))
+        (self.knn,) = knn.plot([], [], color=style.GREEN, linestyle="-", marker="o", **marked)
+        knn.set(title="kNN accuracy", ylim=(0, 1))
+        self._baselines(knn)
+        (self.temperature,) = temperature.plot([], [], color=style.ORANGE, linestyle="-", **thin)
+        _logarithmic(temperature)
+        temperature.set(title="temperature τ", ylim=TEMPERATURES)
+        self.without = _inside(temperature, "")
+        for ax in self.charts:
+            ax.set_xlim(0, steps)
+            _in_steps(ax)
+        for ax in (knn, temperature):
+            ax.set_xlabel("step")
+        self._map(labels, class_names)
+        self._marks = self._hidden_marks()
+        for artist in self.moving():
+            artist.set_animated(True)  # else the first move of each would draw what stands still anew
+        describe(self.figure, self._in_words((), (), ()))
+
+    def _baselines(self, ax: Axes) -> None:
+        if not self.measures_knn:
+            _inside(ax, "the data has no labels")
+            return
+        for value, line in zip(self.baselines.values(), ("--", ":", "-."), strict=False):
+            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
+        handles = [
+            Line2D([], [], color=style.GREY, linestyle=line, linewidth=1.4, label=f"{name} {value:.2f}")
+            for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False)
+        ]
+        if handles:
+            below = max(self.baselines.values()) > 0.6  # where the curve will not come
+            _legend(ax, handles=handles, loc="lower right" if below else "upper left")
+
+    def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
+        ax = self.map_axes
+        self.points: Points | None = None
+        ax.set_title(self.map_of)
+        if labels is None:
+            ax.set_axis_off()
+            return
+        labels = torch.as_tensor(labels)
+        self.points = Points(ax, labels, size=7, names=False)
+        known = [c for c in labels.unique().tolist() if c >= 0]
+        if 1 < len(known) <= MOST_NAMES:
+            handles = [
+                Line2D([], [], linestyle="none", markersize=5, label=_short(class_names, c), **look(c))
+                for c in known
+            ]
+            ax.set_anchor("W")  # the square at the left, the names in what is left of the room
+            place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 8, "labelspacing": 0.4}
+            _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
+
+    # ---- what moves ------------------------------------------------------------------------------------
+
+    def moving(self) -> list[Artist]:
+        """What `update` changes."""
+        lines = [self.loss, self.chance, self.alignment, self.uniformity, self.rank, self.knn]
+        points = self.points.marks if self.points is not None else []
+        marks = [artist for drawn, text in self._marks for artist in (*drawn, text)]
+        return [*lines, self.temperature, self.without, *points, *marks]
+
+    @style.in_course_style
+    def update(
+        self,
+        rows: Sequence[Mapping[str, float]],
+        measured: Sequence[Mapping[str, float]] = (),
+        positions: np.ndarray | None = None,
+        changes: Sequence[tuple[int, str, float]] = (),
+    ) -> Figure:
+        """Show a history (as `Run.rows`), what was measured, a map and the settings that were changed.
+
+        - measured: rows with step, knn, effective_rank; positions: (N, 2)
+        - changes: (step, name, new value)
+        """
+        steps = [row["step"] for row in rows]
+        if rows and rows[-1]["step"] > self.charts[0].get_xlim()[1]:
+            for ax in self.charts:
+                ax.set_xlim(0, max(self.steps, 1.25 * rows[-1]["step"]))
+        for name in ("loss", "chance", "alignment", "uniformity"):
+            _fill(getattr(self, name), steps, [row[name] for row in rows])
+        looked = [row["step"] for row in measured]
+        _fill(self.rank, looked, [row["effective_rank"] for row in measured])
+        if self.measures_knn:
+            _fill(self.knn, looked, [row["knn"] for row in measured], low=0.0, high=1.0)
+        temperatures = [_temperature(row) for row in rows]
+        _fill(self.temperature, steps, temperatures)
+        none = bool(rows) and all(map(math.isnan, temperatures))
+        if self.without.get_text() != (words := "this loss has none" if none else ""):
+            self.without.set_text(words)
+        if positions is not None and self.points is not None:
+            self.points.update(positions)
+        self._mark(changes)
+        return describe(self.figure, self._in_words(rows, measured, changes))
+
+    def _mark(self, changes: Sequence[tuple[int, str, float]]) -> None:
+        """A thin line where a setting was changed, in every chart, and its new value in the first."""
+        newest = _settled(changes, self.steps / 50)[-MOST_MARKS:]
+        for (lines, text), change in zip_longest(self._marks, newest):
+            if change is None:
+                if text.get_visible():
+                    for artist in (*lines, text):
+                        artist.set_visible(False)
+                continue
+            step, name, value = change
+            words, (y, side) = f" {_turned_to(name, value)} ", self._beside_chance()
+            if (text.get_visible(), *text.get_position(), text.get_text()) == (True, step, y, words):
+                continue
+            for line in lines:
+                line.set_xdata([step, step])
+            first = step < 0.06 * self.charts[0].get_xlim()[1]  # there is no room to the left of it
+            text.set(x=step, y=y, va=side, ha="left" if first else "right", text=words)
+            for artist in (*lines, text):
+                artist.set_visible(True)
+
+    def _beside_chance(self) -> tuple[float, str]:
+        """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
+        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
+        low, high = self.charts[0].get_ylim()
+        if known and (known[-1] - low) / (high - low) < 0.6:
+            return 0.98, "top"
+        return 0.02, "bottom"
+
+    def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
+        """Made beforehand: a new artist would have everything that stands still drawn anew."""
+        first = self.charts[0]
+        white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
+        where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": LABEL}
+        made = []
+        for _ in range(MOST_MARKS):
+            lines = [
+                ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, visible=False)
+                for ax in self.charts
+            ]
+            text = first.text(0, 0.02, "", ha="right", va="bottom", bbox=white, visible=False, **where)
+            text.set_in_layout(False)
+            made.append((lines, text))
+        return made
+
+    # ---- in words --------------------------------------------------------------------------------------
+
+    def _in_words(
+        self,
+        rows: Sequence[Mapping[str, float]],
+        measured: Sequence[Mapping[str, float]],
+        changes: Sequence[tuple[int, str, float]],
+    ) -> str:
+        if not rows:
+            return (
+                "Six charts that fill while a run trains: loss, alignment and uniformity, effective rank, "
+                "kNN accuracy, temperature, and a map of a fixed sample of pictures."
+            )
+        first, final = rows[0], rows[-1]
+        chance = "" if math.isnan(final["chance"]) else f" (chance is {final['chance']:.2f})"
+        said = [
+            f"the loss goes from {first['loss']:.2f} to {final['loss']:.2f}{chance}",
+            f"alignment from {first['alignment']:.2f} to {final['alignment']:.2f}",
+            f"uniformity from {first['uniformity']:.2f} to {final['uniformity']:.2f}",
+        ]
+        for name, words, form in (
+            ("effective_rank", "effective rank", ".1f"),
+            ("knn", "kNN accuracy", ".2f"),
+        ):
+            values = [row[name] for row in measured if not math.isnan(row[name])]
+            if values:
+                said.append(f"{words} from {values[0]:{form}} to {values[-1]:{form}}")
+        if not math.isnan(now := _temperature(final)):
+            said.append(f"the temperature is now {now:.3g}")
+        turned = ", ".join(f"{_in_full(name, value)} at step {step:,}" for step, name, value in changes)
+        turned = f"; changed on the way: {turned}" if turned else ""
+        return (
+            f"Six charts of a run, {final['step']:,} steps: {'; '.join(said)}{turned}; and a map of a sample."
+        )
+
+
+# ---- runs side by side -------------------------------------------------------------------------------------
+
+CURVES = (
+    ("loss", "loss"),
+    ("uniformity", "uniformity (lower = more evenly spread)"),
+    ("knn", "kNN accuracy"),
+    ("temperature", "temperature τ"),
+)
+
+
+@style.in_course_style
+def compared_curves(runs: Sequence[Comparable]) -> Figure:
+    """Loss, uniformity, kNN accuracy and τ of several runs over each other, a colour and a line style a run.
+
+    runs: with name, history and measured (`saved.Comparable`), at least one with a step.
+    """
+    if not runs or not any(len(run.history) for run in runs):
+        raise ValueError("compared_curves: there is no run with a step to show")
+    figure, axes = new(10.4, 5.6, 2, 2, sharex=True)
+    charts = dict(zip((name for name, _ in CURVES), axes.flat, strict=True))
+    for run, drawn in zip(runs, style.series(len(runs), ordered=False), strict=True):
+        curve = {
+            "color": drawn["color"],
+            "linestyle": drawn["linestyle"],
+            "linewidth": 1.6,
+            "label": run.name,
+        }
+        for name, ax in charts.items():
+            if name == "knn":
+                known = run.measured.dropna(subset=["knn"])
+                ax.plot(known["step"], known["knn"], marker=drawn["marker"], markersize=4.5, **curve)
+            else:
+                ax.plot(*_course(run, name), **curve)
+    for name, title in CURVES:
+        charts[name].set_title(title)
+    _logarithmic(charts["temperature"])
+    used = [value for run in runs for value in _course(run, "temperature")[1] if value > 0]
+    low, high = TEMPERATURES
+    charts["temperature"].set_ylim(
+        min([low, *(value / 2 for value in used)]), max([high, *(2 * value for value in used)])
+    )
+    if not used:
+        _inside(charts["temperature"], "these losses have none")
+    charts["knn"].set_ylim(0, 1)
+    if not any(len(line.get_xdata()) for line in charts["knn"].lines):
+        _inside(charts["knn"], "not measured in these runs")
+    for ax in axes[1]:
+        ax.set_xlabel("step")
+        _in_steps(ax)
+    handles = charts["loss"].get_legend_handles_labels()[0]
+    for handle, run in zip(handles, runs, strict=True):
+        handle.set_label(cut(run.name, 44))
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(runs)))
+    said = []
+    for run in runs:
+        parts = [f"loss {comparison.last(run, 'loss'):.2f}"]
+        parts.append(f"uniformity {comparison.last(run, 'uniformity'):.2f}")
+        accuracy = comparison.last(run, "knn")
+        parts += [] if math.isnan(accuracy) else [f"kNN accuracy {accuracy:.2f}"]
+        temperature = comparison.temperature(run)
+        parts += [] if math.isnan(temperature) else [f"temperature {temperature:.3g}"]
+        said.append(f"{run.name} ends at {', '.join(parts)}")
+    return describe(
+        figure,
+        f"Curves of {len(runs)} run{'s' if len(runs) > 1 else ''} against the step: {'; '.join(said)}.",
+    )
+
+
+@style.in_course_style
+def compared_maps(runs: Sequence[Comparable]) -> Figure:
+    """The last maps of one to four runs side by side, each under its name, its step and its kNN accuracy.
+
+    Raises ValueError where no run has a map, and on more than four.
+    """
+    shown = [run for run in runs if run.map is not None]
+    if not 1 <= len(shown) <= MOST_MAPS:
+        raise ValueError(
+            f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
+        )
+    names = {
+        (c, _name(run.map.class_names, c)): None
+        for run in shown
+        for c in np.unique(run.map.labels).tolist()
+        if c >= 0
+    }
+    listed = 1 < len(names) <= MOST_NAMES
+    width = 10.4 / max(2, len(shown))  # inches a map; together as wide as the curves
+    across, longest = width * len(shown), max((len(name) for _, name in names), default=0)
+    columns = max(1, min(len(names), int(across / (0.085 * longest + 0.4))))
+    below = 0.19 * math.ceil(len(names) / columns) + 0.15 if listed else 0
+    titles = [wrap(run.name, int(11 * width)) for run in shown]
+    above = 0.2 * (1 + max(map(len, titles))) + 0.2
+    figure, axes = new(across, width + above + below, 1, len(shown), squeeze=False)
+    for ax, run, title in zip(axes[0], shown, titles, strict=True):
+        labels = torch.as_tensor(run.map.labels)
+        Points(ax, labels, size=9, names=False).update(run.map.positions)
+        accuracy = comparison.last(run, "knn")
+        seen = f"step {run.map.step:,}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
+        ax.set_title("\n".join([*title, seen]), fontsize=10.5)
+        ax.set_anchor("S")  # what room is left over is the title's
+    if listed:
+        handles = [
+            Line2D([], [], linestyle="none", markersize=6, label=name, **look(c)) for c, name in sorted(names)
+        ]
+        options = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+    said = "; ".join(f"{run.name} at step {run.map.step:,}" for run in shown)
+    return describe(figure, f"Maps of the first two principal components, coloured by class: {said}.")
+
+
+def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
+    """A column of the history against the step; of the temperature the one that was used."""
+    table = run.history
+    if name == "temperature" and "effective_temperature" in table:
+        name = "effective_temperature"
+    if name not in table:
+        return [], []
+    return table["step"].tolist(), table[name].tolist()
+
+
+def _fill(
+    line: Line2D,
+    steps: Sequence[float],
+    values: Sequence[float],
+    low: float | None = None,
+    high: float | None = None,
+) -> None:
+    """Set a line's points, and let its axis grow, by more than is needed, where they lie outside.
+
+    - low, high: what the axis need not go beyond
+    """
+    line.set_data(steps, values)
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return
+    ax = line.axes
+    bottom, top = ax.get_ylim()
+    if ax.get_yscale() == "log":
+        known = [value for value in known if value > 0]
+        bottom, top = (
+            (min(known) / 2 if min(known, default=bottom) < bottom else bottom),
+            (max(known) * 2 if max(known, default=top) > top else top),
+        )
+    else:
+        span = max(max(known), top) - min(min(known), bottom)
+        if max(known) > top:
+            top = max(known) + MARGIN * span if high is None else high
+        if min(known) < bottom:
+            bottom = min(known) - MARGIN * span if low is None else low
+    if (bottom, top) != ax.get_ylim():
+        ax.set_ylim(bottom, top)
+
+
+def _temperature(row: Mapping[str, float]) -> float:
+    """τ that a step used: MACL's own where there is one; NaN where there is none."""
+    return row.get("effective_temperature", row.get("temperature", math.nan))
+
+
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis upwards, with plain numbers on it."""
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _in_steps(ax: Axes) -> None:
+    """Whole steps along the axis, written as the panel writes them."""
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _legend(ax: Axes, **options: Any) -> None:
+    """A small legend, which takes no room from the axes."""
+    settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
+    ax.legend(**settings).set_in_layout(False)
+
+
+def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tuple[int, str, Any]]:
+    """The changes without those that the same setting soon left again: a slider on its way is one change."""
+    kept: list[tuple[int, str, Any]] = []
+    for change in changes:
+        if kept and kept[-1][1] == change[1] and change[0] - kept[-1][0] <= within:
+            kept.pop()
+        kept.append(change)
+    return kept
+
+
+def _inside(ax: Axes, text: str) -> Any:
+    place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": style.GREY}
+    return ax.text(0.5, 0.5, text, **place)
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and a sign that there is more; one without any space, too."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
+
+
+def words_of(name: str) -> str:
+    """A setting as a reader knows it: its symbol, or its name without underscores."""
+    if name == "learning_rate":
+        return "rate"
+    kinds = (*(entry.loss for entry in losses.catalogue().values()), *methods.catalogue().values())
+    symbols = (kind.ranges[name].symbol for kind in kinds if name in BY_SYMBOL and name in kind.ranges)
+    return next(symbols, name.replace("_", " "))  # the oldest loss's: τ, though MACL's is τ₀
+
+
+def _turned_to(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return words_of(name) if value else f"no {words_of(name)}"
+    return f"{words_of(name)} {value:.3g}"
+
+
+def _in_full(name: str, value: Any) -> str:
+    return _turned_to(name, value) if isinstance(value, bool) else f"{name.replace('_', ' ')} to {value:.3g}"
+
+
+def _name(class_names: Sequence[str], label: int) -> str:
+    return class_names[label] if label < len(class_names) else str(label)
+
+
+def _short(class_names: Sequence[str], label: int) -> str:
+    return shorten(_name(class_names, label), 18, placeholder="…")

@@ -1,0 +1,413 @@
+"""The training lab: choose a method, a loss and data; start; turn τ while it learns; stop; keep; go on."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as W
+from torch import nn
+
+from clutils import figures, training
+from clutils.course.lab.choices import FOLDER, ITS_OWN, OWN, Choices
+from clutils.course.lab.dials import Dials, check, owner, owners
+from clutils.course.lab.figures import LabFigure
+from clutils.course.lab.runs import LabRun, watched
+from clutils.course.lab.thread import Following, Screen, first_charts
+from clutils.course.live import LiveFigure, beside_cells
+from clutils.course.panels import MUTED, _below
+from clutils.training import Run, saved
+from clutils.training.background import Background
+from clutils.training.saved import SavedRun
+
+__all__ = ["FOLDER", "ITS_OWN", "Lab", "LabRun", "training_lab"]
+
+_panels: list[tuple[str | None, weakref.ref[Lab]]] = []
+
+
+class Lab(W.VBox):
+    """The panel of `training_lab`; all that its buttons and sliders do can be called.
+
+    - run, background: of the last start; None before the first
+    - runs: those of this session that were stopped or are done (`LabRun`), oldest first
+    - menus, sliders: name -> what the reader chooses and turns
+    """
+
+    def __init__(
+        self,
+        data: Any = "scenes",
+        method: str = "simclr",
+        loss: str | nn.Module | None = None,
+        steps: int = 600,
+        folder: str | Path = "my_runs",
+        **run_settings: Any,
+    ) -> None:
+        self.folder, self.runs = Path(folder), []
+        self.current: LabRun | None = None
+        self.lock = threading.RLock()  # of what buttons do: callbacks may come in threads of their own
+        self._closed, self._gate = False, threading.Lock()
+        self._following: Following | None = None
+        self.choices = Choices(data, method, loss, steps, run_settings, self._rebuild)
+        self.menus = self.choices.menus
+        self.dials = Dials(self._moved)
+        self.screen = Screen(LabFigure(steps if isinstance(steps, int) and steps > 0 else 1))
+        self.error, self.status = self.screen.error, self.screen.status
+        self.picture, self.alt, self.tsne = self.screen.picture, self.screen.alt, self.screen.tsne
+        self.menus["batch_size"].observe(self._fewer_negatives, "value")
+        self._buttons()
+        self._rebuild()
+        self._training(False)
+        self.screen.say("Not started.")
+        beside_cells(self.choices.menus.values(), self.button_row.children)
+        super().__init__(
+            [
+                *(self.choices.row, self.choices.more, self.button_row, self.dials.row),
+                *(self.error, self.status, self.picture, self.alt, self.tsne),
+            ]
+        )
+
+    @property
+    def run(self) -> Run | None:
+        return None if self.current is None else self.current.run
+
+    @property
+    def background(self) -> Background | None:
+        return None if self.current is None else self.current.background
+
+    @property
+    def data_name(self) -> str | None:
+        """The chosen set, as `data.load` has it; None for an object of the caller's own."""
+        return self.choices.data_name
+
+    @property
+    def sliders(self) -> dict[str, W.Widget]:
+        return self.dials.sliders
+
+    @property
+    def live(self) -> LiveFigure:
+        return self.screen.live
+
+    # ---- what is turned --------------------------------------------------------------------------------
+
+    def _rebuild(self) -> None:
+        """Sliders for what the chosen method and loss can turn."""
+        ranges = {**self.choices.kind.ranges, **self.choices.loss().ranges}
+        self.dials.build(self.choices.live_defaults(), ranges)
+        beside_cells(self.dials.sliders.values())
+
+    def _fewer_negatives(self, change: Any) -> None:
+        """A smaller batch was chosen: there may be fewer negatives than the hardest that are asked for."""
+        most = self.choices.negatives()
+        if "hardest" in self.sliders and self.sliders["hardest"].value > most:
+            self.dials.place("hardest", most)
+
+    def set(self, **settings: Any) -> None:
+        """Turn live settings, as their sliders do: from the next step on.
+
+        Raises ValueError on a name that can't be turned, and on a value out of range: the run goes on with
+        the old one, and the panel says so.
+        """
+        for name, value in settings.items():
+            with self.screen.complaining(ValueError):
+                if name not in self.sliders:
+                    raise ValueError(f"lab.set: {name!r} is not live; there are {', '.join(self.sliders)}")
+                self._turn(name, value)
+            self.dials.place(name, value)
+
+    def _moved(self, name: str, value: Any) -> None:
+        """A slider's callback: an error is shown, and the slider goes back."""
+        try:
+            self._turn(name, value)
+        except ValueError as error:
+            self.screen.complain(error)
+            self.dials.place(name, self._present(name))
+
+    def _turn(self, name: str, value: Any) -> None:
+        """Set it in the run that trains; where none does, only check it: the next start takes it."""
+        background = self.background
+        if background is None or not background.running or self.run.done:  # none is left to act on
+            check(self.choices.loss(), name, value)
+        else:
+            with background.lock:
+                self.current.turn(name, value)
+        self.screen.quiet()
+
+    def _present(self, name: str) -> Any:
+        if self.run is not None and self.background.running:
+            return getattr(owner(self.run, name), name)
+        return self.choices.live_defaults()[name]
+
+    def _taken_back(self) -> bool:
+        """Whether the run ended for a setting just turned; it then goes on with the old one."""
+        record, error = self.current, self.background.error
+        if self._closed or not isinstance(error, ValueError):
+            return False
+        turned = record.take_back()
+        if turned is None:
+            return False
+        name, before = turned
+        self.dials.place(name, before)
+        try:
+            record.background.start()
+        except ValueError:
+            return False
+        self.screen.complain(ValueError(f"{error}; the run goes on with {name} = {before}"))
+        return True
+
+    # ---- what is done ----------------------------------------------------------------------------------
+
+    def reset(self) -> Lab:
+        """Menus and dials as the panel was called with. Raises ValueError while its run trains."""
+        if self._trains():
+            raise ValueError("lab.reset: a run is training here, and its menus are locked: stop it first")
+        self.choices.reset()
+        return self
+
+    def start(self) -> Lab:
+        """A new run with what is chosen now; returns at once (data are loaded before).
+
+        Raises ValueError while this or another run trains, and on settings that can't be;
+        `data.Unavailable` where the data is not on this machine. The panel says the same.
+        """
+        with self.lock:
+            try:
+                Run.check_free()
+                self._finish_following()
+                self._loading()
+                self.screen.quiet()
+                self.screen.say(f"Loading {self.data_name or 'the data'} …")
+                record = self._built()
+                charts = first_charts(record)
+                self._begin(record)
+            except BaseException as error:
+                self._training(self._trains())
+                if isinstance(error, Exception):
+                    self.screen.complain(error)
+                if not self._trains():
+                    self.screen.say("Not started.")
+                raise
+            self.screen.show(charts)
+            self.kept.value = ""
+            self._follow(record)
+        return self
+
+    def go_on(self) -> Lab:
+        """Continue the run that was stopped, with the sliders as they stand.
+
+        Raises ValueError where there is none, where it is done, and while a run trains.
+        """
+        with self.lock:
+            with self.screen.complaining(Exception):
+                self._finish_following()
+                if self.run is None:
+                    raise ValueError("the lab has no run to go on with: start one")
+                Run.check_free()
+                live = owners(self.run)
+                for name, value in self.dials.values().items():
+                    if name in live:
+                        self.current.turn(name, value)
+                self._begin(self.current)
+            self.screen.quiet()
+            self._follow(self.current)
+        return self
+
+    def stop(self) -> Lab:
+        """End the training after the step under way; it is then in `runs`, and `go_on` continues it."""
+        if self.background is not None:
+            self.background.stop()
+            self._finish_following()
+        return self
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether the run has ended, after at most `timeout` seconds; raises the exception that ended it."""
+        if self._following is not None and not self._following.wait(timeout):
+            return False
+        if self.background is not None and self.background.error is not None:
+            raise self.background.error
+        return True
+
+    def keep(self, name: str | None = None) -> SavedRun:
+        """Write the run as it is now into the panel's folder; it may train on meanwhile.
+
+        - name: of its folder; None = as the field says
+
+        Raises ValueError on a name that is taken or no plain one, and where there is no run.
+        """
+        record = self.current
+        with self.screen.complaining(ValueError, OSError):
+            if record is None:
+                raise ValueError("the lab has no run to keep: start one")
+            path = saved.place(self.folder, self.name.value if name is None else name)
+            kept = record.write(path)
+        self.screen.quiet()
+        self.kept.value = _below(html.escape(f"Kept in {path}."), MUTED, role="status")
+        self.name.value = saved.free_name(self.folder, self.name.value.strip() or "run-1")
+        return kept
+
+    def draw_tsne(self) -> threading.Thread | None:
+        """t-SNE of the sample of pictures, in a thread of its own; the picture comes below the charts."""
+        record = self.current
+        if record is None:
+            self.screen.complain(ValueError("the lab has no run to draw a map of: start one"))
+            return None
+        self.tsne_button.disabled = True
+
+        def draw() -> None:
+            try:
+                self.screen.draw_tsne(record)
+            finally:
+                self.tsne_button.disabled = False
+
+        thread = threading.Thread(target=draw, name="clutils t-SNE", daemon=True)
+        thread.start()
+        return thread
+
+    def close(self) -> None:
+        """Stop the run, which is then in `runs`, and take the panel off the page."""
+        with self._gate:
+            self._closed = True
+        self.stop()
+        super().close()
+
+    def _take_over(self, earlier: Lab, stopped: LabRun | None) -> None:
+        """Be the panel that this cell had: with its runs, and a word of the one that was stopped for it."""
+        self.runs = list(earlier.runs)
+        if stopped is not None:
+            step = f"step {stopped.run.steps_done:,}"
+            self.screen.say(f"Not started; the run that trained here was stopped at {step}.")
+
+    # ---- a start ---------------------------------------------------------------------------------------
+
+    def _built(self) -> LabRun:
+        name = self.data_name
+        run = self.choices.run(name, self.dials.values())
+        self.note.value = ""
+        if training.fast() and run.steps > training.FAST_STEPS:
+            shorter = f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps:,}"
+            self.note.value, run.steps = _below(shorter, MUTED), training.FAST_STEPS
+        method, loss = self.menus["method"].value, type(run.loss).__name__
+        title = f"{len(self.runs) + 1}: {method}, {loss}, {name or OWN}, seed {run.settings.seed}"
+        return watched(run, title, name)
+
+    def _begin(self, record: LabRun) -> None:
+        """Train it, where the panel still is: its cell may have been run again while it loaded."""
+        with self._gate:
+            if self._closed:
+                raise ValueError("the lab was closed before its run began: none trains")
+            record.background.start()
+            self.current = record
+
+    def _follow(self, record: LabRun) -> None:
+        self._training(True)
+        self._following = Following(record, self.screen, self._taken_back, lambda: self._ended(record))
+        self._following.start()
+
+    def _ended(self, record: LabRun) -> None:
+        if record not in self.runs:
+            self.runs.append(record)
+        self._training(False)
+
+    def _finish_following(self) -> None:
+        """Wait until the last run's final picture is there."""
+        if self._following is not None:
+            self._following.finish()
+
+    # ---- the buttons -----------------------------------------------------------------------------------
+
+    def _buttons(self) -> None:
+        def made(label: str, icon: str, tip: str, job: Callable[[], object], style: str = "") -> W.Button:
+            found = W.Button(description=label, icon=icon, tooltip=tip, button_style=style)
+            found.layout.width = "auto"
+            found.on_click(lambda _: self._pressed(found, job))
+            return found
+
+        self.start_button = made("start", "play", "A new run with what is chosen", self.start, "primary")
+        self.stop_button = made("stop", "stop", "End it after this step; what was learned is kept", self.stop)
+        self.continue_button = made("continue", "forward", "Go on with the run that was stopped", self.go_on)
+        self.keep_button = made("keep checkpoint", "save", "Write it into its folder", self.keep)
+        self.tsne_button = made("draw t-SNE", "map-o", "A map of the sample as it is now", self.draw_tsne)
+        free = saved.free_name(self.folder, "run-1")
+        self.name = W.Text(free, description="as", layout=W.Layout(width="190px"))
+        self.name.style.description_width = "3ch"
+        self.kept, self.note = W.HTML(), W.HTML()
+        row = [self.start_button, self.stop_button, self.continue_button]
+        row += [self.keep_button, self.name, self.tsne_button, self.kept, self.note]
+        self.button_row = W.Box(row, layout=W.Layout(flex_flow="row wrap", align_items="center"))
+
+    def _pressed(self, button: W.Button, job: Callable[[], object]) -> None:
+        """A button's callback: what is the reader's to mend is shown in the panel, and nowhere else.
+
+        A press that waited while the one before it was answered (the second of a double click) is dropped
+        where that one left the button off.
+        """
+        if button.disabled:
+            return
+        with contextlib.suppress(ValueError, OSError):
+            job()
+
+    def _trains(self) -> bool:
+        return self.background is not None and self.background.running
+
+    def _loading(self) -> None:
+        """Nothing to be chosen or pressed while a start is under way."""
+        for widget in (*self.menus.values(), self.start_button, self.stop_button, self.continue_button):
+            widget.disabled = True
+
+    def _training(self, now: bool) -> None:
+        """Let be chosen and pressed what can be while a run trains, or while none does."""
+        for widget in self.menus.values():
+            widget.disabled = now
+        self.start_button.disabled, self.stop_button.disabled = now, not now
+        self.continue_button.disabled = now or self.run is None or self.run.done
+        self.keep_button.disabled = self.tsne_button.disabled = self.run is None
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The widget, and beside it the picture as it stands, for an export where no kernel runs."""
+        still = figures.page(self.live.figure, None, self.live.image.value)
+        return {**super()._repr_mimebundle_(**options), "text/html": still}
+
+
+def training_lab(
+    data: Any = "scenes",
+    method: str = "simclr",
+    loss: str | nn.Module | None = None,
+    steps: int = 600,
+    folder: str | Path = "my_runs",
+    **run_settings: Any,
+) -> Lab:
+    """The panel that starts, turns, stops and keeps a run, and shows it: a cell ends with it.
+
+    - data, method, loss, steps: what the menus stand at; loss also as a name of `losses.catalogue()`
+    - folder: where checkpoints are kept
+    - run_settings: further ones of `training.Run`, such as batch_size, seed or method_settings
+
+    A cell that is run again stops what its panel trained before, and keeps its `runs`. Of panels in several
+    cells one trains at a time: the others refuse to start. With CLUTILS_FAST=1 in the environment a run is
+    shortened, and says so.
+    Raises ValueError on a name that there is not.
+    """
+    cell = _cell()
+    earlier = next((panel() for known, panel in _panels if cell is not None and known == cell), None)
+    stopped = None
+    if earlier is not None:
+        stopped = earlier.current if earlier._trains() else None
+        earlier.close()
+    made = Lab(data, method, loss, steps, folder, **run_settings)
+    if earlier is not None:
+        made._take_over(earlier, stopped)
+    _panels[:] = [(known, panel) for known, panel in _panels if panel() not in (None, earlier)]
+    _panels.append((cell, weakref.ref(made)))
+    return made
+
+
+def _cell() -> str | None:
+    """Which notebook cell runs, where the front end tells."""
+    from IPython import get_ipython
+
+    parent = getattr(get_ipython(), "get_parent", dict)() or {}
+    return (parent.get("metadata") or {}).get("cellId")

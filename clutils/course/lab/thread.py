@@ -1,0 +1,244 @@
+"""A run followed while it trains: the thread that measures and draws it, and what the panel says of it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import html
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import ipywidgets as W
+import torch
+
+from clutils import data as datasets
+from clutils import figures, maps
+from clutils.course.lab.figures import LabFigure
+from clutils.course.lab.runs import LabRun
+from clutils.course.live import LiveFigure
+from clutils.course.panels import MUTED, _alarm, _below, _error_line, _hidden
+from clutils.figures.maps import embedding_map
+
+PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pictures a second
+SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
+LOOK = (  # white on a dark page too; larger on a larger screen, as long as it can be seen whole
+    "<style>.clutils-lab-picture { background: white; border-radius: 6px; "
+    "max-width: clamp(1060px, calc((100vh - 330px) * 1.75), 1500px); } "
+    ".clutils-lab-picture img { width: 100% !important; }</style>"
+)
+PACE = 5.0  # seconds over which the images a second are counted
+
+
+class Screen:
+    """What the panel shows of a run: how it goes, what went wrong, its charts, and a map below them.
+
+    - error, status, picture, alt, tsne: the widgets, in the order of the page
+    - charts: what is drawn, and `live` its picture in the page
+    """
+
+    def __init__(self, charts: LabFigure) -> None:
+        self.error = W.HTML(layout=W.Layout(display="none"))
+        self.error.add_class("clutils-panel-error")
+        self.status, self.alt, self.tsne = W.HTML(), W.HTML(), W.HTML()
+        self.picture = W.Box(layout=W.Layout(width="98%", padding="8px"))
+        self.picture.add_class("clutils-lab-picture")
+        self._look = W.HTML(LOOK, layout=W.Layout(display="none"))
+        self.show(charts)
+
+    def show(self, charts: LabFigure) -> None:
+        """These from now on; a map of what was shown before goes."""
+        self.charts, self.live = charts, LiveFigure(charts.figure, SCALE)
+        self.live.draw()
+        self.picture.children = (self.live.image, self._look)
+        self.tsne.value = ""
+
+    def draw(self, record: LabRun) -> None:
+        """Bring the charts and their words up to date."""
+        with self.live.lock:
+            measured = record.watcher.table.to_dict("records")
+            self.charts.update(list(record.run.rows), measured, record.watcher.positions, record.changes)
+            self.live.draw()
+        self.alt.value = _hidden(figures.alt(self.charts.figure))
+
+    def draw_tsne(self, record: LabRun) -> None:
+        """t-SNE of the run's sample as it is now; what goes wrong is said, not raised."""
+        try:
+            self.tsne.value = _below("Drawing t-SNE …", MUTED, role="status")
+            step, features = record.watcher.features(record.run, record.background.lock)
+            pictures = record.watcher.pictures
+            found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
+            title = f"t-SNE of {len(features)} pictures, step {step:,}"
+            self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
+        except Exception as error:
+            self.tsne.value = ""
+            self.complain(error)
+
+    def say(self, text: str) -> None:
+        self.status.value = _below(html.escape(text), role="status")
+
+    def complain(self, error: BaseException) -> None:
+        """Say in one line what went wrong."""
+        self.error.value, self.error.layout.display = _alert(error), ""
+
+    @contextlib.contextmanager
+    def complaining(self, *errors: type[BaseException]) -> Iterator[None]:
+        """Say what goes wrong in the block, and raise it."""
+        try:
+            yield
+        except errors as error:
+            self.complain(error)
+            raise
+
+    def quiet(self) -> None:
+        """What went wrong is mended."""
+        self.error.value, self.error.layout.display = "", "none"
+
+
+def _alert(error: BaseException) -> str:
+    """One line; what the reader can mend without the name of its kind, which tells them nothing."""
+    if not isinstance(error, ValueError | datasets.Unavailable):
+        return _error_line(error)
+    return _alarm(" ".join(str(error).split()))
+
+
+class Following:
+    """A run that trains, measured and drawn in a thread of its own, within their share of the time.
+
+    - goes_on: called when the run has ended; returns whether it trains on all the same
+    - ended: called when the last picture is there
+    """
+
+    def __init__(
+        self, record: LabRun, screen: Screen, goes_on: Callable[[], bool], ended: Callable[[], object]
+    ) -> None:
+        self.record, self.screen = record, screen
+        self._goes_on, self._ended = goes_on, ended
+        self._threads = torch.get_num_threads()
+        self._pace: deque[tuple[float, int]] = deque()  # (seconds, steps done) of the last looks
+        self._thread = threading.Thread(target=self._follow, name="clutils lab", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether the last picture is there, after at most `timeout` seconds."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def finish(self) -> None:
+        """Wait until the last picture of a run that has ended is there."""
+        if self._thread is not threading.current_thread() and not self.record.background.running:
+            self._thread.join()
+
+    # ---- the thread ------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        background = self.record.background
+        torch.set_num_threads(1)  # of this thread: the run has the other core
+        atexit.register(background.stop)
+        try:
+            self._watch_to_the_end()
+        except Exception as error:  # a picture that can't be drawn must not leave a panel that seems to train
+            background.stop()
+            self.screen.complain(error)
+        finally:
+            atexit.unregister(background.stop)
+            torch.set_num_threads(self._threads)
+            self._ended()
+
+    def _watch_to_the_end(self) -> None:
+        record, background = self.record, self.record.background
+        self._pace.append((time.perf_counter(), record.run.steps_done))
+        while True:
+            self._watch()
+            background.stop()  # its thread has ended, or is about to
+            if not self._goes_on():
+                break
+        if record.run.steps_done:
+            record.watcher.look(record.run, free=True)
+        self.screen.draw(record)
+        if background.error is not None:
+            self.screen.complain(background.error)
+        self.screen.say(f"{_capital(background.status)}. {_numbers(record)}")
+
+    def _watch(self) -> None:
+        """Say how far it is, measure and draw, until the run ends."""
+        run, background, watcher = self.record.run, self.record.background, self.record.watcher
+        while background.running:
+            time.sleep(PAUSE)
+            began = time.perf_counter()
+            self.screen.say(self._progress())
+            watcher.spend(time.perf_counter() - began)
+            if not background.running:
+                break
+            wanted = watcher.wanted(run)
+            if watcher.due(run):
+                watcher.look(run, background.lock)
+            if wanted or watcher.room(run):
+                began = time.perf_counter()
+                self.screen.draw(self.record)
+                watcher.spend(time.perf_counter() - began)
+
+    def _progress(self) -> str:
+        """The step, the images a second and the time left."""
+        run, pace, now = self.record.run, self._pace, time.perf_counter()
+        pace.append((now, run.steps_done))
+        while len(pace) > 2 and now - pace[0][0] > PACE:
+            pace.popleft()
+        (since, before), (now, steps) = pace[0], pace[-1]
+        each = (now - since) / (steps - before) if steps > before else math.nan
+        parts = [f"Step {run.steps_done:,} of {run.steps:,}"]
+        if math.isfinite(each):
+            left = (run.steps - run.steps_done) * each
+            parts += [f"{run.settings.batch_size / each:,.0f} images/s", f"{_duration(left)} left"]
+        return f"{', '.join(parts)}. {_numbers(self.record)}"
+
+
+def first_charts(record: LabRun) -> LabFigure:
+    """The charts of a run at rest, before its first step, with what an untrained encoder is worth."""
+    run, watcher = record.run, record.watcher
+    seen, raw = watcher.look(run, free=True), watcher.raw()
+    number = len(watcher.pictures)
+    charts = LabFigure(
+        run.steps,
+        run.method.chance(run.settings.batch_size),
+        watcher.ceiling,
+        {"untrained": seen.knn, "raw pixels" if run.images.ndim == 4 else "raw vectors": raw},
+        watcher.pictures.labels,
+        watcher.pictures.class_names,
+        watcher.measures_knn,
+        f"PCA of {number} {'test ' if 'split test' in watcher.pictures.source else ''}pictures",
+    )
+    charts.update((), watcher.table.to_dict("records"), watcher.positions)
+    return charts
+
+
+# ---- words -------------------------------------------------------------------------------------------------
+
+
+def _numbers(record: LabRun) -> str:
+    run, parts = record.run, []
+    if run.rows:
+        row = run.rows[-1]
+        chance = "" if math.isnan(row["chance"]) else f" (chance {row['chance']:.3f})"
+        parts.append(f"Loss {row['loss']:.3f}{chance}")
+        now = row.get("effective_temperature", row.get("temperature"))
+        parts += [] if now is None else [f"τ {now:.3g}"]
+    if not record.watcher.measures_knn:
+        parts.append("no kNN, for the data has no labels")
+    parts.append(f"data: {record.source}")
+    return f"{'; '.join(parts)}."
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

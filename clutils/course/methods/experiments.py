@@ -1,0 +1,130 @@
+"""Experiments of the methods' notebooks: one function each, run live in small and recorded at full length."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clutils import measures, similarities, training
+from clutils.course.experiments import accuracy
+from clutils.data import ImageSet
+from clutils.views import Augment
+
+
+def of_method(
+    method: str,
+    train: ImageSet,
+    test: ImageSet,
+    augmentation: Augment | None = None,
+    steps: int = 300,
+    batch_size: int = 256,
+    learning_rate: float | None = None,
+    seed: int = 0,
+    precision: str | None = None,
+    method_settings: Mapping[str, Any] | None = None,
+) -> tuple[training.Run, dict[str, Any]]:
+    """A method with its own loss and settings -> the run, and what its encoder has learned.
+
+    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
+    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
+    - loss: mean of the last tenth of the steps; seconds: spent in steps
+    """
+    run = training.Run(
+        method=method,
+        data=train,
+        encoder="conv16",
+        augmentation=augmentation,
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        precision=precision,
+        method_settings=method_settings,
+    )
+    found = {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
+    found |= {"learning_rate": run.learning_rate, "precision": run.settings.precision}
+    found["knn_untrained"] = accuracy(run.embed, train, test)
+    run.finish(progress=False)
+    found["knn"] = accuracy(run.embed, train, test)
+    found["effective_rank"] = measures.effective_rank(run.embed(test))
+    found["loss"] = float(run.history["loss"].tail(max(1, steps // 10)).mean())
+    return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity", "seconds")}
+
+
+def kept_for_backward(run: training.Run) -> int:
+    """Bytes that a step's forward pass keeps for its backward pass, each storage counted once.
+
+    The run goes on by no step, but its batch normalisation has seen one batch more.
+    """
+    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in run.method.parameters()}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    chosen = slice(0, run.settings.batch_size)
+    labels = run.labels[chosen] if run.method.uses_labels else None
+    run.method.train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
+    del loss
+    return sum(kept.values())
+
+
+class KeyAges(NamedTuple):
+    """How stale MoCo's keys are.
+
+    - by_age: (A,) mean cosine of a picture's keys of a steps ago and of today, for ages a of 0 to A - 1
+    - others: mean cosine of today's keys of different pictures: an old key as far off says nothing of its own
+    """
+
+    by_age: Tensor
+    others: float
+
+
+def key_ages(
+    momentum: float,
+    train: ImageSet,
+    steps: int = 60,
+    batch_size: int = 128,
+    pictures: int = 128,
+    seed: int = 0,
+    queue_size: int = 4096,
+) -> KeyAges:
+    """How stale MoCo's keys are, at ages of 0 to `steps` steps.
+
+    After each step the key encoder of that moment makes keys of the same `pictures` views; those of age a are
+    compared with the last ones. It is in training mode, as in a step: the views are one batch. The run is
+    stopped half-way, where the learning rate is still high: at its end the weights hardly move any more.
+    """
+    run = training.Run(
+        method="moco",
+        data=train,
+        steps=2 * steps,
+        batch_size=batch_size,
+        seed=seed,
+        method_settings={"momentum": momentum, "queue_size": queue_size},
+    )
+    views = run.augmentation(run.images[:pictures], generator=torch.Generator().manual_seed(seed))
+
+    @torch.no_grad()
+    def keys() -> Tensor:
+        encoder = copy.deepcopy(run.method.target_encoder).train()  # a copy: it learns batch statistics
+        return similarities.normalise(run.method.target_head(run.method.features_of(views, encoder)))
+
+    made = [keys()]
+    for _ in range(steps):
+        run.step()
+        made.append(keys())
+    today = made[-1]
+    by_age = torch.stack([(old * today).sum(dim=1).mean() for old in reversed(made)])
+    count = len(today)
+    others = (today.sum(dim=0).square().sum() - count) / (count * (count - 1))
+    return KeyAges(by_age, others.item())

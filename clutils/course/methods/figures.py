@@ -1,0 +1,421 @@
+"""The methods beside each other: a diagram of each, how old MoCo's keys grow, and the records of notebook 11.
+
+A diagram is drawn from a method object and a step that it takes, not from what is known of its paper. The
+records are those of `benchmarks/methods.py`. SIMCLR_FIGURE_5 is the paper's, not ours.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from clutils import encoders, methods
+from clutils.figures import axes_for, describe, new, style
+
+if TYPE_CHECKING:
+    import pandas
+
+    from clutils.course.experiments import KeyAges
+
+# Chen et al. 2020, figure 5: a linear probe on ImageNet, %; rows: 1st transformation, columns: 2nd
+SIMCLR_FIGURE_5 = {
+    "crop": (33.1, 33.9, 56.3, 46.0, 39.9, 35.0, 30.2),
+    "cutout": (32.2, 25.6, 33.9, 40.0, 26.5, 25.2, 22.4),
+    "colour": (55.8, 35.5, 18.8, 21.0, 11.4, 16.5, 20.8),
+    "Sobel": (46.2, 40.6, 20.9, 4.0, 9.3, 6.2, 4.2),
+    "noise": (38.8, 25.8, 7.5, 7.6, 9.8, 9.8, 9.6),
+    "blur": (35.1, 25.2, 16.6, 5.8, 9.7, 2.6, 6.7),
+    "rotate": (30.0, 22.5, 20.7, 4.3, 9.7, 6.5, 2.6),
+}
+NAMES = {"simclr": "SimCLR", "moco": "MoCo", "byol": "BYOL", "simsiam": "SimSiam", "supcon": "SupCon"}
+LOOKS = dict(zip(NAMES, style.series(len(NAMES), ordered=False), strict=True))
+
+# ---- the diagrams ------------------------------------------------------------------------------------------
+
+PLACES = {"encoder": 2.5, "head": 4.2, "predictor": 5.9}  # of a branch's boxes, from left to right
+LOSS, PICTURE, VIEW = 7.9, 0.0, 1.2
+ROWS = (1.5, 0.0)  # the first view's branch, the second's
+WIDTH, HEIGHT = 1.3, 0.62  # of a box
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a step of a method handed to its loss.
+
+    - gradient: into the first and the second of what it compares, one pair for each call of the loss
+    - taken: names of what the loss got besides: queue, labels
+    """
+
+    gradient: tuple[tuple[bool, bool], ...]
+    taken: tuple[str, ...]
+
+
+def flow(method: methods.Method) -> Flow:
+    """Take a step's forward pass on a copy of the method, with pictures of noise, and watch its loss."""
+    method = copy.deepcopy(method).train()
+    calls, taken = [], []
+
+    def watch(loss: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        calls.append((given[0].requires_grad, given[1].requires_grad))
+        taken.extend(name for name in named if name not in taken)
+
+    method.loss.register_forward_pre_hook(watch, with_kwargs=True)
+    draw = torch.Generator().manual_seed(0)
+    pictures = torch.rand(4, _channels(method), 16, 16, generator=draw)
+    labels = torch.tensor([0, 0, 1, 1]) if method.uses_labels else None
+    method(
+        pictures, lambda images, generator: images * torch.rand(images.shape, generator=draw), draw, labels
+    )
+    return Flow(tuple(calls), tuple(taken))
+
+
+@style.in_course_style
+def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
+    """A method's two branches, from the picture to the loss: which parts there are, and where gradient flows.
+
+    - method: a name from `methods.catalogue()`, built with its defaults, or a method as a run has it
+
+    The boxes are the parts that the method object has. An arrow is solid where a gradient flows back along
+    it, dashed where none does; that is asked of a step (`flow`). Two bars: the gradient stops here.
+    Raises ValueError on a name that is none.
+    """
+    if isinstance(method, str):
+        method = _built(method)
+    moved = flow(method)
+    title = type(method).__name__
+    lowest = -1.75 if moved.taken else -0.75
+    ax = axes_for(ax, 9.2, 1.75 - 0.9 * lowest)
+    ax.set(xlim=(-0.75, 8.9), ylim=(lowest, 2.1), aspect="equal", title=title)
+    ax.set_axis_off()
+    below = "target_encoder" if hasattr(method, "target_encoder") else "encoder"
+    upper = ["encoder", "head", *(["predictor"] if hasattr(method, "predictor") else [])]
+    lower = [below, below.replace("encoder", "head")]
+    into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
+    for row, (parts, flows) in enumerate(zip((upper, lower), into, strict=True)):
+        _branch(ax, row, parts, flows)
+    loss = type(method.loss).__name__
+    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, sum(ROWS) / 2), "#E8E8E8")
+    _box(ax, None, "picture", (PICTURE, sum(ROWS) / 2), "white", 0.95)
+    told = [f"view 1 goes through {_listed(upper)}", f"view 2 through {_listed(lower)}"]
+    if below == "encoder":
+        for part in ("encoder", "head"):
+            ax.plot([PLACES[part]] * 2, [ROWS[1] + HEIGHT / 2, ROWS[0] - HEIGHT / 2], **SAME)
+        ax.text(PLACES["encoder"] + 0.08, sum(ROWS) / 2, "same\nweights", va="center", fontsize=9)
+        told.append("both branches have the same weights")
+    else:
+        for part in ("encoder", "head"):
+            start, end = ((PLACES[part], y) for y in (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2))
+            _arrow(ax, start, end, "follows", **FOLLOWS)
+        ax.text(
+            PLACES["encoder"] + 0.1,
+            sum(ROWS) / 2,
+            f"follows\nm = {method.momentum:g}",
+            va="center",
+            fontsize=9,
+        )
+        told.append("the target's weights follow the others as a moving average")
+    if not into[1]:
+        told.append("no gradient flows into view 2's branch")
+    _further(ax, method, moved, told)
+    _key(ax, below != "encoder", not into[1] or bool(moved.taken))
+    return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
+
+
+SAME = {"color": style.GREY, "linestyle": "-", "linewidth": 3.5, "solid_capstyle": "butt", "alpha": 0.55}
+WITH = {"color": style.INK, "linestyle": "-", "linewidth": 1.8}
+WITHOUT = {"color": style.VERMILLION, "linestyle": (0, (4, 2.5)), "linewidth": 1.5}
+FOLLOWS = {"color": style.BLUE, "linestyle": (0, (1, 1.6)), "linewidth": 2.0}
+
+
+def _built(name: str) -> methods.Method:
+    if name not in methods.catalogue():
+        raise ValueError(f"diagram: no method is called {name!r}; there are {', '.join(methods.catalogue())}")
+    kind = methods.catalogue()[name]
+    with torch.random.fork_rng(devices=[]):
+        return kind(encoders.build("conv16"), kind.default_loss())
+
+
+def _channels(method: methods.Method) -> int:
+    return next(p for p in method.encoder.parameters() if p.ndim == 4).shape[1]
+
+
+def _bars(ax: Axes, start: Sequence[float], stop: Sequence[float]) -> None:
+    """Two bars across an arrow: here the gradient stops."""
+    start, stop = np.array(start), np.array(stop)
+    along = (stop - start) / np.linalg.norm(stop - start)
+    across = np.array((-along[1], along[0])) * 0.22
+    for shift in (-0.06, 0.06):
+        at = start + 0.55 * (stop - start) + shift * along
+        ax.plot(*np.stack([at - across, at + across]).T, color=style.VERMILLION, linewidth=2.2, gid="stop")
+
+
+def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
+    """view → parts → loss, one row."""
+    y, look = ROWS[row], WITH if flows else WITHOUT
+    middle = sum(ROWS) / 2
+    _box(ax, None, f"view {row + 1}", (VIEW, y), "white", 0.85)
+    _arrow(ax, (PICTURE + 0.48, middle), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
+    end = VIEW + 0.43
+    for part in parts:
+        place = PLACES[part.removeprefix("target_")]
+        target = part.startswith("target")
+        _arrow(ax, (end, y), (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
+        _box(ax, part, part.replace("_", "\n"), (place, y), "#FBE9DD" if target else "#DCEBF6", hatch=target)
+        end = place + WIDTH / 2
+    corner = (LOSS - WIDTH / 2, middle + (0.12 if row == 0 else -0.12))
+    _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
+    if not flows:
+        _bars(ax, (end, y), corner)
+
+
+def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> None:
+    """What the loss gets besides the two branches, and whether it is asked twice."""
+    if "queue" in moved.taken:
+        size = len(method.queue)
+        at = (PLACES["predictor"], -1.2)
+        _box(ax, "queue", f"queue\n{size:,} keys", at, "#FFF6CF", 1.5)
+        ends = (at[0] + 0.75, at[1]), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2)
+        _arrow(ax, *ends, "no gradient", **WITHOUT)
+        _bars(ax, *ends)
+        _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters", **FOLLOWS)
+        ax.text(
+            PLACES["head"] - 0.1, -1.0, "the keys enter\nafter the step", ha="right", va="center", fontsize=9
+        )
+        told.append(f"a queue of {size:,} earlier keys gives the negatives; new ones enter after the step")
+    if "labels" in moved.taken:
+        _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
+        _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, sum(ROWS) / 2 - HEIGHT / 2), "no gradient", **WITHOUT)
+        told.append("labels say who is a positive")
+    if len(moved.gradient) > 1:
+        ax.text(
+            LOSS + 0.05, 1.5, "and once more with\nthe views swapped", ha="center", va="center", fontsize=9
+        )
+        told.append("a step does this twice, the second time with the views swapped")
+
+
+def _box(
+    ax: Axes,
+    part: str | None,
+    label: str,
+    at: tuple[float, float],
+    color: str,
+    width: float = WIDTH,
+    hatch: bool = False,
+) -> None:
+    """part: the method's attribute that the box stands for, kept as its gid; None: none of it."""
+    corner = (at[0] - width / 2, at[1] - HEIGHT / 2)
+    box = FancyBboxPatch(corner, width, HEIGHT, boxstyle="round,pad=0,rounding_size=0.08")
+    box.set(facecolor=color, edgecolor=style.INK, linewidth=1.2, zorder=3, gid=part)
+    if hatch:
+        box.set(linestyle=(0, (4, 2)))
+    ax.add_patch(box)
+    ax.text(*at, label, ha="center", va="center", fontsize=10, zorder=4, linespacing=1.15)
+
+
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], kind: str, **look: Any) -> None:
+    arrow = FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=12, shrinkA=0, shrinkB=0, **look)
+    arrow.set(gid=kind, zorder=2)
+    ax.add_patch(arrow)
+
+
+def _key(ax: Axes, follows: bool, without: bool) -> None:
+    lines = [Line2D([], [], **WITH, label="gradient flows back along it")]
+    if without:
+        lines.append(Line2D([], [], **WITHOUT, label="no gradient"))
+    if follows:
+        lines.append(Line2D([], [], **FOLLOWS, label="after the step, without gradient"))
+    ax.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.07), ncols=len(lines))
+
+
+def _listed(parts: Sequence[str]) -> str:
+    names = [part.replace("_", " ") for part in parts]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# ---- MoCo's queue ------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
+    """How near keys of an age are to what the present key encoder says of the same views; and of others.
+
+    - measured: momentum -> `experiments.key_ages`
+    """
+    ax = axes_for(ax, 8.6, 3.8)
+    told = []
+    for look, (momentum, found) in zip(style.series(len(measured)), measured.items(), strict=True):
+        mean, ages = found.by_age, range(len(found.by_age))
+        ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
+        ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
+        told.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
+    ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
+    ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    oldest = max(len(found.by_age) for found in measured.values()) - 1
+    return describe(
+        ax,
+        "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
+        f"falling from 1 at age 0; at {oldest} steps, {', '.join(told)}. Triangles at the right: keys of "
+        "different pictures with each other.",
+    )
+
+
+# ---- the collapse ------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
+    """Loss, and uniformity of what it compared, along runs: label -> history. Uniformity 0 is one point."""
+    figure, axes = new(9.6, 3.6, 1, 2)
+    told = []
+    looks = style.series(len(histories), ordered=False)
+    for look, (label, history) in zip(looks, histories.items(), strict=True):
+        for ax, column in zip(axes, ("loss", "uniformity"), strict=True):
+            ax.plot(
+                history["step"], history[column], **look, markevery=max(1, len(history) // 6), label=label
+            )
+        ends = (float(history[column].iloc[-1]) for column in ("loss", "uniformity"))
+        told.append("{}: loss {:.2f}, uniformity {:.2f}".format(label, *ends))
+    for ax, column in zip(axes, ("loss", "uniformity"), strict=True):
+        ax.axhline(0, color=style.GREY, linewidth=1.2, zorder=1)
+        ax.set(xlabel="step", ylabel=column)
+    axes[1].set_ylabel("uniformity (0: all on one point)")
+    axes[0].legend(loc="best")
+    return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(told)}.")
+
+
+# ---- the records -------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def composition(ours: pandas.DataFrame, source: str = "ours, recorded") -> Figure:
+    """Two heatmaps: kNN accuracy of SimCLR by the two augmentations that it had, and SimCLR's figure 5.
+
+    - ours: rows with first, second, knn; several seeds are averaged, each two mirrored. The pair none, none
+      is left out of the picture.
+    """
+    names = [name for name in dict.fromkeys(ours["first"]) if name != "none"]
+    mean = 100 * ours.groupby(["first", "second"])["knn"].mean()
+    table = np.full((len(names), len(names)), np.nan)
+    for (first, second), value in mean.items():
+        if first in names and second in names:
+            i, j = names.index(first), names.index(second)
+            table[i, j] = table[j, i] = value
+    figure, axes = new(11.0, 4.9, 1, 2, width_ratios=[len(names), 7])
+    _heat(axes[0], table, names, f"{source}: kNN, %", decimals=0)
+    paper = np.array(list(SIMCLR_FIGURE_5.values()))
+    _heat(axes[1], paper, list(SIMCLR_FIGURE_5), "SimCLR's figure 5: linear probe on ImageNet, %", 1)
+    best = np.unravel_index(np.nanargmax(table), table.shape)
+    return describe(
+        figure,
+        f"Two heatmaps of accuracy by the two augmentations used, alone on the diagonal. Left, {source}: "
+        f"best {names[best[0]]} with {names[best[1]]}, {np.nanmax(table):.0f} %, alone "
+        f"{', '.join(f'{n} {table[k, k]:.0f} %' for k, n in enumerate(names))}. Right, SimCLR's figure 5: "
+        "best crop with colour, 56.3 %, alone at most 33.1 %.",
+    )
+
+
+def _heat(ax: Axes, table: np.ndarray, names: Sequence[str], title: str, decimals: int) -> None:
+    low, high = np.nanmin(table), np.nanmax(table)
+    ax.imshow(table, cmap="viridis", vmin=low, vmax=high)
+    for (i, j), value in np.ndenumerate(table):
+        if not np.isnan(value):
+            color = "black" if (value - low) / (high - low) > 0.6 else "white"
+            text = ax.text(j, i, f"{value:.{decimals}f}", ha="center", va="center", color=color, fontsize=9.5)
+            text.set_gid(f"{names[i]}, {names[j]}")
+            if i == j:
+                text.set_fontweight("bold")
+    ax.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(len(names)), names)
+    ax.set_title(title, fontsize=11)
+    ax.grid(visible=False)
+
+
+@style.in_course_style
+def compared(table: pandas.DataFrame, by: str, label: str = "", ax: Axes | None = None) -> Axes:
+    """kNN accuracy of each method by one setting: a point a seed, a line through the means; baselines dashed.
+
+    - table: rows with method, seed, knn, knn_untrained, knn_raw and the column `by`; its values stand along
+      the axis in the order in which they come
+    """
+    ax = axes_for(ax, 9.2, 4.0)
+    values = list(dict.fromkeys(table[by]))
+    told, handles, kinds = [], [], list(dict.fromkeys(table["method"]))
+    for k, name in enumerate(kinds):
+        look, own = LOOKS[name], table[table["method"] == name]
+        shift = 0.12 * (k - (len(kinds) - 1) / 2)
+        at = own[by].map(values.index) + shift
+        ax.plot(at, 100 * own["knn"], color=look["color"], marker=look["marker"], linestyle="", alpha=0.55)
+        means = [100 * own.loc[own[by] == value, "knn"].mean() for value in values]
+        handles.append(Line2D([], [], **look, label=NAMES[name]))
+        ax.plot([i + shift for i in range(len(values))], means, **look, markersize=1, label=NAMES[name])
+        listed = ", ".join(f"{value} {mean:.0f} %" for value, mean in zip(values, means, strict=True))
+        told.append(f"{NAMES[name]}: {listed}")
+    for column, dash, name in (
+        ("knn_untrained", (0, (1, 1.5)), "untrained"),
+        ("knn_raw", (0, (6, 2)), "raw pixels"),
+    ):
+        level = 100 * table[column].mean()
+        look = {"color": style.GREY, "linestyle": dash, "linewidth": 1.5}
+        ax.axhline(level, **look, label=name, zorder=1)
+        handles.append(Line2D([], [], **look, label=name))
+        told.append(f"{name} {level:.0f} %")
+    ax.set_xticks(range(len(values)), [f"{value}" for value in values])
+    ax.set(xlabel=label or by.replace("_", " "), ylabel="kNN accuracy, %")
+    ax.margins(x=0.08)
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(
+        ax, f"kNN accuracy by {label or by.replace('_', ' ')}, means over seeds. {'; '.join(told)}."
+    )
+
+
+@style.in_course_style
+def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
+    """Of a step's processor time, the share of the loss, forwards and backwards, by batch size.
+
+    - table: rows with method, batch_size, share, lowest, highest
+    """
+    ax = axes_for(ax, 8.6, 3.6)
+    told = []
+    for name in dict.fromkeys(table["method"]):
+        look, own = LOOKS[name], table[table["method"] == name].sort_values("batch_size")
+        y = 100 * own["share"]
+        ends = [y - 100 * own["lowest"], 100 * own["highest"] - y]
+        ax.errorbar(own["batch_size"], y, yerr=ends, **look, capsize=3, label=NAMES[name])
+        told.append(f"{NAMES[name]} {y.iloc[0]:.1f} % to {y.iloc[-1]:.1f} %")
+    sizes = sorted(set(table["batch_size"]))
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.minorticks_off()
+    ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(0, None))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(
+        ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(told)}."
+    )
+
+
+def spread(values: Iterable[float], unit: str = "") -> str:
+    """Mean of several seeds and their range: '41.2 (40.1 to 42.6)'."""
+    values = list(values)
+    low, high = min(values), max(values)
+    return f"{sum(values) / len(values):.1f}{unit} ({low:.1f} to {high:.1f})"
+
+
+def learning_rates(table: pandas.DataFrame) -> str:
+    """'SimCLR 0.005, BYOL 0.0025', of a table of runs. Raises ValueError where a method has several."""
+    told = []
+    for method, rows in table.groupby("method", sort=False):
+        found = set(rows["learning_rate"])
+        if len(found) > 1:
+            raise ValueError(f"learning_rates: the runs of {method} have {sorted(found)}")
+        told.append(f"{NAMES[method]} {found.pop():g}")
+    return ", ".join(told)

@@ -1,0 +1,271 @@
+"""Sliders and menus, and the panels that join them to a figure."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import ipywidgets as W
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from traitlets import TraitError
+
+from clutils import figures
+from clutils.course.live import LiveFigure
+
+INPUT_WIDTH = "470px"
+ROUND = (
+    *("1", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "2", "2.2", "2.4", "2.6", "2.8"),
+    *("3", "3.3", "3.6", "4", "4.4", "4.8", "5", "5.5", "6", "6.5", "7", "7.5", "8", "8.5", "9", "9.5"),
+)
+MUTED = "var(--jp-content-font-color2, #555)"  # JupyterLab's own, so that it suits the dark theme
+
+
+def slider(
+    label: str, low: float, high: float, value: float, step: float | None = None, format: str | None = None
+) -> W.FloatSlider | W.IntSlider:
+    """A slider for numbers from low to high; whole numbers where low, high, value and step all are.
+
+    - label: symbol and name, as in "s⁺ positive similarity"
+    - step: 1 for whole numbers, else a hundredth of the range, by default
+    - format: of the readout, as in `format(value, ".2f")`
+
+    Raises ValueError when value lies outside.
+    """
+    _inside(label, low, high, value)
+    whole = all(isinstance(x, int) for x in (low, high, value, step or 1))
+    kind = W.IntSlider if whole else W.FloatSlider
+    step = step or (1 if whole else (high - low) / 100)
+    readout = format or (",d" if whole else ".2f")
+    return kind(value, min=low, max=high, step=step, description=label, readout_format=readout)
+
+
+def log_slider(label: str, low: float, high: float, value: float) -> W.SelectionSlider:
+    """A slider for positive numbers on a logarithmic axis, some 30 round ones a decade: temperatures.
+
+    (ipywidgets' FloatLogSlider moves in equal ratios, which miss the numbers one talks about: 0.5 becomes
+    0.502.) Raises ValueError when value lies outside, or low is not positive.
+    """
+    _inside(label, low, high, value)
+    if low <= 0:
+        raise ValueError(f"log_slider: {label}: low is {low}, but a logarithmic axis starts above 0")
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    grid = {float(f"{number}e{decade}") for decade in decades for number in ROUND}
+    numbers = sorted({low, high, value, *(x for x in grid if low < x < high)})
+    return W.SelectionSlider(
+        options=[(f"{number:g}", number) for number in numbers], value=value, description=label
+    )
+
+
+def counts(label: str, values: Iterable[int], value: int) -> W.SelectionSlider:
+    """A slider over given whole numbers, so that each step changes something (numbers of negatives, for one).
+
+    `value` is put among them if it is missing.
+    """
+    numbers = sorted({*values, value})
+    options = [(f"{number:,}", number) for number in numbers]
+    return W.SelectionSlider(options=options, value=value, description=label)
+
+
+def choose(label: str, options: Sequence[str] | Mapping[str, Any], value: Any = None) -> W.Dropdown:
+    """A menu; with a mapping the update function gets what the chosen name stands for.
+
+    - value: what is chosen at first (not its name); by default the first
+    """
+    pairs = list(options.items()) if isinstance(options, Mapping) else [(name, name) for name in options]
+    if not pairs:
+        raise ValueError(f"choose: {label}: there is nothing to choose from")
+    first = pairs[0][1] if value is None else value
+    return W.Dropdown(options=pairs, value=first, description=label)
+
+
+class Panel(W.VBox):
+    """Inputs above, the live picture, and below it a sentence that says what it shows: see `panel`."""
+
+    def __init__(
+        self,
+        figure: Figure,
+        update: Callable[..., str | None],
+        inputs: Mapping[str, W.Widget],
+        caption: str = "",
+        extra: Sequence[W.Widget] = (),
+    ):
+        self.live, self.update, self.inputs = LiveFigure(figure), update, dict(inputs)
+        self.error = W.HTML(layout=W.Layout(display="none"))
+        self.error.add_class("clutils-panel-error")
+        self.readout = W.HTML()
+        self.reset = W.Button(description="reset", icon="undo", tooltip="Back to the values at the start")
+        self.reset.layout.width = "90px"
+        self._start = {name: widget.value for name, widget in self.inputs.items()}
+        self._held = False
+        alt = figures.alt(figure) or caption
+        if not alt:
+            raise ValueError(
+                "panels.panel: the figure has no alt text; call figures.describe(ax, '...') first"
+            )
+        _align(self.inputs.values())
+        below = [W.HTML(_below(html.escape(caption), MUTED))] if caption else []
+        controls = W.Box(
+            [*extra, *self.inputs.values(), self.reset],
+            layout=W.Layout(flex_flow="row wrap", align_items="center"),
+        )
+        self._alt = alt
+        self._refresh()
+        for widget in self.inputs.values():
+            widget.observe(self._refresh, "value")
+        self.reset.on_click(lambda _: self.set(**self._start))
+        super().__init__([controls, self.error, self.live.image, self.readout, *below])
+
+    def values(self) -> dict[str, Any]:
+        """What the update function gets."""
+        return {name: widget.value for name, widget in self.inputs.items()}
+
+    def set(self, **values: Any) -> None:
+        """Move several inputs at once, with one new picture.
+
+        Raises ValueError on a name that is no input, and on a value that an input can't take.
+        """
+        unknown = sorted(values.keys() - self.inputs.keys())
+        if unknown:
+            raise ValueError(f"panel.set: no input {unknown[0]!r}; there are {', '.join(self.inputs)}")
+        with self.live.lock:
+            self._held = True
+            try:
+                for name, value in values.items():
+                    try:
+                        self.inputs[name].value = value
+                    except TraitError as error:
+                        raise ValueError(f"panel.set: {name} can't be {value!r}: {error}") from None
+            finally:
+                self._held = False
+            self._refresh()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The widget, and beside it the picture as it stands, for an export where no kernel runs."""
+        still = figures.page(self.live.figure, self._sentence or None, self.live.image.value)
+        return {**super()._repr_mimebundle_(**options), "text/html": still}
+
+    def _refresh(self, change: Any = None) -> None:
+        with self.live.lock:
+            if self._held:
+                return
+            try:
+                self._sentence = self.update(**self.values()) or ""
+                self.live.draw()
+            except Exception as error:  # said where the reader looks, then raised for the kernel's log
+                self.error.value = _error_line(error)
+                self.error.layout.display = ""
+                raise
+            self.error.value, self.error.layout.display = "", "none"
+            self.readout.value = _hidden(self._alt) + _below(html.escape(self._sentence), role="status")
+
+
+def panel(
+    figure: Figure, update: Callable[..., str | None], /, *, caption: str = "", **inputs: W.Widget
+) -> Panel:
+    """A live figure under sliders: shown by a cell that ends with it.
+
+    - figure: from `figures.new`, with what stands still already drawn, and described by `figures.describe`
+    - update: gets the inputs' values by name, changes artists (`line.set_ydata`), and returns one sentence
+      with the numbers; a listener hears it, everyone else reads it under the picture
+    - caption: one line that stays
+    - inputs: widgets, as from `slider`, `log_slider`, `counts`, `choose`; the names are update's arguments
+
+    An exception in `update` is shown in the panel in one line, and raised. Raises ValueError on a figure
+    without alt text.
+    """
+    return Panel(figure, update, inputs, caption)
+
+
+def player(
+    figure: Figure,
+    update: Callable[..., str | None],
+    frames: int,
+    /,
+    *,
+    label: str = "step",
+    interval: int = 100,
+    caption: str = "",
+    **inputs: W.Widget,
+) -> Panel:
+    """A panel over something that was computed beforehand: play, pause, and a slider over its frames.
+
+    - update: as in `panel`; its first argument, `step`, is the frame, from 0 to frames - 1
+    - interval: milliseconds from a frame to the next
+    """
+    if frames < 2:
+        raise ValueError(f"player: {frames} frames are nothing to play: at least 2")
+    step = slider(label, 0, frames - 1, 0)
+    play = W.Play(min=0, max=frames - 1, interval=interval, description="play")
+    W.jslink((play, "value"), (step, "value"))  # in the page, so that it runs while the kernel is busy
+    return Panel(figure, update, {"step": step, **inputs}, caption, extra=[play])
+
+
+def button(
+    label: str,
+    job: Callable[[], Axes | Figure | str],
+    working: str = "working …",
+    icon: str = "play",
+) -> W.VBox:
+    """A button for what takes seconds or longer: says that it works, then shows the figure or sentence it
+    got.
+
+    - job: called without arguments; returns a figure (or Axes) with alt text, or a sentence
+
+    An exception in `job` is shown under the button in one line, and raised.
+    """
+    start = W.Button(description=label, icon=icon, layout=W.Layout(width="auto", min_width="160px"))
+    status = W.HTML()
+    error = W.HTML(layout=W.Layout(display="none"))
+    error.add_class("clutils-panel-error")
+    result = W.HTML()
+
+    def run(_: Any) -> None:
+        start.disabled, error.value, error.layout.display = True, "", "none"
+        status.value = _below(html.escape(working), MUTED, role="status")
+        try:
+            found = job()
+            result.value = _below(html.escape(found)) if isinstance(found, str) else figures.page(found)
+        except Exception as failure:
+            error.value, error.layout.display = _error_line(failure), ""
+            raise
+        finally:
+            start.disabled, status.value = False, ""
+
+    start.on_click(run)
+    return W.VBox([W.HBox([start, status]), error, result])
+
+
+def _align(widgets: Iterable[W.Widget], width: str = INPUT_WIDTH) -> None:
+    """One width for all labels, the longest one's: none is cut and the inputs stand in columns."""
+    widgets = list(widgets)
+    longest = max((len(widget.description) for widget in widgets), default=0)
+    for widget in widgets:
+        if getattr(widget, "indent", True):  # a box to tick without one has its label behind it
+            widget.style.description_width = f"{0.9 * longest + 1:.1f}ch"
+        widget.layout.width = width
+
+
+def _inside(label: str, low: float, high: float, value: float) -> None:
+    if not low <= value <= high or low == high:
+        raise ValueError(f"slider {label!r}: value is {value}, but it goes from {low} to {high}")
+
+
+def _below(text: str, color: str = "inherit", role: str = "note") -> str:
+    return f'<div role="{role}" style="color: {color}; line-height: 1.4">{text}</div>'
+
+
+def _hidden(text: str) -> str:
+    """Text for a screen reader alone (ipywidgets' Image knows no alt text)."""
+    away = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
+    return f'<div style="{away}">Picture: {html.escape(text)}</div>'
+
+
+def _error_line(error: Exception) -> str:
+    return _alarm(f"{type(error).__name__}: {error}")
+
+
+def _alarm(text: str) -> str:
+    return f'<div role="alert" style="color: #B00020; font-weight: 600">{html.escape(text)}</div>'

@@ -1,0 +1,470 @@
+"""PiNDA (arXiv 2408.09929): the auxiliary Gaussian, the collapse, the maps of the noise and their measure.
+
+The records are those of `benchmarks/pinda.py`. TABLE_5 is the paper's, not ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from torch import Tensor
+
+from clutils.course.pinda.experiments import task_entropy
+from clutils.figures import axes_for, describe, new, style
+
+if TYPE_CHECKING:
+    import pandas
+
+# SimCLR on CIFAR-10, seconds an epoch on the paper's GPU; the generators' are on top of the first
+TABLE_5 = {"SimCLR": 39, "DNN3": 5, "ResNet-18": 11, "ResNet-50": 36}
+VALUES = {
+    "object": "AUROC of the scale: object",
+    "outline": "AUROC of the scale: outline",
+    "knn": "Accuracy of kNN",
+    "probe": "Accuracy of a probe on all labels",
+    "probe_few": "Accuracy of a probe on few labels",
+}
+ENDS = {"object": ("the background", "the object"), "outline": ("the rest", "the outline")}
+CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zorder": 1}
+LONGEST = 36  # characters of a label, before it is folded
+
+
+# ---- the derivation ----------------------------------------------------------------------------------------
+
+
+def density(loss: float | Tensor, alpha: Tensor) -> Tensor:
+    """Of the auxiliary variable α ~ N(0, 1/γ), γ = e^(-ℓ), at the values alpha (T,)."""
+    gamma = math.exp(-float(loss))
+    return math.sqrt(gamma / (2 * math.pi)) * torch.exp(-gamma * alpha**2 / 2)
+
+
+@style.in_course_style
+def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
+    """Densities of the auxiliary Gaussian N(0, 1/γ), γ = e^(-ℓ), one for each loss: the paper's figure 3.
+
+    - losses: ℓ of an anchor, nats
+
+    Raises ValueError on one below 0: γ would be no share.
+    """
+    losses = [float(loss) for loss in losses]
+    if not losses or not all(0 <= loss < math.inf for loss in losses):
+        raise ValueError(f"auxiliary: losses are {losses}, but each is a number from 0 on, and one is needed")
+    ax = axes_for(ax, 8.4, 3.8)
+    reach = 3 * math.exp(max(losses) / 2)
+    alpha = torch.linspace(-reach, reach, 801, dtype=torch.float64)
+    told = []
+    for k, (look, loss) in enumerate(zip(style.series(len(losses)), losses, strict=True)):
+        entropy = float(task_entropy(torch.tensor(loss, dtype=torch.float64)))
+        label = f"ℓ = {loss:.3g}: γ = {math.exp(-loss):.3g}, {entropy:.2f} nats"
+        ax.plot(alpha, density(loss, alpha), **look, markevery=(15 * k, 100), label=label)
+        told.append(label)
+    ax.set(xlabel="α", ylabel="density of α | x", xlim=(-reach, reach), ylim=(0, None))
+    ax.legend(title="loss, 1/variance, entropy", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(
+        ax,
+        "Bell curves around 0, the auxiliary Gaussian of an anchor at several losses; a larger loss makes it "
+        f"wider: {'; '.join(told)}.",
+    )
+
+
+# ---- the collapse ------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def collapse(
+    histories: Mapping[str, pandas.DataFrame | Sequence[pandas.DataFrame]], ax: Axes | None = None
+) -> Axes:
+    """Root mean square of the noise against the steps, on a logarithmic axis.
+
+    - histories: label -> a run's history, or those of several seeds: thin lines of one look
+    """
+    ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
+    told = []
+    for k, (look, (label, runs)) in enumerate(
+        zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
+    ):
+        runs = [runs] if hasattr(runs, "columns") else list(runs)
+        for j, run in enumerate(runs):
+            _needs("collapse", run, ("step", "noise"))
+            every = max(1, len(run) // 6)
+            marks = {"markevery": (k * every // max(len(histories), 1), every)}
+            width = 2.0 if len(runs) == 1 else 1.1
+            ax.plot(
+                run["step"],
+                run["noise"],
+                **look,
+                **marks,
+                linewidth=width,
+                label=_folded(label) if not j else None,
+            )
+        ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
+        told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
+    ax.set(xlabel="step", ylabel="root mean square of the noise ε", yscale="log")
+    low, high = ax.get_ylim()
+    wide = high / low > 1e3  # matplotlib then labels nothing but powers of ten
+    ax.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(ax, f"Root mean square of the noise against the training step. {'; '.join(told)}.")
+
+
+@style.in_course_style
+def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
+    """The loss along a direction in the inputs, with a mark at each curve's minimum.
+
+    - strengths: (T,) multiples of the direction; curves: label -> (T,) loss at each
+
+    Raises ValueError where a curve has another length.
+    """
+    ax = axes_for(
+        ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(f"{label}: lowest at −0.00" for label in curves).sum())
+    )
+    x = torch.as_tensor(strengths, dtype=torch.float64)
+    ax.axvline(0, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3)
+    told = []
+    for look, (label, loss) in zip(style.series(len(curves), ordered=False), curves.items(), strict=True):
+        y = torch.as_tensor(loss).detach().double()
+        if y.shape != x.shape:
+            raise ValueError(f"along: {label} is {tuple(y.shape)}, but the strengths are {tuple(x.shape)}")
+        least = int(y.argmin())
+        where = f"{label}: lowest at {_number(float(x[least]))}"
+        ax.plot(x, y, color=look["color"], linestyle=look["linestyle"], marker=look["marker"],
+                markevery=[least], markersize=10, markeredgecolor="white", label=_folded(where))  # fmt: skip
+        told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
+    ax.set(xlabel="multiple of the direction", ylabel="loss")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(told)}.")
+
+
+# ---- the maps ----------------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+# ---- what the maps find ------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def found(table: pandas.DataFrame) -> Figure:
+    """How well maps find the object, and its outline: a row a map, its interval as a bar, chance dashed.
+
+    A hollow mark stands at 1 - value: what the map is worth turned round.
+
+    - table: as from `noise_maps.measure`: map, and object and outline with `_low` and `_high`
+    """
+    ends = [f"{what}{end}" for what in ("object", "outline") for end in ("", "_low", "_high")]
+    _needs("found", table, ("map", *ends))
+    figure, axes = new(
+        10.4, 1.75 + max(0.34, 0.19 * _lines(table["map"]).max()) * len(table), 1, 2, sharey=True
+    )
+    places = np.arange(len(table))
+    for ax, what, title in zip(
+        axes, ("object", "outline"), ("the object", "a band along its outline"), strict=True
+    ):
+        values = table[what].to_numpy()
+        around = np.abs(table[[f"{what}_low", f"{what}_high"]].to_numpy().T - values)
+        ax.axvline(0.5, **CHANCE)
+        ax.plot(1 - values, places, **_point(style.BLUE, "o"), markerfacecolor="white")
+        ax.errorbar(
+            values, places, xerr=around, **_point(style.BLUE, "o"), ecolor=style.BLUE, capsize=3, zorder=4
+        )
+        ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
+        ax.set_title(title, pad=20)
+        _more(ax, what)
+    axes[0].set_yticks(places, [_folded(name) for name in table["map"]])
+    keys = [
+        Line2D([], [], **_point(style.BLUE, "o"), label="the map, and its 95 % interval"),
+        Line2D([], [], **_point(style.BLUE, "o"), markerfacecolor="white", label="inverted"),
+        Line2D([], [], **CHANCE, label="chance"),
+    ]
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
+    told = "; ".join(
+        f"{row['map']}: object {row['object']:.2f} ({row['object_low']:.2f} to {row['object_high']:.2f}), "
+        f"outline {row['outline']:.2f} ({row['outline_low']:.2f} to {row['outline_high']:.2f})"
+        for _, row in table.iterrows()
+    )
+    return describe(
+        figure, f"AUROC of maps as detectors of the object and of its outline; chance is 0.5. {told}."
+    )
+
+
+@style.in_course_style
+def signs(records: pandas.DataFrame, value: str = "object", ax: Axes | None = None) -> Axes:
+    """Where the noise goes, variant by variant: a point a seed, a colour and a mark for each set of pictures.
+
+    - records: of `benchmarks/pinda.py maps`: pictures, variant, and the value
+    - value: "object" or "outline"; another column is named as it is
+    """
+    _needs("signs", records, ("pictures", "variant", value))
+    sets, variants = list(records["pictures"].unique()), list(records["variant"].unique())
+    ax = axes_for(ax, 8.8, 1.5 + max(0.17 + 0.1 * len(sets), 0.19 * _lines(variants).max()) * len(variants))
+    _rows(ax, records, "variant", variants, "pictures", sets, value, mean=False)
+    ax.axvline(0.5, **CHANCE, label="chance")
+    ax.set(xlabel=VALUES.get(value, value), xlim=_around_chance(records[value]))
+    if value in ENDS:
+        _more(ax, value)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
+    told = "; ".join(_sides(name, runs, value) for name, runs in records.groupby("pictures", sort=False))
+    return describe(ax, f"{VALUES.get(value, value)}, for each variant of PiNDA, a point a seed. {told}.")
+
+
+@style.in_course_style
+def explained(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
+    """The scale as a detector of the object against the encoder's indifference as one, a point a run.
+
+    The title gives Spearman's rank correlation over all runs, the legend that within each set of pictures.
+
+    - records: of `benchmarks/pinda.py maps`: pictures, object, object_indifference
+    """
+    _needs("explained", records, ("pictures", "object", "object_indifference"))
+    ax = axes_for(ax, 8.6, 4.4)
+    pair = ["object_indifference", "object"]
+    ends = _around_chance(records[pair].to_numpy().ravel())
+    told = []
+    groups = list(records.groupby("pictures", sort=False))
+    for look, (name, runs) in zip(style.series(len(groups), ordered=False), groups, strict=True):
+        label = f"{name}: {_correlation(runs, pair)}"
+        ax.plot(
+            runs[pair[0]],
+            runs[pair[1]],
+            **_point(look["color"], look["marker"]),
+            alpha=0.8,
+            label=_folded(label),
+        )
+        told.append(label)
+    ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1, zorder=1, label="equal")
+    ax.axhline(0.5, **CHANCE, label="chance")
+    ax.axvline(0.5, **CHANCE)
+    ax.set(xlim=ends, ylim=ends)
+    ax.set(xlabel="AUROC of the encoder's indifference: object", ylabel=VALUES["object"])
+    overall = _correlation(records, pair)
+    ax.set_title(f"all: {overall}")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.4)
+    return describe(
+        ax,
+        "Scatter of the AUROC of the learned scale against that of the encoder's indifference to noise, a "
+        f"point a run. Spearman's rank correlation over all: {overall}; {'; '.join(told)}.",
+    )
+
+
+@style.in_course_style
+def turning(records: pandas.DataFrame) -> Figure:
+    """Where the noise goes as the run goes on: a panel for each kind of pictures, a thin line a seed.
+
+    - records: of `benchmarks/pinda.py along`: pictures, seed, step, object_plain, object_textured
+
+    Raises ValueError where a column is missing.
+    """
+    parts = {"object_textured": "objects with a texture", "object_plain": "plain objects"}
+    _needs("turning", records, ("pictures", "seed", "step", *parts))
+    groups = list(records.groupby("pictures", sort=False))
+    figure, axes = new(5.1 * len(groups), 3.8, 1, len(groups), squeeze=False, sharey=True)
+    told = []
+    for ax, (name, runs) in zip(axes[0], groups, strict=True):
+        for look, (column, label) in zip(style.series(2, ordered=False), parts.items(), strict=True):
+            for k, (_, run) in enumerate(runs.groupby("seed")):
+                thin = {"linewidth": 1.2, "markersize": 4.5, "label": None if k else label}
+                ax.plot(run["step"], run[column], **look, **thin)
+            last = runs[runs["step"] == runs["step"].max()][column]
+            told.append(f"{name}, {label}: {last.min():.2f} to {last.max():.2f} at the last step")
+        ax.axhline(0.5, **CHANCE, label="chance")
+        ax.set(title=name, xlabel="step", ylim=(0, 1))
+    axes[0, 0].set_ylabel("AUROC of the scale: object\n(below 0.5: more on the background)")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return describe(
+        figure, f"AUROC of the scale as a detector of the object, against the step. {'; '.join(told)}."
+    )
+
+
+def _sides(name: str, runs: pandas.DataFrame, value: str) -> str:
+    """How many variants have all their seeds on one side of chance, in words."""
+    each = runs.groupby("variant")[value]
+    below, above = int((each.max() < 0.5).sum()), int((each.min() > 0.5).sum())
+    return (
+        f"{name}: of {each.ngroups} variants {below} below 0.5 with every seed, {above} above, "
+        f"from {runs[value].min():.2f} to {runs[value].max():.2f}"
+    )
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Spearman's rank correlation, ties sharing their mean rank; None where one does not vary."""
+    import pandas as pd
+
+    ranks = pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}).rank()
+    if len(ranks) < 3 or (ranks.nunique() < 2).any():
+        return None
+    return float(ranks["first"].corr(ranks["second"]))
+
+
+def _correlation(runs: pandas.DataFrame, pair: Sequence[str]) -> str:
+    rho = spearman(runs[pair[0]], runs[pair[1]])
+    return f"ρ = {_number(rho)}, {len(runs)} runs" if rho is not None else f"{len(runs)} runs, no ρ"
+
+
+# ---- what it is worth, what it costs -----------------------------------------------------------------------
+
+
+@style.in_course_style
+def worth(records: pandas.DataFrame, value: str = "knn", ax: Axes | None = None) -> Axes:
+    """What features trained with each kind of noise are worth: a point a seed, and the mean as a tick.
+
+    - records: of `benchmarks/pinda.py help`, of one data set: contender, augmentation, and the value
+    - value: "knn", "probe" or "probe_few"
+    """
+    _needs("worth", records, ("contender", "augmentation", value))
+    kinds, contenders = list(records["augmentation"].unique()), list(records["contender"].unique())
+    ax = axes_for(
+        ax, 8.8, 1.5 + max(0.18 + 0.12 * len(kinds), 0.19 * _lines(contenders).max()) * len(contenders)
+    )
+    _rows(ax, records, "contender", contenders, "augmentation", kinds, value, mean=True)
+    ax.set_xlabel(VALUES.get(value, value))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.4g}"))
+    ax.plot([], [], linestyle="none", marker="|", markersize=14, mew=2.2, color=style.INK, label="mean")
+    title = f"augmentation: {kinds[0]}" if len(kinds) == 1 else "other augmentation"
+    if len(kinds) == 1:
+        next(line for line in ax.lines if line.get_label() == _folded(kinds[0])).set_label("one seed")
+    ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
+    means = records.groupby(["augmentation", "contender"], sort=False)[value].mean()
+    told = (f"augmentation {kind}: " * (len(kinds) > 1) + _named(means[kind]) for kind in kinds)
+    return describe(
+        ax, f"{VALUES.get(value, value)} for each kind of noise, a point a seed. Means: {'; '.join(told)}."
+    )
+
+
+@style.in_course_style
+def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
+    """Time of a step in units of SimCLR's, with its range, above the paper's table V (hatched).
+
+    - records: of `benchmarks/pinda.py cost`: encoder, contender, ratio, lowest_ratio, highest_ratio
+    """
+    _needs("cost", records, ("encoder", "contender", "ratio", "lowest_ratio", "highest_ratio"))
+    rows = records[records["contender"] != "SimCLR"]
+    base = TABLE_5["SimCLR"]
+    paper = {f"PiNDA, {name}": 1 + more / base for name, more in TABLE_5.items() if name != "SimCLR"}
+    ax = axes_for(ax, 8.8, 1.3 + 0.36 * (len(rows) + len(paper)))
+    encoders = list(rows["encoder"].unique())
+    looks = dict(zip(encoders, ("#9FC3DD", "#F2C9A8", "#A8D8C6", "#E6C6DA"), strict=False))
+    places, names, told = [], [], []
+    for y, (_, row) in enumerate(rows.sort_values("encoder", kind="stable").iterrows()):
+        ratio = row["ratio"]
+        ax.barh(y, ratio, height=0.66, color=looks.get(row["encoder"], "#D5D5D5"), edgecolor=style.INK)
+        ends = [[max(0, ratio - row["lowest_ratio"])], [max(0, row["highest_ratio"] - ratio)]]
+        ax.errorbar(ratio, y, xerr=ends, color=style.INK, capsize=3, linestyle="none")
+        _beside(ax, max(ratio, row["highest_ratio"]), y, ratio)
+        places.append(y)
+        names.append(row["contender"] if len(encoders) == 1 else f"{row['contender']} ({row['encoder']})")
+        told.append(f"{names[-1]} {ratio:.2f}")
+    for y, (name, ratio) in enumerate(paper.items(), start=len(rows)):
+        y += 0.5
+        ax.barh(y, ratio, height=0.66, color="white", edgecolor=style.INK, hatch="///")
+        _beside(ax, ratio, y, ratio)
+        places.append(y)
+        names.append(name)
+    ax.axvline(1, **CHANCE | {"zorder": 3})
+    ax.set_yticks(places, [_folded(name) for name in names])
+    highest = max([*rows["highest_ratio"], *paper.values()])
+    ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
+    ax.grid(axis="y", visible=False)
+    keys = [
+        Patch(facecolor=looks.get(e, "#D5D5D5"), edgecolor=style.INK, label=f"here, {e}") for e in encoders
+    ]
+    keys.append(Patch(facecolor="white", edgecolor=style.INK, hatch="///", label="the paper, GPU"))
+    ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    reported = ", ".join(f"{name.removeprefix('PiNDA, ')} {ratio:.2f}" for name, ratio in paper.items())
+    return describe(
+        ax,
+        f"Bars of the time of a step in units of SimCLR's. Here: {', '.join(told)}. The paper's table V, "
+        f"CIFAR-10 on a GPU, by generator: {reported}.",
+    )
+
+
+def _beside(ax: Axes, end: float, y: float, value: float) -> None:
+    """A bar's value, written to the right of its end."""
+    ax.annotate(f"{value:.2f}", (end, y), (6, 0), textcoords="offset points", va="center", fontsize=9.5)
+
+
+# ---- what several of them share ----------------------------------------------------------------------------
+
+
+def _needs(who: str, table: pandas.DataFrame, columns: Sequence[str]) -> None:
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        lacks = f"lacks {', '.join(missing)}" if missing else "has no row"
+        raise ValueError(f"{who}: the table {lacks}; it has the columns {', '.join(map(str, table.columns))}")
+
+
+def _folded(label: object) -> str:
+    """A long label in several lines, so that it leaves room for the chart; "λ = 1" stays together."""
+    label = str(label)
+    if len(label) <= LONGEST:
+        return label
+    return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), LONGEST)
+
+
+def _lines(labels: Iterable[object]) -> np.ndarray:
+    """How many lines each label takes, folded."""
+    return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
+
+
+def _point(color: str, marker: str) -> dict[str, Any]:
+    return {"color": color, "marker": marker, "linestyle": "none"}
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def _named(values: pandas.Series) -> str:
+    return ", ".join(f"{name}: {value:.3f}" for name, value in values.items())
+
+
+def _around_chance(values: Sequence[float]) -> tuple[float, float]:
+    """Limits of an axis of AUROCs: the same room to both sides of 0.5, and no less than 0.2."""
+    reach = max(0.2, 1.15 * float(np.abs(np.asarray(values, float) - 0.5).max()))
+    return 0.5 - reach, 0.5 + reach
+
+
+def _more(ax: Axes, what: str) -> None:
+    """What a value below and above chance means, at the two ends over the chart."""
+    left, right = ENDS[what]
+    style_of = {"transform": ax.transAxes, "va": "bottom", "fontsize": 9, "color": style.GREY}
+    ax.text(0, 1.005, f"← more on {left}", ha="left", **style_of)
+    ax.text(1, 1.005, f"more on {right} →", ha="right", **style_of)
+
+
+def _rows(
+    ax: Axes,
+    records: pandas.DataFrame,
+    row: str,
+    names: Sequence[str],
+    group: str,
+    groups: Sequence[str],
+    value: str,
+    mean: bool,
+) -> None:
+    """A row for each name, in it a track of points for each group, and where asked for its mean."""
+    for y in range(1, len(names), 2):
+        ax.axhspan(y - 0.5, y + 0.5, color="#F4F4F4", linewidth=0, zorder=0)
+    for k, (look, chosen) in enumerate(zip(style.series(len(groups), ordered=False), groups, strict=True)):
+        part = records[records[group] == chosen]
+        shift = 0.7 * ((k + 0.5) / len(groups) - 0.5)
+        at = part[row].map(list(names).index).to_numpy() + shift
+        point = _point(look["color"], look["marker"]) | {"alpha": 0.75, "zorder": 3}
+        ax.plot(part[value], at, **point, label=_folded(chosen))
+        for name, centre in part.groupby(row)[value].mean().items() if mean else ():
+            y = list(names).index(name) + shift
+            ax.plot(centre, y, marker="|", markersize=12, mew=2.2, color=style.INK, zorder=4)
+    ax.set_yticks(range(len(names)), [_folded(name) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(axis="y", visible=False)

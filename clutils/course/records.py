@@ -1,0 +1,68 @@
+"""Long results: one row a run, with all that is needed to make it again.
+
+What takes longer than a notebook may is run once by a script in `benchmarks/`, kept in
+`benchmarks/records/*.csv`, and shown by a notebook as 'recorded'.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clutils.training.provenance import provenance
+
+if TYPE_CHECKING:
+    import pandas
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "benchmarks" / "records"
+
+
+def append(name: str, row: dict[str, Any]) -> Path:
+    """Add a run's row, with its provenance, to benchmarks/records/NAME.csv; the file's path.
+
+    Raises ValueError when the row's columns are not the file's.
+    """
+    import pandas as pd
+
+    path, line = FOLDER / f"{name}.csv", row | provenance()
+    table = pd.DataFrame([line])
+    if path.exists():
+        before = pd.read_csv(path)
+        if list(before.columns) != list(table.columns):
+            raise ValueError(f"{path.name} has the columns {list(before.columns)}, the row {list(line)}")
+        table = pd.concat([before, table], ignore_index=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False)
+    return path
+
+
+def keep(name: str, row: dict[str, Any], record: bool) -> None:
+    """Print a run's row, numbers to five places; with record add it to benchmarks/records/NAME.csv."""
+    row = {key: round(value, 5) if isinstance(value, float) else value for key, value in row.items()}
+    print(*(f"{key} {value}" for key, value in row.items() if key != "command"), flush=True)
+    if record:
+        append(name, row)
+
+
+def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
+    """What the rows of benchmarks/records/NAME.csv hold in these columns: a tuple a row.
+
+    An empty cell counts as 'none'. Without such a file there are no rows.
+    """
+    if not (FOLDER / f"{name}.csv").exists():
+        return set()
+    table = read(name)
+    cells = (table[column].astype(object).where(table[column].notna(), "none") for column in columns)
+    return set(zip(*cells, strict=True))
+
+
+def read(name: str) -> pandas.DataFrame:
+    """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
+    import pandas as pd
+
+    path = FOLDER / f"{name}.csv"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
+        raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
+    return pd.read_csv(path)

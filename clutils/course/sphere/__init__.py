@@ -1,0 +1,17 @@
+"""Points that move on a sphere under a loss: their descent, figures and panels."""
+
+from clutils.course.sphere.descent import Trajectory, forces, gaps, move, start
+from clutils.course.sphere.figures import (
+    anchor_and_others,
+    comparisons,
+    evenly,
+    frames,
+    key_to_points,
+    key_to_roles,
+    name_of,
+    paths_along,
+    points,
+    pushes,
+    who_is_pushed,
+)
+from clutils.course.sphere.panels import circle, explore_pushes

@@ -1,0 +1,439 @@
+"""Points under a loss: how near they are, who is compared with whom, who is pushed, where it takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Patch, Rectangle
+from matplotlib.text import Text
+from torch import Tensor
+
+from clutils import anatomy, measures
+from clutils.course.sphere import descent
+from clutils.course.sphere.descent import Trajectory
+from clutils.figures import axes_for, describe, new, style
+from clutils.losses import Loss
+
+
+def name_of(loss: Loss) -> str:
+    """The loss and its settings, as a title says it: "pair loss, m = 1"."""
+    settings = (
+        f"{'τ' if name == 'temperature' else declared.symbol or name} = {getattr(loss, name):g}"
+        for name, declared in loss.ranges.items()
+        if getattr(loss, name) is not None
+    )
+    return ", ".join([style.title(loss.name), *settings])
+
+
+# ---- four points ---------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def anchor_and_others(points: Tensor, ax: Axes | None = None) -> Axes:
+    """An anchor, its positive and its negatives on the circle, joined to the anchor by their distances.
+
+    - points: (2 + K, 2) unit vectors: the anchor, its positive, K negatives
+    """
+    ax = axes_for(ax, 6.4, 3.9)
+    _outline(ax)
+    anchor, said = points[0], []
+    for k, point in enumerate(points[1:]):
+        name = "negative" if k else "positive"
+        look, s = style.role(name), float(anchor @ point)
+        ends = torch.stack([anchor, point])
+        ax.plot(ends[:, 0], ends[:, 1], color=look["color"], linestyle="--", linewidth=1.4)
+        ax.plot(*point.tolist(), **look, markersize=12, linestyle="none")
+        _outside(ax, point, f"{name}\ns = {_signed(s, 2)}, d = {(2 - 2 * s) ** 0.5:.2f}", look["color"])
+        said.append(f"{name} {s:.2f}")
+    ax.plot(*anchor.tolist(), **style.role("anchor"), markersize=12, linestyle="none")
+    _outside(ax, anchor, "anchor", style.BLACK)
+    ax.set(xlim=(-2.3, 2.3))
+    text = "A circle with an anchor and, joined to it by dashed lines, its positive and negatives"
+    return describe(ax, f"{text}; similarities: {', '.join(said)}.")
+
+
+def _outside(ax: Axes, point: Tensor, text: str, color: str) -> None:
+    x, y = (1.13 * point).tolist()
+    vertical = "bottom" if y > 0.5 else "top" if y < -0.5 else "center"
+    ax.text(x, y, text, color=color, ha="left" if x > 0 else "right", va=vertical)
+
+
+def _signed(number: float, digits: int) -> str:
+    """With a true minus, and no minus before a zero."""
+    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def _outline(ax: Axes) -> None:
+    ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor="#BDBDBD", linewidth=1.2, zorder=1))
+    ax.set(xlim=(-1.28, 1.28), ylim=(-1.28, 1.28), aspect="equal")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+
+
+# ---- who is compared with whom -------------------------------------------------------------------------
+
+ROLES = {1: "positive", -1: "negative", 0: "not compared"}
+CELLS = {1: style.BLUE, -1: "#F6C9AE", 0: "white"}  # dark, light, white: told apart without colour as well
+
+
+@style.in_course_style
+def comparisons(
+    roles: Tensor,
+    similarities: Tensor,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Who is compared with whom: a row for each anchor, a column for each candidate.
+
+    - roles: (A, C) whole numbers: 1 a positive, -1 a negative, 0 not compared
+    - similarities: (A, C), written into the cells that count
+    - rows, columns: the names of anchors and candidates
+
+    Raises ValueError when the shapes do not fit.
+    """
+    shape = (len(rows), len(columns))
+    if tuple(roles.shape) != shape or tuple(similarities.shape) != shape:
+        raise ValueError(
+            f"comparisons: roles is {tuple(roles.shape)} and similarities is {tuple(similarities.shape)}, "
+            f"but {len(rows)} rows and {len(columns)} columns are named"
+        )
+    ax = axes_for(ax, 1.2 + 0.5 * shape[1], 1.4 + 0.5 * shape[0])
+    for i, j in torch.cartesian_prod(torch.arange(shape[0]), torch.arange(shape[1])).tolist():
+        role = int(roles[i, j])
+        cell = {"facecolor": CELLS[role], "edgecolor": style.GREY, "linewidth": 0.6}
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **cell))
+        if role:
+            look = {"color": "white", "weight": "bold"} if role > 0 else {"color": style.INK}
+            number = _signed(float(similarities[i, j]), 1)
+            ax.text(j, i, number, ha="center", va="center", fontsize=9, **look)
+    ax.set(xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5), aspect="equal")
+    ax.set_xticks(range(shape[1]), columns)
+    ax.set_yticks(range(shape[0]), rows)
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    ax.set(xlabel="compared with", ylabel="anchor", title=title)
+    positives, negatives = (int((roles[0] == role).sum()) for role in (1, -1))
+    return describe(
+        ax,
+        f"{title or 'Who is compared with whom'}: a table of {shape[0]} anchors by {shape[1]} candidates; "
+        f"the first anchor has {_number(positives, 'positive')} and {_number(negatives, 'negative')}, "
+        "the rest of its row is empty.",
+    )
+
+
+@style.in_course_style
+def key_to_roles(figure: Figure) -> None:
+    """The key to the colours of `comparisons`, under the whole figure."""
+    patches = [Patch(facecolor=CELLS[role], edgecolor=style.GREY, label=name) for role, name in ROLES.items()]
+    figure.legend(handles=patches, loc="outside lower center", ncols=len(patches))
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+# ---- who is pushed -------------------------------------------------------------------------------------
+
+
+class PushStems:
+    """The push on each negative of one anchor, an Axes for each loss; one negative moves, the others stay.
+
+    - losses: of level "similarity"
+    - positive: s+; negatives: (K,), the first of them moves
+    - reach: the similarity it gets to at most; the axes have room for it
+    """
+
+    def __init__(self, losses: Sequence[Loss], positive: float, negatives: Tensor, reach: float):
+        self.losses, self.positive, self.negatives = list(losses), positive, negatives
+        self.before = [pushes(loss, positive, negatives) for loss in losses]
+        hollow = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "linestyle": "none"}
+        with style.course():
+            self.figure, axes = new(9.6, 3.4, columns=len(self.losses), squeeze=False)
+            self.axes: list[Axes] = list(axes[0])
+            self.stems: list[Line2D] = []
+            self.texts: list[Text] = []
+            for loss, ax, before in zip(self.losses, self.axes, self.before, strict=True):
+                ax.plot(negatives, before, **hollow, color=style.GREY, label="at first")
+                ax.axvline(
+                    positive, color=style.role("positive")["color"], linestyle=":", label="s⁺, the positive"
+                )
+                look = style.role("negative") | {"linestyle": "-", "linewidth": 1.4, "markevery": (1, 3)}
+                self.stems += ax.plot([], [], **look, label="now")
+                most = max(float(before.max()), float(pushes(loss, positive, self._moved(reach)).max()))
+                top = 1.3 * most or 1.0  # room for the text
+                ax.set(xlim=(-1.05, 1.05), ylim=(-0.03 * top, top), xlabel="similarity of the negative s⁻")
+                ax.set_title(name_of(loss))
+                self.texts.append(ax.text(0.02, 0.98, "", transform=ax.transAxes, va="top", fontsize=10))
+            self.axes[0].set_ylabel("push ∂ℓ/∂s⁻")
+            self.figure.legend(*self.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        self.update(float(negatives[0]))
+        describe(
+            self.figure,
+            f"The push on each of {len(negatives)} negatives against its similarity, one chart each for "
+            f"{'; '.join(map(name_of, self.losses))}; hollow circles mark where they were at first.",
+        )
+
+    def _moved(self, similarity: float) -> Tensor:
+        return torch.cat([self.negatives.new_tensor([similarity]), self.negatives[1:]])
+
+    def update(self, similarity: float) -> list[tuple[float, float]]:
+        """Move the first negative -> for each loss the push on all the others together, at first and now."""
+        negatives, others = self._moved(similarity), []
+        for loss, stem, text, before in zip(self.losses, self.stems, self.texts, self.before, strict=True):
+            push = pushes(loss, self.positive, negatives)
+            zero, cut = torch.zeros_like(push), torch.full_like(push, torch.nan)
+            heights = torch.stack([zero, push, cut], dim=1).flatten()
+            stem.set_data(negatives.repeat_interleave(3).numpy(), heights.numpy())
+            others.append((float(before[1:].sum()), float(push[1:].sum())))
+            text.set_text(f"on the others: {others[-1][0]:.2f} → {others[-1][1]:.2f}")
+        return others
+
+
+def pushes(loss: Loss, positive: float, negatives: Tensor) -> Tensor:
+    """The push on each negative (K,) of one anchor with one positive, by `anatomy.forces`."""
+    return anatomy.forces(loss, negatives.new_tensor([[positive]]), negatives[None])[1][0]
+
+
+def who_is_pushed(losses: Sequence[Loss], positive: float, negatives: Tensor, moved_to: float) -> Figure:
+    """The push on each of an anchor's negatives for each loss, before (hollow) and after the first moved.
+
+    - positive: s+; negatives: (K,), K of 2 or more; moved_to: where the first of them goes
+    """
+    stems = PushStems(losses, positive, negatives, moved_to)
+    others = stems.update(moved_to)
+    said = [
+        f"{name_of(loss)} from {before:.2f} to {after:.2f}"
+        for loss, (before, after) in zip(stems.losses, others, strict=True)
+    ]
+    text = f"One negative moves from {float(negatives[0]):.2f} to {moved_to:.2f}. Push on the others"
+    return describe(stems.figure, f"{text}: {', '.join(said)}.")
+
+
+# ---- points that move ----------------------------------------------------------------------------------
+
+LONGEST = 0.55  # the strongest force, drawn, in radii
+BEHIND = 0.3  # how solid a point on the far side of the sphere is
+TILT = 0.5  # radians by which the sphere's pole leans towards the reader
+INSIDE, OUTSIDE = (
+    0.9,
+    1.1,
+)  # where the arrows of pull and push start, so that they are told apart without colour
+
+
+class Points:
+    """Pairs of points on the circle or on the sphere, seen from the side: `update` moves them.
+
+    - pictures: N; each has its own shade. View 1 is a disc, view 2 a ring, and a line joins them.
+    """
+
+    def __init__(self, ax: Axes, pictures: int):
+        with style.course():
+            _outline(ax)
+            self.shades = torch.tensor([to_rgb(look["color"]) for look in style.series(pictures)])
+            nowhere = torch.full((pictures, 2), torch.nan)
+            (self.joins,) = ax.plot([], [], color=style.GREY, linewidth=1.2, linestyle="-", zorder=2)
+            self.discs = ax.scatter(*nowhere.T, s=55, c=self.shades.numpy(), linewidths=0, zorder=3)
+            self.rings = ax.scatter(*nowhere.T, s=100, facecolors="none", linewidths=1.8, zorder=3)
+            arrows = {
+                "angles": "xy",
+                "scale_units": "xy",
+                "scale": 1,
+                "width": 0.008,
+                "minlength": 0,
+                "zorder": 4,
+            }
+            both = torch.zeros(2 * pictures, 2)
+            self.arrows = [
+                ax.quiver(*both.T, *both.T, color=style.role(role)["color"], **arrows)
+                for role in ("positive", "negative")
+            ]
+            self.text = ax.text(0, 0, "", ha="center", va="center", fontsize=10.5, linespacing=1.5)
+
+    def update(
+        self,
+        z1: Tensor,
+        z2: Tensor,
+        pull: Tensor | None = None,
+        push: Tensor | None = None,
+        strongest: float = 1.0,
+        text: str = "",
+    ) -> None:
+        """Place the points z1, z2 (N, D) and, if given, the arrows of pull and push (2, N, D).
+
+        - strongest: the force that is drawn at full length; stronger ones are drawn no longer
+        """
+        z = torch.stack([z1, z2])  # (2, N, D)
+        flat, solid = _seen(z)
+        self.discs.set_offsets(flat[0])
+        self.rings.set_offsets(flat[1])
+        colors = torch.cat([self.shades.expand(2, -1, -1), solid[..., None]], dim=2).numpy()
+        self.discs.set_facecolors(colors[0])
+        self.rings.set_edgecolors(colors[1])
+        cut = torch.full_like(flat[:1], torch.nan)
+        self.joins.set_data(*torch.cat([flat, cut]).transpose(0, 1).flatten(0, 1).T.numpy())
+        for arrow, force, radius in zip(self.arrows, (pull, push), (INSIDE, OUTSIDE), strict=True):
+            shown = torch.zeros_like(z) if force is None else force
+            shown = shown * (strongest / shown.norm(dim=-1, keepdim=True).clamp(min=strongest))
+            start = radius * flat.flatten(0, 1)
+            along = _seen(shown * LONGEST / strongest)[0].flatten(0, 1)
+            arrow.set_offsets(start)
+            arrow.set_UVC(along[:, 0], along[:, 1])
+        self.text.set_text(text)
+
+
+def _seen(z: Tensor) -> tuple[Tensor, Tensor]:
+    """(..., D) -> where it is on the page (..., 2), and how solid it looks (...)."""
+    if z.shape[-1] == 2:
+        return z, torch.ones_like(z[..., 0])
+    x, y, up = z.unbind(dim=-1)
+    cos, sin = torch.tensor(TILT).cos(), torch.tensor(TILT).sin()
+    towards = up * sin - y * cos
+    return torch.stack([x, up * cos + y * sin], dim=-1), torch.where(towards < 0, BEHIND, 1.0)
+
+
+@style.in_course_style
+def points(
+    z1: Tensor,
+    z2: Tensor,
+    pull: Tensor | None = None,
+    push: Tensor | None = None,
+    text: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Two views of N pictures on the circle (N, 2) or the sphere (N, 3), with the forces on them.
+
+    - pull, push: (2, N, D), from `descent.forces`; arrows of the pull start inside, of the push outside. The
+      strongest is drawn longest.
+    - text: in the middle
+
+    Raises ValueError in other dimensions.
+    """
+    if z1.shape != z2.shape or z1.ndim != 2 or z1.shape[1] not in (2, 3):
+        raise ValueError(
+            f"points: z1 is {tuple(z1.shape)} and z2 {tuple(z2.shape)}, but (N, 2) or (N, 3) can be seen"
+        )
+    ax = axes_for(ax, 3.6, 3.6)
+    Points(ax, len(z1)).update(z1, z2, pull, push, _strongest(pull, push), text)
+    body = "circle" if z1.shape[1] == 2 else "sphere"
+    forces = "" if pull is None and push is None else ", with arrows for pull and push"
+    said = f"; it says {text}" if text else ""
+    return describe(ax, f"Two views each of {len(z1)} pictures as points on the {body}{forces}{said}.")
+
+
+def _strongest(*forces: Tensor | None) -> float:
+    lengths = [float(force.norm(dim=-1).max()) for force in forces if force is not None]
+    return max(lengths, default=0.0) or 1.0
+
+
+@style.in_course_style
+def key_to_points(figure: Figure, forces: bool = True) -> None:
+    """The key to `points`, under the whole figure; without arrows where there are no forces."""
+    disc = {"marker": "o", "linestyle": "none", "color": style.INK}
+    handles = [
+        Line2D([], [], **disc, label="view 1"),
+        Line2D([], [], **disc, markerfacecolor="none", markersize=9, label="view 2"),
+        Line2D([], [], color=style.role("positive")["color"], label="pull of the positive (inside)"),
+        Line2D([], [], color=style.role("negative")["color"], label="push of the negatives (outside)"),
+    ]
+    handles = handles if forces else handles[:2]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=1.4)
+
+
+@style.in_course_style
+def frames(losses: Sequence[Loss], paths: Sequence[Trajectory], at: Sequence[int]) -> Figure:
+    """Start, middle and end as small multiples: a row for each loss, a column for each step.
+
+    - paths: one for each loss, from `descent.move`; at: steps. The arrows of a row share one scale.
+
+    Raises ValueError when a path is shorter.
+    """
+    short = [len(path) for path in paths if len(path) <= max(at)]
+    if short:
+        raise ValueError(f"frames: step {max(at)} was asked for, but a path ends at step {short[0] - 1}")
+    shape = {"rows": len(losses), "columns": len(at), "squeeze": False}
+    figure, axes = new(2.75 * len(at), 2.6 * len(losses) + 0.3, **shape)
+    for row, (loss, path) in enumerate(zip(losses, paths, strict=True)):
+        forces = [descent.forces(loss, path.z1[t], path.z2[t], path.labels) for t in at]
+        strongest = max(_strongest(*pair) for pair in forces)
+        for column, (t, (pull, push)) in enumerate(zip(at, forces, strict=True)):
+            ax = axes[row, column]
+            Points(ax, path.z1.shape[1]).update(
+                path.z1[t], path.z2[t], pull, push, strongest, state(path, t, name=False)
+            )
+            if not row:
+                ax.set_title(f"step {t}", loc="center")
+        axes[row, 0].text(-1.75, 0, name_of(loss).replace(", ", "\n"), rotation=90, ha="center", va="center")
+    key_to_points(figure)
+    gaps = "; ".join(
+        f"{name_of(loss)}: {state(path, at[-1])}" for loss, path in zip(losses, paths, strict=True)
+    )
+    return describe(
+        figure,
+        f"Points on the circle at steps {', '.join(map(str, at))}, a row for each loss, with arrows for pull "
+        f"and push. {gaps}.".replace("\n", ", "),
+    )
+
+
+def state(path: Trajectory, step: int, name: bool = True) -> str:
+    """What to say of a frame: the step, its loss and, on the circle, the widest gap between pictures."""
+    lines = [f"step {step}"] if name else []
+    lines.append(f"loss {float(path.loss[step]):.3f}")
+    if path.z1.shape[2] == 2:
+        lines.append(f"widest gap {float(descent.gaps(path.z1[step]).max()):.0f}°")
+    return "\n".join(lines)
+
+
+# ---- along a path --------------------------------------------------------------------------------------
+
+QUANTITIES = {"loss": "loss ℓ", "alignment": "alignment (d² of the views)", "uniformity": "uniformity"}
+
+
+def along(path: Trajectory, quantity: str) -> list[float]:
+    """Loss, alignment or uniformity (of view 1) at each frame of a path, by `measures`.
+
+    Raises ValueError on another quantity.
+    """
+    if quantity == "loss":
+        return path.loss.tolist()
+    if quantity == "alignment":
+        return [measures.alignment(z1, z2) for z1, z2 in zip(path.z1, path.z2, strict=True)]
+    if quantity == "uniformity":
+        return [measures.uniformity(z1) for z1 in path.z1]
+    raise ValueError(f"along: quantity is {quantity!r}, but must be one of {', '.join(QUANTITIES)}")
+
+
+def evenly(pictures: int) -> Tensor:
+    """Points at equal angles all round the circle, (pictures, 2), float64: uniformity's best."""
+    angle = 2 * torch.pi * torch.arange(pictures, dtype=torch.float64) / pictures
+    return torch.stack([angle.cos(), angle.sin()], dim=1)
+
+
+@style.in_course_style
+def paths_along(
+    losses: Sequence[Loss],
+    paths: Sequence[Trajectory],
+    quantity: str,
+    ax: Axes | None = None,
+) -> Axes:
+    """A quantity of `along` against the step, a line for each loss; for uniformity its best value, dotted."""
+    ax = axes_for(ax)
+    lines = {}
+    for loss, path in zip(losses, paths, strict=True):
+        lines[name_of(loss)] = values = along(path, quantity)
+        ax.plot(values, **style.loss(loss.name), markevery=(0, max(1, len(path) // 8)), label=name_of(loss))
+    if quantity == "uniformity" and paths[0].z1.shape[2] == 2:
+        best = measures.uniformity(evenly(paths[0].z1.shape[1]))
+        ax.axhline(best, color=style.GREY, linestyle=":", label="evenly spread")
+    ax.set(xlabel="step", ylabel=QUANTITIES[quantity])
+    ax.legend()
+    ends = ", ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
+    return describe(ax, f"{quantity} against the step: {ends}.")

@@ -1,0 +1,173 @@
+"""Points that move on the circle under a loss of choice, and the push on an anchor's negatives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from clutils import figures, losses, measures
+from clutils.course.panels import Panel, choose, log_slider, panel, player, slider
+from clutils.course.sphere import descent
+from clutils.course.sphere import figures as drawn
+from clutils.course.sphere.descent import Trajectory
+from clutils.figures import style
+from clutils.losses import Loss
+
+MENU = {
+    "pair loss": "PairMargin",
+    "triplet loss": "Triplet",
+    "NT-Xent": "NTXent",
+    "decoupled": "Decoupled",
+    "MACL": "MACL",
+    "debiased": "Debiased",
+    "HCL": "HardNegative",
+    "SSCL": "SSCL",
+    "AttentionNCE": "AttentionNCE",
+}
+WITH_MARGIN = ("PairMargin", "Triplet")
+FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negatives
+STEPS, RATE = 150, 0.1
+NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the picture
+CURVES = ("loss", "alignment", "uniformity")
+
+
+def circle(
+    loss: str = "PairMargin", margin: float = 1.0, temperature: float = 0.2, pictures: int = 5
+) -> Panel:
+    """Play the way of points under a loss: the circle with its forces, and loss, alignment, uniformity.
+
+    - loss: chosen at first: "PairMargin" and "Triplet", which have a margin, or one of the others in the menu
+    - margin: of these two, 0 to 2; temperature: of the others, 0.05 to 2; pictures: 2 to 12
+
+    Raises ValueError on a value outside.
+    """
+    if loss not in MENU.values():
+        raise ValueError(f"circle: loss is {loss!r}, but must be one of {', '.join(MENU.values())}")
+    picture = _Circle()
+    inputs = {
+        "loss": choose("loss", MENU, loss),
+        "margin": slider("m margin", 0.0, 2.0, float(margin), 0.1),
+        "temperature": log_slider("τ temperature", 0.05, 2.0, temperature),
+        "pictures": slider("pictures", 2, 12, pictures),
+    }
+    for name in ("margin", "temperature", "pictures"):
+        inputs[name].continuous_update = False  # a new way takes longer to compute than to show
+
+    def update(step: int, loss: str, margin: float, temperature: float, pictures: int) -> str:
+        cold = loss not in WITH_MARGIN
+        inputs["margin"].layout.display = "none" if cold else ""
+        inputs["temperature"].layout.display = "" if cold else "none"
+        return picture.update(step, loss, temperature if cold else margin, pictures)
+
+    return player(picture.figure, update, STEPS + 1, interval=80, **inputs)
+
+
+def build(loss: str, setting: float) -> Loss:
+    """The loss of this name with its one setting, a margin or a temperature; all else at its default."""
+    built = getattr(losses, loss)(setting, **FEW.get(loss, {}))
+    if hasattr(built, "generator"):  # what it draws is the same at every showing
+        built.generator = torch.Generator().manual_seed(0)
+    return built
+
+
+@functools.lru_cache(maxsize=64)
+def way(loss: str, setting: float, pictures: int) -> Trajectory:
+    """The way of `pictures` pairs of points under a loss, from a start that is the same for every loss."""
+    z1, z2 = descent.start(pictures, 2, spread=0.2, arc=2.0, seed=0)
+    return descent.move(build(loss, setting), z1, z2, STEPS, RATE)
+
+
+class _Circle:
+    """The circle, three curves beside it, and the artists that move."""
+
+    def __init__(self) -> None:
+        self.shown: tuple[str, float, int] | None = None
+        with style.course():
+            self.figure, axes = figures.new(9.6, 4.9, 3, 2, width_ratios=[1.25, 1], sharex="col")
+            grid = axes[0, 0].get_gridspec()
+            for ax in axes[:, 0]:
+                ax.remove()
+            self.ax: Axes = self.figure.add_subplot(grid[:, 0])
+            self.curves = {}
+            for ax, name in zip(axes[:, 1], CURVES, strict=True):
+                (line,) = ax.plot([], [], color=style.BLACK, linestyle="-")
+                cursor = ax.axvline(0, color=style.VERMILLION, linestyle="--", linewidth=1.4)
+                (here,) = ax.plot([], [], marker="o", markersize=8, color=style.VERMILLION, linestyle="none")
+                self.curves[name] = (ax, line, cursor, here)
+                ax.set_title(name)
+                ax.set_xlim(-2, STEPS + 2)
+            self.even = axes[2, 1].axhline(0, color=style.GREY, linestyle=":", linewidth=1.4)
+            axes[2, 1].set_xlabel("step")
+            drawn.key_to_points(self.figure)
+            figures.describe(
+                self.figure,
+                "Left, points on a circle, two views of each picture joined by a line, with arrows for the "
+                "pull of positives and the push of negatives. Right, loss, alignment and uniformity against "
+                "the step, a mark at the step shown and, dotted, the uniformity of evenly spread points.",
+            )
+
+    def update(self, step: int, loss: str, setting: float, pictures: int) -> str:
+        path = way(loss, setting, pictures)
+        if self.shown != (loss, setting, pictures):
+            self._show(path, loss, setting, pictures)
+        pull, push = descent.forces(build(loss, setting), path.z1[step], path.z2[step])
+        self.points.update(path.z1[step], path.z2[step], pull, push, self.strongest, drawn.state(path, step))
+        for name, (_, _, cursor, here) in self.curves.items():
+            cursor.set_xdata([step, step])
+            here.set_data([step], [self.values[name][step]])
+        return self._sentence(path, step, loss, setting)
+
+    def _show(self, path: Trajectory, loss: str, setting: float, pictures: int) -> None:
+        """What a new way changes beside the points: their number, the curves and the scales."""
+        self.shown = (loss, setting, pictures)
+        self.ax.clear()
+        self.points = drawn.Points(self.ax, pictures)
+        self.ax.set_title(drawn.name_of(build(loss, setting)), loc="center")
+        first = descent.forces(build(loss, setting), path.z1[0], path.z2[0])
+        self.strongest = max(float(force.norm(dim=-1).max()) for force in first) or 1.0
+        self.values = {name: drawn.along(path, name) for name in CURVES}
+        best = measures.uniformity(drawn.evenly(pictures))
+        self.even.set_ydata([best, best])
+        for name, (ax, line, _, _) in self.curves.items():
+            values = self.values[name]
+            line.set_data(range(len(values)), values)
+            low, high = min(values), max(values)
+            low = min(low, best if name == "uniformity" else 0.0)
+            room = 0.08 * max(high - low, 1e-3)
+            ax.set_ylim(low - room, high + room)
+
+    def _sentence(self, path: Trajectory, step: int, loss: str, setting: float) -> str:
+        widest, even = float(descent.gaps(path.z1[step]).max()), 360 / path.z1.shape[1]
+        apart = self.values["alignment"][step]
+        return (
+            f"{drawn.name_of(build(loss, setting))}, step {step}: loss {float(path.loss[step]):.4f}, "
+            f"alignment {apart:.4f}; the widest gap between neighbours is {widest:.0f}° "
+            f"(evenly spread, it would be {even:.0f}°)."
+        )
+
+
+def explore_pushes(compared: Sequence[Loss], positive: float, negatives: Tensor) -> Panel:
+    """The push on each negative of one anchor under several losses at once, while one negative moves.
+
+    - compared: losses of level "similarity", side by side
+    - positive: s+; negatives: (K,) similarities; the first is the one that moves, from -0.95 to 0.95
+
+    Raises ValueError unless there is a negative beside the one that moves.
+    """
+    if negatives.ndim != 1 or len(negatives) < 2:
+        raise ValueError(f"pushes: negatives is {tuple(negatives.shape)}, but must be (K,), K of 2 or more")
+    picture = drawn.PushStems(compared, positive, negatives, NEAREST)
+
+    def update(moving: float) -> str:
+        others = zip(picture.losses, picture.update(moving), strict=True)
+        said = "; ".join(
+            f"{drawn.name_of(loss)}: {now:.3f} (at first {then:.3f})" for loss, (then, now) in others
+        )
+        return f"Push on the {len(negatives) - 1} negatives that stay where they are. {said}."
+
+    start = slider("s⁻ of one negative", -NEAREST, NEAREST, float(negatives[0]), 0.01)
+    return panel(picture.figure, update, moving=start)

@@ -1,0 +1,6 @@
+"""Notebook 00, start here."""
+
+from clutils.course.start.exercises import EXERCISES
+from clutils.course.start.figures import journey, picture_map
+
+cosine, what_sscl_calls_tau = EXERCISES

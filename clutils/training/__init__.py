@@ -1,0 +1,86 @@
+"""Training: `train` makes a run and takes its steps, `resume` goes on with one that was saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from clutils import views
+from clutils.training import checkpoint
+from clutils.training.run import Run, device
+from clutils.training.settings import Data, Settings, described, from_plain, usual_decay, usual_rate
+
+__all__ = ["FAST_STEPS", "Run", "Settings", "device", "fast", "resume", "train", "usual_decay", "usual_rate"]
+
+FAST_STEPS = 20
+
+
+@described
+def train(
+    *settings: Any, on_step: Callable[[Run], object] | None = None, progress: bool = True, **by_name: Any
+) -> Run:
+    """`Run(...)`, then `run.finish(on_step, progress)`.
+
+    Its arguments are those of `Run`, and two more:
+
+    {settings}
+    - on_step: called with the run after each step
+    - progress: show a bar with the loss and its chance level, where it has one, on stdout
+
+    With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 20 steps and says so.
+    """
+    run = Run(*settings, **by_name)
+    if fast() and run.steps > FAST_STEPS:
+        print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
+        run.steps = FAST_STEPS
+    return run.finish(on_step, progress)
+
+
+def resume(
+    path: str | Path,
+    data: Data | None = None,
+    encoder: nn.Module | None = None,
+    loss: nn.Module | None = None,
+    augmentation: views.Augment | None = None,
+    device: str | None = None,
+    compile: bool | None = None,
+) -> Run:
+    """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
+
+    data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
+    name (or, for loss and augmentation, from one of this package's). data may also be the name under
+    which the same pictures are found now.
+
+    - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
+      rounding
+
+    Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,
+    where one of those objects is missing, or where the pictures are not those that the run learned from.
+    """
+    state = checkpoint.read(path)
+    given = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
+    settings = from_plain(state["configuration"])
+    for name, value in given.items():
+        if value is None and name not in settings:
+            raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
+    given |= {"compile": compile, "device": device}
+    run = Run(**settings | {name: value for name, value in given.items() if value is not None})
+    if checkpoint.fingerprint(run.images) != state["pictures"]:
+        shape = tuple(run.images.shape)
+        raise ValueError(f"resume: the pictures now given, {shape}, are not those that {path} was trained on")
+    try:
+        run.method.load_state_dict(state["method"])
+        run.optimiser.load_state_dict(state["optimiser"])
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
+    run.steps_done, run.rows = state["steps_done"], state["history"]
+    return run
+
+
+def fast() -> bool:
+    """Whether CLUTILS_FAST=1 asks for short runs."""
+    return os.environ.get("CLUTILS_FAST", "") not in ("", "0")

@@ -1,0 +1,62 @@
+"""Where a run was made: date, machine, versions, commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("torch", "torchvision", "scikit-learn", "numpy")
+
+
+def provenance() -> dict[str, Any]:
+    """Where a run happened: date, machine, cores, python, versions, commit ('+' = with changes on top)."""
+    return {
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": " ".join(f"{p}=={_version(p)}" for p in PACKAGES),
+        "commit": commit(),
+    }
+
+
+def machine() -> str:
+    """The processor's name and the accelerator's, where there is one."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    return f"{name} + {torch.cuda.get_device_name()}" if torch.cuda.is_available() else name
+
+
+def commit() -> str:
+    """The checkout's commit, seven digits, '+' behind it when files differ; '' outside a checkout."""
+    try:
+        run = {
+            "cwd": Path(__file__).parent,
+            "capture_output": True,
+            "text": True,
+            "check": True,
+            "timeout": 10,
+        }
+        head = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], **run).stdout.strip()
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"

@@ -1,0 +1,329 @@
+"""Runs in folders: what `python -m clutils train` and the training lab write, and read again.
+
+A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a row a step) and `config.json`
+(settings, data, versions, machine). What was seen on the way, or at the end, is beside them: `measured.csv`
+(step, kNN, effective rank) and `map.npz` (positions of a fixed sample of pictures).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import unicodedata
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from clutils import files, processes
+from clutils.training.provenance import provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import Tensor
+
+    from clutils.training.run import Run
+
+CHECKPOINT, HISTORY, CONFIG = "checkpoint.pt", "history.csv", "config.json"
+MEASURED, MAP = "measured.csv", "map.npz"
+COLUMNS = ("step", "knn", "effective_rank")
+LONGEST_NAME = 80
+PART = ("resumed_at_step", "device", "processes", "date", "machine", "cores", "python", "versions", "commit")
+FIXED = ("loss", "method", "data", "steps", "batch_size", "encoder")  # that every config.json has
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Where a sample of pictures lay at a step: `positions` (N, 2), `labels` (N,), `class_names`."""
+
+    positions: np.ndarray
+    labels: np.ndarray
+    class_names: tuple[str, ...] = ()
+    step: int = 0
+
+
+class Comparable(Protocol):
+    """What runs are compared by: saved ones have it, and those of a session."""
+
+    name: str
+    configuration: Mapping[str, Any]
+    history: pd.DataFrame
+    measured: pd.DataFrame
+    map: Map | None
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A run as its folder has it; `problem` says in one line why it can't be read, None where it can.
+
+    - configuration: of config.json; history: a row a step
+    - measured: columns step, knn, effective_rank; no rows where nobody watched
+    - map: None where nobody watched
+    """
+
+    name: str
+    path: Path
+    configuration: dict[str, Any] = field(default_factory=dict)
+    history: pd.DataFrame = field(default_factory=lambda: table_of(()))
+    measured: pd.DataFrame = field(default_factory=lambda: table_of(()))
+    map: Map | None = None
+    problem: str | None = None
+
+
+def table_of(measured: Iterable[Mapping[str, float]]) -> pd.DataFrame:
+    """Measurements as a table: step, knn, effective_rank."""
+    import pandas as pd
+
+    return pd.DataFrame(list(measured), columns=list(COLUMNS))
+
+
+# ---- to a folder -------------------------------------------------------------------------------------------
+
+
+def write(
+    run: Run,
+    folder: str | Path,
+    measured: pd.DataFrame | Iterable[Mapping[str, float]] | None = None,
+    positions: np.ndarray | None = None,
+    labels: Tensor | np.ndarray | None = None,
+    class_names: Sequence[str] = (),
+    seen_at: int | None = None,
+) -> SavedRun:
+    """Write a run into a folder of its own, each file at once and whole; returns it as `read` does.
+
+    - measured: rows with step, knn and effective_rank
+    - positions: (N, 2), the last map of the sample; labels: (N,), its classes
+    - seen_at: the step of that map; None = where the run is now
+
+    Raises ValueError where something is in the folder already: nothing is written over; OSError on a full
+    disk, and then the folder is as it was.
+    """
+    folder = Path(folder)
+    _refuse_taken(folder)
+    if not run.steps_done:
+        raise ValueError("saved: the run has made no step yet, so there is nothing to keep")
+    made = not folder.exists()
+    try:
+        describe(run, folder, resumed_at_step=0)
+        if measured is not None:
+            rows = measured.to_dict("records") if hasattr(measured, "to_dict") else measured
+            files.replace(folder / MEASURED, table_of(rows).to_csv(index=False))
+        if positions is not None:
+            step = run.steps_done if seen_at is None else seen_at
+            _write_map(folder / MAP, positions, labels, class_names, step)
+        keep(run, folder)
+    except BaseException:
+        for name in (CHECKPOINT, HISTORY, CONFIG, MEASURED, MAP):
+            (folder / name).unlink(missing_ok=True)
+        if made and folder.is_dir():
+            folder.rmdir()
+        raise
+    return read(folder)
+
+
+def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> None:
+    """Write what was seen of a run at a step into its folder: a row of measured.csv, and map.npz.
+
+    - measured: step, knn, effective_rank; the rows of steps before it stay
+    """
+    path = Path(folder) / MEASURED
+    before = _table(path, COLUMNS).to_dict("records") if path.exists() else []
+    rows = [*(row for row in before if row["step"] < measured["step"]), measured]
+    files.replace(path, table_of(rows).to_csv(index=False))
+    _write_map(Path(folder) / MAP, seen.positions, seen.labels, seen.class_names, seen.step)
+
+
+def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:
+    """Write config.json: the run's settings, its data, device, versions and machine.
+
+    Of a run that goes on, where its steps before were made is kept under "earlier", a part each.
+
+    - resumed_at_step: None = the step that it has reached
+    """
+
+    earlier = _parts(Path(folder) / CONFIG) if run.steps_done and resumed_at_step is None else []
+    config = {
+        **run.configuration,
+        "data_source": getattr(run.data, "source", None),
+        "pictures": list(run.images.shape),
+        "device": str(run.device),
+        "processes": processes.number(),
+        "resumed_at_step": run.steps_done if resumed_at_step is None else resumed_at_step,
+        **provenance(),
+        "earlier": earlier,
+    }
+    files.replace(Path(folder) / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def _parts(path: Path) -> list[dict[str, Any]]:
+    """Where the parts of a run were made that its config.json knows of; none where it can't be read."""
+    try:
+        before = _configuration(path)
+    except (OSError, ValueError):
+        return []
+    return [*before.get("earlier", []), {name: before.get(name) for name in PART}]
+
+
+def keep(run: Run, folder: str | Path) -> None:
+    """Write checkpoint.pt and history.csv; earlier ones are replaced."""
+    run.save(Path(folder) / CHECKPOINT)
+    list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
+
+
+def list_steps(run: Run, folder: str | Path) -> None:
+    """Write history.csv."""
+    files.replace(Path(folder) / HISTORY, run.history.to_csv(index=False))
+
+
+def place(folder: str | Path, name: str) -> Path:
+    """The folder of a new run called `name` inside `folder`.
+
+    Raises ValueError on a name that is no plain one, and on one that is taken.
+    """
+    name = unicodedata.normalize("NFC", name).strip()
+    plain = re.fullmatch(r"[\w.=+, -]+", name) and not name.startswith(".") and not name.endswith(".")
+    if not plain or len(name.encode()) > LONGEST_NAME:
+        raise ValueError(
+            f"a run's name is {name!r}, but must be 1 to {LONGEST_NAME} letters, digits, spaces or any of "
+            ". _ - = + , and neither start nor end with a dot"
+        )
+    found = Path(folder) / name
+    _refuse_taken(found)
+    return found
+
+
+def free_name(folder: str | Path, name: str) -> str:
+    """This name, or where it is taken the next one that is not: run-1, run-2, ..."""
+    while True:
+        try:
+            _refuse_taken(Path(folder) / name.strip())
+        except ValueError:
+            stem, number = re.fullmatch(r"(.*?)(?:-(\d{1,9}))?", name.strip(), re.DOTALL).groups()
+            name = f"{stem}-{int(number or 1) + 1}"
+        else:
+            return name
+
+
+def _refuse_taken(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
+
+
+def _write_map(
+    path: Path,
+    positions: np.ndarray,
+    labels: Tensor | np.ndarray | None,
+    class_names: Sequence[str],
+    step: int,
+) -> None:
+    positions = np.asarray(positions, dtype=np.float32)
+    labels = np.full(len(positions), -1) if labels is None else np.asarray(labels)
+    if positions.shape != (len(labels), 2):
+        raise ValueError(
+            f"saved: positions is {positions.shape}, but {len(labels)} labels need a row of two each"
+        )
+    written = io.BytesIO()
+    names = np.array(list(class_names), dtype=str)
+    np.savez_compressed(written, positions=positions, labels=labels, class_names=names, step=step)
+    files.replace(path, written.getbuffer())
+
+
+# ---- from a folder -----------------------------------------------------------------------------------------
+
+
+def read(folder: str | Path) -> SavedRun:
+    """The run in a folder, from its tables: its weights stay on the disk (`training.resume` has them).
+
+    Raises FileNotFoundError where there is no run; ValueError, in one line, where its files are damaged.
+    """
+    folder = Path(folder)
+    for name in (CHECKPOINT, HISTORY, CONFIG):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no whole run: there is no {name} in it")
+    if not zipfile.is_zipfile(folder / CHECKPOINT):
+        raise ValueError(f"{folder / CHECKPOINT} is damaged: it does not end as a checkpoint does")
+    return SavedRun(
+        name=folder.name,
+        path=folder,
+        configuration=_configuration(folder / CONFIG),
+        history=_table(folder / HISTORY, ("step", "loss")),
+        measured=_table(folder / MEASURED, COLUMNS) if (folder / MEASURED).exists() else table_of(()),
+        map=_map(folder / MAP) if (folder / MAP).exists() else None,
+    )
+
+
+def listed(folder: str | Path) -> list[SavedRun]:
+    """All runs in folders below this one, newest last; a damaged one with its `problem`, in one line.
+
+    A folder that is not there has none.
+    """
+    base = Path(folder)
+    marks = {CHECKPOINT, HISTORY, CONFIG}
+    found = []
+    for path, _, names in os.walk(base, followlinks=False):
+        if marks & set(names):
+            found.append((_when(Path(path), marks & set(names)), Path(path)))
+    return [_read_or_say(path, base) for _, path in sorted(found)]
+
+
+def _when(path: Path, names: Iterable[str]) -> float:
+    times = [0.0]
+    for name in names:
+        try:
+            times.append((path / name).stat().st_mtime)
+        except OSError:  # gone meanwhile, or not ours to look at: reading it will say so
+            continue
+    return max(times)
+
+
+def _read_or_say(path: Path, base: Path) -> SavedRun:
+    name = path.name if path == base else str(path.relative_to(base))
+    try:
+        found = read(path)
+    except (OSError, ValueError) as error:
+        return SavedRun(name=name, path=path, problem=" ".join(str(error).split()))
+    return SavedRun(name, path, found.configuration, found.history, found.measured, found.map)
+
+
+def _configuration(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    missing = [name for name in FIXED if not isinstance(found, dict) or name not in found]
+    if missing:
+        raise ValueError(f"{path} describes no run: it has no {missing[0]!r}")
+    return found
+
+
+def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        found = pd.read_csv(path)
+    except (
+        ValueError,
+        pd.errors.ParserError,
+    ) as error:  # an empty or half-written file; bytes that are no text
+        raise ValueError(f"{path} is damaged: {error}") from error
+    for name in columns:
+        if name not in found or not pd.api.types.is_numeric_dtype(found[name]):
+            raise ValueError(f"{path} is damaged: it has no numbers in a column {name!r}")
+    return found
+
+
+def _map(path: Path) -> Map:
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            positions, labels = kept["positions"], kept["labels"]
+            names, step = tuple(map(str, kept["class_names"])), int(kept["step"])
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if positions.shape != (len(labels), 2) or not np.isfinite(positions).all():
+        raise ValueError(f"{path} is damaged: a map is (N, 2) finite numbers, not {positions.shape}")
+    return Map(positions, labels, names, step)

@@ -1,0 +1,260 @@
+"""A run's settings, each declared once.
+
+`Run`, `train`, `resume`, the command's flags, config.json, the comparison of runs and the panel read the
+fields of `Settings`: a new setting is one line here, and one where it does its work.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clutils import data as datasets
+from clutils import encoders, losses, methods, processes, views
+
+LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
+SGD_LEARNING_RATE = 0.03  # for 256 pictures a step, and in proportion for others
+WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
+PRECISIONS = ("float32", "bfloat16")
+
+Data = str | datasets.ImageSet | datasets.VectorSet | Tensor
+
+
+def _setting(
+    default: Any,
+    about: str,
+    flag: type | None = None,
+    fixed: bool = True,
+    kept: bool = True,
+    in_python: str = "",
+) -> Any:
+    """A field of `Settings`.
+
+    - about: what it is, for docstrings and `--help`
+    - flag: the type of its option on the command line; None = it has none of that kind
+    - fixed: what is learned depends on it, so a resumed run must have the same
+    - kept: config.json and checkpoints have it
+    - in_python: the same for docstrings, where it may be more than a name
+    """
+    metadata = {"about": about, "flag": flag, "fixed": fixed, "kept": kept, "in_python": in_python}
+    if isinstance(default, Mapping):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What a run is made from. Raises ValueError, quoting what came in, on settings that can't be."""
+
+    method: str = _setting("simclr", "a name from `methods.catalogue()`", str)
+    loss: nn.Module | None = _setting(
+        None,
+        "a name from `losses.catalogue()`; default: the method's own, for most NTXent at temperature 0.2",
+        str,
+        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings; "
+        "None = the method's own, for most NT-Xent at τ = 0.2",
+    )
+    data: Data = _setting(
+        "scenes",
+        "a name for `data.load`",
+        str,
+        in_python="a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W) or "
+        "vectors as a float32 tensor (N, D)",
+    )
+    encoder: str | nn.Module | None = _setting(
+        None,
+        "a name from `encoders.NAMES`; default: conv16, for vectors mlp",
+        str,
+        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place; "
+        "None = conv16 for pictures, mlp for vectors",
+    )
+    augmentation: str | views.Augment | None = _setting(
+        None,
+        "one of `views.PRESETS`; default: what suits the pictures; for vectors there is only none",
+        str,
+        in_python="one of `views.PRESETS`, or called as augment(images, generator=...); "
+        "None = `views.suiting`",
+    )
+    epochs: int | None = _setting(
+        None,
+        "times through the data, instead of steps; an incomplete last batch is left out",
+        int,
+        kept=False,
+    )
+    steps: int = _setting(300, "batches; another length has another course of the learning rate", int)
+    batch_size: int = _setting(256, "pictures a step, of all processes together", int)
+    learning_rate: float | None = _setting(
+        None,
+        "the highest of its course, a rise over 5 % of the steps and half a cosine; default: what suits the "
+        "encoder and the method, for sgd 0.03 for 256 pictures a step",
+        float,
+    )
+    seed: int = _setting(0, "of everything random in the run", int)
+    device: str | torch.device | None = _setting(
+        None, "cpu, cuda, cuda:1 or mps; default: CUDA where there is one", str, fixed=False, kept=False
+    )
+    precision: str | None = _setting(
+        None,
+        "of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
+        str,
+    )
+    extra_views: int = _setting(0, "further views of each picture, for a loss that takes several", int)
+    method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
+    optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
+    weight_decay: float | None = _setting(None, "default: 1e-4 for adamw, 5e-4 for sgd", float)
+    compile: bool = _setting(
+        False,
+        "torch.compile the encoder's step: takes a minute or less before the first, and made conv16 and "
+        "conv32 slower on a CPU",
+        bool,
+        fixed=False,
+    )
+
+    def __post_init__(self) -> None:
+        _one_of("method", self.method, methods.catalogue())
+        _one_of("optimiser", self.optimiser, WEIGHT_DECAYS)
+        if self.precision is not None:
+            _one_of("precision", self.precision, PRECISIONS)
+        for name, lowest in (("seed", 0), ("batch_size", 2), ("steps", 1), ("extra_views", 0)):
+            _whole(name, getattr(self, name), lowest)
+        if self.epochs is not None:
+            _whole("epochs", self.epochs, 1)
+        if self.learning_rate is not None:
+            check_rate(self.learning_rate)
+        decay = self.weight_decay
+        if decay is not None and (not _number(decay) or not 0 <= decay < math.inf):
+            raise ValueError(f"training: weight_decay is {decay!r}, but must be a number from 0 on")
+        kind = methods.catalogue()[self.method]
+        for name in dict(self.method_settings or {}):
+            if name not in kind.setting_names():
+                known = ", ".join(kind.setting_names())
+                raise ValueError(f"training: {self.method} has no setting {name!r}; it has {known}")
+        if self.batch_size % processes.number():
+            shared = f"{processes.number()} processes can only share it equally"
+            raise ValueError(f"training: batch_size is {self.batch_size}, but {shared}")
+        if self.extra_views and not kind.takes_extra_views:
+            raise ValueError(
+                f"training: extra_views is {self.extra_views}, but {self.method} compares two views alone"
+            )
+
+    def fitted(self, images: Tensor, device: torch.device) -> Settings:
+        """The same with every None replaced by what suits these pictures (N, C, H, W) or vectors (N, D)."""
+        encoder = ("mlp" if images.ndim == 2 else "conv16") if self.encoder is None else self.encoder
+        augmentation, precision = self.augmentation, self.precision
+        if augmentation is None:
+            augmentation = views.suiting(images)
+        if isinstance(augmentation, str):
+            augmentation = views.named(augmentation, images)
+        if precision is None:
+            precision = "bfloat16" if encoders.computes_bfloat16(device.type) else "float32"
+        given = dict(self.method_settings or {})
+        loss = methods.catalogue()[self.method].default_loss(**given) if self.loss is None else self.loss
+        rate = usual_rate(self.method, encoder, self.optimiser, self.batch_size, **given)
+        return replace(
+            self,
+            loss=loss,
+            encoder=encoder,
+            augmentation=augmentation,
+            steps=self.steps if self.epochs is None else self.epochs * (len(images) // self.batch_size),
+            learning_rate=rate if self.learning_rate is None else self.learning_rate,
+            precision=precision,
+            method_settings=given,
+            weight_decay=usual_decay(self.optimiser) if self.weight_decay is None else self.weight_decay,
+        )
+
+    def plain(self, **now: Any) -> dict[str, Any]:
+        """Plain values for config.json and checkpoints; None for an object of the caller's own.
+
+        - now: values that have changed since
+        """
+        return {name: _plain(now.get(name, getattr(self, name))) for name in names(kept=True)}
+
+
+def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """What `Settings.plain` gave, or an earlier version of it -> arguments of `Settings`."""
+    values = {name: kept[name] for name in names(kept=True) if kept.get(name) is not None}
+    if "loss" in values:
+        values["loss"] = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
+    if "augmentation" in values:
+        own = kept["augmentation"]
+        values["augmentation"] = views.Augmentation(**own) if own else views.Identity()
+    return values
+
+
+def names(**wanted: Any) -> tuple[str, ...]:
+    """Names of settings; wanted: those with this metadata, as in names(fixed=True)."""
+    return tuple(
+        entry.name
+        for entry in fields(Settings)
+        if all(entry.metadata[name] == value for name, value in wanted.items())
+    )
+
+
+def described(target: Callable) -> Callable:
+    """A decorator: all settings by name in the signature, and {settings} in the docstring a line on each."""
+    told = {entry.name: entry.metadata["in_python"] or entry.metadata["about"] for entry in fields(Settings)}
+    listed = [f"- {name}: {about}" for name, about in told.items()]
+    target.__doc__ = (target.__doc__ or "").replace("{settings}", "\n    ".join(listed))
+    own = [p for p in inspect.signature(target).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    target.__signature__ = inspect.Signature([*inspect.signature(Settings).parameters.values(), *own])
+    return target
+
+
+def usual_rate(
+    method: str = "simclr",
+    encoder: str | nn.Module = "conv16",
+    optimiser: str = "adamw",
+    batch_size: int = 256,
+    **method_settings: Any,
+) -> float:
+    """The learning rate of a run that names none: by the encoder and the method, for "sgd" by the batch."""
+    if optimiser == "sgd":
+        return SGD_LEARNING_RATE * batch_size / 256
+    share = methods.catalogue()[method].rate_share(**method_settings)
+    return LEARNING_RATES.get(str(encoder), 1e-3) * share
+
+
+def usual_decay(optimiser: str = "adamw") -> float:
+    """The weight decay of a run that names none."""
+    return WEIGHT_DECAYS[optimiser]
+
+
+def check_rate(value: Any) -> None:
+    """Raise ValueError unless a learning rate can be this."""
+    if not _number(value) or not 0 < value < math.inf:
+        raise ValueError(f"training: learning_rate is {value!r}, but must be a positive number")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, nn.Module):
+        if type(value).__name__ not in losses.catalogue():
+            return None
+        return {
+            "name": type(value).__name__,
+            "settings": {name: getattr(value, name) for name in value.hyperparameters()},
+        }
+    if type(value) in (views.Augmentation, views.Identity):
+        return asdict(value)  # {}: none at all
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value if isinstance(value, str | int | float | None) else None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(name: str, value: Any, lowest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+        raise ValueError(f"training: {name} is {value!r}, but must be a whole number from {lowest} on")
+
+
+def _one_of(name: str, value: Any, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"training: {name} is {value!r}, but must be one of {', '.join(known)}")

@@ -1,0 +1,312 @@
+"""Views: random augmentations of a whole batch at once, each image with its own draw, on the batch's device.
+
+`Augmentation` is SimCLR's chain (Chen et al. 2020, appendix A): a random resized crop, a flip, colour jitter,
+grayscale, blur. It draws (`draw`) and applies (`apply`) separately, so that a figure can show what was drawn:
+
+    augment = Augmentation(size=32)
+    view = augment(images, generator)                       # (N, C, H, W) uint8 -> (N, C, 32, 32) float32
+
+    drawn = augment.draw(len(images), 96, 96, generator)    # boxes, flips, factors: one row an image
+    view = augment.apply(images, drawn)
+
+What each step does to a picture is a plain function in `batched`. A GPU runs these. On a CPU `Augmentation`
+leaves the crop and the colours to `compiled`: the same steps in the same order, compiled by numba, several
+times as fast; they differ by no more than rounding.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clutils.views.batched import (
+    ADJUSTMENTS,
+    LUMA,
+    NEUTRAL,
+    Parameters,
+    adjust_brightness,
+    adjust_contrast,
+    adjust_hue,
+    adjust_saturation,
+    blur,
+    change,
+    check_boxes,
+    check_images,
+    check_range,
+    crop,
+    crop_and_colour,
+    flip,
+    per_image,
+    to_grayscale,
+)
+
+__all__ = [
+    "ADJUSTMENTS",
+    "AUTO",
+    "LUMA",
+    "NEUTRAL",
+    "PRESETS",
+    "Augment",
+    "Augmentation",
+    "Identity",
+    "Parameters",
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_hue",
+    "adjust_saturation",
+    "blur",
+    "crop",
+    "flip",
+    "name_of",
+    "named",
+    "preset",
+    "suiting",
+    "to_grayscale",
+]
+
+Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
+AUTO = "what suits the pictures"  # the name of the augmentation that `suiting` gives
+
+
+@dataclass
+class Augmentation:
+    """SimCLR's random view of every image of a batch.
+
+    Every setting is a plain attribute that may be changed between two calls. The random numbers that a call
+    takes don't depend on the settings: with the same seed a slider changes *these* crops and colours smoothly
+    instead of drawing new ones.
+
+    - `size`: height and width of the view in pixels.
+    - `crop_scale`: the crop's area as a share of the image's, drawn uniformly; (1, 1) keeps the whole image.
+    - `flip`: probability of a left-right mirror.
+    - `jitter`: how far brightness, contrast and saturation may go from 1, and hue from 0 (in turns, at
+      most 0.5); 0 leaves that adjustment out.
+    - `jitter_prob`: probability that an image is jittered at all.
+    - `grayscale`, `blur`: probabilities. The blur's kernel is a tenth of the view wide, at least 3 pixels.
+    - `crop_ratio`: the crop's width / height, drawn log-uniformly. `blur_sigma`: its range in pixels.
+    - `check_inputs`: look for values outside [0, 1] in float images (a GPU must wait for the answer).
+
+    The four adjustments of the jitter come in a random order that is drawn once a call; all else is drawn for
+    each image. (torchvision draws an order for each; the batch formulas took 1.4 times as long with that.)
+    One-channel images have no colour: brightness and contrast apply, the others do nothing.
+    """
+
+    size: int = 32
+    crop_scale: tuple[float, float] = (0.2, 1.0)
+    flip: float = 0.5
+    jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
+    jitter_prob: float = 0.8
+    grayscale: float = 0.2
+    blur: float = 0.0
+    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    blur_sigma: tuple[float, float] = (0.1, 2.0)
+    check_inputs: bool = True
+
+    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A new view of each image: float32 in [0, 1], (N, C, size, size), on the images' device.
+
+        images: uint8, or float in [0, 1], (N, C, H, W) with 1 or 3 channels. `generator` may live on any
+        device; without one torch's global CPU generator is used. Raises ValueError for a wrong shape, type,
+        range or setting.
+        """
+        check_images("Augmentation", images)
+        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
+
+    def draw(self, n: int, height: int, width: int, generator: torch.Generator | None = None) -> Parameters:
+        """The random part alone: parameters for n images of height x width pixels."""
+        self._check_settings()
+        device = "cpu" if generator is None else generator.device
+        order = torch.randperm(4, generator=generator, device=device).cpu()
+        u = torch.rand(n, 31, generator=generator, device=device).cpu().double()
+        box, flip, jitter, factor, gray, blur, sigma = u.split((22, 1, 1, 4, 1, 1, 1), dim=1)
+
+        neutral = torch.tensor(NEUTRAL, dtype=torch.float64)
+        reach = torch.tensor(self.jitter, dtype=torch.float64)
+        lowest = torch.maximum(neutral - reach, torch.tensor([0.0, 0.0, 0.0, -0.5]))
+        factors = lowest + factor * (neutral + reach - lowest)
+        low, high = self.blur_sigma
+        return Parameters(
+            boxes=_random_boxes(box, height, width, self.crop_scale, self.crop_ratio),
+            flipped=flip[:, 0] < self.flip,
+            factors=torch.where(jitter < self.jitter_prob, factors, neutral).float(),
+            order=order,
+            grayscaled=gray[:, 0] < self.grayscale,
+            sigma=torch.where(blur < self.blur, low + sigma * (high - low), 0.0)[:, 0].float(),
+        )
+
+    @torch.no_grad()
+    def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
+        """The view of each image that `parameters` describe: float32, (N, C, size, size)."""
+        self._check_settings()
+        check_images("Augmentation", images)
+        if len(parameters.boxes) != len(images):
+            raise ValueError(
+                f"Augmentation: {len(images)} images but parameters for {len(parameters.boxes)}; "
+                "draw as many as there are images"
+            )
+        check_boxes(images, parameters.boxes)
+        for name, *rest in (("flipped",), ("factors", 4), ("grayscaled",), ("sigma",)):
+            per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
+        if self.check_inputs:
+            check_range(images)
+        compiled = _compiled() if images.device.type == "cpu" else None
+        view = (compiled.crop_and_colour if compiled else crop_and_colour)(images, parameters, int(self.size))
+        kernel = max(3, self.size // 10) | 1  # odd
+        return change(view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, kernel), parameters.sigma)
+
+    def _check_settings(self) -> None:
+        def demand(fine: bool, name: str, text: str) -> None:
+            if not fine:
+                raise ValueError(f"Augmentation: {name} is {getattr(self, name)!r}, should be {text}")
+
+        def rising(pair: tuple[float, float], limit: float) -> bool:
+            return len(pair) == 2 and 0 < pair[0] <= pair[1] <= limit < math.inf
+
+        demand(self.size == int(self.size) >= 1, "size", "a whole number of pixels, 1 or more")
+        demand(rising(self.crop_scale, 1), "crop_scale", "(smallest, largest) share of the area, in (0, 1]")
+        demand(rising(self.crop_ratio, 1e6), "crop_ratio", "(smallest, largest) width / height, above 0")
+        demand(rising(self.blur_sigma, 1e6), "blur_sigma", "(smallest, largest) pixels, above 0")
+        for name in ("flip", "jitter_prob", "grayscale", "blur"):
+            demand(0 <= getattr(self, name) <= 1, name, "a probability, 0 to 1")
+        demand(
+            len(self.jitter) == 4 and all(0 <= x < math.inf for x in self.jitter) and self.jitter[3] <= 0.5,
+            "jitter",
+            "(brightness, contrast, saturation, hue), none below 0, hue at most 0.5",
+        )
+
+
+@dataclass
+class Identity:
+    """No augmentation: what comes in, as float32; uint8 pictures in [0, 1]. For vectors, and for PiNDA alone
+    (its algorithm 2: the identity where nothing else is given)."""
+
+    def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(N, ...) -> (N, ...) float32."""
+        return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
+_WHOLE = {"crop_scale": (1.0, 1.0), "flip": 0.0}
+_COLOURS_KEPT = {"jitter": (0.0, 0.0, 0.0, 0.0), "grayscale": 0.0}
+PRESETS = {
+    "simclr": {},  # natural pictures: scenes, CIFAR, STL-10
+    "digits": {"flip": 0.0, "jitter": (0.4, 0.4, 0.0, 0.0), "grayscale": 0.0},  # a mirrored 2 is no digit
+    "crop": _COLOURS_KEPT,
+    "colour": _WHOLE,
+    "none": {**_WHOLE, **_COLOURS_KEPT},
+}
+
+
+def preset(name: str, size: int = 32) -> Augmentation:
+    """A named choice of settings: 'simclr', 'digits', 'crop' (crop and flip alone), 'colour' (jitter and
+    grayscale alone) or 'none' (the whole image at the right size)."""
+    if name not in PRESETS:
+        raise ValueError(f"preset: {name!r} is not one of {', '.join(PRESETS)}")
+    return Augmentation(size=size, **PRESETS[name])
+
+
+@functools.cache
+def _compiled() -> ModuleType | None:
+    """The module, loaded when first used; None where numba is missing or told not to compile."""
+    try:
+        from numba import config
+
+        from clutils.views import compiled
+    except ImportError:
+        return None
+    return None if config.DISABLE_JIT else compiled
+
+
+def _random_boxes(
+    u: Tensor, height: int, width: int, scale: tuple[float, float], ratio: tuple[float, float]
+) -> Tensor:
+    """Boxes as torchvision's RandomResizedCrop.get_params draws them, from uniform numbers u (N, 22): the
+    first of ten tries that fits into the image, and if none does the largest central one of allowed ratio."""
+    if scale[0] == 1:  # the whole image, even where its own ratio is not an allowed one
+        return torch.tensor([0, 0, height, width]).repeat(len(u), 1)
+    area = height * width * (scale[0] + u[:, :10] * (scale[1] - scale[0]))
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    aspect = (low + u[:, 10:20] * (high - low)).exp()
+    wide, tall = (area * aspect).sqrt().round(), (area / aspect).sqrt().round()
+    fits = (wide > 0) & (wide <= width) & (tall > 0) & (tall <= height)
+    first = fits.byte().argmax(dim=1, keepdim=True)
+    wide, tall = wide.gather(1, first)[:, 0], tall.gather(1, first)[:, 0]
+    top, left = (u[:, 20] * (height - tall + 1)).floor(), (u[:, 21] * (width - wide + 1)).floor()
+    boxes = torch.stack((top, left, tall, wide), dim=1).long()
+
+    rows = min(height, max(1, round(width / ratio[0])))
+    columns = min(width, max(1, round(height * ratio[1])))
+    central = torch.tensor([(height - rows) // 2, (width - columns) // 2, rows, columns])
+    return torch.where(fits.any(dim=1, keepdim=True), boxes, central)
+
+
+# ---- by name -----------------------------------------------------------------------------------------------
+
+
+def suiting(images: Tensor) -> Augment:
+    """What suits the pictures (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
+
+    A mirrored digit is another one or none, a fifth of one could be any, and grey has only its brightness and
+    contrast to jitter. Vectors (N, D) have no augmentation of their own: `Identity`.
+    """
+    if images.ndim == 2:
+        return Identity()
+    size = min(images.shape[-2:])
+    if images.shape[1] == 3:
+        return Augmentation(size=size)
+    return Augmentation(size=size, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
+
+
+def named(name: str, images: Tensor) -> Augment:
+    """`preset(name)` at the pictures' size; for vectors (N, D) 'none' alone, which is `Identity`.
+
+    Raises ValueError, listing what there is, on another name.
+    """
+    if images.ndim != 2:
+        return preset(name, size=min(images.shape[-2:]))
+    if name != "none":
+        raise ValueError(
+            f"training: augmentation is {name!r}, but vectors {tuple(images.shape)} have only 'none'"
+        )
+    return Identity()
+
+
+def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
+    """What an augmentation is called: `AUTO`, a preset, or the nearest of these and what differs from it.
+
+    - settings: as `Run.configuration` has them, {} = `Identity`
+    - shape: of the pictures, (N, C, H, W), or of the vectors, (N, D); None = not known
+    """
+    if not settings:
+        return AUTO if shape is not None and len(shape) == 2 else "identity"
+    size = settings["size"] if shape is None else min(shape[-2:])
+    known = {name: preset(name, size) for name in PRESETS}
+    if shape is not None:
+        known = {AUTO: suiting(torch.empty(0, *shape[1:]))} | known
+    others = {name: _changed(asdict(augmentation), settings) for name, augmentation in known.items()}
+    nearest = min(others, key=lambda name: len(others[name]))
+    changed = ", ".join(
+        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in others[nearest].items()
+    )
+    return f"{nearest} but {changed}" if changed else nearest
+
+
+def _changed(usual: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What changes a view; a pair is a list in a file."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if name != "check_inputs" and _plain(value) != _plain(usual.get(name))
+    }
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (" to " if len(value) == 2 else " / ").join(map(_plain, value))
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,157 @@
+"""`check` from the command line: pages and JSON, exit codes for scripts, one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import torch
+
+from clutils import __main__ as command_line
+from clutils.report import GOOD, LOOK
+from tests.report import ailing
+from tests.report.ailing import SEED
+from tests.report.pages import Page
+
+
+def command(*arguments: object) -> int:
+    try:
+        return command_line.main(["check", *map(str, arguments)])
+    except SystemExit as exit:
+        return exit.code
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run.pt"
+    ailing.trained("digits", 0.2, SEED).save(path)
+    return path
+
+
+def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
+    out = tmp_path / "a.html", tmp_path / "a.json"
+    given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
+    assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
+    said = capsys.readouterr()
+    first = said.out.splitlines()[0]
+    assert first == "1,200 pictures, of which 300 are judged (the others lend their labels)"
+    assert "run.pt on" in said.out and "✓ spread" in said.out and "no pictures were named" not in said.out
+    stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
+    assert stages == list("234567")  # a log shows where it is, though nobody watches
+    assert re.search(r"^\[ *\d+ s\] about \d+ s for 1,200 pictures", said.err, re.MULTILINE)
+    assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
+
+
+def test_two_files_come_side_by_side(file, tmp_path, capsys):
+    assert (
+        command(
+            file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "b.html"
+        )
+        == 0
+    )
+    text = (tmp_path / "b.html").read_text()
+    named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
+    assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text
+    cells = re.findall(
+        r'<td data-of="([AB])">', text
+    )  # which file a cell is of, where they stand in a column
+    assert cells.count("A") == cells.count("B") >= 10
+    assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
+
+
+def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, capsys):
+    given = ("--data", "digits", "--pictures", 80, "--maps", "none", "--out", tmp_path / "a.json")
+    (tmp_path / "mine").mkdir()
+    assert command(tmp_path / "mine", *given) == 1
+    assert "mine is a folder, but a checkpoint is a file" in capsys.readouterr().err
+    (tmp_path / "mine" / "checkpoint.pt").write_bytes(file.read_bytes())
+    assert command(tmp_path / "mine", *given) == 0
+    said = capsys.readouterr().out
+    assert "mine/checkpoint.pt on" in said and "mine, checkpoint.pt was opened" in said
+
+
+def test_two_files_have_one_json_with_both_by_name(file, tmp_path):
+    out = tmp_path / "both.json"
+    assert command(file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", out) == 0
+    held = json.loads(out.read_text())
+    assert list(held) == [str(file), f"{file} (2)"]
+    assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
+
+
+def test_fail_on_tells_scripts_by_the_exit_code(file, tmp_path, capsys):
+    given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "a.json")
+    spoilt = (*given, "--mean", "0.5", "--std", "0.01")
+    assert command(file, *given, "--fail-on", "broken") == 0
+    assert command(file, *spoilt) == 0
+    assert command(file, *spoilt, "--fail-on", "broken") == command(file, *spoilt, "--fail-on", "look") == 3
+
+
+def test_pictures_that_nobody_named_are_said_to_be_generated(file, tmp_path, capsys):
+    out = tmp_path / "a.html"
+    given = ("--pictures", 120, "--maps", "none", "--grey", "--out", out)
+    assert command(file, *given) == 0
+    assert "no pictures were named (--data)" in capsys.readouterr().out
+    assert "No pictures were named (--data)" in out.read_text()
+
+
+def test_a_layer_that_is_not_there_is_bad_usage_and_says_which_there_are(file, capsys):
+    assert command(file, "--data", "digits", "--pictures", 400, "--layer", "nope") == 2
+    assert re.fullmatch(r"clutils: .+'nope'.+convolutions, .+\n", capsys.readouterr().err)
+
+
+def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(file, tmp_path, capsys):
+    from PIL import Image
+
+    for split in ("train", "test"):
+        for kind in "ab":
+            (tmp_path / split / kind).mkdir(parents=True)
+            for k in range(40):
+                Image.new("RGB", (8, 8), (6 * k, 0, 0)).save(tmp_path / split / kind / f"{k}.png")
+    (tmp_path / "test" / "b" / "7.png").write_text("no picture")
+    assert command(file, "--data", f"folder:{tmp_path}") == 1
+    said = capsys.readouterr().err
+    assert "b/7.png (no picture is in it" in said and "repair them or take them away" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nothing.pt"], 1, "there is no file"),
+        (["."], 1, "is a folder"),
+        (["x", "y", "z"], 2, "not 3"),
+        ([], 2, "FILE"),
+        (["x", "--out", "a.txt"], 2, "must end in"),
+        (["x", "--mean", "1,2"], 2, "not one number, or three"),
+        (["x", "--std", "0"], 2, "--std: 0 must be above 0"),
+        (["x", "--size", "7"], 2, "--size: 7 is not a whole number from 8 to 1024"),
+        (["x", "--size", "1025"], 2, "--size: 1025 is not a whole number from 8 to 1024"),
+        (["x", "--out", "nowhere/at/a.html"], 2, "can't be written: there is no folder nowhere/at"),
+        (["x", "--arch", "resnet"], 2, "--arch: arch is 'resnet'; there are conv16"),
+        (["x", "--arch", "resnet18-odd"], 2, "option 'odd'; there are maxpool"),
+        (["x", "--out", "tests/runs.py/a.html"], 2, "--out tests/runs.py/a.html can't be written"),
+        (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
+        (["x", "--fail-on", "good"], 2, "--fail-on"),
+        (["x", "--temperature", "-1"], 2, "above 0"),
+        (["x", "--pictures", "1"], 1, "at least 80 pictures are needed, but only 1 asked for"),
+        (["x", "--data", "nope"], 1, "no data called 'nope'"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, code, said, capsys):
+    given = arguments if "--data" in arguments else [*arguments, "--data", "digits"]
+    assert command(*given) == code
+    text = capsys.readouterr().err
+    assert re.fullmatch(r"clutils: .+\n", text) and said in text
+
+
+def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
+    import os
+
+    class Runs:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'sung'}",)
+
+    torch.save({"state_dict": Runs()}, tmp_path / "evil.pt")
+    assert command(tmp_path / "evil.pt", "--data", "digits") == 1
+    assert re.fullmatch(r"clutils: .+harmless names.+\n", capsys.readouterr().err)
+    assert not (tmp_path / "sung").exists()

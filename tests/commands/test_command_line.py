@@ -1,0 +1,549 @@
+"""The command line: what it writes, how a stopped run goes on to the bit, one clear line for each mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from clutils import __main__ as command_line
+from clutils import losses, training
+from clutils.commands import doctor
+from clutils.commands import lab as lab_module
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
+MOCO = ["train", "--out", "x", "--data", "digits", "--method", "moco"]
+
+
+def run(*arguments: object) -> int:
+    """The exit code, in this process."""
+    try:
+        return command_line.main([str(argument) for argument in arguments])
+    except SystemExit as exit:  # argparse's own
+        return exit.code
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """What stderr holds, which must be one line of ours."""
+    text = capsys.readouterr().err
+    assert re.fullmatch(r"clutils: .+\n", text), text
+    return text
+
+
+def history(folder: Path) -> pd.DataFrame:
+    return pd.read_csv(folder / "history.csv")
+
+
+def same_history(one: Path, other: Path) -> bool:
+    """Equal in each digit, but for the time it took."""
+    return history(one).drop(columns="seconds").equals(history(other).drop(columns="seconds"))
+
+
+def weights(folder: Path) -> list[torch.Tensor]:
+    return list(training.resume(folder / "checkpoint.pt").method.state_dict().values())
+
+
+# ---- usage -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [[], ["lab"], ["train"], ["check"], ["data"], ["doctor"]])
+def test_each_command_explains_itself(capsys, command):
+    assert run(*command, "--help") == 0
+    assert "usage: python -m clutils" in capsys.readouterr().out
+
+
+def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
+    run("train", "--help")
+    said = capsys.readouterr().out
+    for name in (*losses.catalogue(), "simclr", "digits", "folder:PATH", "conv16"):
+        assert name in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "'lab', 'train', 'check', 'data', 'doctor'"),
+        (["train"], "--out"),
+        (["train", "--out", "x", "--bogus"], "--bogus"),
+        (["train", "--out", "x", "--steps", "many"], "'many'"),
+        (["train", "--out", "x", "--steps", "3", "--epochs", "3"], "not allowed with"),
+        (["train", "--out", "x", "--checkpoint-every", "0"], "whole number from 1"),
+        (["train", "--out", "x", "--loss", "Nope"], "NTXent, SupCon"),
+        (["train", "--out", "x", "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
+        (["train", "--out", "x", "--set", "temperature"], "--set temperature=0.5"),
+        (["train", "--out", "x", "--set", "temperature=hot"], "--set temperature=0.5"),
+        (["train", "--out", "x", "--set", "temperature=-1"], "temperature is -1"),
+        (["train", "--out", "x", "--set", "temperature='hot'"], "temperature is 'hot'"),
+        (["train", "--out", "x", "--method", "nope"], "simclr, moco"),
+        (["train", "--out", "x", "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
+        (
+            ["train", "--out", "x", "--method", "moco", "--method-set", "momentum"],
+            "--method-set momentum=0.99",
+        ),
+        (["train", "--out", "x", "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
+        ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
+        ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
+        (["train", "--out", "x", "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
+        (["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"], "only 'none'"),
+        (["train", "--out", "x", "--data", "digit"], "did you mean 'digits'"),
+        (["train", "--out", "x", "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
+        (["train", "--out", "x", "--data", "digits", "--batch-size", "5000"], "5000"),
+        (["train", "--out", "x", "--data", "digits", "--steps", "-1"], "-1"),
+        (["train", "--out", "x", "--data", "digits", "--device", "abacus"], "abacus"),
+        (["data", "digit"], "did you mean 'digits'"),
+        (["data", "digits", "--split", "nope"], "train, test"),
+        (["doctor", "please"], "please"),
+    ],
+)
+def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
+    capsys, monkeypatch, tmp_path, arguments, named
+):
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    assert named in complaint(capsys)
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_is_not_there_is_code_1(capsys, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    assert run("train", "--data", f"folder:{nowhere}", "--out", tmp_path / "run") == 1
+    assert str(nowhere) in complaint(capsys)
+    assert run("train", "--resume", "--out", nowhere) == 1
+    assert str(nowhere / "checkpoint.pt") in complaint(capsys)
+
+
+def test_a_checkpoint_that_is_none_is_code_1(capsys, tmp_path):
+    (tmp_path / "checkpoint.pt").write_bytes(b"not a checkpoint")
+    assert run("train", "--resume", "--out", tmp_path) == 1
+    assert "checkpoint.pt is damaged" in complaint(capsys)
+
+
+def test_a_missing_package_sends_to_the_doctor(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "clutils.training", None)
+    monkeypatch.delattr("clutils.training")
+    assert run("train", "--out", tmp_path) == 1
+    assert "python -m clutils doctor" in complaint(capsys)
+
+
+def test_exit_codes_leave_the_process():
+    for arguments, code in (
+        (["fly"], 2),
+        (["doctor", "--help"], 0),
+        (["train", "--resume", "--out", "nowhere"], 1),
+    ):
+        done = subprocess.run([sys.executable, "-m", "clutils", *arguments], cwd=ROOT, capture_output=True)
+        assert done.returncode == code
+
+
+def test_a_reader_that_stops_reading_gets_no_traceback():
+    command = f'"{sys.executable}" -m clutils data digits | head -n 1'
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.startswith("digits: ") and done.stderr == ""
+
+
+# ---- train -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short MACL run."""
+    folder = tmp_path_factory.mktemp("run") / "macl"
+    code = run(
+        "train", "--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25", *SHORT, "--out", folder
+    )
+    assert code == 0
+    return folder
+
+
+def test_a_run_leaves_its_weights_its_history_and_its_settings(finished):
+    tables = ["checkpoint.pt", "config.json", "history.csv", "map.npz", "measured.csv"]
+    assert sorted(p.name for p in finished.iterdir()) == tables
+    rows = history(finished)
+    assert rows["step"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert (rows["alpha"] == 0.25).all() and (rows["temperature"] == 0.1).all()
+    config = json.loads((finished / "config.json").read_text())
+    assert config["loss"]["name"] == "MACL"
+    assert config["loss"]["settings"]["alpha"] == 0.25
+    asked = {
+        "method": "simclr",
+        "data": "digits",
+        "encoder": "conv16",
+        "steps": 6,
+        "batch_size": 32,
+        "seed": 0,
+    }
+    assert config | asked == config
+    assert "handwritten digits" in config["data_source"]
+    assert config["device"] == "cpu"
+    assert {"date", "machine", "cores", "python", "versions", "commit"} <= set(config)
+
+
+def test_the_checkpoint_is_the_run_that_python_would_have_made(finished):
+    loss = losses.MACL(temperature=0.1, alpha=0.25)
+    same = training.Run(loss=loss, data="digits", batch_size=32, steps=6, device="cpu").finish(progress=False)
+    kept = training.resume(finished / "checkpoint.pt")
+    assert kept.done
+    for one, other in zip(same.method.state_dict().values(), kept.method.state_dict().values(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_same_seed_gives_the_same_history_and_another_seed_another(finished, tmp_path):
+    settings = ("--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25", *SHORT)
+    assert run("train", *settings, "--out", tmp_path / "same") == 0
+    assert run("train", *settings, "--seed", 1, "--out", tmp_path / "other") == 0
+    assert same_history(finished, tmp_path / "same")
+    assert not same_history(finished, tmp_path / "other")
+
+
+def test_epochs_are_whole_times_through_the_data(tmp_path):
+    assert run("train", "--data", "digits", "--batch-size", 400, "--epochs", 2, "--out", tmp_path) == 0
+    assert len(history(tmp_path)) == 2 * (1352 // 400)
+
+
+def test_pictures_of_one_s_own_train(tmp_path):
+    from PIL import Image
+
+    for number in range(8):
+        folder = tmp_path / "pictures" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.effect_noise((16, 16), 50).convert("RGB").save(folder / f"{number}.png")
+    settings = ("--data", f"folder:{tmp_path / 'pictures'}", "--batch-size", 4, "--steps", 2)
+    assert run("train", *settings, "--out", tmp_path / "run") == 0
+    assert len(history(tmp_path / "run")) == 2
+    assert "pictures" in json.loads((tmp_path / "run" / "config.json").read_text())["data_source"]
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> None:
+    """Raise the error in the place of this step of any run."""
+    real = training.Run.step
+
+    def step_or_stop(self: training.Run) -> dict[str, float]:
+        if self.steps_done + 1 == step:
+            raise error
+        return real(self)
+
+    monkeypatch.setattr(training.Run, "step", step_or_stop)
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(capsys, monkeypatch, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run("train", *SHORT, "--out", whole) == 0
+    with monkeypatch.context() as patch:
+        stop_at(patch, 4, KeyboardInterrupt())
+        capsys.readouterr()
+        assert run("train", *SHORT, "--out", parts) == 130
+    assert "--resume" in complaint(capsys)
+    assert len(history(parts)) == 3
+    assert run("train", *SHORT, "--resume", "--out", parts) == 0
+    assert same_history(whole, parts)
+    assert all(map(torch.equal, weights(whole), weights(parts)))
+
+
+def test_a_run_that_breaks_keeps_what_it_had_learned(capsys, monkeypatch, tmp_path):
+    stop_at(monkeypatch, 4, ValueError("the loss is nan"))
+    assert run("train", *SHORT, "--out", tmp_path) == 1
+    assert "the loss is nan" in complaint(capsys)
+    assert len(history(tmp_path)) == 3
+    assert training.resume(tmp_path / "checkpoint.pt").steps_done == 3
+
+
+def test_checkpoints_come_as_often_as_asked(monkeypatch, tmp_path):
+    saved = []
+    monkeypatch.setattr(training.Run, "save", lambda self, path: saved.append(self.steps_done))
+    assert run("train", *SHORT, "--checkpoint-every", 2, "--out", tmp_path / "often") == 0
+    assert saved[:3] == [2, 4, 6]
+    saved.clear()
+    assert run("train", *SHORT, "--out", tmp_path / "once") == 0
+    assert saved == [6]
+
+
+def test_a_run_is_not_written_over(capsys, finished):
+    before = (finished / "checkpoint.pt").read_bytes()
+    assert run("train", *SHORT, "--out", finished) == 2
+    assert "--resume" in complaint(capsys)
+    assert (finished / "checkpoint.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--loss", "NTXent"),
+        ("--set", "alpha=0.5"),
+        ("--seed", "1"),
+        ("--data", "scenes"),
+        ("--batch-size", "64"),
+        ("--learning-rate", "0.1"),
+        ("--encoder", "conv32"),
+    ],
+)
+def test_a_run_does_not_go_on_with_other_settings(capsys, finished, other):
+    assert run("train", "--resume", *other, "--out", finished) == 2
+    assert "was trained with" in complaint(capsys)
+
+
+def test_a_finished_run_can_be_made_longer(finished, tmp_path):
+    copy = tmp_path / "longer"
+    copy.mkdir()
+    (copy / "checkpoint.pt").write_bytes((finished / "checkpoint.pt").read_bytes())
+    assert run("train", "--resume", "--set", "alpha=0.25", "--steps", 8, "--out", copy) == 0
+    assert history(copy)["step"].tolist() == list(range(1, 9))
+
+
+# ---- data, doctor ------------------------------------------------------------------------------------------
+
+
+def test_a_set_is_described(capsys):
+    assert run("data", "digits") == 0
+    said = capsys.readouterr().out
+    assert "1,352" in said and "8 x 8, 1 channel" in said
+    counts = re.findall(r"^label +(\d+) +([\d,]+) ", said, re.MULTILINE)
+    assert [int(label) for label, _ in counts] == list(range(10))
+    assert sum(int(count.replace(",", "")) for _, count in counts) == 1352
+
+
+def test_a_folder_is_described_with_its_size(capsys, shared):
+    assert run("data", f"folder:{shared / 'stl10-sample' / 'images'}") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"pictures +246, 96 x 96, 3 channels", said)
+    size = sum(p.stat().st_size for p in (shared / "stl10-sample" / "images").rglob("*.png"))
+    assert f"{size / 1e6:,.1f} MB" in said
+
+
+def test_without_a_name_the_sets_are_listed(capsys):
+    assert run("data") == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("scenes", "digits", "cifar10", "stl10", "folder:PATH"))
+
+
+def test_the_doctor_s_verdict_is_the_exit_code(monkeypatch, capsys):
+    for code in (0, 1):
+        monkeypatch.setattr(doctor, "examine", lambda code=code: code)
+        assert run("doctor") == code
+
+
+# ---- lab ---------------------------------------------------------------------------------------------------
+
+
+def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variables: str) -> list[str]:
+    """The command that starts JupyterLab for this user with these variables."""
+    monkeypatch.setattr(os, "geteuid", lambda: user, raising=False)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return lab_module.lab_command(rest)
+
+
+def test_the_lab_opens_the_first_notebook_and_saves_where_it_lies(monkeypatch):
+    command = lab(monkeypatch)
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in command
+    assert f"--ServerApp.root_dir={ROOT}" in command
+
+
+def test_only_root_gets_what_only_root_needs(monkeypatch):
+    assert "--allow-root" in lab(monkeypatch, user=0)
+    assert "--allow-root" not in lab(monkeypatch)
+
+
+def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert "--no-browser" in lab(monkeypatch)
+    assert "--no-browser" not in lab(monkeypatch, DISPLAY=":0")
+    assert "--no-browser" not in lab(monkeypatch, BROWSER="firefox")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert "--no-browser" not in lab(monkeypatch)
+
+
+def test_what_the_reader_adds_comes_last_and_so_wins(monkeypatch):
+    assert lab(monkeypatch, "--port", "9999")[-2:] == ["--port", "9999"]
+
+
+def test_a_package_without_its_notebooks_says_where_to_get_them(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(lab_module, "ROOT", tmp_path)
+    assert run("lab") == 1
+    assert "no notebook at" in complaint(capsys)
+
+
+def test_the_lab_starts_here_and_says_where(tmp_path):
+    """The real JupyterLab: it takes our options, prints its address without a display, and asks no news."""
+    private = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")}
+    said = tmp_path / "said"
+    with open(said, "w") as file:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "clutils", "lab", "--port", "0", "--IdentityProvider.token=secret"],
+            env=environment | private,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            cwd=tmp_path,
+        )
+    try:
+        address = None
+        for _ in range(300):
+            address = re.search(r"http://(?:localhost|127\.0\.0\.1):[1-9]\d*/\S*", said.read_text())
+            if address or server.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert address, said.read_text()
+        assert "/lab/tree/notebooks/00_start_here.ipynb" in address[0]
+        for attempt in range(100):  # the address is printed a moment before anyone answers there
+            try:
+                with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
+                    assert '"news": {"disabled": true}' in page.read().decode()
+                break
+            except urllib.error.URLError:
+                if attempt == 99 or server.poll() is not None:
+                    raise
+                time.sleep(0.2)
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
+    options = ("--data", "digits", "--batch-size", "16", "--steps", "1", "--out", str(tmp_path / "run"))
+    assert run("train", "--loss", "MoCHi", *options) == 1  # its hardest 1,024 are more than a batch has
+    assert "1024" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "checkpoint.pt").exists()
+    settings = [f"--set={name}" for name in ("hardest=8", "synthetic=4", "query_mixed=2")]
+    assert run("train", "--loss", "MoCHi", *settings, *options) == 0
+    assert (tmp_path / "run" / "checkpoint.pt").exists()
+
+
+def test_every_setting_of_a_run_has_its_option():
+    known = {field.name for field in dataclasses.fields(training.Settings)} - {"method_settings"}
+    options = vars(command_line._parser().parse_args(["train", "--out", "x"]))
+    assert known | {"set", "method_set"} <= set(options)
+
+
+def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(finished, capsys):
+    before = (finished / "checkpoint.pt").read_bytes()
+    assert run("train", "--resume", "--steps", 2, "--out", finished) == 2
+    assert "steps behind it already, more than the 2 asked for" in complaint(capsys)
+    assert (finished / "checkpoint.pt").read_bytes() == before
+
+
+def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, tmp_path):
+    asked = ("--precision", "float32", "--optimiser", "sgd", "--weight-decay", "0.002", "--no-compile")
+    command = ("train", "--out", tmp_path, *SHORT)
+    assert run(*command, *asked) == 0
+    header = capsys.readouterr().out.splitlines()[0]
+    assert header.startswith("simclr with NTXent(temperature=0.2") and "digits" in header
+    assert header.endswith(", on cpu in float32: step 0 of 6")
+    config = json.loads((tmp_path / "config.json").read_text())
+    kept = {name: config[name] for name in ("precision", "optimiser", "weight_decay", "compile")}
+    assert kept == {"precision": "float32", "optimiser": "sgd", "weight_decay": 0.002, "compile": False}
+    assert run("train", "--out", tmp_path, "--resume", "--steps", "8", *asked) == 0
+    capsys.readouterr()
+    for other in (["--precision", "bfloat16"], ["--optimiser", "adamw"], ["--weight-decay", "0.1"]):
+        assert run("train", "--out", tmp_path, "--resume", *other) == 2
+        assert f"was trained with {other[0]}" in complaint(capsys)
+    assert run("train", "--out", tmp_path / "b", *SHORT, "--optimiser", "lars") == 2
+    assert "optimiser is 'lars'" in complaint(capsys)
+
+
+def test_a_rate_that_can_not_be_is_bad_usage(capsys, tmp_path):
+    assert run("train", "--learning-rate", "-1", "--data", "digits", "--out", str(tmp_path)) == 2
+    assert "-1" in capsys.readouterr().err
+
+
+def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):
+    options = ("--data", "digits", "--batch-size", "16", "--steps", "1", "--out", str(tmp_path))
+    settings = ("--set", "d_neg=inf", "--set", "detach_attention=false")
+    assert run("train", "--loss", "AttentionNCE", *settings, *options) == 0
+    assert "d_neg=inf" in capsys.readouterr().out
+    assert run("train", "--loss", "AttentionNCE", "--set", "d_neg=wide", "--out", str(tmp_path / "b")) == 2
+    assert "--set d_neg=1.0" in capsys.readouterr().err
+
+
+def test_a_method_has_settings_of_its_own_that_resume_with_it_and_no_others(capsys, tmp_path):
+    moco = ("--method", "moco", "--method-set", "queue_size=64", "--augmentation", "digits")
+    short = ("--data", "digits", "--batch-size", "32", "--steps", "2", "--out", tmp_path)
+    assert run("train", *moco, *short) == 0
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["method"] == "moco" and config["method_settings"]["queue_size"] == 64
+    assert config["augmentation"]["jitter"] == [0.4, 0.4, 0.0, 0.0]
+    assert (history(tmp_path)["momentum"] == 0.99).all()
+    capsys.readouterr()
+    for other in (("--method-set", "queue_size=128"), ("--augmentation", "crop")):
+        assert run("train", "--resume", *other, "--out", tmp_path) == 2
+        assert "was trained with" in complaint(capsys)
+    assert run("train", "--resume", *moco, "--steps", 3, "--out", tmp_path) == 0
+    assert history(tmp_path)["step"].tolist() == [1, 2, 3]
+
+
+def test_a_loss_without_a_chance_level_is_printed_without_one_and_vectors_train(capsys, tmp_path):
+    vectors = ("--data", "vectors:digits", "--augmentation", "none", "--batch-size", "16", "--steps", "1")
+    assert run("train", "--method", "byol", *vectors, "--out", tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "step 1 of 1: loss" in said and "(chance" not in said
+
+
+def test_settings_without_a_loss_are_those_of_the_methods_own_and_words_are_values(capsys, tmp_path):
+    short = ("--data", "vectors:digits", "--batch-size", "16", "--steps", "1")
+    supcon = ("--method", "supcon", "--set", "temperature=0.3")
+    assert run("train", *supcon, *short, "--out", tmp_path / "a") == 0
+    assert "SupCon(temperature=0.3)" in capsys.readouterr().out
+    pinda = ("--method", "pinda", "--method-set", "base=moco")
+    assert run("train", *pinda, *short, "--out", tmp_path / "b") == 0
+    config = json.loads((tmp_path / "b" / "config.json").read_text())
+    assert config["method_settings"]["base"] == "moco"
+
+
+def test_a_folder_of_pictures_may_lie_elsewhere_when_its_run_goes_on(tmp_path, capsys):
+    draw = np.random.default_rng(0)
+    for number in range(40):
+        file = tmp_path / "old" / "train" / ("a", "b")[number % 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draw.integers(0, 255, (16, 16, 3), dtype=np.uint8)).save(file)
+    first = ("--data", f"folder:{tmp_path / 'old'}", "--batch-size", 16, "--steps", 2, "--device", "cpu")
+    assert run("train", *first, "--out", tmp_path / "run") == 0
+    (tmp_path / "old").rename(tmp_path / "new")
+    again = ("train", "--resume", "--steps", 4, "--out", tmp_path / "run")
+    assert run(*again, "--data", f"folder:{tmp_path / 'new'}") == 0
+    assert len(history(tmp_path / "run")) == 4
+    next((tmp_path / "new" / "train" / "a").glob("*.png")).unlink()
+    capsys.readouterr()
+    assert run(*again, "--data", f"folder:{tmp_path / 'new'}") != 0
+    assert "are not those" in complaint(capsys)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to catch")
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "where Ctrl-C is ignored, as in the background"])
+def test_a_request_to_terminate_keeps_what_was_learned(ignored, tmp_path):
+    command = [sys.executable, "-m", "clutils", "train", *SHORT, "--steps", "100000"]
+    process = subprocess.Popen(
+        [*command, "--checkpoint-every", "3", "--out", str(tmp_path / "run")],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL),
+    )
+    try:
+        end = time.monotonic() + 120
+        while not (tmp_path / "run" / "history.csv").exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(60) == 130 and "--resume goes on from here" in process.communicate()[1]
+    finally:
+        process.kill()
+    steps = training.resume(tmp_path / "run" / "checkpoint.pt").steps_done
+    assert len(history(tmp_path / "run")) == steps

@@ -1,0 +1,110 @@
+"""The exercises of notebook 12: what rescues a collapsed run does so; what does not is told apart."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from clutils import data, losses, training
+from clutils.course import lab as lesson
+from clutils.course.lab import exercises as training_lab
+
+
+@pytest.fixture(scope="module")
+def fallen():
+    return training_lab.collapsed_run()
+
+
+def test_the_run_has_collapsed_and_the_spread_is_that_of_directions(fallen):
+    z = normalize(fallen.project(fallen.data), dim=1).double()
+    total = 0.0
+    for column in z.T:
+        mean = sum(column.tolist()) / len(column)
+        total += (sum((x - mean) ** 2 for x in column.tolist()) / (len(column) - 1)) ** 0.5
+    assert training_lab.spread(fallen) == pytest.approx(total / z.shape[1] * z.shape[1] ** 0.5, rel=1e-4)
+    assert training_lab.spread(fallen) < training_lab.AWAKE / 4
+    random = torch.randn(600, 128, generator=torch.Generator().manual_seed(0))
+    assert float(normalize(random, dim=1).std(dim=0).mean()) * 128**0.5 == pytest.approx(1, abs=0.02)
+
+
+def test_other_losses_that_part_pictures_count_too():
+    assert lesson.rescue.check(lambda run: setattr(run, "loss", losses.PairMargin()))
+
+
+def test_what_is_no_rescue_is_named():
+    def raises(run):
+        run.loss = "cold"
+
+    def fresh(run):
+        new = training.Run(data=data.load("digits", limit=600), batch_size=64, seed=5)
+        run.encoder.load_state_dict(new.encoder.state_dict())
+
+    def shaken(run):
+        with torch.no_grad():
+            for weight in run.method.head.parameters():
+                weight += torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+
+    def forgets(run):
+        run.loss = losses.NTXent(1.0)
+        run.optimiser.state.clear()
+
+    assert lesson.rescue.check(forgets)
+    for answer, said in (
+        (shaken, "a fresh start is no rescue"),
+        (lambda run: None, "changed nothing about the run"),
+        (lambda run: setattr(run.loss, "note", 1), "changed nothing about the run"),
+        (lambda run: setattr(run, "steps", 500), "the positives alone, still"),
+        (lambda run: run.optimiser.state.clear(), "the positives alone, still"),
+        (lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
+        (raises, "ended with ValueError: training: loss is 'cold'"),
+        (fresh, "a fresh start is no rescue"),
+        (lambda run: 5, "it returned 5"),
+    ):
+        found = lesson.rescue.check(answer)
+        assert not found and said in found.message
+
+
+def test_too_hot_may_be_written_with_a_loop():
+    def by_hand(accuracies):
+        best = None
+        for t, values in accuracies.items():
+            if best is None or sum(values) / len(values) > sum(accuracies[best]) / len(accuracies[best]):
+                best = t
+        for t in sorted(accuracies):
+            if t > best and max(accuracies[t]) < min(accuracies[best]):
+                return t
+
+    assert lesson.too_hot.check(by_hand)
+
+    def by_best_seed(accuracies):
+        best = max(accuracies, key=lambda t: max(accuracies[t]))
+        return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
+
+    assert not lesson.too_hot.check(by_best_seed)
+
+
+def test_turned_reads_the_history_of_a_run_that_was_turned():
+    run = training.Run(data=data.load("digits", limit=32), batch_size=16, steps=6)
+    for step in range(6):
+        if step == 3:
+            run.loss.temperature = 1.5
+        run.step()
+    assert lesson.turned.answer(run.history) == [(4, 1.5)]
+
+    def by_hand(history):
+        found, before = [], None
+        for _, row in history.iterrows():
+            if before is not None and row["temperature"] != before:
+                found.append((row["step"], row["temperature"]))
+            before = row["temperature"]
+        return found
+
+    assert lesson.turned.check(by_hand)
+    assert not lesson.turned.check(lambda history: history["temperature"].diff())
+    assert "raised KeyError" in lesson.turned.check(lambda history: history["tau"]).message
+    halves = lesson.turned.check(lambda history: [(k + 0.5, t) for k, t in by_hand(history)])
+    assert not halves and "a list of (step, new τ)" in halves.message
+    assert "it makes []" in lesson.turned.check(lambda history: []).message
+    assert isinstance(run.history, pd.DataFrame)

@@ -1,0 +1,203 @@
+"""A map's score against other people's, the cheap maps against loops, and every input without an answer."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import ndimage
+from sklearn.metrics import roc_auc_score
+
+from clutils import data
+from clutils.course.pinda import detectors
+
+
+def _maps_and_masks(n: int = 6, levels: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    maps = torch.randn(n, 5, 7, generator=generator, dtype=torch.float64)
+    if levels:
+        maps = (maps * levels).round()  # many ties
+    return maps, torch.rand(n, 5, 7, generator=generator) < torch.linspace(0.1, 0.9, n)[:, None, None]
+
+
+@pytest.mark.parametrize("levels", [0, 1, 3])
+def test_auroc_is_scikit_learns_and_the_count_of_ordered_pairs(levels: int) -> None:
+    maps, masks = _maps_and_masks(levels=levels)
+    found = detectors.auroc(maps, masks)
+    assert found.dtype == torch.float64 and found.shape == (6,)
+    for score, values, mask in zip(found.tolist(), maps, masks, strict=True):
+        assert score == pytest.approx(roc_auc_score(mask.flatten(), values.flatten()), abs=1e-12)
+        right = 0.0
+        for a in values[mask].tolist():
+            for b in values[~mask].tolist():
+                right += 1.0 if a > b else 0.5 if a == b else 0.0
+        assert score == pytest.approx(right / (mask.sum().item() * (~mask).sum().item()), abs=1e-12)
+
+
+def test_auroc_has_its_three_landmarks_and_knows_order_only() -> None:
+    maps, masks = _maps_and_masks()
+    assert (detectors.auroc(masks.float(), masks) == 1).all()
+    assert (detectors.auroc(-masks.float(), masks) == 0).all()
+    assert (detectors.auroc(torch.zeros(6, 5, 7), masks) == 0.5).all()
+    torch.testing.assert_close(detectors.auroc(-maps, masks), 1 - detectors.auroc(maps, masks))
+    assert torch.equal(detectors.auroc(maps.exp(), masks), detectors.auroc(maps, masks))
+
+
+def test_auroc_scores_each_image_by_itself() -> None:
+    maps, masks = _maps_and_masks()
+    scale = torch.logspace(-6, 6, 6, dtype=torch.float64)[:, None, None]
+    assert torch.equal(detectors.auroc(maps * scale + 1000 * scale, masks), detectors.auroc(maps, masks))
+
+
+def test_auroc_does_not_merge_values_that_only_float32_would_call_equal() -> None:
+    maps = torch.tensor([[[1.0, 1.0 + 1e-12]]], dtype=torch.float64)
+    assert detectors.auroc(maps, torch.tensor([[[False, True]]])).item() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda maps, masks: masks[2].fill_(False), "mask of image 2 is empty, as 1 of 6"),
+        (lambda maps, masks: masks[4:].fill_(True), "mask of image 4 is full, as 2 of 6"),
+        (lambda maps, masks: maps[3, 0, 0].fill_(torch.nan), "map of image 3 holds NaN"),
+    ],
+)
+def test_auroc_names_the_image_that_has_none(change, message: str) -> None:
+    maps, masks = _maps_and_masks()
+    change(maps, masks)
+    with pytest.raises(ValueError, match=message):
+        detectors.auroc(maps, masks)
+
+
+def test_auroc_refuses_shapes_that_do_not_belong_together() -> None:
+    maps, masks = _maps_and_masks()
+    with pytest.raises(ValueError, match=r"maps are \(6, 5, 6\), but masks are \(6, 5, 7\)"):
+        detectors.auroc(maps[..., :6], masks)
+    with pytest.raises(ValueError, match=r"masks are torch\.float32"):
+        detectors.auroc(maps, masks.float())
+
+
+@pytest.fixture(scope="module")
+def pictures() -> torch.Tensor:
+    return torch.randint(0, 256, (4, 3, 9, 12), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+
+
+def _grey(pictures: torch.Tensor) -> np.ndarray:
+    return np.tensordot(pictures.double().numpy(), [0.2989, 0.587, 0.114], axes=(1, 0)) / 255
+
+
+def test_edges_are_sobels(pictures: torch.Tensor) -> None:
+    grey = _grey(pictures)
+    found = detectors.edge_magnitude(pictures)
+    assert found.dtype == torch.float64
+    for mine, picture in zip(found.numpy(), grey, strict=True):  # scipy smooths across pictures, too
+        across, along = (ndimage.sobel(picture, axis=axis, mode="nearest") for axis in (1, 0))
+        np.testing.assert_allclose(mine, np.sqrt(across**2 + along**2), atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [3, 5, 7])
+def test_variance_is_that_of_the_window_inside_the_picture(pictures: torch.Tensor, width: int) -> None:
+    grey, reach = _grey(pictures), width // 2
+    found = detectors.local_variance(pictures, width)
+    for n, y, x in np.ndindex(found.shape):
+        window = grey[n, max(0, y - reach) : y + reach + 1, max(0, x - reach) : x + reach + 1]
+        assert found[n, y, x].item() == pytest.approx(window.var(), abs=1e-12)
+
+
+def test_flat_patches_are_ties_and_not_the_noise_of_rounding() -> None:
+    flat = torch.full((1, 3, 12, 12), 77, dtype=torch.uint8)
+    flat[..., 9:] = 201
+    for found in (detectors.edge_magnitude(flat), detectors.local_variance(flat, 3)):
+        assert (found[..., :8] == 0).all() and (found[..., 8:10] > 0).all() and (found[..., 10:] == 0).all()
+
+
+def test_eight_bits_and_floats_of_any_precision_give_one_map(pictures: torch.Tensor) -> None:
+    for function in (detectors.edge_magnitude, lambda images: detectors.local_variance(images, 3)):
+        torch.testing.assert_close(function(pictures.double() / 255), function(pictures), atol=1e-12, rtol=0)
+        single = function(pictures.float() / 255)
+        assert single.dtype == torch.float64
+        torch.testing.assert_close(single, function(pictures), atol=1e-6, rtol=0)
+        one = pictures[:, :1]  # the three shares of the grey sum to 0.9999
+        torch.testing.assert_close(function(one.expand(-1, 3, -1, -1)), function(one), atol=1e-3, rtol=1e-3)
+
+
+def test_the_middle_scores_highest_and_equal_distances_equally() -> None:
+    maps = detectors.centre_prior(3, 5, 8)
+    assert maps.shape == (3, 5, 8) and maps.dtype == torch.float64
+    for n, y, x in np.ndindex(3, 5, 8):
+        assert maps[n, y, x].item() == pytest.approx(-math.sqrt((y - 2) ** 2 + (x - 3.5) ** 2))
+    assert torch.equal(maps, maps.flip(1)) and torch.equal(maps, maps.flip(2))
+
+
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_shuffling_gives_every_map_to_another_picture(n: int) -> None:
+    maps = torch.arange(n).float()[:, None, None].expand(n, 2, 3)
+    owners = detectors.shuffled(maps, torch.Generator().manual_seed(1))[:, 0, 0].long()
+    assert sorted(owners.tolist()) == list(range(n)) and (owners != torch.arange(n)).all()
+    again = detectors.shuffled(maps, torch.Generator().manual_seed(1))[:, 0, 0].long()
+    assert torch.equal(owners, again)
+    if n == 50:
+        other = detectors.shuffled(maps, torch.Generator().manual_seed(2))[:, 0, 0].long()
+        assert not torch.equal(owners, other)
+
+
+def test_the_band_holds_the_pixels_near_the_other_side_and_no_more() -> None:
+    masks = data.load("scenes", limit=3).masks
+    for width in (1, 3):
+        band = detectors.boundary_band(masks, width)
+        assert band.dtype == torch.bool and band.any(2).any(1).all()
+        for n in range(3):
+            inside = masks[n].numpy()
+            to_outside = ndimage.distance_transform_cdt(inside, metric="chessboard")
+            to_inside = ndimage.distance_transform_cdt(~inside, metric="chessboard")
+            expected = np.where(inside, to_outside, to_inside) <= width
+            assert np.array_equal(band[n].numpy(), expected)
+
+
+def test_the_band_does_not_follow_the_border_of_the_picture() -> None:
+    mask = torch.zeros(1, 8, 8, dtype=torch.bool)
+    mask[..., :4] = True  # touches three borders
+    band = detectors.boundary_band(mask, 1)
+    assert band[0, :, 3:5].all() and band.sum() == 16
+
+
+def test_the_interval_is_the_normal_one_where_values_are_many() -> None:
+    values = np.random.default_rng(4).uniform(size=2000)
+    low, high = detectors.bootstrap_interval(values)
+    reach = 1.96 * values.std() / math.sqrt(2000)
+    assert low == pytest.approx(values.mean() - reach, abs=0.1 * reach)
+    assert high == pytest.approx(values.mean() + reach, abs=0.1 * reach)
+    assert (low, high) == detectors.bootstrap_interval(torch.from_numpy(values))
+    assert (low, high) != detectors.bootstrap_interval(values, seed=1)
+    narrow = detectors.bootstrap_interval(values, level=0.5)
+    assert low < narrow[0] < values.mean() < narrow[1] < high
+
+
+def test_the_interval_of_two_values_is_what_counting_says() -> None:
+    # the mean of two draws out of {0, 1} is 0, 1/2 or 1, with probabilities 1/4, 1/2 and 1/4
+    assert detectors.bootstrap_interval(np.array([0.0, 1.0]), level=0.9) == (0, 1)
+    assert detectors.bootstrap_interval(np.array([0.0, 1.0]), level=0.4) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: detectors.edge_magnitude(torch.zeros(3, 4, 4)), r"images are \(3, 4, 4\)"),
+        (lambda: detectors.edge_magnitude(torch.zeros(1, 2, 4, 4)), "1 or 3"),
+        (lambda: detectors.edge_magnitude(torch.zeros(1, 3, 4, 4, dtype=torch.int64)), "torch.int64; uint8"),
+        (lambda: detectors.local_variance(torch.full((2, 1, 4, 4), math.nan), 3), "image 0 holds NaN"),
+        (lambda: detectors.local_variance(torch.zeros(1, 3, 4, 4), 4), "width is 4; an odd"),
+        (lambda: detectors.centre_prior(2, 0, 4), "0x4"),
+        (lambda: detectors.shuffled(torch.zeros(1, 4, 4)), "at least two"),
+        (lambda: detectors.boundary_band(torch.zeros(2, 4, 4, dtype=torch.bool), 1), "image 0 is empty"),
+        (lambda: detectors.boundary_band(torch.ones(2, 4, 4, dtype=torch.bool), 1), "image 0 is full"),
+        (lambda: detectors.boundary_band(torch.eye(4).bool()[None], 0), "width is 0"),
+        (lambda: detectors.bootstrap_interval(torch.tensor([1.0, math.nan])), "1 of them finite"),
+        (lambda: detectors.bootstrap_interval(torch.ones(2, 2)), r"values are \(2, 2\)"),
+        (lambda: detectors.bootstrap_interval(torch.ones(4), level=95), "level is 95"),
+        (lambda: detectors.bootstrap_interval(torch.ones(4), repeats=10), "repeats is 10; .* at least 40"),
+    ],
+)
+def test_what_has_no_answer_says_what_came_in(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

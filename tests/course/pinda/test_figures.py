@@ -1,0 +1,292 @@
+"""Figures of notebooks 09 and 10: what stands in the picture is what the runs and records say."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from scipy import stats
+
+from clutils import figures
+from clutils.course.pinda import figures as pinda
+
+
+def labelled(ax, label):
+    """The one line with this label -> its x and y."""
+    (found,) = [artist for artist in ax.lines if artist.get_label() == label]
+    return tuple(np.asarray(values, dtype=float) for values in found.get_data())
+
+
+def history(noise):
+    return pd.DataFrame({"step": range(1, len(noise) + 1), "noise": noise})
+
+
+def inside(figure):
+    """No text reaches the outermost pixels of the picture."""
+    pixels = np.asarray(Image.open(io.BytesIO(figures.png(figure, 1.0))).convert("L"))
+    return all((edge == 255).all() for edge in (pixels[0], pixels[:, 0], pixels[:, -1]))
+
+
+# ---- the derivation ------------------------------------------------------------------------------------
+
+
+def test_the_auxiliary_curves_are_gaussians_with_variance_e_to_the_loss():
+    losses = [0.0, 0.7, 3.0]
+    ax = pinda.auxiliary(losses)
+    for line, loss in zip(ax.lines, losses, strict=True):
+        alpha, density = line.get_data()
+        gaussian = stats.norm(0, math.sqrt(math.exp(loss)))
+        np.testing.assert_allclose(density, gaussian.pdf(np.asarray(alpha)), rtol=1e-9)
+        assert f"{gaussian.entropy():.2f} nats" in line.get_label()
+        assert f"γ = {math.exp(-loss):.3g}" in figures.alt(ax)
+
+
+@pytest.mark.parametrize("losses", [[], [-0.1, 1.0], [math.inf], [math.nan]])
+def test_a_loss_that_no_share_has_is_refused(losses):
+    with pytest.raises(ValueError, match="auxiliary: losses are"):
+        pinda.auxiliary(losses)
+
+
+# ---- the collapse --------------------------------------------------------------------------------------
+
+
+def test_collapse_draws_every_seed_of_a_label_in_one_look_on_a_log_axis():
+    seeds = [history([0.2, 0.1, 0.05]), history([0.2, 0.02, 0.002])]
+    ax = pinda.collapse({"no penalty": seeds, "λ = 1": history([0.2, 0.3, 0.4])})
+    assert ax.get_yscale() == "log"
+    first, second, other = ax.lines
+    assert [line.get_ydata().tolist() for line in (first, second)] == [s["noise"].tolist() for s in seeds]
+    assert first.get_color() == second.get_color() != other.get_color()
+    assert first.get_linewidth() < other.get_linewidth()
+    assert len(ax.get_legend().get_texts()) == 2
+    assert "no penalty: from 0.2 to 0.05 and 0.002; λ = 1: from 0.2 to 0.4" in figures.alt(ax)
+
+
+def test_collapse_labels_its_axis_over_a_few_numbers_and_over_ten_decades():
+    for ends in ([0.2, 0.3, 0.4], [0.2, 1e-4, 1e-8]):
+        ax = pinda.collapse({"run": history(ends), "other": history([0.2, 0.5, 90.0])})
+        figures.png(ax)
+        low, high = ax.get_ylim()
+        assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
+
+
+def test_collapse_of_runs_without_noise_says_which_column_is_missing():
+    with pytest.raises(ValueError, match=r"collapse: the table lacks noise; it has the columns step, loss"):
+        pinda.collapse({"SimCLR": pd.DataFrame({"step": [1], "loss": [2.0]})})
+
+
+def test_along_marks_each_minimum_where_it_is():
+    t = torch.linspace(-1, 1, 41)
+    curves = {"at 0": t**2, "off 0": (t - 0.5) ** 2 + 1, "at an end": -t}
+    ax = pinda.along(t, curves)
+    assert ax.lines[0].get_xdata() == [0, 0]
+    for line, loss, where in zip(ax.lines[1:], curves.values(), (0, 0.5, 1), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), loss.numpy(), rtol=1e-6)
+        (marked,) = line.get_markevery()
+        assert line.get_xdata()[marked] == pytest.approx(where, abs=1e-6)
+        assert line.get_label().endswith(f"lowest at {where:.2f}")
+    assert "off 0: lowest at 0.50, 1, and 1.25 at 0" in figures.alt(ax)
+
+
+def test_along_refuses_a_curve_of_another_length():
+    with pytest.raises(ValueError, match=r"along: short is \(3,\), but the strengths are \(4,\)"):
+        pinda.along([0, 1, 2, 3], {"short": torch.zeros(3)})
+
+
+# ---- what the maps find --------------------------------------------------------------------------------
+
+
+MEASURED = pd.DataFrame(
+    {
+        "map": ["scale", "edge magnitude"],
+        "object": [0.36, 0.8],
+        "object_low": [0.3, 0.75],
+        "object_high": [0.45, 0.83],
+        "outline": [0.55, 0.7],
+        "outline_low": [0.5, 0.65],
+        "outline_high": [0.6, 0.75],
+    }
+)
+
+
+def test_found_has_the_value_its_interval_and_its_inverse_in_both_panels():
+    figure = pinda.found(MEASURED)
+    for ax, what in zip(figure.axes, ("object", "outline"), strict=True):
+        points = [line.get_xdata() for line in ax.lines if line.get_marker() == "o"]
+        assert sorted(map(list, points)) == sorted([list(MEASURED[what]), list(1 - MEASURED[what])])
+        (bars,) = ax.collections
+        ends = [(low, high) for (low, _), (high, _) in bars.get_segments()]
+        expected = MEASURED[[f"{what}_low", f"{what}_high"]].to_numpy()
+        np.testing.assert_allclose(ends, expected)
+        texts = [text.get_text() for text in ax.texts]
+        assert ("← more on the background" in texts) == (what == "object")
+    hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == "white"]
+    assert [list(line.get_xdata()) for line in hollow] == [list(1 - MEASURED["object"])]
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == list(MEASURED["map"])
+    assert "scale: object 0.36 (0.30 to 0.45), outline 0.55 (0.50 to 0.60)" in figures.alt(figure)
+
+
+def test_found_keeps_long_names_and_many_rows_inside():
+    many = pd.concat([MEASURED] * 8, ignore_index=True)
+    many["map"] = [f"a learned scale after {k} steps, with a long name" for k in range(len(many))]
+    assert inside(pinda.found(many))
+
+
+def test_found_names_the_columns_it_lacks():
+    with pytest.raises(ValueError, match="found: the table lacks outline_low, outline_high"):
+        pinda.found(MEASURED.drop(columns=["outline_low", "outline_high"]))
+    with pytest.raises(ValueError, match="found: the table has no row"):
+        pinda.found(MEASURED[:0])
+
+
+def recorded():
+    rows = [
+        ("scenes", "base", 0, 0.3, 0.35),
+        ("scenes", "base", 1, 0.4, 0.3),
+        ("scenes", "λ = 1", 0, 0.6, 0.62),
+        ("scenes", "λ = 1", 1, 0.45, 0.4),
+        ("hard", "base", 0, 0.55, 0.7),
+        ("hard", "λ = 1", 0, 0.58, 0.6),
+    ]
+    return pd.DataFrame(rows, columns=["pictures", "variant", "seed", "object", "object_indifference"])
+
+
+def test_signs_has_a_point_a_seed_in_the_row_of_its_variant():
+    ax = pinda.signs(recorded())
+    for name in ("scenes", "hard"):
+        values, places = labelled(ax, name)
+        rows = recorded().query("pictures == @name")
+        assert values.tolist() == rows["object"].tolist()
+        assert [round(float(y)) for y in places] == [["base", "λ = 1"].index(v) for v in rows["variant"]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["base", "λ = 1"]
+    low, high = ax.get_xlim()
+    assert (low + high) / 2 == pytest.approx(0.5), "chance is in the middle"
+    assert "scenes: of 2 variants 1 below 0.5 with every seed, 0 above, from 0.30 to 0.60" in figures.alt(ax)
+    assert "hard: of 2 variants 0 below 0.5 with every seed, 2 above" in figures.alt(ax)
+
+
+def test_two_sets_of_pictures_are_told_apart_without_colour():
+    for ax in (pinda.signs(recorded()), pinda.explained(recorded())):
+        marks = {line.get_marker() for line in ax.lines if line.get_linestyle() == "None"}
+        assert len(marks) == 2
+
+
+def test_explained_draws_each_run_and_gives_spearmans_correlation():
+    ax = pinda.explained(recorded())
+    rows = recorded()
+    expected = stats.spearmanr(rows["object"], rows["object_indifference"]).statistic
+    assert ax.get_title("left") == f"all: ρ = {expected:.2f}, 6 runs"
+    (scenes,) = [line for line in ax.lines if str(line.get_label()).startswith("scenes")]
+    assert list(scenes.get_xdata()) == rows["object_indifference"][:4].tolist()
+    assert list(scenes.get_ydata()) == rows["object"][:4].tolist()
+    assert "hard: 2 runs, no ρ" in figures.alt(ax), "two points lie on a line whatever they are"
+    assert ax.get_xlim() == ax.get_ylim()
+
+
+def test_spearman_shares_ranks_among_ties_and_has_no_answer_for_a_constant():
+    first, second = [1, 2, 2, 3, 9], [2, 1, 4, 4, 5]
+    assert pinda.spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
+    assert pinda.spearman([1, 1, 1], [1, 2, 3]) is None
+
+
+# ---- what it is worth, what it costs -------------------------------------------------------------------
+
+
+def test_worth_has_a_point_a_seed_and_a_tick_at_the_mean():
+    rows = [
+        (contender, augmentation, seed, 0.5 + 0.01 * seed + 0.1 * (augmentation == "simclr"))
+        for contender in ("no noise", "PiNDA")
+        for augmentation in ("none", "simclr")
+        for seed in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["contender", "augmentation", "seed", "probe"])
+    ax = pinda.worth(table, "probe")
+    assert labelled(ax, "none")[0].tolist() == pytest.approx([0.5, 0.51, 0.52] * 2)
+    ticks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]
+    assert sorted(float(line.get_xdata()[0]) for line in ticks) == pytest.approx([0.51, 0.51, 0.61, 0.61])
+    assert "augmentation simclr: no noise: 0.610, PiNDA: 0.610" in figures.alt(ax)
+    alone = pinda.worth(table[table["augmentation"] == "none"], "probe")
+    assert [t.get_text() for t in alone.get_legend().get_texts()] == ["one seed", "mean"]
+
+
+def costs(encoders=("conv16",)):
+    rows = [
+        (encoder, contender, ratio, 0.9 * ratio, 1.2 * ratio)
+        for encoder in encoders
+        for contender, ratio in (("SimCLR", 1.0), ("CLAE", 2.1), ("PiNDA, conv", 1.4))
+    ]
+    return pd.DataFrame(rows, columns=["encoder", "contender", "ratio", "lowest_ratio", "highest_ratio"])
+
+
+def test_cost_stands_beside_the_papers_table_5_as_ratios():
+    ax = pinda.cost(costs())
+    here = [bar.get_width() for bar in ax.patches if not bar.get_hatch()]
+    paper = [bar.get_width() for bar in ax.patches if bar.get_hatch()]
+    assert here == pytest.approx([2.1, 1.4])
+    assert paper == pytest.approx([44 / 39, 50 / 39, 75 / 39])
+    ranges = [segment[:, 0].tolist() for bars in ax.collections for segment in bars.get_segments()]
+    assert np.ravel(ranges) == pytest.approx([1.89, 2.52, 1.26, 1.68])
+    assert "CLAE 2.10, PiNDA, conv 1.40" in figures.alt(ax)
+    assert "DNN3 1.13, ResNet-18 1.28, ResNet-50 1.92" in figures.alt(ax)
+
+
+def test_cost_names_the_encoder_where_there_are_several():
+    names = [t.get_text() for t in pinda.cost(costs(("conv16", "resnet18"))).get_yticklabels()]
+    assert names[:4] == ["CLAE (conv16)", "PiNDA, conv (conv16)", "CLAE (resnet18)", "PiNDA, conv (resnet18)"]
+    assert "resnet18" not in " ".join(t.get_text() for t in pinda.cost(costs()).get_yticklabels())
+
+
+def test_each_of_them_draws_on_the_axes_it_is_given():
+    t = torch.linspace(-1, 1, 5)
+    figure, axes = figures.new(9, 9, 2, 2)
+    calls = [
+        lambda ax: pinda.auxiliary([1.0], ax=ax),
+        lambda ax: pinda.collapse({"run": history([0.2, 0.1])}, ax=ax),
+        lambda ax: pinda.along(t, {"one": t**2}, ax=ax),
+        lambda ax: pinda.signs(recorded(), ax=ax),
+    ]
+    for ax, call in zip(axes.flat, calls, strict=True):
+        assert call(ax) is ax
+    assert inside(figure)
+
+
+def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
+    name = "SimCLR's views, noise on the whole picture, λ = 0.1, generator's rate × 0.2"
+    t = torch.linspace(-1, 1, 5)
+    rows = recorded().assign(variant=name)
+    legends = [pinda.collapse({name: history([0.2, 0.1])}), pinda.along(t, {name: t**2})]
+    labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]
+    signs = pinda.signs(rows)
+    for ax, label in (*labels, (signs, signs.get_yticklabels()[0])):
+        assert "\n" in label.get_text() and "λ\xa0=\xa00.1" in label.get_text()
+        figures.png(ax)  # settles the layout
+        assert ax.get_position().width > 0.4
+
+
+def test_turning_draws_each_seed_of_both_kinds_of_objects_in_the_panel_of_its_pictures():
+    rows = [
+        {
+            "pictures": p,
+            "seed": s,
+            "step": t,
+            "object_plain": 0.5 + 0.001 * t,
+            "object_textured": 0.5 - 0.001 * t * (s + 1),
+        }
+        for p in ("scenes", "scenes-hard")
+        for s in (0, 1)
+        for t in (0, 100, 200)
+    ]
+    figure = pinda.turning(pd.DataFrame(rows))
+    left, right = figure.axes
+    assert [ax.get_title(loc="left") for ax in (left, right)] == ["scenes", "scenes-hard"]
+    lines = [line.get_ydata().tolist() for line in right.lines[:4]]
+    np.testing.assert_allclose(lines, [[0.5, 0.4, 0.3], [0.5, 0.3, 0.1], [0.5, 0.6, 0.7], [0.5, 0.6, 0.7]])
+    assert right.lines[0].get_color() == right.lines[1].get_color() != right.lines[2].get_color()
+    assert "scenes-hard, objects with a texture: 0.10 to 0.30 at the last step" in figures.alt(figure)
+    with pytest.raises(ValueError, match="turning: the table lacks step"):
+        pinda.turning(pd.DataFrame(rows).drop(columns="step"))

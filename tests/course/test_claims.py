@@ -1,0 +1,100 @@
+"""A verdict follows the evidence; the page has every claim that a cell tests, with the cell's own verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from clutils.course import claims
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """Two notebooks that test three claims."""
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    first = [
+        new_markdown_cell("# A title\n\n## 1 · Where it is shown\n\ntext"),
+        new_code_cell('x = 1\nclaims.test(\n    "MACL",\n    "eq. 7: it grows",\n    x > 0, "x"\n);'),
+        new_code_cell('claims.test("MACL", "eq. 8: it " "shrinks", False, "y")\nother.test("a", "b")'),
+    ]
+    second = [new_markdown_cell("# Other"), new_code_cell('claims.test("SSCL", "table 4: <b>", True, "z")')]
+    for name, cells in (("04_a", first), ("06_b", second), ("claims", second)):
+        nbformat.write(new_notebook(cells=cells), folder / f"{name}.ipynb")
+    return folder
+
+
+def write(folder: Path, paper: str, claim: str, verdict: str) -> None:
+    folder.mkdir(exist_ok=True)
+    text = json.dumps({"paper": paper, "claim": claim, "verdict": verdict, "shown_by": f"by {folder.name}"})
+    (folder / f"{claims.slug(paper, claim)}.json").write_text(text)
+
+
+def test_claims_are_read_from_the_cells_with_their_section(course, tmp_path):
+    found = claims.collect(course, recorded=None, own=tmp_path / "none")
+    assert [(c.paper, c.claim, c.notebook, c.section) for c in found] == [
+        ("MACL", "eq. 7: it grows", "04_a", "1 · Where it is shown"),
+        ("MACL", "eq. 8: it shrinks", "04_a", "1 · Where it is shown"),
+        ("SSCL", "table 4: <b>", "06_b", "Other"),
+    ]
+    assert found[0].link == "04_a.ipynb#1-%C2%B7-Where-it-is-shown"
+    assert {c.origin for c in found} == {"not run yet"} and all(c.verdict is None for c in found)
+
+
+def test_a_verdict_of_this_machine_goes_before_the_recorded_one(course, tmp_path):
+    recorded, own = tmp_path / "recorded", tmp_path / "own"
+    write(recorded, "MACL", "eq. 7: it grows", "holds")
+    write(recorded, "SSCL", "table 4: <b>", "fails")
+    write(own, "MACL", "eq. 7: it grows", "holds when x is 1")
+    write(own, "MACL", "eq. 99: that no cell tests", "holds")
+    found = claims.collect(course, recorded, own)
+    assert [(c.verdict, c.origin) for c in found] == [
+        ("holds when x is 1", "run here"),
+        (None, "not run yet"),
+        ("fails", "recorded"),
+    ]
+    page = claims.page(found)
+    assert page.index("eq. 7") < page.index("holds when x is 1") < page.index("eq. 8") < page.index("fails")
+    assert "eq. 99" not in page and "&lt;b&gt;" in page and 'href="06_b.ipynb#Other"' in page
+
+
+def test_a_claim_that_is_no_plain_string_is_quoted(tmp_path):
+    cell = new_code_cell('claims.test("MACL", f"eq. {n}", True, "x")')
+    nbformat.write(new_notebook(cells=[cell]), tmp_path / "01_x.ipynb")
+    with pytest.raises(ValueError, match=r"01_x\.ipynb.*eq\. \{n\}"):
+        claims.collect(tmp_path, None, tmp_path)
+
+
+def test_the_record_holds_a_verdict_for_each_claim_of_the_course_and_no_other():
+    tested = {f"{claims.slug(c.paper, c.claim)}.json" for c in claims.collect()}
+    assert len(tested) == len(claims.collect()), "two claims share a file"
+    assert tested == {file.name for file in claims.RECORDED.glob("*.json")}
+
+
+@pytest.mark.parametrize(
+    ("always", "holds_when", "verdict"),
+    [
+        (True, None, "holds"),
+        (False, None, "fails"),
+        (False, True, "holds when K is 1"),
+        (False, False, "fails"),
+    ],
+)
+def test_a_verdict_is_what_the_evidence_says(always, holds_when, verdict, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CLUTILS_CLAIMS", str(tmp_path))
+    when = None if holds_when is None else "K is 1"
+    assert claims.test("MACL", "W is monotone", always, "a sweep", when, holds_when) == verdict
+    (file,) = tmp_path.glob("*.json")
+    assert json.loads(file.read_text("utf-8"))["verdict"] == verdict
+    assert verdict in capsys.readouterr().out
+
+
+def test_a_condition_needs_its_evidence(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUTILS_CLAIMS", str(tmp_path))
+    with pytest.raises(ValueError, match="go together"):
+        claims.test("MACL", "W is monotone", False, "a sweep", when="K is 1")
+    assert not list(tmp_path.glob("*"))

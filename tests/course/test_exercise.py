@@ -1,0 +1,156 @@
+"""Exercises accept the right answer and tell the known wrong ones apart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses
+from clutils.course import exercise
+from clutils.course.exercise import Exercise, Wrong
+
+EVERY = [pytest.param(e, id=f"{room}.{e.name}") for room, es in exercise.catalogue().items() for e in es]
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_its_own_answer_is_right(exercise):
+    result = exercise.check(exercise.answer)
+    assert result, result
+    assert "right" in repr(result)
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_every_known_wrong_answer_is_rejected_by_name(exercise):
+    assert exercise.wrong, f"{exercise.name} knows no wrong answer"
+    for wrong in exercise.wrong:
+        result = exercise.check(wrong.answer)
+        assert not result, f"{exercise.name} accepts {wrong.name}"
+        assert wrong.name in repr(result), f"{exercise.name}: {wrong.name} is taken for {result}"
+        assert wrong.why in repr(result)
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_an_empty_answer_and_rubbish_are_told_kindly(exercise):
+    assert not exercise.check(None)
+    assert not exercise.check(...)
+    assert not exercise.check("rubbish") or isinstance(exercise.answer, str)
+    if callable(exercise.answer):
+        assert "returned nothing" in repr(exercise.check(lambda *a: None))
+
+        def broken(*args):
+            raise IndexError("off the end")
+
+        assert "IndexError: off the end" in repr(exercise.check(broken))
+        assert not exercise.check(lambda: 1)
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_it_has_hints_and_a_solution_that_shows_code(exercise):
+    assert exercise.hints
+    shown = repr(exercise.solution())
+    assert exercise.name in shown
+    if callable(exercise.answer):
+        assert f"def {exercise.name}(" in shown
+        scope = {"torch": torch, "math": __import__("math"), "losses": losses}
+        exec(compile(shown, "pasted", "exec", dont_inherit=True), scope)  # as in a reader's own cell
+        assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
+
+
+@pytest.mark.parametrize("exercise", EVERY)
+def test_checking_does_not_change_the_cases(exercise):
+    if not callable(exercise.answer):
+        pytest.skip("a value")
+
+    def vandal(*arguments):
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor):
+                argument.zero_()
+        return None
+
+    exercise.check(vandal)
+    assert exercise.check(exercise.answer)
+
+
+def test_names_are_unique_and_unknown_ones_are_quoted():
+    names = [e.name for es in exercise.catalogue().values() for e in es]
+    assert len(names) == len(set(names))
+    with pytest.raises(AttributeError, match="no exercise 'nonsense'"):
+        _ = exercise.nonsense
+
+
+def double(x):
+    return 2 * x
+
+
+SAMPLE = Exercise(
+    name="double",
+    question="Twice the number.",
+    answer=double,
+    hints=["one", "two"],
+    wrong=[Wrong("its square", lambda x: x * x, "you multiplied it by itself.")],
+    cases=lambda: [(torch.tensor([1.0, 2.0, 3.0]),), (torch.tensor([0.5, 7.0]),)],
+)
+
+
+def test_feedback_names_the_case_the_shape_and_the_value():
+    assert "its square" in repr(SAMPLE.check(lambda x: x * x))
+    assert "(2,), expected (3,)" in repr(SAMPLE.check(lambda x: 2 * x[:2]))
+    assert "got [3, 6, 9], expected [2, 4, 6]" in repr(SAMPLE.check(lambda x: 3 * x))
+    assert "expected a function" in repr(SAMPLE.check(4.0))
+    assert not SAMPLE.check(lambda x: x * torch.nan)
+
+
+def test_hints_come_one_by_one_and_the_last_stays():
+    assert [str(SAMPLE.hint()) for _ in range(3)] == [
+        "Hint 1 of 2: one",
+        "Hint 2 of 2: two",
+        "Hint 2 of 2: two",
+    ]
+
+
+EVEN = Exercise(
+    name="even",
+    question="An even number above 10.",
+    answer=12,
+    hints=["twice something"],
+    wrong=[Wrong("an odd number", 13, "it leaves one over.")],
+    judge=lambda n: (
+        "a whole number is asked for."
+        if not isinstance(n, int)
+        else "an odd number"
+        if n % 2
+        else None
+        if n > 10
+        else f"{n} is not above 10."
+    ),
+)
+
+
+def test_a_question_with_many_answers_takes_any_that_has_the_property():
+    assert EVEN.check(12)
+    assert EVEN.check(400)
+    assert "odd number: it leaves one over" in repr(EVEN.check(15))
+    assert "8 is not above 10" in repr(EVEN.check(8))
+    assert not EVEN.check("rubbish")
+    assert not EVEN.check(None)
+
+
+def test_a_wrong_number_is_called_wrong_whatever_its_type():
+    asked = Exercise(
+        "half",
+        "half of x",
+        answer=lambda x: x / 2,
+        hints=["halve it"],
+        wrong=[Wrong("twice", lambda x: 2 * x, "that is twice.")],
+        cases=lambda: [(torch.tensor(3.0, dtype=torch.float64),)],
+    )
+    assert asked.check(lambda x: float(x) / 2)
+    assert "got 1, expected 1.5" in repr(asked.check(lambda x: 1.0))
+    assert "your result is (2,), expected ()" in repr(asked.check(lambda x: [1.0, 2.0]))
+    assert "of type str" in repr(asked.check(lambda x: "one and a half"))
+
+
+def test_words_are_right_in_any_case_and_with_spaces_around():
+    asked = Exercise("word", "which?", "class prior", ["look"], [Wrong("the other", "temperature", "no.")])
+    assert asked.check(" Class Prior ")
+    assert "the other" in repr(asked.check("TEMPERATURE"))

@@ -1,0 +1,438 @@
+"""Pull, push and W, drawn and under sliders: they are what `anatomy` computes, and everyone can read them."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+
+import ipywidgets as W
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.optimize import minimize_scalar
+
+from clutils import anatomy, figures, losses, similarities
+from clutils.course import forces
+from clutils.course.forces import figures as drawn
+from clutils.course.forces import gradient_scaling
+
+SIMILARITY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
+
+
+def crowd(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(seed)
+    return torch.tensor([0.7, 0.3], dtype=torch.float64), torch.rand(30, generator=draw).double() * 1.6 - 0.8
+
+
+# ---- two losses beside each other ---------------------------------------------------------------------
+
+
+def test_shares_are_the_histogram_of_the_push():
+    s, push = torch.tensor([-1.0, -0.31, 0.32, 0.33, 1.0]), torch.tensor([1.0, 2.0, 3.0, 5.0, 9.0])
+    found = drawn.shares(s, push)
+    for low, expected in [(-1.0, 1), (-0.35, 2), (0.3, 8), (0.95, 9)]:
+        assert float(found[round((low + 1) / 0.05)]) == pytest.approx(expected / 20)
+    assert float(found.sum()) == pytest.approx(1)
+    assert float(drawn.shares(s, torch.zeros(5)).sum()) == 0
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_the_curve_passes_through_the_pull_at_the_anchors_own_place(name):
+    positives, negatives = crowd()
+    loss = getattr(losses, name)()
+    here = anatomy.forces(loss, positives[None], negatives[None])[0].sum()
+    along = torch.tensor([-0.6, float(positives.mean()), 0.9], dtype=torch.float64)  # others beside it
+    curve = forces.pulls(loss, positives, negatives, along)
+    assert float(curve[1]) == pytest.approx(float(here), rel=1e-9)
+
+
+def test_the_pull_along_the_sweep_is_the_closed_form():
+    negatives = crowd()[1]
+    curve = forces.pulls(losses.NTXent(0.2), torch.tensor([0.1]).double(), negatives)
+    total = torch.exp(negatives / 0.2).sum()
+    expected = total / (total + torch.exp(drawn.SWEEP / 0.2)) / 0.2
+    torch.testing.assert_close(curve, expected)
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_the_picture_holds_each_force(name):
+    positives, negatives = crowd()
+    loss = getattr(losses, name)()
+    picture = forces.Beside(several=True)
+    said = picture.update((losses.NTXent(0.5), loss), positives, negatives)
+    pull, push = (f[0] for f in anatomy.forces(loss, positives[None], negatives[None]))
+    side = picture.sides[1]
+    s, shown = side.push.get_data()
+    order = negatives.argsort()
+    torch.testing.assert_close(torch.as_tensor(s), negatives[order])
+    pushed = push[order] > 0
+    torch.testing.assert_close(torch.as_tensor(shown)[pushed], push[order][pushed])
+    assert torch.isnan(torch.as_tensor(shown)[~pushed]).all()
+    assert len(side.drawn_in.get_xdata()) == int((push < 0).sum())
+    assert side.here.get_ydata()[0] == pytest.approx(float(pull.sum()))
+    assert forces.title_of(loss) in said and "NT-Xent: loss" in said
+    assert forces.title_of(loss) in figures.alt(picture.figure)
+    low, high = picture.how.get_ylim()
+    assert low <= float(pull.sum()) <= high
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_every_slider_shown_changes_the_picture(name):
+    panel = forces.explore(name, views=2 if name == "AttentionNCE" else 1, positive=0.5, similarity=0.2)
+    unmoved = {"alignment_threshold", "alpha"}  # with A = A₀ or α = 0 they act not at all: set off below
+    if name == "MACL":
+        panel.set(alpha=0.7, alignment_threshold=0.2)
+    if name in ("Triplet", "PairMargin"):
+        panel.set(margin=1.0)
+    for key, widget in panel.inputs.items():
+        if widget.layout.display == "none" or key in {"shape", "detach_attention", *unmoved}:
+            continue
+        before, picture = panel.readout.value, panel.live.image.value
+        if hasattr(widget, "options"):
+            values = [option[1] for option in widget.options]
+            at = values.index(widget.value)
+            panel.set(**{key: values[max(at - 3, 0)] if at else values[3]})
+        else:
+            high = widget.value + 0.5 * (widget.max - widget.value)
+            panel.set(**{key: type(widget.value)(high)})
+        changed = panel.live.image.value != picture or panel.readout.value != before
+        assert changed or name in ("PairMargin", "Triplet"), key
+
+
+def test_the_temperature_is_turned_for_both():
+    panel = forces.explore("MACL")
+    panel.set(temperature=0.5, alpha=0.0)
+    said = panel.readout.value
+    ntxent = losses.NTXent(0.5)
+    positives, negatives = forces.one_anchor(0.6, 255, "gaussian", similarity=0.0, deviation=0.25)
+    pull, _ = anatomy.forces(ntxent, positives[None], negatives[None])
+    assert f"pull {float(pull):.3g}" in said
+
+
+def test_real_tables_are_walked_from_easy_to_hard():
+    draw = torch.Generator().manual_seed(1)
+    z1, z2 = (torch.nn.functional.normalize(torch.randn(6, 4, generator=draw), dim=1) for _ in range(2))
+    pairs = similarities.two_views(z1, z2)
+    panel = forces.explore("NTXent", "Decoupled", (pairs.positives, pairs.negatives))
+    assert panel.inputs["anchor"].max == 12
+    gap = (pairs.negatives.amax(dim=1) - pairs.positives[:, 0]).double()
+    for anchor, row in ((1, int(gap.argmin())), (12, int(gap.argmax()))):
+        panel.set(anchor=anchor)
+        value = losses.NTXent().per_anchor(pairs.positives[row : row + 1], pairs.negatives[row : row + 1])
+        assert f"NT-Xent: loss {float(value):.3g}" in panel.readout.value.replace("−", "-")
+
+
+def test_the_family_compares_any_two():
+    panel = forces.family("NTXent", "NTXent", temperature=0.3)
+    texts = panel.readout.value
+    for name in ("HardNegative", "SupCon", "Triplet"):
+        panel.set(second=name)
+        assert panel.readout.value != texts
+        texts = panel.readout.value
+
+
+def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
+    _, negatives = forces.one_anchor(0.5, 510, "gaussian", similarity=0.1, deviation=0.2)
+    assert float(negatives.mean()) == pytest.approx(0.1, abs=1e-3)
+    assert float(negatives.std()) == pytest.approx(0.2, rel=0.02)
+    _, negatives = forces.one_anchor(0.5, 8, "few hard", similarity=-0.5, hard=0.9, number=3)
+    assert negatives.tolist() == [0.9] * 3 + [-0.5] * 5
+    positives, _ = forces.one_anchor(0.6, 8, "equal", views=3, spread=0.3, similarity=0.0)
+    assert positives.tolist() == pytest.approx([0.3, 0.6, 0.9])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: forces.explore("Nothing"), "'Nothing'"),
+        (lambda: forces.explore("BarlowTwins"), "BarlowTwins"),
+        (lambda: forces.family("CLIP"), "'CLIP'"),
+        (lambda: forces.explore(positive=2.0), "2.0"),
+        (lambda: forces.one_anchor(0.5, 5, "odd", similarity=0.0), "'odd'"),
+        (lambda: forces.beside([losses.NTXent()], *crowd()), "two losses"),
+    ],
+)
+def test_a_question_that_can_not_be_is_quoted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_loss_that_pushes_nothing_says_so():
+    positives, negatives = torch.tensor([0.99]).double(), torch.full((5,), -0.9).double()
+    picture = forces.Beside()
+    said = picture.update((losses.NTXent(0.5), losses.Triplet(0.2)), positives, negatives)
+    assert "pushes nothing" in said
+    assert not math.isnan(picture.ceiling[1])
+
+
+@pytest.mark.parametrize("names", [("NTXent", "MACL"), ("MACL", "NTXent")])
+def test_macl_gets_the_batchs_alignment_on_either_side(names):
+    draw = torch.Generator().manual_seed(1)
+    z1, z2 = (torch.nn.functional.normalize(torch.randn(6, 4, generator=draw), dim=1) for _ in range(2))
+    pairs = similarities.two_views(z1, z2)
+    panel = forces.explore(*names, (pairs.positives, pairs.negatives))
+    macl = losses.MACL(getattr(losses, names[0])().temperature)
+    pulls = anatomy.forces(macl, pairs.positives.double(), pairs.negatives.double())[0]
+    assert (pulls == pulls[0]).all()  # 1/τ_a at the batch's alignment, the same for every anchor
+    assert "MACL: loss" in panel.readout.value
+    for anchor in (1, 7, 12):
+        panel.set(anchor=anchor)
+        (said,) = re.findall(r"MACL: loss [^,]*, pull ([0-9.]+)", panel.readout.value)
+        assert float(said) == pytest.approx(float(pulls[0]), rel=5e-3)
+
+
+# ---- gradient scaling: what the curves say ------------------------------------------------------------
+
+FIGURES = {
+    "against_temperature": gradient_scaling.against_temperature,
+    "against_count": gradient_scaling.against_count,
+    "surface": gradient_scaling.surface,
+    "relief": gradient_scaling.relief,
+    "directions": lambda ax=None: gradient_scaling.directions(
+        0.5, [gradient_scaling.few_hard(), gradient_scaling.all_equal(-0.9)], ax=ax
+    ),
+    "hardness": gradient_scaling.hardness,
+    "who_is_pushed": gradient_scaling.who_is_pushed,
+}
+FLAT = [name for name in FIGURES if name != "relief"]
+COUNTEREXAMPLE = {0.05: 0.9997, 0.2: 0.883, 0.3: 0.850, 0.5: 0.935, 2.0: 0.990, 10.0: 0.994}
+
+
+def by_loop(positive, negatives, temperature):
+    """W with nothing but math.exp."""
+    total = math.fsum(math.exp(s / temperature) for s in negatives)
+    return total / (total + math.exp(positive / temperature))
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 3.0])
+@pytest.mark.parametrize("K", [1, 3, 7, 40])
+def test_counting_equal_negatives_gives_what_listing_them_gives(K, temperature):
+    crowds = {
+        gradient_scaling.all_equal(-0.3): [-0.3] * K,
+        gradient_scaling.few_hard(0.8, -0.4, 5): [0.8] * min(K, 5) + [-0.4] * max(K - 5, 0),
+    }
+    for crowd, listed in crowds.items():
+        expected = by_loop(0.2, listed, temperature)
+        assert float(gradient_scaling.scale(0.2, crowd, temperature, K)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_scale_gives_each_temperature_a_row_and_each_count_a_column():
+    crowd = gradient_scaling.few_hard(0.7, -0.7, 2)
+    W = gradient_scaling.scale(0.4, crowd, torch.tensor([0.1, 0.5]), torch.tensor([2, 10, 100]))
+    for row, t in zip(W, (0.1, 0.5), strict=True):
+        for value, K in zip(row, (2, 10, 100), strict=True):
+            assert float(value) == pytest.approx(by_loop(0.4, [0.7] * 2 + [-0.7] * (K - 2), t), rel=1e-6)
+
+
+def test_extreme_case_is_macls_figure_2():
+    ax = gradient_scaling.against_temperature(counts=(16, 4096))
+    for line, K in zip(ax.lines, (16, 4096), strict=False):
+        t, W = line.get_xdata(), line.get_ydata()
+        odds = K * np.exp(-2 / np.asarray(t))
+        np.testing.assert_allclose(W, odds / (1 + odds), rtol=1e-9)
+
+
+@pytest.mark.parametrize("temperature, W", COUNTEREXAMPLE.items())
+def test_counterexample_to_proposition_2_shows_the_measured_values(temperature, W):
+    crowd = gradient_scaling.few_hard(hard=0.9, easy=-0.9, number=1)
+    negatives = torch.tensor([[0.9] + [-0.9] * 200], dtype=torch.float64)
+    here = float(gradient_scaling.scale(0.5, crowd, temperature, 201))
+    assert here == pytest.approx(W, abs=6e-4)
+    listed = anatomy.gradient_scale(torch.tensor([0.5], dtype=torch.float64), negatives, temperature)
+    assert here == pytest.approx(float(listed), rel=1e-12)
+
+
+def test_turning_point_is_where_scipy_finds_the_minimum():
+    found = gradient_scaling.turning_point(0.5, gradient_scaling.few_hard(), 201)
+    expected = minimize_scalar(
+        lambda t: by_loop(0.5, [0.9] + [-0.9] * 200, t), bounds=(0.05, 2), method="bounded"
+    )
+    assert found[0] == pytest.approx(expected.x, rel=2e-3)
+    assert found[1] == pytest.approx(expected.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize("positive, similarity", [(1.0, -1.0), (-1.0, 1.0), (0.5, 0.5), (0.0, 0.3)])
+def test_no_turning_point_where_all_negatives_lie_on_one_side(positive, similarity):
+    crowd = gradient_scaling.all_equal(similarity)
+    assert gradient_scaling.turning_point(positive, crowd, 100) is None
+
+
+@pytest.mark.parametrize("K", [1, 2, 10, 510, 65_536])
+def test_gaussian_negatives_number_K_around_their_mean(K):
+    crowd = gradient_scaling.gaussian(0.2, 0.1)
+    counts = crowd.counts(torch.tensor([float(K)], dtype=torch.float64))
+    assert float(counts.sum()) == pytest.approx(K)
+    assert float((counts * crowd.similarities).sum() / K) == pytest.approx(0.2, abs=1e-3)
+
+
+def test_gaussian_W_is_that_of_a_typical_draw():
+    draws = torch.Generator().manual_seed(0)
+    for K, temperature in ((100, 0.1), (510, 0.1), (510, 0.03), (4096, 0.05)):
+        negatives = 0.1 * torch.randn(400, K, generator=draws, dtype=torch.float64)
+        drawn = anatomy.gradient_scale(torch.full((400,), 0.3, dtype=torch.float64), negatives, temperature)
+        here = float(gradient_scaling.scale(0.3, gradient_scaling.gaussian(0.0, 0.1), temperature, K))
+        assert drawn.quantile(0.2) < here < drawn.quantile(0.8), (K, temperature)
+
+
+def test_hardest_gaussian_negative_gets_harder_with_their_number():
+    crowd = gradient_scaling.gaussian(0.0, 0.1)
+    hardest = [
+        float(crowd.similarities[crowd.counts(torch.tensor([float(K)])) > 0].max()) for K in (10, 100, 10_000)
+    ]
+    assert hardest == sorted(set(hardest))
+
+
+def test_shares_of_the_push_are_the_summed_hardness_weights():
+    crowd = gradient_scaling.few_hard(0.9, -0.9, 3)
+    number, push = gradient_scaling.push_shares(crowd, 50, 0.4)
+    listed = anatomy.hardness_weights(torch.tensor([[0.9] * 3 + [-0.9] * 47], dtype=torch.float64), 0.4)[0]
+    assert number.tolist() == pytest.approx([3 / 50, 47 / 50])
+    assert push.tolist() == pytest.approx([float(listed[:3].sum()), float(listed[3:].sum())], rel=1e-12)
+
+
+@pytest.mark.parametrize("similarity", [-1.0, -0.95, 0.0, 0.999, 1.0])
+def test_no_share_is_lost_between_the_bins(similarity):
+    crowd = gradient_scaling.all_equal(similarity)
+    bins = gradient_scaling.binned(crowd, torch.ones(1, dtype=torch.float64))
+    assert float(bins.sum()) == 1
+    k = int(bins.argmax())
+    assert gradient_scaling.BINS[k] <= similarity <= gradient_scaling.BINS[k + 1]
+
+
+def test_hardness_figure_draws_the_weights_of_the_negatives_given():
+    negatives = torch.tensor([0.5, -0.5, 0.1], dtype=torch.float64)
+    line = gradient_scaling.hardness(negatives, temperatures=(0.2,)).lines[0]
+    expected = [math.exp(s / 0.2) for s in (-0.5, 0.1, 0.5)]
+    np.testing.assert_allclose(line.get_ydata(), np.array(expected) / sum(expected))
+
+
+# ---- everyone can read them ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_one_sentence_of_alt_text(name):
+    text = figures.alt(FIGURES[name]())
+    assert text.endswith(".") and 40 < len(text) < 400
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_figure_draws_on_the_axes_it_was_given(name):
+    _, axes = figures.new(8, 3, 1, 2)
+    assert FIGURES[name](ax=axes[1]) is axes[1]
+    assert axes[1].has_data() and not axes[0].has_data()
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_lines_are_told_apart_without_colour(name):
+    legend = FIGURES[name]().get_legend()
+    lines = [] if legend is None else [line for line in legend.get_lines() if line.get_linestyle() != "None"]
+    looks = [(line.get_linestyle(), line._dash_pattern, line.get_marker()) for line in lines]
+    assert len(set(map(str, looks))) == len(looks)
+
+
+# ---- and the reader's settings stay -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_leaves_settings_and_pyplot_alone(name):
+    before = dict(matplotlib.rcParams)
+    FIGURES[name]()
+    assert dict(matplotlib.rcParams) == before
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("name", ["directions", "hardness"])
+def test_a_readers_dark_style_does_not_reach_the_figure(name):
+    plain = figures.png(FIGURES[name](), scale=1)
+    with plt.style.context("dark_background"):
+        dark = figures.png(FIGURES[name](), scale=1)
+    assert dark == plain
+    assert Image.open(io.BytesIO(plain)).convert("RGB").getpixel((1, 1)) == (255, 255, 255)
+
+
+# ---- errors -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: gradient_scaling.all_equal(1.5), "similarity is 1.5, but a cosine similarity"),
+        (lambda: gradient_scaling.gaussian(0.0, 0.0), "deviation is 0.0, but must be above 0"),
+        (lambda: gradient_scaling.few_hard(number=0), "number is 0, but at least one"),
+        (lambda: gradient_scaling.against_count(positive=2.0), "positive is 2.0"),
+    ],
+)
+def test_negatives_that_can_not_be_are_quoted(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# ---- the W explorer -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    return forces.gradient_scale(
+        positive=0.5, temperature=0.2, count=201, negatives="few hard", similarity=-0.9
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.2, 0.3, 0.5, 2.0, 10.0])
+def test_explorer_shows_the_counterexample_that_anatomy_computes(explorer, temperature):
+    explorer.set(
+        positive=0.5,
+        count=201,
+        negatives="few hard",
+        similarity=-0.9,
+        hard=0.9,
+        number=1,
+        temperature=temperature,
+    )
+    negatives = torch.tensor([[0.9] + [-0.9] * 200], dtype=torch.float64)
+    W = float(anatomy.gradient_scale(torch.tensor([0.5], dtype=torch.float64), negatives, temperature))
+    assert f"W = {W:.3f} at τ = {temperature:g} and K = 201" in explorer.readout.value
+    assert "W is lowest, 0.846, at τ = 0.27" in explorer.readout.value
+
+
+@pytest.mark.parametrize("negatives", ["equal", "gaussian", "few hard"])
+def test_every_slider_the_explorer_shows_changes_the_picture(explorer, negatives):
+    explorer.set(
+        positive=0.3, temperature=0.3, count=48, negatives=negatives, similarity=-0.2, deviation=0.2, number=3
+    )
+    for name, widget in explorer.inputs.items():
+        if name == "negatives" or widget.layout.display == "none":
+            continue
+        before, start = explorer.live.image.value, widget.value
+        if isinstance(widget, W.SelectionSlider):
+            widget.index += 1
+        else:
+            widget.value += widget.step
+        assert explorer.live.image.value != before, name
+        widget.value = start
+        assert explorer.live.image.value == before, name
+
+
+def test_explorer_puts_away_what_the_distribution_does_not_read(explorer):
+    shown = {}
+    for negatives in ("equal", "gaussian", "few hard"):
+        explorer.set(negatives=negatives)
+        hidden = {name for name, widget in explorer.inputs.items() if widget.layout.display == "none"}
+        shown[negatives] = {"similarity", "deviation", "hard", "number"} - hidden
+    assert shown == {
+        "equal": {"similarity"},
+        "gaussian": {"similarity", "deviation"},
+        "few hard": {"similarity", "hard", "number"},
+    }
+
+
+def test_explorer_moves_without_drawing_axes_again(explorer):
+    explorer.set(negatives="few hard")
+    explorer.set(temperature=0.3)
+    drawn = explorer.live.backgrounds
+    for temperature in (0.1, 0.2, 0.5, 1.0):
+        explorer.set(temperature=temperature, count=64)
+    assert explorer.live.backgrounds == drawn

@@ -1,0 +1,164 @@
+"""Notebook 04: figures show what the loss and the paper's tables say; its exercise takes other ways."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clutils import figures, losses
+from clutils.course import macl as lesson
+from clutils.course import sphere
+from clutils.course.macl import figures as macl
+from clutils.course.sphere import descent
+from clutils.course.sphere import figures as circles
+
+
+def line(ax, label):
+    """The one line with this label -> its x and y."""
+    (found,) = [artist for artist in ax.lines if artist.get_label() == label]
+    return tuple(np.asarray(values, dtype=float) for values in found.get_data())
+
+
+def test_the_temperature_is_eq_7_where_it_may_be_and_its_floor_where_not():
+    loss = losses.MACL(0.05, alpha=2.0, alignment_threshold=0.8)
+    ax = macl.against_alignment([losses.MACL(0.1, alpha=0.5), loss])
+    A, ratio = line(ax, "α = 0.5, A₀ = 0")
+    np.testing.assert_allclose(ratio, 1 + 0.5 * A, atol=1e-9)
+    A, ratio = line(ax, "α = 2, A₀ = 0.8")
+    np.testing.assert_allclose(ratio, np.maximum(1 + 2 * (A - 0.8), 0.1), atol=1e-9)
+    assert "floored for 67% of all A" in figures.alt(ax)
+    assert loss.calls == 0, "drawing is not training"
+
+
+def test_settings_that_never_meet_the_floor_are_not_said_to():
+    assert "floored" not in figures.alt(
+        macl.against_alignment([losses.MACL(0.1, 0.5), losses.MACL(0.1, 0.5, 0.8)])
+    )
+
+
+def test_the_feedback_shows_the_alignment_of_the_path_and_the_temperature_it_gives():
+    z1, z2 = descent.start(4, 2, spread=1.0, seed=3)
+    loss = losses.MACL(0.2, alpha=0.5)
+    path = descent.move(loss, z1, z2, steps=5, learning_rate=0.01)
+    calls = loss.calls
+    left, right = macl.feedback([loss], [path]).axes
+    expected = [
+        sum(float(a @ b) for a, b in zip(path.z1[t], path.z2[t], strict=True)) / 4 for t in range(len(path))
+    ]
+    np.testing.assert_allclose(line(left, "α = 0.5, A₀ = 0")[1], expected, rtol=1e-9)
+    used = line(right, "α = 0.5, A₀ = 0")[1]
+    np.testing.assert_allclose(used, 1 + 0.5 * np.array(expected), rtol=1e-9)
+    assert loss.calls == calls
+    assert f"A from {expected[0]:.2f} to {expected[-1]:.2f}" in figures.alt(left)
+
+
+ANGLES = {"positive": [30], "negative": [90, -120], "false negative": [-40]}
+
+
+def test_the_penalties_are_the_shares_of_the_push_over_the_temperature():
+    push, at = macl.penalties_of(losses.MACL(0.2, alpha=1.0), ANGLES)
+    t = 0.2 * (1 + math.cos(math.radians(30)))
+    exponentials = [math.exp(math.cos(math.radians(a)) / t) for a in (90, 120, 40)]
+    expected = [e / sum(exponentials) / t for e in exponentials]
+    np.testing.assert_allclose(push, expected, rtol=1e-9)
+    np.testing.assert_allclose(at, np.deg2rad([90, -120, -40]))
+
+
+def test_each_arrow_points_away_from_the_anchor_and_is_as_long_as_its_push():
+    ax = macl.penalties(losses.NTXent(0.5), ANGLES, "now")
+    push, at = (values.numpy() for values in macl.penalties_of(losses.NTXent(0.5), ANGLES))
+    (arrows,) = [c for c in ax.collections if hasattr(c, "U")]
+    U, V = np.asarray(arrows.U), np.asarray(arrows.V)
+    np.testing.assert_allclose(np.hypot(U, V), macl.REACH * push / push.max(), rtol=1e-6)
+    moved = np.arctan2(np.sin(at) + 1e-3 * U, np.cos(at) + 1e-3 * V)  # angle from the anchor, at the top
+    assert (np.abs(moved) > np.abs(at)).all()
+    share = float(push[2] / push.sum())
+    assert f"{share:.0%} of the push on false ones" in figures.alt(ax)
+    assert any(f"{share:.0%} of the push" in text.get_text() for text in ax.texts)
+
+
+def test_the_tables_are_the_papers_and_agree_where_they_repeat_each_other():
+    for row in macl.TABLE_8.values():
+        assert len(row) == 4
+    assert {row[macl.FIXED[name]] for name, row in macl.TABLE_8.items()} == {78.14}, "one run, three times"
+    assert macl.TABLE_8["alpha"][0.0] == macl.TABLE_7["MACL, α = 0"][0]
+    assert macl.TABLE_8["alignment_threshold"][0.2] == macl.TABLE_7["MACL"][0]
+    gains = {
+        (True, False): (0.9, 1.9),
+        (False, True): (1.0, 2.2),
+        (True, True): (1.2, 2.5),
+    }  # as printed there
+    for case, gain in gains.items():
+        found = np.subtract(macl.TABLE_6[case], macl.TABLE_6[False, False])
+        np.testing.assert_allclose(found, gain, atol=1e-9)
+    assert all(len(values) == len(macl.BATCHES) for both in macl.TABLE_B3.values() for values in both)
+
+
+def test_table_8_is_drawn_value_by_value():
+    figure = macl.table_8()
+    for ax, (name, row) in zip(figure.axes, macl.TABLE_8.items(), strict=True):
+        assert ax.lines[0].get_ydata() == pytest.approx(list(row.values()))
+        assert [t.get_text() for t in ax.get_xticklabels()] == [f"{v:g}" for v in row]
+        assert macl.LABELS[name] in ax.get_xlabel()
+    assert figure.axes[0].get_title("left") == "spread 16.42"
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_table_b3_has_a_line_for_each_loss(column):
+    ax = macl.table_b3(column)
+    assert len(ax.lines) == 5
+    assert line(ax, "dual temperature")[1].tolist() == list(macl.TABLE_B3["DualTemperature"][column])
+    assert len({(artist.get_linestyle(), artist.get_marker()) for artist in ax.lines}) == 5, "without colour"
+
+
+def test_reruns_are_the_rows_with_one_gradient_and_the_lead_is_over_their_mean():
+    table = macl.reruns()
+    assert len(table) == 12
+    assert table["apart"][0] == pytest.approx(0.06)
+    row = table.query("measure == 'kNN, k = 200' and batch == 128").iloc[0]
+    assert row["apart"] == pytest.approx(84.64 - 84.47)
+    assert row["lead"] == pytest.approx(84.85 - (84.47 + 84.64) / 2)
+
+
+@pytest.mark.parametrize("measure", macl.MEASURES)
+def test_the_lead_is_drawn_over_the_gap_of_the_reruns(measure):
+    ax = macl.lead(measure)
+    rows = macl.reruns().query("measure == @measure")
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx(rows["apart"].tolist())
+    assert line(ax, "MACL's lead over their mean")[1].tolist() == pytest.approx(rows["lead"].tolist())
+    assert f"up to {rows['apart'].max():.2f} apart" in figures.alt(ax)
+
+
+def test_points_move_under_macl_and_its_name_leaves_out_what_is_not_set():
+    assert circles.name_of(losses.MACL(0.2)) == "MACL, τ = 0.2, α = 0.5, A₀ = 0"
+    panel = sphere.circle("MACL", temperature=0.2, pictures=3)
+    assert "MACL, τ = 0.2" in panel.readout.value
+
+
+# ---- the exercise -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_the_reweighted_loss_may_be_written_in_other_ways_but_must_have_a_gradient(detached):
+    def own_way(positives, negatives, temperature):
+        gaps = torch.nn.functional.pad((negatives - positives) / temperature, (1, 0))  # the positive's is 0
+        value = torch.logsumexp(gaps, dim=1).detach()
+        c = torch.logsumexp(gaps[:, 1:], dim=1)
+        value = torch.where(c < -15, torch.ones_like(c), value / torch.sigmoid(c)).detach()
+        return value if detached else value - c.detach() + c
+
+    result = lesson.macl_loss.check(own_way)
+    assert bool(result) != detached, result
+    assert detached == ("no gradient" in repr(result))
+
+
+def test_the_package_passes_its_own_exercise():
+    assert lesson.macl_loss.check(lambda s, n, t: losses.MACL(t, alpha=0.0).per_anchor(s, n))
+    assert not lesson.macl_loss.check(lambda s, n, t: losses.MACL(2 * t, alpha=0.0).per_anchor(s, n))
+
+
+def test_a_mean_over_the_anchors_is_told_by_its_shape():
+    assert "one value per anchor" in repr(lesson.macl_loss.check(lambda s, n, t: (s - n).sum()))

@@ -1,0 +1,510 @@
+"""Notebook 11: diagrams show what a method has and does, exercises agree with the package, records repeat."""
+
+from __future__ import annotations
+
+import copy
+import re
+import runpy
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import nn
+from torch.nn import functional as F
+
+from clutils import data, encoders, figures, losses, measures, methods, training
+from clutils.course import methods as lesson
+from clutils.course import records
+from clutils.course.methods import experiments
+from clutils.course.methods import figures as draw
+from clutils.methods import momentum
+
+EVERY = list(draw.NAMES)
+
+
+def built(name: str, **settings) -> methods.Method:
+    kind = methods.catalogue()[name]
+    torch.manual_seed(0)
+    return kind(encoders.build("conv16"), kind.default_loss(), **settings)
+
+
+def boxes(ax) -> list[str]:
+    return [p.get_gid() for p in ax.patches if isinstance(p, FancyBboxPatch) and p.get_gid()]
+
+
+def arrows(ax) -> list[str]:
+    return [p.get_gid() for p in ax.patches if isinstance(p, FancyArrowPatch)]
+
+
+def stops(ax) -> int:
+    return sum(line.get_gid() == "stop" for line in ax.get_lines())
+
+
+# ---- the diagrams ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_diagram_has_a_box_for_each_part_of_the_method_and_no_other(name):
+    method = built(name)
+    parts = {child for child, _ in method.named_children()}
+    parts |= {"queue"} if hasattr(method, "queue") else set()
+    parts |= {"labels"} if method.uses_labels else set()
+    assert set(boxes(draw.diagram(name))) == parts
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_solid_branch_is_one_that_gets_a_gradient_from_the_loss(name):
+    """Asked of the parameters: a step's gradient, when the other branch's output is cut off."""
+    method = built(name)
+    learned = {
+        child for child, part in method.named_children() if any(p.requires_grad for p in part.parameters())
+    }
+    ax = draw.diagram(method)
+    dashed = arrows(ax).count("no gradient")
+    assert ("target_encoder" in boxes(ax)) == (
+        "target_encoder" not in learned and hasattr(method, "target_encoder")
+    )
+    into_second = name in ("simclr", "supcon")
+    assert (stops(ax) == 0) == into_second
+    assert draw.flow(method).gradient == ((True, into_second),) * (2 if name in ("byol", "simsiam") else 1)
+    extra = 1 if name in ("moco", "supcon") else 0  # the queue's arrow, the labels'
+    assert dashed == extra + (0 if into_second else 3)
+
+
+def test_without_stop_gradient_simsiams_diagram_has_no_stop():
+    method = built("simsiam", stop_gradient=False)
+    assert stops(draw.diagram(method)) == 0
+    assert "no gradient" not in arrows(draw.diagram(method))
+
+
+def test_only_methods_with_a_target_have_an_arrow_of_following_weights():
+    for name in EVERY:
+        ax = draw.diagram(name)
+        assert arrows(ax).count("follows") == (2 if name in ("moco", "byol") else 0)
+        said = " ".join(text.get_text() for text in ax.texts)
+        assert ("same\nweights" in said) == (name not in ("moco", "byol"))
+        assert ("swapped" in said) == (name in ("byol", "simsiam"))
+
+
+def test_a_diagram_says_the_methods_own_settings():
+    ax = draw.diagram(built("moco", queue_size=512, momentum=0.9))
+    said = " ".join(text.get_text() for text in ax.texts)
+    assert "512 keys" in said and "m = 0.9" in said
+    assert "512" in figures.alt(ax)
+
+
+def test_drawing_a_method_leaves_it_as_it_was():
+    method = built("moco").eval()
+    before = copy.deepcopy(method.state_dict())
+    draw.diagram(method)
+    assert not method.training and method.keys is None
+    assert not method.loss._forward_pre_hooks
+    for name, value in method.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(ValueError, match="swav"):
+        draw.diagram("swav")
+
+
+# ---- figures of numbers ------------------------------------------------------------------------------------
+
+
+ROWS = pd.DataFrame(
+    [
+        {"first": a, "second": b, "seed": seed, "knn": knn + 0.02 * seed}
+        for seed in (0, 1)
+        for a, b, knn in (
+            ("none", "none", 0.9),
+            ("crop", "crop", 0.2),
+            ("crop", "blur", 0.5),
+            ("blur", "blur", 0.3),
+        )
+    ]
+)
+
+
+def test_the_heatmap_shows_the_means_mirrored_and_leaves_out_the_plain_picture():
+    figure = draw.composition(ROWS)
+    ours, paper = figure.axes[:2]
+    shown = {text.get_gid(): text.get_text() for text in ours.texts}
+    assert shown == {"crop, crop": "21", "crop, blur": "51", "blur, crop": "51", "blur, blur": "31"}
+    assert "crop with blur, 51 %" in figures.alt(figure)
+    np.testing.assert_array_equal(paper.images[0].get_array(), list(draw.SIMCLR_FIGURE_5.values()))
+
+
+def test_simclrs_table_is_as_its_own_averages_say():
+    """The paper prints each row's mean in a last column, copied here apart from the rest."""
+    averages = [39.2, 29.4, 25.7, 18.8, 15.5, 14.5, 13.8]
+    found = np.mean(list(draw.SIMCLR_FIGURE_5.values()), axis=1)
+    np.testing.assert_allclose(found, averages, atol=0.06)  # of rounded entries
+
+
+def recorded() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"method": m, "batch_size": b, "seed": s, "knn": 0.4 + 0.01 * s + (m == "byol") * 0.1 + b / 1e4}
+            | {"knn_untrained": 0.3, "knn_raw": 0.2}
+            for m in ("simclr", "byol")
+            for b in (32, 64)
+            for s in (0, 1, 2)
+        ]
+    )
+
+
+def test_compared_draws_a_point_for_each_seed_and_a_line_through_the_means():
+    table = recorded()
+    ax = draw.compared(table, "batch_size")
+    points = [line for line in ax.get_lines() if line.get_linestyle() == "None"]
+    assert sum(len(line.get_xdata()) for line in points) == len(table)
+    means = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    for name, method in (("SimCLR", "simclr"), ("BYOL", "byol")):
+        own = table[table["method"] == method].groupby("batch_size")["knn"].mean()
+        np.testing.assert_allclose(means[name], 100 * own)
+    assert np.allclose(means["untrained"], 30) and np.allclose(means["raw pixels"], 20)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["32", "64"]
+
+
+def test_the_share_of_comparing_is_drawn_in_percent():
+    rows = pd.DataFrame(
+        {"method": ["simclr"] * 2, "batch_size": [32, 64], "share": [0.02, 0.05]}
+        | {"lowest": [0.01, 0.04], "highest": [0.03, 0.07]}
+    )
+    ax = draw.share_of_comparing(rows)
+    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata().astype(float), [2, 5])
+
+
+def test_a_spread_is_mean_and_range():
+    assert draw.spread([1.0, 2.0, 6.0], " %") == "3.0 % (1.0 to 6.0)"
+
+
+def test_learning_rates_are_told_by_method_where_each_has_one():
+    runs = pd.DataFrame(
+        {
+            "method": ["simclr", "byol", "simclr"],
+            "learning_rate": [0.005, 0.0025, 0.005],
+            "batch_size": [1, 1, 2],
+        }
+    )
+    assert draw.learning_rates(runs) == "SimCLR 0.005, BYOL 0.0025"
+    runs.loc[0, "learning_rate"] = 0.001
+    with pytest.raises(ValueError, match=r"simclr have \[0\.001, 0\.005\]"):
+        draw.learning_rates(runs)
+
+
+# ---- how old keys grow -------------------------------------------------------------------------------------
+
+
+SCENES = data.load("scenes", limit=64)
+
+
+def test_todays_keys_are_themselves_and_those_of_a_frozen_encoder_do_not_age():
+    still = experiments.key_ages(1.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
+    moving = experiments.key_ages(0.0, SCENES, steps=3, batch_size=32, pictures=16, queue_size=64)
+    assert still.by_age.shape == moving.by_age.shape == (4,)
+    torch.testing.assert_close(still.by_age, torch.ones(4))
+    torch.testing.assert_close(moving.by_age[0], torch.tensor(1.0))
+    assert moving.by_age[3] < 0.99
+
+
+def test_keys_of_different_pictures_are_compared_pair_by_pair(monkeypatch):
+    """With a head that gives known keys, `others` is the mean over all pairs, written as a loop."""
+    given = torch.randn(16, 128, generator=torch.Generator().manual_seed(3)) + 0.5
+
+    class Known(torch.nn.Module):
+        def forward(self, features):
+            return given
+
+    step = experiments.training.Run.step
+
+    def then_known(run):
+        step(run)
+        run.method.target_head = Known()
+
+    monkeypatch.setattr(experiments.training.Run, "step", then_known)
+    found = experiments.key_ages(0.5, SCENES, steps=1, batch_size=32, pictures=16, queue_size=64)
+    cosines = [
+        float(given[i] @ given[j] / given[i].norm() / given[j].norm()) for i in range(16) for j in range(i)
+    ]
+    assert found.others == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
+
+
+AGES = {
+    0.5: experiments.KeyAges(torch.tensor([1.0, 0.8, 0.6]), 0.25),
+    0.99: experiments.KeyAges(torch.tensor([1.0, 0.99, 0.97]), -0.04),
+}
+
+
+def test_the_panel_of_ages_says_what_was_measured():
+    panel = lesson.explore_key_ages(AGES, batch_size=128, momentum=0.5, queue_size=256)
+    assert "2 steps old" in panel.readout.value
+    assert "0.60 (keys of different pictures: 0.25)" in panel.readout.value
+    assert "25.0%" in panel.readout.value
+    panel.set(momentum=0.99, queue_size=1024)
+    assert "8 steps old, more than the 2 steps" in panel.readout.value
+    assert list(panel.live.figure.axes[1].get_lines()[-2].get_ydata()) == [-0.04, -0.04]
+    heights = [bar.get_height() for bar in panel.live.figure.axes[0].patches]
+    np.testing.assert_allclose(heights, [0.01, 0.01 * 0.99, 0.01 * 0.99**2])
+
+
+def test_a_momentum_that_was_not_measured_is_refused():
+    with pytest.raises(ValueError, match=r"0\.3.*0\.5"):
+        lesson.explore_key_ages({0.5: AGES[0.5]}, 32, momentum=0.3)
+
+
+def test_the_ages_are_drawn_as_measured():
+    ax = draw.key_ages(AGES)
+    curves = [line.get_ydata() for line in ax.get_lines() if line.get_linestyle() != "None"]
+    np.testing.assert_allclose(curves, [list(v.by_age) for v in AGES.values()])
+    others = [line for line in ax.get_lines() if line.get_gid() == "others"]
+    assert [line.get_ydata()[0] for line in others] == [0.25, -0.04]
+    own = [line.get_color() for line in ax.get_lines() if line.get_linestyle() != "None"]
+    assert [line.get_color() for line in others] == own, "a triangle has its curve's colour"
+    assert "m = 0.5: 0.60 (of different pictures 0.25)" in figures.alt(ax)
+
+
+# ---- what a step keeps -------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_for_backward_is_counted_once_and_grows_with_the_batch():
+    from clutils import training
+
+    counted = [
+        experiments.kept_for_backward(
+            training.Run(data=SCENES, batch_size=size, steps=1, precision="float32")
+        )
+        for size in (16, 32)
+    ]
+    assert 1.8 < counted[1] / counted[0] < 2.3
+    first_layer = 2 * 16 * 16 * 32 * 32 * 4  # two views of 16, 16 channels of 32x32, float32
+    assert counted[0] > first_layer
+
+
+def test_a_branch_without_gradient_keeps_nothing():
+    """MoCo's keys take no gradient: about half of what SimCLR's two views keep, the queue aside."""
+    from clutils import training
+
+    two, one = (
+        experiments.kept_for_backward(
+            training.Run(
+                method=m, data=SCENES, batch_size=32, steps=1, precision="float32", method_settings=s
+            )
+        )
+        for m, s in (("simclr", {}), ("moco", {"queue_size": 32}))
+    )
+    assert 0.4 < one / two < 0.6
+
+
+def test_a_collapsed_run_is_drawn_with_its_history():
+    histories = {
+        "with": pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "uniformity": [-3.0, -2.5]}),
+        "without": pd.DataFrame({"step": [1, 2], "loss": [2.0, 0.0], "uniformity": [-3.0, 0.0]}),
+    }
+    figure = draw.collapse(histories)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].get_lines()}
+    assert drawn["without"] == [-3.0, 0.0] and drawn["with"] == [-3.0, -2.5]
+    assert "without: loss 0.00, uniformity 0.00" in figures.alt(figure)
+
+
+def test_of_method_tells_what_the_encoder_learned():
+    run, row = experiments.of_method("byol", SCENES, SCENES, steps=2, batch_size=32, seed=1)
+    assert row["steps"] == run.steps_done == 2 and row["method"] == "byol"
+    assert row["knn"] == experiments.accuracy(run.embed, SCENES, SCENES)
+    assert 0 <= row["knn_untrained"] <= 1 and row["effective_rank"] >= 1
+    assert isinstance(run.loss, losses.Regression)
+
+
+# ---- the exercises ------------------------------------------------------------------------------------
+
+
+def test_the_package_follows_as_the_exercise_does():
+    torch.manual_seed(0)
+    leader, target = nn.Linear(3, 2), nn.Linear(3, 2)
+    expected = [
+        lesson.follow.answer(old.detach().clone(), new.detach(), 0.9)
+        for old, new in zip(target.parameters(), leader.parameters(), strict=True)
+    ]
+    target.requires_grad_(False)
+    momentum.follow([target], [leader], 0.9)
+    for found, right in zip(target.parameters(), expected, strict=True):
+        torch.testing.assert_close(found, right)
+    assert lesson.follow.check(lambda target, online, momentum: torch.lerp(online, target, momentum))
+
+
+def test_the_packages_loss_against_a_queue_is_that_of_the_exercise():
+    for queries, keys, queue, temperature in lesson.moco_step.cases():
+        loss, after = lesson.moco_step.answer(queries, keys, queue, temperature)
+        torch.testing.assert_close(losses.NTXent(temperature)(queries, keys, queue=queue), loss)
+        torch.testing.assert_close(after, torch.cat([queue, keys])[-len(queue) :])
+
+
+def test_the_queue_may_be_written_with_cross_entropy():
+    def with_cross_entropy(queries, keys, queue, temperature):
+        own = torch.einsum("nc,nc->n", queries, keys)[:, None]
+        logits = torch.cat([own, torch.einsum("nc,kc->nk", queries, queue)], dim=1)
+        loss = F.cross_entropy(logits / temperature, torch.zeros(len(queries), dtype=torch.int64))
+        return loss, torch.vstack([queue, keys])[len(keys) :]
+
+    assert lesson.moco_step.check(with_cross_entropy)
+
+
+def test_simsiams_step_has_the_gradient_of_the_exercise():
+    """The method's default loss is 2 - 2s, so twice the exercise's, and 2 more."""
+    torch.manual_seed(0)
+    simsiam = methods.SimSiam(encoders.MLP(6, 8, 5), losses.Regression(), out=4).train()
+    x = torch.randn(7, 6)
+    views = iter([x, x + torch.randn(7, 6)])
+    drawn = [next(views), next(views)]
+
+    class Given:
+        def several_views(self, images, generator, number):
+            return drawn
+
+    loss, _, _ = simsiam(x, Given(), torch.Generator())
+    (found,) = torch.autograd.grad(loss, [simsiam.encoder[0].weight])
+    z1, z2 = (simsiam.head(simsiam.encoder(view)) for view in drawn)
+    right = lesson.simsiam_loss.answer(simsiam.predictor(z1), simsiam.predictor(z2), z1, z2)
+    (expected,) = torch.autograd.grad(right, [simsiam.encoder[0].weight])
+    torch.testing.assert_close(loss, 2 + 2 * right)
+    torch.testing.assert_close(found, 2 * expected)
+
+
+def test_the_stop_gradient_may_be_written_with_no_grad():
+    def frozen(p1, p2, z1, z2):
+        with torch.no_grad():
+            z1, z2 = F.normalize(z1, dim=1), F.normalize(z2, dim=1)
+        p1, p2 = F.normalize(p1, dim=1), F.normalize(p2, dim=1)
+        return -((p1 * z2).sum(dim=1) + (p2 * z1).sum(dim=1)).mean() / 2
+
+    assert lesson.simsiam_loss.check(frozen)
+
+
+def test_what_differs_from_simsiams_loss_is_named():
+    def tripled(p1, p2, z1, z2):
+        return 3 * lesson.simsiam_loss.answer(p1, p2, z1, z2)
+
+    assert "the gradient by p1" in repr(lesson.simsiam_loss.check(tripled))
+    assert "z1" not in repr(lesson.simsiam_loss.check(tripled))
+    assert "scalar" in repr(lesson.simsiam_loss.check(lambda p1, p2, z1, z2: p1))
+
+
+@pytest.mark.parametrize("name", ["follow", "moco_step", "simsiam_loss"])
+def test_a_constant_is_no_answer(name):
+    assert not getattr(lesson, name).check(lambda *_: torch.tensor(-0.5))
+
+
+def test_of_a_step_of_moco_the_part_that_is_off_is_named():
+    right = lesson.moco_step.answer
+
+    def loss_off(q, k, queue, t):
+        loss, after = right(q, k, queue, t)
+        return loss + 1, after
+
+    def queue_off(q, k, queue, t):
+        loss, after = right(q, k, queue, t)
+        return loss, torch.cat([after[:-1], 2 * after[-1:]])
+
+    for answer, said in (
+        (loss_off, r"the loss is \d+\.\d{4} and should be \d+\.\d{4}; the queue is right"),
+        (queue_off, r"the loss is right; 1 of the queue's 7 rows"),
+        (
+            lambda q, k, queue, t: (right(q, k, queue, t)[0], queue[:, :2]),
+            r"shape \(7, 2\) and should be .*\(7, 4\)",
+        ),
+        (lambda q, k, queue, t: right(q, k, queue, t)[0], "two things are asked for"),
+        (lambda q, k, queue, t: (q @ k.T, queue), r"to be one number.*shape \(3, 3\)"),
+        (lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
+        (lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
+        (lambda q, k, queue, t: None, "returned nothing yet"),
+    ):
+        assert re.search(said, lesson.moco_step.check(answer).message), said
+
+
+# ---- the records --------------------------------------------------------------------------------------
+
+
+SCRIPT = runpy.run_path(str(records.ROOT / "benchmarks" / "methods.py"))
+
+
+def test_the_shortest_recorded_runs_come_out_again():
+    table = records.read("methods_batch")
+    short = table[table["steps"] == table["steps"].min()]
+    assert set(short["method"]) == set(SCRIPT["METHODS"]["batch"])
+    train, test = data.load("scenes"), data.load("scenes", "test")
+    for row in short.to_dict("records"):
+        assert row["steps"] <= 20, "a row short enough to be run again is missing"
+        assert train.source == row["source"]
+        _, found = experiments.of_method(
+            row["method"],
+            train,
+            test,
+            steps=row["steps"],
+            batch_size=row["batch_size"],
+            learning_rate=row["learning_rate"],
+            seed=row["seed"],
+        )
+        allowed = {"knn": 0.04, "knn_untrained": 0.01, "loss": 0.1, "uniformity": 0.3}
+        for column, most in allowed.items():
+            assert found[column] == pytest.approx(row[column], abs=most), (row["method"], column)
+    assert experiments.accuracy(measures.raw_inputs, train, test) == pytest.approx(row["knn_raw"], abs=1e-4)
+
+
+def test_every_batch_size_has_its_seeds_and_saw_as_many_pictures():
+    table = records.read("methods_batch")
+    full = table[table["steps"] > 20]
+    assert (full["steps"] * full["batch_size"] == SCRIPT["PICTURES_SEEN"]["batch"]).all()
+    assert not full.duplicated(["method", "batch_size", "seed"]).any()
+    counted = full.groupby(["method", "batch_size"])["seed"].nunique()
+    wanted = [(m, b) for m in SCRIPT["METHODS"]["batch"] for b in SCRIPT["BATCH_SIZES"]["batch"]]
+    assert set(counted.index) == set(wanted)
+    assert (counted >= 3).all()
+
+
+def test_the_learning_rate_went_with_the_root_of_the_batch():
+    for row in records.read("methods_batch").itertuples():
+        highest = training.usual_rate(row.method)
+        assert row.learning_rate == pytest.approx(highest * (row.batch_size / 256) ** 0.5, abs=6e-6)
+
+
+def test_every_set_of_augmentations_has_its_seeds():
+    full = records.read("methods_augmentations").query("steps == 300")
+    assert not full.duplicated(["method", "augmentation", "seed"]).any()
+    counted = full.groupby(["method", "augmentation"])["seed"].nunique()
+    wanted = [(m, name) for m in SCRIPT["METHODS"]["augmentations"] for name in SCRIPT["SETS"]]
+    assert set(counted.index) == set(wanted)
+    assert (counted >= 3).all()
+
+
+def test_every_two_augmentations_were_run_once_a_seed():
+    full = records.read("methods_composition").query("steps == 300").fillna("none")
+    wanted = {("none", "none"), *combinations_with_replacement(SCRIPT["ALONE"], 2)}
+    for _, own in full.groupby("seed"):
+        assert sorted(zip(own["first"], own["second"], strict=True)) == sorted(wanted)
+
+
+def test_a_composition_holds_what_it_names_and_nothing_else():
+    composed = SCRIPT["composed"]
+    assert composed("crop", "blur").crop_scale == (0.2, 1.0) and composed("crop", "blur").blur == 0.5
+    assert composed("crop", "blur").jitter == (0.0, 0.0, 0.0, 0.0) and composed("crop", "blur").flip == 0.0
+    assert composed("colour", "grayscale").jitter[0] == 0.4
+    assert composed("colour", "grayscale").crop_scale == (1.0, 1.0)
+    pictures = data.load("scenes", limit=8).images
+    torch.testing.assert_close(composed("none", "none")(pictures), pictures.float() / 255)
+
+
+def test_every_method_of_the_notebook_has_its_cost_and_simclr_is_the_measure():
+    table = records.read("methods_cost").set_index("method")
+    assert set(table.index) == set(SCRIPT["METHODS"]["cost"])
+    assert table.loc["simclr", "processor_ratio"] == 1.0
+    assert table.loc["moco", "parameters_and_buffers"] > 4096 * 128 + table.loc["moco", "parameters_trained"]
+
+
+def test_commands_in_the_records_name_no_path_of_a_machine():
+    for what in ("composition", "augmentations", "batch", "cost", "share"):
+        for command in records.read(f"methods_{what}")["command"]:
+            assert command.startswith(f"python benchmarks/methods.py {what}") and command.endswith("--record")
+            assert "/" not in command.removeprefix("python benchmarks/methods.py")

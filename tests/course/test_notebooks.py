@@ -1,0 +1,313 @@
+"""Each notebook: committed clean, built as the course promises, running from a clean kernel without a murmur.
+
+The rules are functions from a notebook to a list of faults, tried below on notebooks that break them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+
+import nbformat
+import nbstripout
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from clutils.course import claims
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+PAGES = {"claims"}  # no lessons: they show what the lessons' cells wrote
+LONGEST_CELL = 25  # lines: what is longer is no lesson and lives in clutils
+TAGS = {"derive", "check", "predict", "control", "answer", "claim", "recorded", "exercise", "solution"}
+CLAIMED_TIME = runpy.run_path(str(ROOT / "benchmarks" / "notebooks.py"))["CLAIM"]
+ANNOUNCED = ("**Before this**", "**After this you can**")  # what is needed, what it is good for
+TIMEOUT = 900  # seconds; the promised minute is measured in benchmarks/, on a machine that does nothing else
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+# ---- the rules ---------------------------------------------------------------------------------------------
+
+
+def tags(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def unstripped(notebook: NotebookNode) -> list[str]:
+    """Outputs, counts, widget states and times of a run, which would be committed."""
+    keys = ["metadata.widgets", "metadata.signature", "cell.metadata.execution", "cell.metadata.ExecuteTime"]
+    stripped = nbstripout.strip_output(
+        deepcopy(notebook), keep_output=False, keep_count=False, keep_id=True, extra_keys=keys
+    )
+    faults = [
+        f"cell {number} holds what a run left there"
+        for number, (cell, clean) in enumerate(zip(notebook.cells, stripped.cells, strict=True))
+        if cell != clean
+    ]
+    return faults + (
+        ["its metadata hold what a run left there"] if notebook.metadata != stripped.metadata else []
+    )
+
+
+def misdeclared(notebook: NotebookNode) -> list[str]:
+    """A notebook that is none, or that a fresh JupyterLab can't start."""
+    faults = []
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        faults.append(f"not valid: {str(error).splitlines()[0]}")
+    kernel = notebook.metadata.get("kernelspec", {}).get("name")
+    if kernel != "python3":
+        faults.append(f"its kernel is {kernel!r}, not 'python3'")
+    unknown = set().union(*map(tags, notebook.cells)) - TAGS
+    return faults + [f"unknown tag {tag!r}" for tag in sorted(unknown)]
+
+
+def unproven(notebook: NotebookNode) -> list[str]:
+    """Derivation steps without a displayed result, or without a check as the very next cell."""
+    faults = []
+    for number, cell in enumerate(notebook.cells):
+        if "derive" not in tags(cell):
+            continue
+        following = notebook.cells[number + 1] if number + 1 < len(notebook.cells) else None
+        if cell.cell_type != "markdown" or "$$" not in cell.source:
+            faults.append(f"cell {number} derives, but displays no equation")
+        if following is None or following.cell_type != "code" or "check" not in tags(following):
+            faults.append(f"cell {number} derives, but cell {number + 1} does not check it")
+    return faults
+
+
+def unasked(notebook: NotebookNode) -> list[str]:
+    """Controls without a question since the control before, or without an answer before the next one."""
+    faults = []
+    controls = [number for number, cell in enumerate(notebook.cells) if "control" in tags(cell)]
+    for before, number, after in zip(
+        [-1, *controls], controls, [*controls[1:], len(notebook.cells)], strict=False
+    ):
+        if not any("predict" in tags(cell) for cell in notebook.cells[before + 1 : number]):
+            faults.append(f"cell {number} is a control with no question to predict from before it")
+        if not any("answer" in tags(cell) for cell in notebook.cells[number + 1 : after]):
+            faults.append(f"cell {number} is a control with no answer after it")
+    return faults
+
+
+def unexercised(notebook: NotebookNode) -> list[str]:
+    """Too few or too many exercises, and cells that pose as one."""
+    posed = [
+        (n, c.source) for n, c in enumerate(notebook.cells) if c.cell_type == "code" and "exercise" in tags(c)
+    ]
+    checks = sum(".check(" in source for _, source in posed)
+    faults = [] if checks in (2, 3) else [f"{checks} exercises with .check(, not 2 or 3"]
+    helps = (".check(", ".hint(", ".solution(")
+    return faults + [f"cell {n} checks nothing" for n, source in posed if not any(h in source for h in helps)]
+
+
+def too_long(notebook: NotebookNode) -> list[str]:
+    """Code cells that belong into the package."""
+    lengths = [(n, len(c.source.splitlines())) for n, c in enumerate(notebook.cells) if c.cell_type == "code"]
+    return [f"cell {n} has {length} lines of code" for n, length in lengths if length > LONGEST_CELL]
+
+
+def unannounced(notebook: NotebookNode) -> list[str]:
+    """What a reader is told before starting: how long it takes, what is needed, what it is for."""
+    opening = "\n".join(cell.source for cell in notebook.cells[:3] if cell.cell_type == "markdown")
+    faults = [] if opening.startswith("# ") else ["it does not open with its title"]
+    if not CLAIMED_TIME.search(opening):
+        faults.append(f"its first cells do not say how long it takes ({CLAIMED_TIME.pattern})")
+    return faults + [f"its first cells do not say {words!r}" for words in ANNOUNCED if words not in opening]
+
+
+RULES = (unstripped, misdeclared, unproven, unasked, unexercised, too_long, unannounced)
+OF_LESSONS = (unexercised, unannounced)
+
+
+# ---- the notebooks -----------------------------------------------------------------------------------------
+
+
+def test_the_course_has_notebooks():
+    assert NOTEBOOKS and NOTEBOOKS[0].name == "00_start_here.ipynb"
+
+
+@each_notebook
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_notebook_keeps_the_rules(path: Path, rule: Callable[[NotebookNode], list[str]]):
+    if path.stem in PAGES and rule in OF_LESSONS:
+        return
+    assert rule(nbformat.read(path, as_version=4)) == []
+
+
+def execute(notebook: NotebookNode, folder: Path) -> list[str]:
+    """Run it from a clean kernel in this folder, warnings as errors; what it complained of, cell by cell."""
+    strict = (
+        "import warnings; warnings.simplefilter('error'); warnings.simplefilter('ignore', ResourceWarning)"
+    )
+    notebook = deepcopy(notebook)
+    notebook.cells.insert(0, new_code_cell(strict))
+    client = NotebookClient(
+        notebook, timeout=TIMEOUT, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(env=os.environ | {"PYTHONWARNINGS": "error::UserWarning"})
+    complaints = []
+    for number, cell in enumerate(notebook.cells[1:]):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                complaints.append(f"cell {number}: {output.ename}: {output.evalue}")
+            if output.output_type == "stream" and output.name == "stderr":
+                complaints.append(f"cell {number} on stderr: {output.text}")
+            if output.output_type == "execute_result" and output.data["text/plain"].startswith(("'", '"')):
+                complaints.append(f"cell {number} echoes {output.data['text/plain']}")
+    return complaints
+
+
+@pytest.fixture
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the reader's is read or written, and the network is not there."""
+    for name in ("CONFIG", "DATA", "RUNTIME"):
+        monkeypatch.setenv(f"JUPYTER_{name}_DIR", str(tmp_path / f"jupyter_{name.lower()}"))
+    for name in ("IPYTHONDIR", "CLUTILS_DATA", "CLUTILS_CLAIMS"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+
+
+@pytest.mark.notebook
+@each_notebook
+def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None):
+    assert execute(nbformat.read(path, as_version=4), path.parent) == []
+    for claim in (claim for claim in claims.collect(recorded=None) if claim.notebook == path.stem):
+        recorded = json.loads(
+            (claims.RECORDED / f"{claims.slug(claim.paper, claim.claim)}.json").read_text("utf-8")
+        )
+        assert claim.verdict == recorded["verdict"], "another verdict than on record: benchmarks/claims.py"
+
+
+# ---- the rules themselves, on notebooks that break them ----------------------------------------------------
+
+
+def markdown(source: str, *names: str) -> NotebookNode:
+    return new_markdown_cell(source, metadata={"tags": list(names)} if names else {})
+
+
+def code(source: str, *names: str) -> NotebookNode:
+    return new_code_cell(source, metadata={"tags": list(names)} if names else {})
+
+
+def good() -> NotebookNode:
+    """A notebook that keeps every rule."""
+    opening = (
+        "# A lesson\n\n**Time**: about 5 s to run from a clean kernel on 2 cores.\n"
+        "**Before this**: nothing. **After this you can** keep every rule."
+    )
+    cells = [
+        markdown(opening),
+        markdown("So $$1 + 1 = 2.$$", "derive"),
+        code("assert 1 + 1 == 2", "check"),
+        markdown("How many?", "predict"),
+        code("print('a slider')", "control"),
+        markdown("Two.", "answer"),
+        markdown("How many now?", "predict"),
+        code("print('another slider')", "control"),
+        code("print(2)", "answer"),
+        markdown("Your turn.", "exercise"),
+        code("exercises.one.check(1)", "exercise"),
+        code("exercises.two.check(2)", "exercise"),
+        code("# exercises.two.hint()", "exercise"),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return new_notebook(cells=cells, metadata=kernel)
+
+
+def faults(change: Callable[[NotebookNode], object]) -> dict[str, list[str]]:
+    """What the rules find after this change to a good notebook."""
+    notebook = good()
+    change(notebook)
+    return {rule.__name__: found for rule in RULES if (found := rule(notebook))}
+
+
+def untag(cell: int) -> Callable[[NotebookNode], object]:
+    return lambda notebook: notebook.cells[cell].metadata.pop("tags")
+
+
+def replace(cell: int, old: str, new: str) -> Callable[[NotebookNode], None]:
+    def change(notebook: NotebookNode) -> None:
+        assert old in notebook.cells[cell].source
+        notebook.cells[cell].source = notebook.cells[cell].source.replace(old, new)
+
+    return change
+
+
+def test_a_good_notebook_has_no_faults():
+    assert faults(lambda notebook: None) == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("unstripped", lambda nb: nb.cells[2].outputs.append(new_output("stream", text="2"))),
+        ("unstripped", lambda nb: nb.cells[2].update(execution_count=3)),
+        ("unstripped", lambda nb: nb.metadata.update(widgets={"some": "state"})),
+        ("unstripped", lambda nb: nb.cells[2].metadata.update(execution={"iopub.status.busy": "now"})),
+        ("misdeclared", lambda nb: nb.metadata.kernelspec.update(name="my-env")),
+        ("misdeclared", lambda nb: nb.metadata.pop("kernelspec")),
+        ("misdeclared", lambda nb: nb.cells[2].update(colour="red")),
+        ("misdeclared", lambda nb: nb.cells[0].metadata.update(tags=["derives"])),
+        ("unproven", untag(2)),
+        ("unproven", lambda nb: nb.cells.insert(2, markdown("a word between"))),
+        ("unproven", lambda nb: nb.cells.append(markdown("$$0 = 0$$", "derive"))),
+        ("unproven", replace(1, "$$", "$")),
+        ("unasked", untag(3)),
+        ("unasked", untag(5)),
+        ("unasked", untag(6)),
+        ("unasked", untag(8)),
+        ("unexercised", untag(10)),
+        ("unexercised", lambda nb: nb.cells.extend(code("a.check(1)", "exercise") for _ in range(2))),
+        ("unexercised", replace(11, ".check", ".print")),
+        ("unexercised", lambda nb: nb.cells.append(code("print('solved')", "exercise"))),
+        ("too_long", replace(2, "assert", "\n" * 25 + "assert")),
+        ("unannounced", replace(0, "about 5 s", "a moment")),
+        ("unannounced", replace(0, "Before this", "Before that")),
+        ("unannounced", replace(0, "After this", "Then")),
+        ("unannounced", replace(0, "# A lesson", "A lesson")),
+    ],
+)
+def test_each_way_of_breaking_a_rule_is_found_by_that_rule(rule, change):
+    assert rule in faults(change)
+
+
+def test_a_cell_of_the_longest_length_may_stay():
+    assert faults(replace(2, "assert", "\n" * (LONGEST_CELL - 1) + "assert")) == {}
+
+
+@pytest.mark.notebook
+def test_what_goes_wrong_in_a_cell_is_seen(isolated: None, tmp_path: Path):
+    """One kernel, six ways of complaining; the cells that do not complain are not blamed."""
+    cells = [
+        "print('fine')",
+        "1 / 0",
+        "import sys; print('murmur', file=sys.stderr)",
+        "import warnings; warnings.warn('old', DeprecationWarning)",
+        "import warnings; warnings.warn('odd')",
+        "import urllib.request; urllib.request.urlopen('http://example.org')",
+        "from pathlib import Path; Path('left_here.txt').touch()",
+        "'holds'",
+        "'holds';",
+    ]
+    found = execute(new_notebook(cells=list(map(code, cells))), tmp_path)
+    assert [re.match(r"cell \d( on stderr| echoes)?:? ('?\w+'?)", complaint)[0] for complaint in found] == [
+        "cell 1: ZeroDivisionError",
+        "cell 2 on stderr: murmur",
+        "cell 3: DeprecationWarning",
+        "cell 4: UserWarning",
+        "cell 5: URLError",
+        "cell 7 echoes 'holds'",
+    ]
+    assert (tmp_path / "left_here.txt").exists(), "it did not run in the folder it was given"

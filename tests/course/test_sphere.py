@@ -1,0 +1,400 @@
+"""Points that move under a loss alone, and what the figures and panels draw of them."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib.colors
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.patches import Rectangle
+from matplotlib.quiver import Quiver
+
+from clutils import anatomy, figures, losses, measures, similarities
+from clutils.course import sphere, toys
+from clutils.course.sphere import descent
+from clutils.course.sphere import figures as draw
+from clutils.course.sphere.panels import way
+from clutils.figures import style
+
+# ---- the descent --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 16])
+def test_points_stay_on_the_sphere_and_the_start_is_seeded(dimension):
+    z1, z2 = descent.start(9, dimension, seed=4)
+    assert z1.shape == z2.shape == (9, dimension)
+    path = descent.move(losses.NTXent(0.2), z1, z2, steps=15)
+    assert path.z1.shape == (16, 9, dimension)
+    assert len(path) == 16
+    for z in (path.z1, path.z2):
+        torch.testing.assert_close(z.norm(dim=-1), torch.ones(16, 9, dtype=torch.float64))
+    assert torch.equal(path.z1[0], torch.nn.functional.normalize(z1, dim=1))
+    again = descent.start(9, dimension, seed=4)
+    assert torch.equal(z1, again[0])
+    assert not torch.equal(z1, descent.start(9, dimension, seed=5)[0])
+
+
+def test_one_step_is_the_gradient_on_the_tangent_plane():
+    """Against the closed form for NT-Xent on two pictures, worked out by finite differences of the angle."""
+    z1, z2 = descent.start(2, 2, seed=1)
+    loss, rate, h = losses.NTXent(0.5), 1e-3, 1e-6
+
+    def turned(i, by):
+        angle = math.atan2(float(z1[i, 1]), float(z1[i, 0])) + by
+        moved = z1.clone()
+        moved[i] = torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64)
+        return moved
+
+    path = descent.move(loss, z1, z2, steps=1, learning_rate=rate)
+    for i in range(2):
+        slope = float(loss(turned(i, h), z2) - loss(turned(i, -h), z2)) / (2 * h) * 2 * 2
+        before, after = (math.atan2(float(p[i, 1]), float(p[i, 0])) for p in (path.z1[0], path.z1[1]))
+        assert math.remainder(after - before, 2 * math.pi) == pytest.approx(-rate * slope, rel=1e-3)
+
+
+def test_nt_xent_joins_the_pairs_and_spreads_the_pictures():
+    path = descent.move(losses.NTXent(0.2), *descent.start(8, 2, arc=1.0, seed=0), steps=400)
+    assert path.loss[-1] < path.loss[0]
+    together = (path.z1 * path.z2).sum(-1).mean(-1)
+    assert together[-1] > 0.99
+    angles = torch.atan2(path.z1[-1, :, 1], path.z1[-1, :, 0]).sort().values
+    gaps = torch.diff(torch.cat([angles, angles[:1] + 2 * math.pi]))
+    assert gaps.max() < 2.0 * 2 * math.pi / 8, (
+        "pictures drawn within one radian must end all round the circle"
+    )
+
+
+def test_a_cold_loss_does_not_throw_points_across_the_sphere():
+    z1, z2 = descent.start(6, 2, spread=1.0, seed=0)
+    path = descent.move(losses.Decoupled(0.001), z1, z2, steps=3, learning_rate=10.0, longest_step=0.2)
+    moved = (path.z1[1:] * path.z1[:-1]).sum(-1).clamp(-1, 1).acos()
+    assert moved.max() <= 0.2 + 1e-6
+    assert moved.max() > 0.15
+
+
+def test_labels_bring_a_class_together():
+    z1, z2 = descent.start(9, 3, spread=0.3, seed=2)
+    labels = torch.arange(9) % 3
+    path = descent.move(losses.Triplet(1.0), z1, z2, steps=300, labels=labels)
+    z = path.z1[-1]
+    same = labels[:, None] == labels[None]
+    s = z @ z.T
+    before = path.z1[0] @ path.z1[0].T
+    assert s[same].mean() > before[same].mean() + 0.3
+    assert s[same].mean() > s[~same].mean() + 0.5
+
+
+def test_bad_arguments_are_quoted():
+    with pytest.raises(ValueError, match="pairs >= 1 and dimension >= 2, got 0 and 2"):
+        descent.start(0)
+    with pytest.raises(ValueError, match="dimension >= 2, got 4 and 1"):
+        descent.start(4, 1)
+    z1, z2 = descent.start(4)
+    with pytest.raises(ValueError, match="learning_rate"):
+        descent.move(losses.NTXent(), z1, z2, learning_rate=0.0)
+    with pytest.raises(ValueError, match="batch of 1"):
+        descent.move(losses.NTXent(), z1[:1], z2[:1])
+
+
+THREE = [losses.PairMargin(1.6), losses.Triplet(2.0), losses.NTXent(0.2)]
+CROWD = torch.tensor([0.2, 0.35, 0.1, -0.1, -0.5], dtype=torch.float64)
+
+
+def views(pictures=4, dimension=2, seed=0):
+    return descent.start(pictures, dimension, spread=0.3, arc=2.0, seed=seed)
+
+
+# ---- the physics ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8])
+@pytest.mark.parametrize("loss", [*THREE, losses.Decoupled(0.3)], ids=lambda loss: loss.name)
+def test_pull_and_push_add_up_to_minus_the_gradient(loss, dimension):
+    z1, z2 = views(5, dimension)
+    here = torch.stack([z1, z2]).requires_grad_()
+    (gradient,) = torch.autograd.grad(10 * loss(here[0], here[1]), here)
+    pull, push = descent.forces(loss, z1, z2)
+    torch.testing.assert_close(pull + push, -gradient)
+    for force in (pull, push):
+        along = (force * torch.stack([z1, z2])).sum(dim=-1)
+        torch.testing.assert_close(along, torch.zeros_like(along), atol=1e-12, rtol=0)
+
+
+def test_a_pull_points_to_the_partner_and_a_push_away_from_the_nearest_picture():
+    z1 = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    z2 = torch.tensor([[math.cos(0.2), -math.sin(0.2)], [math.sin(0.1), math.cos(0.1)]], dtype=torch.float64)
+    pull, push = descent.forces(losses.NTXent(0.2), z1, z2)
+    assert (pull[0, 0] @ z2[0]) > 0
+    assert (pull[1, 0] @ z1[0]) > 0
+    assert (push[0, 0] @ z1[1]) < 0
+
+
+def test_pull_and_push_with_labels_add_up_as_well():
+    z1, z2 = views(6)
+    labels = torch.arange(6) % 2
+    loss = losses.PairMargin(1.5)
+    here = torch.stack([z1, z2]).requires_grad_()
+    (gradient,) = torch.autograd.grad(12 * loss(here[0], here[1], labels=labels), here)
+    pull, push = descent.forces(loss, z1, z2, labels)
+    torch.testing.assert_close(pull + push, -gradient)
+
+
+def test_gaps_go_once_round_the_circle():
+    angles = torch.tensor([170.0, -170.0, 10.0, 50.0], dtype=torch.float64).deg2rad()
+    z = torch.stack([angles.cos(), angles.sin()], dim=1)
+    found = descent.gaps(z).sort().values
+    torch.testing.assert_close(found, torch.tensor([20.0, 40.0, 120.0, 180.0], dtype=torch.float64))
+    assert descent.gaps(z[:1]).tolist() == [360.0]
+    with pytest.raises(ValueError, match=r"\(3, 3\)"):
+        descent.gaps(torch.eye(3))
+
+
+# ---- still figures -------------------------------------------------------------------------------------
+
+
+def test_the_anchor_and_the_others_stand_where_they_are():
+    points = toys.three_points_on_the_circle()
+    ax = draw.anchor_and_others(points)
+    assert isinstance(ax, Axes)
+    drawn = {tuple(np.round(line.get_xydata()[0], 12)) for line in ax.lines if len(line.get_xdata()) == 1}
+    assert drawn == {tuple(np.round(point.numpy(), 12)) for point in points}
+    texts = " ".join(text.get_text() for text in ax.texts)
+    assert all(f"s = {s}" in texts for s in ("0.80", "0.30", "−0.50"))
+    assert "0.80" in figures.alt(ax)
+
+
+def test_the_table_colours_by_role_and_writes_the_similarities():
+    B = 3
+    z1, z2 = views(B)
+    z = torch.cat([z1, z2])
+    picture = torch.arange(B).repeat(2)
+    roles = torch.where(picture[:, None] == picture[None], 1, -1).fill_diagonal_(0)
+    names = list("abcdef")
+    ax = draw.comparisons(roles, z @ z.T, names, names, title="batch")
+    cells = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert len(cells) == 36
+    for cell in cells:
+        j, i = (round(v + 0.5) for v in cell.get_xy())
+        assert cell.get_facecolor() == matplotlib.colors.to_rgba(draw.CELLS[int(roles[i, j])])
+    written = {(t.get_position()[1], t.get_position()[0]): t.get_text() for t in ax.texts}
+    assert len(written) == 30
+    for (i, j), text in written.items():
+        assert float(text.replace("−", "-")) == pytest.approx(float(z[i] @ z[j]), abs=0.051)
+        assert text != "−0.0"
+    assert "1 positive and 4 negatives" in figures.alt(ax)
+    # the rule that the table shows is the one the losses use
+    pairs = similarities.two_views(z1, z2)
+    for i in range(2 * B):
+        by_hand = (z @ z[i])[roles[i] == -1].sort().values
+        torch.testing.assert_close(pairs.negatives[i].sort().values, by_hand)
+
+
+def test_the_table_quotes_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"roles is \(2, 2\).*3 rows and 2 columns"):
+        draw.comparisons(torch.zeros(2, 2), torch.zeros(2, 2), list("abc"), list("ab"))
+
+
+def test_the_push_on_each_negative_is_the_losses_own():
+    figure = draw.who_is_pushed(THREE, 0.8, CROWD, moved_to=0.7)
+    after = torch.cat([torch.tensor([0.7], dtype=torch.float64), CROWD[1:]])
+    for loss, ax in zip(THREE, figure.axes, strict=True):
+        hollow, _, stem = ax.lines
+        for line, negatives in ((hollow, CROWD), (stem, after)):
+            positive = torch.tensor([[0.8]], dtype=torch.float64)
+            push = anatomy.forces(loss, positive, negatives[None])[1][0]
+            x, y = line.get_data()
+            if line is stem:
+                assert np.all(y[0::3] == 0) and np.isnan(y[2::3]).all()
+                x, y = x[1::3], y[1::3]
+            np.testing.assert_allclose(x, negatives)
+            np.testing.assert_allclose(y, push)
+        assert ax.get_ylim()[1] > max(stem.get_ydata()[1::3])
+    assert "from 0.20 to 0.70" in figures.alt(figure)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_points_and_arrows_are_where_they_belong(dimension):
+    z1, z2 = views(5, dimension)
+    pull, push = descent.forces(losses.NTXent(0.3), z1, z2)
+    ax = draw.points(z1, z2, pull, push, text="hello")
+    discs, rings = (c for c in ax.collections if isinstance(c, PathCollection))
+    arrows = [c for c in ax.collections if isinstance(c, Quiver)]
+    for dots, z in ((discs, z1), (rings, z2)):
+        place = np.asarray(dots.get_offsets())
+        if dimension == 2:
+            np.testing.assert_allclose(place, z)
+        else:
+            np.testing.assert_allclose(place[:, 0], z[:, 0])
+            assert (np.linalg.norm(place, axis=1) <= 1 + 1e-9).all()
+    if dimension == 2:
+        strongest = float(max(pull.norm(dim=-1).max(), push.norm(dim=-1).max()))
+        for arrow, force in zip(arrows, (pull, push), strict=True):
+            shown = np.stack([arrow.U, arrow.V], axis=1)
+            np.testing.assert_allclose(shown, force.reshape(-1, 2) * draw.LONGEST / strongest, atol=1e-9)
+    assert "5 pictures" in figures.alt(ax)
+    assert "hello" in figures.alt(ax)
+
+
+def test_what_lies_behind_the_sphere_is_pale_and_what_lies_before_is_not():
+    front, behind = torch.tensor([[0.0, -1.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
+    ax = draw.points(torch.cat([front, behind]), torch.cat([front, behind]))
+    discs = next(c for c in ax.collections if isinstance(c, PathCollection))
+    assert discs.get_facecolors()[:, 3].tolist() == pytest.approx([1.0, draw.BEHIND])
+
+
+def test_points_quotes_a_dimension_that_can_not_be_seen():
+    with pytest.raises(ValueError, match=r"\(4, 5\)"):
+        draw.points(*views(4, 5))
+
+
+def test_an_arrow_is_never_longer_than_the_longest():
+    z1, z2 = views()
+    ax = figures.new()[1]
+    points = draw.Points(ax, 4)
+    pull, push = (100 * force for force in descent.forces(losses.NTXent(0.1), z1, z2))
+    points.update(z1, z2, pull, push, strongest=1.0)
+    for arrow in points.arrows:
+        assert np.hypot(arrow.U, arrow.V).max() <= draw.LONGEST + 1e-9
+
+
+def test_frames_are_the_steps_asked_for():
+    z1, z2 = views()
+    paths = [descent.move(loss, z1, z2, steps=6) for loss in THREE]
+    figure = draw.frames(THREE, paths, at=(0, 2, 6))
+    axes = np.array(figure.axes).reshape(3, 3)
+    for row, path in zip(axes, paths, strict=True):
+        for ax, t in zip(row, (0, 2, 6), strict=True):
+            discs = next(c for c in ax.collections if isinstance(c, PathCollection))
+            np.testing.assert_allclose(discs.get_offsets(), path.z1[t])
+            assert f"loss {float(path.loss[t]):.3f}" in ax.texts[0].get_text()
+    assert "step 6" in figures.alt(figure)
+    with pytest.raises(ValueError, match="step 7 was asked for, but a path ends at step 6"):
+        draw.frames(THREE, paths, at=(0, 7))
+
+
+@pytest.mark.parametrize("quantity", ["loss", "alignment", "uniformity"])
+def test_curves_along_a_path_are_the_measures(quantity):
+    loss = losses.NTXent(0.2)
+    path = descent.move(loss, *views(), steps=5)
+    ax = draw.paths_along([loss], [path], quantity)
+    drawn = ax.lines[0].get_ydata()
+    expected = {
+        "loss": path.loss,
+        "alignment": (path.z1 - path.z2).square().sum(-1).mean(-1),
+        "uniformity": torch.tensor([measures.uniformity(z) for z in path.z1]),
+    }[quantity]
+    np.testing.assert_allclose(drawn, expected)
+    assert f"{drawn[-1]:.2f}" in figures.alt(ax)
+    if quantity == "uniformity":
+        even = torch.tensor([0.0, 0.5, 1.0, 1.5]) * math.pi
+        best = measures.uniformity(torch.stack([even.cos(), even.sin()], dim=1))
+        assert ax.lines[1].get_ydata()[0] == pytest.approx(best, rel=1e-5)
+
+
+def test_an_unknown_quantity_is_quoted():
+    with pytest.raises(ValueError, match=r"'tolerance'.*alignment"):
+        draw.along(descent.move(losses.NTXent(), *views(), steps=1), "tolerance")
+
+
+def test_a_loss_is_called_by_its_name_and_settings():
+    assert draw.name_of(losses.PairMargin(1.0)) == "pair loss, m = 1"
+    assert draw.name_of(losses.Triplet(0.2)) == "triplet loss, m = 0.2"
+    assert draw.name_of(losses.NTXent(0.05)) == "NT-Xent, τ = 0.05"
+
+
+def test_pull_and_push_are_told_apart_without_colour():
+    assert draw.INSIDE < 1 < draw.OUTSIDE
+    shades = [np.dot(matplotlib.colors.to_rgb(color), (0.3, 0.6, 0.1)) for color in draw.CELLS.values()]
+    assert np.diff(sorted(shades)).min() > 0.15, "two roles of a table would look alike in grey"
+    assert style.role("positive")["marker"] != style.role("negative")["marker"]
+
+
+# ---- panels --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_ways(monkeypatch):
+    """Ten steps in place of 150: what is computed is the same, only less of it."""
+    monkeypatch.setattr("clutils.course.sphere.panels.STEPS", 10)
+    way.cache_clear()
+    yield
+    way.cache_clear()
+
+
+def test_the_circle_shows_the_step_the_loss_and_the_setting_asked_for(short_ways):
+    panel = sphere.circle(pictures=3)
+    first = bytes(panel.live.image.value)
+    panel.set(step=7)
+    second = bytes(panel.live.image.value)
+    assert second != first
+    assert "pair loss, m = 1, step 7" in panel.readout.value
+    drawn = panel.live.image.value
+    background = panel.live.backgrounds
+    panel.set(step=8)
+    assert panel.live.backgrounds == background, "a step of the player draws everything anew"
+    panel.set(loss="NTXent", temperature=0.5)
+    assert panel.live.image.value != drawn
+    path = way("NTXent", 0.5, 3)
+    assert f"loss {float(path.loss[8]):.4f}" in panel.readout.value
+    widest = float(descent.gaps(path.z1[8]).max())
+    assert f"{widest:.0f}° (evenly spread, it would be 120°)" in panel.readout.value
+    assert panel.inputs["margin"].layout.display == "none"
+    assert panel.inputs["temperature"].layout.display == ""
+    panel.reset.click()
+    assert "pair loss, m = 1, step 0" in panel.readout.value
+    assert panel.inputs["margin"].layout.display == ""
+    assert not panel.error.value
+
+
+def test_every_setting_of_the_circle_can_be_reached(short_ways):
+    panel = sphere.circle(pictures=2)
+    for loss in ("PairMargin", "Triplet"):
+        for margin in (0.0, 2.0):
+            panel.set(loss=loss, margin=margin, step=10)
+            assert not panel.error.value
+    for temperature in (0.05, 2.0):
+        panel.set(loss="NTXent", temperature=temperature)
+        assert not panel.error.value
+    panel.set(pictures=12)
+    assert "evenly spread, it would be 30°" in panel.readout.value
+
+
+def test_a_way_is_computed_once_and_starts_alike_for_every_loss(short_ways):
+    assert way("NTXent", 0.5, 3) is way("NTXent", 0.5, 3)
+    assert torch.equal(way("NTXent", 0.5, 3).z1[0], way("PairMargin", 1.0, 3).z1[0])
+
+
+def test_the_circle_quotes_a_loss_it_does_not_offer():
+    with pytest.raises(ValueError, match=r"'FlatNCE'.*PairMargin, Triplet, NTXent"):
+        sphere.circle(loss="FlatNCE")
+    with pytest.raises(ValueError, match="margin"):
+        sphere.circle(margin=3.0)
+
+
+def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_under_nt_xent():
+    panel = sphere.explore_pushes(THREE, positive=0.8, negatives=CROWD)
+    panel.set(moving=0.75)
+    moved = torch.cat([torch.tensor([0.75], dtype=torch.float64), CROWD[1:]])
+    totals = {}
+    for loss in THREE:
+        positive = torch.tensor([[0.8]], dtype=torch.float64)
+        now, then = (float(anatomy.forces(loss, positive, n[None])[1][0, 1:].sum()) for n in (moved, CROWD))
+        totals[loss.name] = now - then
+        assert f"{draw.name_of(loss)}: {now:.3f} (at first {then:.3f})" in panel.readout.value
+    assert totals["PairMargin"] == totals["Triplet"] == 0
+    assert totals["NTXent"] < -0.1
+    background = panel.live.backgrounds
+    panel.set(moving=0.8)
+    assert panel.live.backgrounds == background
+    assert "hollow" in figures.alt(panel.live.figure)
+
+
+def test_pushes_quotes_negatives_that_are_too_few_or_too_near():
+    with pytest.raises(ValueError, match=r"\(1,\)"):
+        sphere.explore_pushes(THREE, 0.8, CROWD[:1])
+    with pytest.raises(ValueError, match=r"0\.99"):
+        sphere.explore_pushes(THREE, 0.8, torch.tensor([0.99, 0.0]))

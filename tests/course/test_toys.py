@@ -1,0 +1,43 @@
+"""The course's toy similarities and clouds are what their names say."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import anatomy, measures, similarities
+from clutils.course import toys
+
+
+def test_the_points_on_the_circle_have_the_similarities_of_the_three_points():
+    circle = toys.three_points_on_the_circle()
+    positives, negatives = toys.three_points()
+    torch.testing.assert_close(circle.norm(dim=1), torch.ones(4, dtype=torch.float64))
+    torch.testing.assert_close(circle[1:] @ circle[0], torch.cat([positives[0], negatives[0]]))
+
+
+def test_the_counter_example_is_the_ledgers():
+    positives, negatives = toys.one_hard_negative()
+    W = {t: anatomy.gradient_scale(positives, negatives, t).item() for t in (0.05, 0.2, 0.3, 0.5, 2, 10)}
+    expected = {0.05: 0.9997, 0.2: 0.883, 0.3: 0.850, 0.5: 0.935, 2: 0.990, 10: 0.994}
+    assert pytest.approx(expected, abs=6e-4) == W
+
+
+def test_classes_on_the_circle_lie_near_their_own_and_apart_from_others():
+    z1, z2, labels = toys.classes_on_the_circle()
+    assert labels.bincount().tolist() == [4, 4, 4, 4]
+    torch.testing.assert_close(z1.norm(dim=1), torch.ones(16, dtype=torch.float64))
+    assert measures.tolerance(z1, labels) > 0.9 > measures.tolerance(z1, labels.flip(0) * 0)
+    assert (z1 * z2).sum(dim=1).min() > 0.9
+    assert not torch.equal(z1, toys.classes_on_the_circle(seed=1)[0])
+
+
+def test_classes_on_the_sphere_are_nearer_the_narrower_they_are():
+    nearness = []
+    for width in (0.5, 1.5, 100.0):
+        z1, z2, labels = toys.classes_on_the_sphere(width=width, pictures=60)
+        assert z1.shape == z2.shape == (60, 128) and labels.bincount().tolist() == [6] * 10
+        torch.testing.assert_close(z1.norm(dim=1), torch.ones(60).double())
+        table, same = similarities.two_views(z1, z2).negatives, similarities.classmates(labels)
+        nearness.append(float(table[same].mean() - table[~same].mean()))
+    assert nearness[0] > nearness[1] > 0.1 and abs(nearness[2]) < 0.02

@@ -1,0 +1,293 @@
+"""What `load` gives, the digits, the generated scenes, and every way to ask for what can't be."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+
+from clutils import data
+from clutils.data import scenes
+
+
+@pytest.fixture(scope="module")
+def train() -> data.ImageSet:
+    return data.load("scenes", limit=2000)
+
+
+@pytest.fixture(scope="module")
+def test() -> data.ImageSet:
+    return data.load("scenes", split="test", limit=500)
+
+
+# Scenes
+
+
+def test_scenes_are_what_the_contract_says(train: data.ImageSet) -> None:
+    assert train.images.shape == (2000, 3, 32, 32) and train.images.dtype == torch.uint8
+    assert train.masks is not None and train.masks.shape == (2000, 32, 32)
+    assert train.labels.bincount().tolist() == [200] * 10 and len(train.class_names) == 10
+    assert len(train) == 2000 and "2,000 generated scenes" in train.source
+
+
+@pytest.mark.parametrize("limit", [1, 99, 100, 101, 250])
+def test_a_limit_takes_a_prefix_of_the_same_scenes(train: data.ImageSet, limit: int) -> None:
+    few = data.load("scenes", limit=limit)
+    assert torch.equal(few.images, train.images[:limit])
+    assert torch.equal(few.labels, train.labels[:limit])
+    assert few.masks is not None and train.masks is not None and torch.equal(few.masks, train.masks[:limit])
+
+
+def test_no_scene_comes_twice_within_or_across_splits_and_seeds(
+    train: data.ImageSet, test: data.ImageSet
+) -> None:
+    other = data.load("scenes", limit=500, seed=1)
+    pictures = torch.cat([train.images, test.images, other.images])
+    assert len({picture.numpy().tobytes() for picture in pictures}) == 3000
+
+
+def test_scenes_do_not_depend_on_the_number_of_threads(train: data.ImageSet) -> None:
+    code = (
+        "import hashlib; from clutils import data; s = data.load('scenes', limit=500);"
+        "print(hashlib.sha256(s.images.numpy().tobytes() + s.masks.numpy().tobytes()).hexdigest())"
+    )
+    one = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}}
+    printed = subprocess.run(
+        [sys.executable, "-c", code], env=one, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    here = train.images[:500].numpy().tobytes() + train.masks[:500].numpy().tobytes()
+    assert printed == hashlib.sha256(here).hexdigest()
+
+
+def test_masks_are_exactly_the_pixels_that_differ_from_a_plain_background(train: data.ImageSet) -> None:
+    corners = train.images[:, :, [0, 0, -1, -1], [0, -1, 0, -1]]
+    plain = (corners == corners[..., :1]).all(-1).all(-1)  # a drifting background has four different corners
+    assert 0.4 < plain.float().mean() < 0.6
+    differs = (train.images != train.images[:, :, :1, :1]).any(1)
+    assert torch.equal(differs[plain], train.masks[plain])
+
+
+def test_masks_leave_no_object_pixel_out_where_the_background_drifts(train: data.ImageSet) -> None:
+    outside = ~train.masks[:, None]
+    right = (train.images[..., 1:].int() - train.images[..., :-1].int()).abs()
+    down = (train.images[:, :, 1:].int() - train.images[:, :, :-1].int()).abs()
+    both_right, both_down = outside[..., 1:] & outside[..., :-1], outside[:, :, 1:] & outside[:, :, :-1]
+    assert (right * both_right).max() <= 16 and (down * both_down).max() <= 16  # no edge beyond the mask
+    across = right.amax(1)[(train.masks[..., 1:] ^ train.masks[..., :-1])]
+    assert across.float().mean() > 60  # but one along it
+
+
+def test_the_object_is_whole_and_of_the_three_shapes(train: data.ImageSet) -> None:
+    masks = train.masks
+    assert masks.float().mean((1, 2)).min() > 0.1 and masks.float().mean((1, 2)).max() < 0.6
+    height, width = masks.any(2).sum(1), masks.any(1).sum(1)
+    assert (height - width).abs().max() <= 1  # cut off by the border, one of them would be shorter
+    filled = masks.float().sum((1, 2)) / (height * width)  # 1 square, pi/4 disc, 1/2 diamond
+    kind = (filled[:, None] - torch.tensor([1.0, torch.pi / 4, 0.5])).abs()
+    assert (kind.amin(1) < 0.08).all()
+    assert kind.argmin(1).bincount(minlength=3).min() > 500
+
+
+def test_the_class_is_the_texture(train: data.ImageSet) -> None:
+    def same_along(picture: torch.Tensor, mask: torch.Tensor, axis: int) -> bool:
+        """All object pixels that differ only in this coordinate have one colour."""
+        high = picture.masked_fill(~mask, 0).amax(axis)
+        low = picture.masked_fill(~mask, 255).amin(axis)
+        used = mask.any(axis - 1)
+        return bool(((high - low)[:, used] == 0).all())
+
+    found = {name: [] for name in train.class_names}
+    for picture, mask, label in zip(train.images.int(), train.masks, train.labels, strict=True):
+        colours = len(torch.unique(picture[:, mask], dim=1).T)
+        found[train.class_names[label]].append(
+            (same_along(picture, mask, 1), same_along(picture, mask, 2), colours)
+        )
+    assert all(down and not across for down, across, _ in found["vertical stripes"])
+    assert all(across and not down for down, across, _ in found["horizontal stripes"])
+    assert all(colours == 1 for *_, colours in found["plain"])
+    assert all(colours == 2 for *_, colours in found["checker"])
+    for name in ("diagonal stripes", "wide stripes", "dots", "fine noise", "rings", "soft blobs"):
+        assert not any(down or across for down, across, _ in found[name]), name
+        assert all(colours > 2 for *_, colours in found[name]), name
+
+
+def test_raw_pixels_and_shapes_do_not_give_the_class_away(train: data.ImageSet, test: data.ImageSet) -> None:
+    def accuracy(a: torch.Tensor, b: torch.Tensor) -> float:
+        nearest = KNeighborsClassifier(20).fit(a.flatten(1), train.labels)
+        return nearest.score(b.flatten(1), test.labels)
+
+    assert accuracy(train.images, test.images) < 0.25
+    assert accuracy(train.masks, test.masks) < 0.2
+
+
+@pytest.mark.parametrize("size", [20, 32])
+def test_a_scene_is_the_same_scene_at_every_size(train: data.ImageSet, size: int) -> None:
+    large = data.load("scenes", limit=100, size=3 * size)
+    small = data.load("scenes", limit=100, size=size)
+    assert torch.equal(small.masks, large.masks[:, 1::3, 1::3])  # the same pixel centres
+    assert (small.images.int() - large.images[:, :, 1::3, 1::3].int()).abs().max() <= 1
+
+
+def test_scenes_of_odd_sizes_and_none_beyond_the_range() -> None:
+    assert data.load("scenes", limit=7, size=45).images.shape == (7, 3, 45, 45)
+    for size in (scenes.SIZES[0] - 1, scenes.SIZES[1] + 1):
+        with pytest.raises(ValueError, match=rf"size {size}; 16 to 512"):
+            data.load("scenes", size=size)
+
+
+# Digits
+
+
+def test_digits_are_scikit_learns_each_once_in_one_of_two_parts() -> None:
+    train, test = data.load("digits"), data.load("digits", split="test")
+    original = load_digits()
+    ours = torch.cat([train.images, test.images]).flatten(1)
+    ours = torch.cat([ours.float() * 16 / 255, torch.cat([train.labels, test.labels])[:, None]], 1).round()
+    theirs = np.c_[original.data, original.target]
+    assert sorted(map(tuple, ours.int().tolist())) == sorted(map(tuple, theirs.astype(int).tolist()))
+    assert (len(train), len(test)) == (1352, 445)
+    assert test.labels.bincount().min() >= 43 and test.labels.bincount().max() <= 46
+    assert train.images.shape[1:] == (1, 8, 8) and train.images.max() == 255 and train.masks is None
+
+
+def test_digits_as_vectors_are_the_same_digits() -> None:
+    for split in ("train", "test"):
+        pictures, vectors = data.load("digits", split), data.load("vectors:digits", split)
+        assert vectors.vectors.shape == (len(pictures), 64) and vectors.vectors.dtype == torch.float32
+        assert torch.equal(vectors.labels, pictures.labels)
+        difference = vectors.vectors - pictures.images.flatten(1) / 255
+        assert difference.abs().max() < 0.5 / 255 + 1e-6
+        assert vectors.vectors.min() == 0 and vectors.vectors.max() == 1
+    assert len(data.load("vectors:digits", limit=10)) == 10
+
+
+# The set itself
+
+
+def test_subset_takes_indices_masks_and_slices() -> None:
+    whole = data.load("scenes", limit=20)
+    picked = whole.subset([3, 1, -1])
+    assert torch.equal(picked.images, whole.images[[3, 1, 19]])
+    assert torch.equal(picked.masks, whole.masks[[3, 1, 19]])
+    assert picked.source.startswith("3 of: 20 generated scenes")
+    twos = whole.subset(whole.labels == 2)
+    assert len(twos) == int((whole.labels == 2).sum()) > 1 and (twos.labels == 2).all()
+    assert whole.subset(slice(5)).images.data_ptr() == whole.images.data_ptr()
+    assert len(whole.subset([])) == 0
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([20], "from 20 to 20 for 20"),
+        ([-21, 0], "from -21 to 0"),
+        ([0.5], "float32"),
+        ([True, False], "2 booleans for 20"),
+        ([[1, 2]], r"\(1, 2\)"),
+    ],
+)
+def test_subset_refuses_indices_that_mean_nothing(indices: list, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        data.load("scenes", limit=20).subset(indices)
+
+
+def test_classes_keeps_and_renumbers_in_the_order_asked_for() -> None:
+    whole = data.load("scenes", limit=50)
+    kept = whole.classes(["rings", "plain"])
+    of_rings, of_plain = (whole.labels == whole.class_names.index(name) for name in ("rings", "plain"))
+    assert kept.class_names == ("rings", "plain")
+    assert torch.equal(kept.images[kept.labels == 0], whole.images[of_rings])
+    assert torch.equal(kept.images[kept.labels == 1], whole.images[of_plain])
+    assert len(kept) == int(of_rings.sum() + of_plain.sum()) and "rings, plain" in kept.source
+    with pytest.raises(ValueError, match="no class 'ring'; did you mean 'rings'"):
+        whole.classes(["ring"])
+    with pytest.raises(ValueError, match="one or more different"):
+        whole.classes(["rings", "rings"])
+
+
+def test_classes_leaves_unlabelled_pictures_out() -> None:
+    pictures = torch.zeros(4, 1, 2, 2, dtype=torch.uint8)
+    mixed = data.ImageSet(pictures, torch.tensor([-1, 1, 0, -1]), ("a", "b"), None, "four")
+    assert mixed.classes(["b", "a"]).labels.tolist() == [0, 1]
+
+
+def test_resized_averages_when_it_shrinks() -> None:
+    whole = data.load("scenes", limit=10, size=64)
+    half = whole.resized(32)
+    assert half.images.shape[-2:] == half.masks.shape[-2:] == (32, 32) and "64x64 to 32x32" in half.source
+    cover = torch.nn.functional.avg_pool2d(whole.masks.float()[:, None], 2)[:, 0]
+    assert (half.masks[cover == 1]).all() and not half.masks[cover == 0].any()
+    grey = torch.full((1, 3, 9, 5), 77, dtype=torch.uint8)
+    flat = data.ImageSet(grey, torch.tensor([-1]), (), None, "grey")
+    assert (flat.resized(4).images == 77).all()
+    assert data.load("digits", size=32, limit=3).images.shape == (3, 1, 32, 32)
+
+
+def test_a_set_says_what_it_is_when_printed() -> None:
+    printed = repr(data.load("scenes", limit=5))
+    assert printed.startswith("ImageSet(5 x 3 x 32 x 32, 10 classes, with masks; 5 generated scenes")
+    assert repr(data.load("vectors:digits")).startswith("VectorSet(1,352 x 64, 10 classes; 1,352 of scikit")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"images": torch.zeros(2, 3, 4, 4)}, "images are torch.float32"),
+        ({"images": torch.zeros(2, 4, 4, dtype=torch.uint8)}, r"\(2, 4, 4\)"),
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, r"labels are torch.int64 \(3,\)"),
+        ({"labels": torch.zeros(2)}, "labels are torch.float32"),
+        ({"labels": torch.tensor([0, 1])}, "from 0 to 1, but there are 1 class names"),
+        ({"masks": torch.zeros(2, 4, 5, dtype=torch.bool)}, r"masks are torch.bool \(2, 4, 5\)"),
+    ],
+)
+def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None:
+    right = {
+        "images": torch.zeros(2, 3, 4, 4, dtype=torch.uint8),
+        "labels": torch.zeros(2, dtype=torch.int64),
+        "class_names": ("only",),
+        "masks": None,
+        "source": "nothing",
+    }
+    data.ImageSet(**right)
+    with pytest.raises(ValueError, match=message):
+        data.ImageSet(**{**right, **change})
+
+
+# Asking for what can't be
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "cifar-10"}, "no data called 'cifar-10'; did you mean 'cifar10'"),
+        ({"name": "STL10"}, "did you mean 'stl10'"),
+        ({"name": "imagenet"}, "no data called 'imagenet'.*Known: scenes, scenes-hard, digits"),
+        ({"name": "folder:"}, "folder:"),
+        ({"name": "digits", "split": "dev"}, "digits has no split 'dev'; it has train, test"),
+        ({"name": "cifar10", "split": "unlabeled"}, "cifar10 has no split 'unlabeled'"),
+        ({"name": "digits", "limit": 0}, "limit is 0"),
+        ({"name": "digits", "limit": -5}, "limit is -5"),
+        ({"name": "scenes", "limit": 2.5}, "limit is 2.5"),
+        ({"name": "scenes", "seed": -1}, "seed is -1"),
+        ({"name": "digits", "size": 3}, "size is 3"),
+        ({"name": "scene-hard"}, "did you mean 'scenes-hard'"),
+        ({"name": "scenes-hard", "split": "dev"}, "scenes-hard has no split 'dev'; it has train, test"),
+        ({"name": "cifar10", "fallback": "scene"}, "fallback: no data called 'scene'; did you mean 'scenes'"),
+    ],
+)
+def test_a_wrong_question_gets_one_clear_answer(arguments: dict, message: str) -> None:
+    with pytest.raises((ValueError, data.Unavailable), match=message) as answer:
+        data.load(**arguments)
+    assert "\n" not in str(answer.value)
+
+
+def test_every_name_is_listed() -> None:
+    assert set(data.NAMES) == {
+        *("scenes", "scenes-hard", "digits", "cifar10", "cifar100", "stl10", "fashion-mnist", "folder:PATH"),
+        *("vectors:digits", "vectors:har", "vectors:reuters", "vectors:array:PATH"),
+    }

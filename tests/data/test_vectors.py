@@ -1,0 +1,456 @@
+"""HAR and Reuters from objects of the fetchers' layout, every way to lack them, and one's own arrays."""
+
+import socket
+import urllib.error
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+import sklearn.datasets
+import torch
+
+from clutils import __main__ as command_line
+from clutils import data
+from clutils.data import downloads, vectors
+
+HAR_TEST_COUNTS = (496, 471, 420, 491, 532, 537)
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(vectors, "unreachable", lambda url: None)
+
+
+def har_bunch(shuffle: bool = False) -> SimpleNamespace:
+    """What fetch_openml('har', as_frame=False) gives: float64 (10299, 561) and the strings '1' to '6'."""
+    rng = np.random.default_rng(0)
+    activities = np.arange(1, 7)
+    parts = [rng.permutation(np.repeat(activities, c)) for c in (vectors._HAR_COUNTS, HAR_TEST_COUNTS)]
+    target = np.concatenate(parts)
+    if shuffle:
+        target = rng.permutation(target)
+    values = rng.uniform(-1, 1, (10_299, 561))
+    values[:, 0] = target  # follows the row wherever it goes
+    values[:, 1] = np.arange(10_299)
+    values[:, 2] = 5.0
+    return SimpleNamespace(data=values, target=target.astype(str).astype(object))
+
+
+def reuters_bunch(count: int = 15_000) -> SimpleNamespace:
+    """What fetch_rcv1() gives: sparse weights (N, 47236), sparse 0/1 topics (N, 103), their sorted names."""
+    rng = np.random.default_rng(1)
+    names = sorted([*vectors.ROOTS, *(f"Z{n:02}" for n in range(50)), *(f"A{n:02}" for n in range(49))])
+    has = np.zeros((count, 103), np.uint8)
+    roots = rng.integers(4, size=count)
+    for row, root in enumerate(roots):
+        has[row, names.index(vectors.ROOTS[root])] = 1
+    has[:1000, [names.index("CCAT"), names.index("MCAT")]] = 1  # two roots: to be left out
+    has[1000:2000, [names.index(root) for root in vectors.ROOTS]] = 0  # and none
+    has[:, names.index("Z00")] = 1
+    often = np.linspace(0.001, 0.03, 3000)  # the later the term, the more documents it is in
+    present = rng.random((count, 3000), np.float32) < often
+    weights = scipy.sparse.csr_matrix(present * rng.uniform(0.1, 1, 3000))
+    # two terms that every document has, and by which it is known: its number, and its root
+    known = scipy.sparse.csr_matrix(np.stack([np.arange(1, count + 1) / count, roots + 1.0], 1))
+    empty = scipy.sparse.csr_matrix((count, 47_236 - 3002))
+    stacked = scipy.sparse.hstack([empty, weights, known], format="csr")
+    target = scipy.sparse.csr_matrix(has)
+    return SimpleNamespace(data=stacked, target=target, target_names=np.array(names, object))
+
+
+def fetcher(monkeypatch: pytest.MonkeyPatch, name: str, answer) -> list[dict]:
+    """Replace scikit-learn's fetcher; its calls are written down."""
+    calls = []
+
+    def fetch(*args, **options):
+        calls.append({"args": args, "timeout": socket.getdefaulttimeout(), **options})
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(sklearn.datasets, name, fetch)
+    return calls
+
+
+# HAR
+
+
+@pytest.fixture(scope="module")
+def activities() -> SimpleNamespace:
+    return har_bunch()
+
+
+def test_har_keeps_the_authors_parts_where_their_counts_are_found(monkeypatch, activities, tmp_path) -> None:
+    calls = fetcher(monkeypatch, "fetch_openml", activities)
+    train, test = (data.load("vectors:har", split) for split in ("train", "test"))
+    assert len(calls) == 1 and calls[0]["args"] == ("har",) and calls[0]["version"] == 1
+    assert calls[0]["data_home"] == tmp_path / "data" / "scikit-learn" and calls[0]["timeout"] is not None
+    assert socket.getdefaulttimeout() is None
+    assert train.vectors.shape == (7352, 561) and test.vectors.shape == (2947, 561)
+    assert train.labels.bincount().tolist() == list(vectors._HAR_COUNTS)
+    assert test.labels.bincount().tolist() == list(HAR_TEST_COUNTS)
+    assert train.class_names[0] == "walking" and train.class_names[5] == "laying"
+    rows = (train.vectors[:, 1].double() * 7351).round()
+    assert torch.equal(rows, torch.arange(7352).double())
+    assert "all 7,352" in train.source and "authors' own parts" in train.source and "real" in train.source
+
+
+def test_features_are_rescaled_by_the_training_part_alone(monkeypatch, activities) -> None:
+    fetcher(monkeypatch, "fetch_openml", activities)
+    train, test = (data.load("vectors:har", split).vectors for split in ("train", "test"))
+    low, high = activities.data[:7352].min(0), activities.data[:7352].max(0)
+    for part, raw in ((train, activities.data[:7352]), (test, activities.data[7352:])):
+        assert part.dtype == torch.float32
+        for feature in (0, 1, 10, 560):
+            expected = (raw[:, feature] - low[feature]) / (high[feature] - low[feature])
+            np.testing.assert_allclose(part[:, feature].numpy(), expected, atol=1e-6)
+    assert train.min() == 0 and train.max() == 1 and test[:, 1].min() > 1  # rows 7352 on
+    assert (train[:, 2] == 0).all() and (test[:, 2] == 0).all()  # constant: 0, not NaN
+
+
+def test_har_in_another_order_gets_random_parts_and_says_so(monkeypatch) -> None:
+    fetcher(monkeypatch, "fetch_openml", har_bunch(shuffle=True))
+    train, test = (data.load("vectors:har", split) for split in ("train", "test"))
+    assert (len(train), len(test)) == (7352, 2947)
+    assert "drawn at random with seed 0" in train.source and "same persons" in test.source
+    for part in (train, test):
+        assert torch.equal((part.vectors[:, 0] * 5).round().long(), part.labels)  # labels follow their rows
+
+
+def test_a_limit_takes_the_first_and_the_source_says_how_many(monkeypatch, activities) -> None:
+    fetcher(monkeypatch, "fetch_openml", activities)
+    few, all_of_it = data.load("vectors:har", limit=30), data.load("vectors:har")
+    assert torch.equal(few.vectors, all_of_it.vectors[:30]) and torch.equal(few.labels, all_of_it.labels[:30])
+    assert "30 of 7,352" in few.source
+
+
+# Reuters
+
+
+@pytest.fixture(scope="module")
+def news() -> SimpleNamespace:
+    return reuters_bunch()
+
+
+def numbers_of(documents: np.ndarray, count: int) -> np.ndarray:
+    return np.rint(documents[:, -2] * count).astype(int) - 1
+
+
+def test_reuters_draws_documents_of_one_root_with_their_labels(monkeypatch, news) -> None:
+    fetcher(monkeypatch, "fetch_rcv1", news)
+    parts = vectors.reuters(Path("nowhere"))
+    assert parts.vectors.shape == (10_000, 2000) and parts.is_train.sum() == 8000
+    drawn = numbers_of(parts.vectors, news.data.shape[0])
+    assert len(set(drawn)) == 10_000
+    assert drawn.min() >= 2000  # none with two roots, none without
+    assert drawn[:8000].mean() == pytest.approx(drawn[8000:].mean(), rel=0.05)  # not sorted in any way
+    assert np.array_equal(parts.labels, np.rint(parts.vectors[:, -1]).astype(int) - 1)
+    again = vectors.reuters(Path("nowhere"))
+    assert np.array_equal(again.vectors, parts.vectors) and np.array_equal(again.labels, parts.labels)
+
+
+def test_reuters_keeps_the_terms_of_most_training_documents(monkeypatch, news) -> None:
+    fetcher(monkeypatch, "fetch_rcv1", news)
+    parts = vectors.reuters(Path("nowhere"))
+    documents = news.data[numbers_of(parts.vectors, news.data.shape[0])][:, -3002:].toarray()
+    counts = (documents[:8000] > 0).sum(0)  # all other terms are in no document
+    kept = [term for term in range(3002) if (counts > counts[term]).sum() < 2000]
+    kept = sorted(sorted(kept, key=lambda term: (-counts[term], term))[:2000])
+    np.testing.assert_array_equal(parts.vectors, documents[:, kept])
+    whole = (documents > 0).sum(0)
+    assert set(kept) != set(np.argsort(-whole, kind="stable")[:2000])  # the test part has no say
+
+
+def test_reuters_is_loaded_rescaled_and_divided(monkeypatch, news, tmp_path) -> None:
+    calls = fetcher(monkeypatch, "fetch_rcv1", news)
+    parts = vectors.reuters(Path("nowhere"))
+    train, test = (data.load("vectors:reuters", split) for split in ("train", "test"))
+    assert len(calls) == 2 and calls[1]["data_home"] == tmp_path / "data" / "scikit-learn"
+    low, high = parts.vectors[:8000].min(0), parts.vectors[:8000].max(0)
+    expected = (parts.vectors - low) / (high - low)
+    np.testing.assert_allclose(torch.cat([train.vectors, test.vectors]).numpy(), expected, atol=1e-6)
+    assert torch.cat([train.labels, test.labels]).tolist() == parts.labels.tolist()
+    assert train.vectors.shape == (8000, 2000) and train.class_names == ("CCAT", "GCAT", "MCAT", "ECAT")
+    assert "all 8,000" in train.source and "drawn at random with seed 0" in train.source
+
+
+# Without a network, and with what came of it
+
+
+def one_line(answer: pytest.ExceptionInfo) -> str:
+    said = str(answer.value)
+    assert "\n" not in said and "To do:" in said and "CLUTILS_DATA" in said
+    return said
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (urllib.error.URLError(OSError("Name or service not known")), "Name or service not known"),
+        (TimeoutError("timed out"), "timed out"),
+        (ValueError("OpenML is\n  under maintenance"), "OpenML is under maintenance"),
+        (EOFError(), "EOFError"),
+    ],
+)
+@pytest.mark.parametrize(("name", "function"), [("har", "fetch_openml"), ("reuters", "fetch_rcv1")])
+def test_a_failed_fetch_is_one_line_with_what_to_do(monkeypatch, name, function, trouble, reason) -> None:
+    fetcher(monkeypatch, function, trouble)
+    with pytest.raises(data.Unavailable, match=rf"{name} is not in .*{reason}") as answer:
+        data.load(f"vectors:{name}")
+    assert f"vectors/{name}.npz" in one_line(answer)
+    assert socket.getdefaulttimeout() is None  # others' sockets are as they were
+
+
+def test_what_never_answers_is_given_up_before_scikit_learn_waits(monkeypatch) -> None:
+    calls = fetcher(monkeypatch, "fetch_openml", AssertionError("it must not be asked"))
+    monkeypatch.setattr(vectors, "unreachable", downloads.unreachable)
+    monkeypatch.setattr(downloads, "PATIENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and says nothing
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        slow = vectors.SETS | {"har": vectors.Fetched("", (), "", url, "openml", vectors.har)}
+        monkeypatch.setattr(vectors, "SETS", slow)
+        with pytest.raises(data.Unavailable, match=r"no answer in 0\.3 seconds") as answer:
+            data.load("vectors:har")
+    one_line(answer)
+    assert calls == []
+
+
+def test_download_false_asks_nobody_but_takes_what_is_here(monkeypatch, activities) -> None:
+    calls = fetcher(monkeypatch, "fetch_openml", activities)
+    with pytest.raises(data.Unavailable, match="switched off") as answer:
+        data.load("vectors:har", download=False)
+    one_line(answer)
+    assert calls == []
+    online = data.load("vectors:har", limit=5)
+    assert torch.equal(data.load("vectors:har", limit=5, download=False).vectors, online.vectors)
+
+
+def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path) -> None:
+    calls = fetcher(monkeypatch, "fetch_openml", activities)
+    data.load("vectors:har")
+    kept = tmp_path / "data" / "vectors" / "har.npz"
+    kept.write_bytes(kept.read_bytes()[:5000])
+    assert len(data.load("vectors:har")) == 7352 and len(calls) == 2
+    assert [file.name for file in kept.parent.iterdir()] == ["har.npz"]  # no halves beside it
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda bunch: SimpleNamespace(data=bunch.data[:50], target=bunch.target[:50]), r"\(50, 561\)"),
+        (lambda bunch: SimpleNamespace(data=bunch.data, target=np.full(10_299, "1")), "1 classes"),
+    ],
+)
+def test_what_is_not_har_is_not_taken_for_it(monkeypatch, activities, change, reason) -> None:
+    fetcher(monkeypatch, "fetch_openml", change(activities))
+    with pytest.raises(data.Unavailable, match=reason) as answer:
+        data.load("vectors:har")
+    one_line(answer)
+
+
+def test_an_rcv1_that_is_too_small_is_refused(monkeypatch) -> None:
+    fetcher(monkeypatch, "fetch_rcv1", reuters_bunch(3000))
+    with pytest.raises(data.Unavailable, match="1,000 documents of one root category, not 10,000"):
+        data.load("vectors:reuters")
+
+
+def test_on_disk_lists_what_was_made_and_what_was_begun(monkeypatch, activities, tmp_path) -> None:
+    fetcher(monkeypatch, "fetch_openml", activities)
+    data.load("vectors:har")
+    begun = tmp_path / "data" / "scikit-learn" / "RCV1" / "half.gz"
+    begun.parent.mkdir()
+    begun.write_bytes(b"12345")
+    har, reuters = data.on_disk()
+    assert har.name == "vectors:har" and har.complete and har.bytes == har.path.stat().st_size
+    assert (reuters.name, reuters.bytes, reuters.complete) == ("vectors:reuters", 5, False)
+
+
+# Names and splits
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "vectors:digit"}, "no data called 'vectors:digit'; did you mean 'vectors:digits'"),
+        ({"name": "Reuters"}, "did you mean 'vectors:reuters'"),
+        ({"name": "vectors:scenes"}, "no data called 'vectors:scenes'"),
+        ({"name": "vectors:digits", "split": "val"}, "digits has no split 'val'; it has train, test"),
+        ({"name": "vectors:har", "split": "val"}, "har has no split 'val'; it has train, test"),
+        ({"name": "vectors:har", "limit": 0}, "data.load: limit is 0"),
+        ({"name": "vectors:har", "size": 32}, "size is 32, but vectors:har has vectors"),
+    ],
+)
+def test_a_wrong_question_is_answered_before_anything_is_fetched(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        data.load(**arguments)
+
+
+def test_every_name_of_vectors_is_listed(capsys: pytest.CaptureFixture) -> None:
+    names = [name for name in data.NAMES if name.startswith("vectors:")]
+    assert names == ["vectors:digits", "vectors:har", "vectors:reuters", "vectors:array:PATH"]
+    assert command_line.main(["data"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"\n{name} " in said for name in names)
+
+
+# One's own arrays
+
+
+def test_vector_set_takes_what_readers_have() -> None:
+    numbers = [[1, 2, 3], [4, 5, 6]]
+    for given in (
+        numbers,
+        np.array(numbers),
+        torch.tensor(numbers),
+        torch.tensor(numbers).float().requires_grad_(),
+    ):
+        made = data.vector_set(given)
+        assert (
+            made.vectors.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+            and made.vectors.dtype == torch.float32
+        )
+        assert made.labels.tolist() == [-1, -1] and made.class_names == ()
+    assert data.vector_set(numbers, ["b", "a"]).labels.tolist() == [1, 0]
+    assert data.vector_set(numbers, ["b", "a"]).class_names == ("a", "b")
+    assert data.vector_set(numbers, ["b", "a"], class_names=["b", "a", "c"]).labels.tolist() == [0, 1]
+    assert data.vector_set(numbers, torch.tensor([2, -1])).class_names == ("0", "1", "2")
+    assert data.vector_set(numbers, [0, 1], ["no", "yes"], source="mine").source == "mine"
+
+
+def test_a_set_does_not_change_with_the_array_it_was_made_of() -> None:
+    numbers = np.ones((2, 3), np.float32)
+    made = data.vector_set(numbers)
+    numbers[:] = 7
+    assert (made.vectors == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 2.0],), r"vectors are float64 \(2,\)"),
+        ((np.zeros((0, 3)),), r"\(0, 3\)"),
+        (([[1.0], [2.0, 3.0]],), "no array"),
+        (([["a"]],), "<U1"),
+        ((np.array([[1.0, 2.0], [3.0, np.nan]]),), r"row 1, column 1 of \(2, 2\) is nan"),
+        ((np.array([[1e39]]),), r"row 0, column 0 .* is 1e\+39"),
+        (([[1.0], [2.0]], [0]), r"labels are \(1,\) for 2 vectors"),
+        (([[1.0], [2.0]], [0.5, 1]), "whole numbers or names"),
+        (([[1.0], [2.0]], ["a", "x"], ["a", "b"]), "'x'.*none of the classes a, b"),
+        (([[1.0], [2.0]], [0, 3], ["a", "b"]), "from 0 to 3, but there are 2"),
+    ],
+)
+def test_vector_set_says_what_came_in(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        data.vector_set(*arguments)
+
+
+@pytest.fixture
+def numbers() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(6, 4))
+
+
+def test_files_give_back_the_numbers_and_classes_put_in(tmp_path, numbers) -> None:
+    np.save(tmp_path / "a.npy", numbers)
+    np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array([0, 1, 2, 0, 1, 2]))
+    np.savez(tmp_path / "c.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
+    np.savetxt(tmp_path / "d.csv", numbers, delimiter=",")
+    rows = [",".join(map(repr, map(float, row))) for row in numbers]
+    titled = "a,b,c,d,Label\n" + "\n".join(f"{row},{name}" for row, name in zip(rows, "xyzxyz", strict=True))
+    (tmp_path / "e.csv").write_text(titled)
+    numbered = "label,a,b,c,d\n" + "\n".join(f"{n % 3},{row}" for n, row in enumerate(rows))
+    (tmp_path / "f.CSV").write_text(numbered, encoding="utf-8-sig")
+    labels = {"a.npy": None, "b.npz": "012", "c.npz": "xyz", "d.csv": None, "e.csv": "xyz", "f.CSV": "012"}
+    for name, classes in labels.items():
+        found = data.load(f"vectors:array:{tmp_path / name}")
+        np.testing.assert_allclose(found.vectors.numpy(), numbers, rtol=1e-6)
+        assert found.class_names == tuple(classes or ())
+        assert found.labels.tolist() == ([0, 1, 2, 0, 1, 2] if classes else [-1] * 6)
+        assert name in found.source and "6 vectors of 4 numbers" in found.source
+    few = data.load(f"vectors:array:{tmp_path / 'b.npz'}", limit=2)
+    assert few.vectors.shape == (2, 4) and "2 of 6" in few.source and len(few.class_names) == 3
+
+
+class Trap:
+    """Opening its pickle would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def test_pickled_objects_are_refused_and_not_run(tmp_path) -> None:
+    sprung = tmp_path / "sprung"
+    objects = np.empty((2, 2), object)
+    objects[:] = Trap(sprung)
+    np.save(tmp_path / "objects.npy", objects)
+    np.savez(tmp_path / "objects.npz", vectors=objects)
+    for name in ("objects.npy", "objects.npz"):
+        with pytest.raises(ValueError, match=f"{name} can't be read"):
+            data.load(f"vectors:array:{tmp_path / name}")
+    assert not sprung.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.npy", np.zeros(5), r"vectors are float64 \(5,\); numbers \(N, D\)"),
+        ("a.npy", np.zeros((2, 3, 4)), r"\(2, 3, 4\)"),
+        ("a.npy", b"no array at all", "can't be read"),
+        ("a.npz", {"x": np.zeros((2, 2))}, "holds x; numpy.savez"),
+        ("a.npz", {"vectors": np.zeros((2, 2)), "labels": np.zeros(3, int)}, r"labels are \(3,\) for 2"),
+        ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
+        ("a.csv", b"", "no row of numbers"),
+        ("a.csv", b"a,b\n", "no row of numbers"),
+        ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line has 2"),
+        ("a.csv", b"1,2\n3,x\n", "row 2 holds 'x'"),
+        ("a.csv", b"a,b\n1,\n", "row 1 holds ''"),
+        ("a.csv", b"1,2\n3,nan\n", r"row 1, column 1 of \(2, 2\) is nan"),
+        ("a.csv", b"\xff\xfe1,2\n", "no text in UTF-8"),
+        ("a.txt", b"1,2\n", r"\.txt; one of \.npy, \.npz, \.csv"),
+    ],
+)
+def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, message) -> None:
+    file = tmp_path / name
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif isinstance(content, dict):
+        np.savez(file, **content)
+    else:
+        np.save(file, content)
+    with pytest.raises(ValueError, match=message) as answer:
+        data.load(f"vectors:array:{file}")
+    assert "\n" not in str(answer.value)
+
+
+def test_an_array_that_is_not_there_and_a_split_that_is_not() -> None:
+    with pytest.raises(data.Unavailable, match=r"array:no\.npy: .* is no file"):
+        data.load("vectors:array:no.npy")
+    with pytest.raises(data.Unavailable, match="array:: "):
+        data.load("vectors:array:")
+
+
+def test_all_of_a_file_is_for_training(tmp_path, numbers) -> None:
+    np.save(tmp_path / "a.npy", numbers)
+    with pytest.raises(ValueError, match="no split 'test', only 'train'"):
+        data.load(f"vectors:array:{tmp_path / 'a.npy'}", split="test")
+
+
+def test_the_command_line_describes_vectors(tmp_path, numbers, capsys) -> None:
+    np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
+    assert command_line.main(["data", f"vectors:array:{tmp_path / 'b.npz'}"]) == 0
+    said = capsys.readouterr().out
+    assert "vectors   6, 4 numbers each, float32" in said and "masks" not in said
+    assert "label   2        2  z" in said and "b.npz" in said
+
+
+def test_the_command_line_says_in_one_line_that_there_is_no_network(monkeypatch, capsys) -> None:
+    fetcher(monkeypatch, "fetch_rcv1", urllib.error.URLError("no route"))
+    assert command_line.main(["data", "vectors:reuters"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "no route" in said
+    assert command_line.main(["data", "vectors:har", "--split", "validation"]) == 2

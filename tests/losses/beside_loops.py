@@ -1,0 +1,90 @@
+"""A loss on similarities beside the plain loops of its paper: by anchor, masked, in a batch, with a queue.
+
+An oracle takes the loss, one anchor's positives and negatives (lists of floats) and the mean positive of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses import oracles
+from tests.losses.inputs import embeddings, masks, similarities
+
+Oracle = Callable[[losses.Loss, list[float], list[float], float], float]
+
+
+def single_anchors(loss: losses.Loss, oracle: Oracle, positives: int, negatives: int) -> None:
+    s, n = similarities(20, positives, negatives)
+    mean = sum(s.flatten().tolist()) / s.numel()
+    expected = [oracle(loss, *row, mean) for row in zip(s.tolist(), n.tolist(), strict=True)]
+    _near(loss.per_anchor(s, n), expected)
+
+
+def masked(loss: losses.Loss, oracle: Oracle) -> None:
+    """Masked entries count for nothing, whatever they hold."""
+    s, n = similarities(30, 5, 9)
+    keep_s, keep_n = masks(s, n)
+    mean = float(s[keep_s].mean())
+    rows = [(s[i][keep_s[i]].tolist(), n[i][keep_n[i]].tolist()) for i in range(30)]
+    values = loss.per_anchor(s, n, keep_s, keep_n)
+    _near(values, [oracle(loss, *row, mean) for row in rows])
+    pull, push = anatomy.forces(loss, s, n, keep_s, keep_n)
+    assert (pull[~keep_s] == 0).all()
+    assert (push[~keep_n] == 0).all()
+    poisoned = s.masked_fill(~keep_s, torch.nan), n.masked_fill(~keep_n, torch.nan)
+    torch.testing.assert_close(loss.per_anchor(*poisoned, keep_s, keep_n), values)
+    for force, clean in zip(anatomy.forces(loss, *poisoned, keep_s, keep_n), (pull, push), strict=True):
+        assert torch.equal(force, clean)
+
+
+def a_batch(loss: losses.Loss, oracle: Oracle) -> None:
+    """It compares whom the paper compares."""
+    z1, z2 = embeddings(6, 5)
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), other_view=loss.against == "other view")
+    assert float(loss(z1, z2)) == pytest.approx(_mean(loss, oracle, rows), rel=1e-10)
+
+
+def a_queue(loss: losses.Loss, oracle: Oracle) -> None:
+    """Only q is an anchor, and the queue gives all negatives and gets no gradient."""
+    q, k = embeddings(4, 5)
+    queue = embeddings(9, 5, seed=7)[0].requires_grad_()
+    q.requires_grad_()
+    rows = oracles.rows_of_a_queue(q.tolist(), k.tolist(), queue.tolist())
+    value = loss(q, k, queue=queue)
+    assert value.item() == pytest.approx(_mean(loss, oracle, rows), rel=1e-10)
+    value.backward()
+    assert queue.grad is None
+    assert q.grad.abs().sum() > 0
+
+
+def with_labels(loss: losses.Loss, oracle: Oracle) -> None:
+    """Every picture of the anchor's class is a positive."""
+    z1, z2 = embeddings(7, 4)
+    labels = [0, 1, 0, 2, 1, 0, 2]
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels)
+    value = loss(z1, z2, labels=torch.tensor(labels))
+    assert float(value) == pytest.approx(_mean(loss, oracle, rows), rel=1e-10)
+
+
+each_way = pytest.mark.parametrize(
+    "compared",
+    [
+        *(partial(single_anchors, positives=P, negatives=K) for P, K in ((1, 1), (1, 30), (4, 7))),
+        *(masked, a_batch, a_queue),
+    ],
+    ids=["1 positive 1 negative", "1 and 30", "4 and 7", "masked", "a batch", "a queue"],
+)
+
+
+def _near(values: torch.Tensor, expected: list[float]) -> None:
+    torch.testing.assert_close(values, torch.tensor(expected, dtype=torch.float64), rtol=1e-10, atol=1e-10)
+
+
+def _mean(loss: losses.Loss, oracle: Oracle, rows: list[tuple[list[float], list[float]]]) -> float:
+    mean = sum(positives[0] for positives, _ in rows) / len(rows)
+    return sum(oracle(loss, *row, mean) for row in rows) / len(rows)

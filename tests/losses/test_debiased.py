@@ -1,0 +1,84 @@
+"""Debiased: forces in closed form, the clamp, and what it reduces to."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses import oracles
+from tests.losses.beside_loops import each_way
+from tests.losses.inputs import close, embeddings, similarities
+
+SETTINGS = [losses.Debiased(0.5, 0.1), losses.Debiased(0.2, 0.5)]
+
+
+def in_loops(loss, positives, negatives, alignment):
+    return oracles.debiased(positives, negatives, loss.temperature, loss.class_prior)
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
+@each_way
+def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
+    compared(loss, in_loops)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("prior", [0.0, 0.1, 0.4])
+def test_forces_are_the_closed_forms_on_both_sides_of_the_clamp(temperature, prior):
+    positives, negatives = similarities(80, 1, 12)
+    positives[0], negatives[0] = 1.0, -0.99  # an anchor that the clamp catches at every setting but τ+ = 0
+    e_plus, total = (
+        torch.exp(positives / temperature),
+        torch.exp(negatives / temperature).sum(1, keepdim=True),
+    )
+    estimate, smallest = (total - 12 * prior * e_plus) / (1 - prior), 12 * math.exp(-1 / temperature)
+    clamped = estimate <= smallest
+    assert bool(clamped.any()) == (prior > 0) and not clamped.all()
+    Ng = torch.where(clamped, smallest, estimate)
+    Z = e_plus + Ng
+    pull, push = anatomy.forces(losses.Debiased(temperature, prior), positives, negatives)
+    close(pull, torch.where(clamped, Ng / Z, total / ((1 - prior) * Z)) / temperature)
+    shares = torch.softmax(negatives / temperature, dim=1)
+    close(push, (total / ((1 - prior) * temperature * Z) * shares).masked_fill(clamped, 0.0))
+
+
+def test_a_prior_of_0_is_nt_xent():
+    plain, loss = losses.NTXent(0.3), losses.Debiased(0.3, 0.0)
+    for tables in (similarities(60, 1, 20), similarities(60, 3, 5)):
+        close(loss.per_anchor(*tables), plain.per_anchor(*tables))
+        for a, b in zip(anatomy.forces(loss, *tables), anatomy.forces(plain, *tables), strict=True):
+            close(a, b)
+
+
+def test_of_equal_views_the_clamp_leaves_a_finite_value_and_gradient():
+    views = [embeddings(8, 128)[0].requires_grad_() for _ in range(2)]
+    value = losses.Debiased(0.5, 0.3)(*views)
+    value.backward()
+    assert torch.isfinite(views[0].grad).all()
+    assert value.item() == pytest.approx(math.log1p(14 * math.exp(-2 / 0.5)), rel=1e-9)  # for every anchor
+
+
+def test_debiasing_can_pull_harder_than_nt_xent_ever_does():
+    positives, negatives = torch.tensor([[0.9]]), torch.zeros(1, 100)
+    pull, _ = anatomy.forces(losses.Debiased(0.5, 0.1), positives, negatives)
+    assert float(pull) > 2 / 0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_extremes_have_the_right_value_not_only_a_finite_one(dtype):
+    near, far = torch.ones(1, 1, dtype=dtype), -torch.ones(1, 10, dtype=dtype)
+    # all of E+ is left when the negatives are as far as can be: the clamp, log(1 + N e^(-2/τ))
+    value = losses.Debiased(0.05, 0.1).per_anchor(near, far)
+    assert float(value) == pytest.approx(10 * math.exp(-2 / 0.05), rel=1e-5)
+    # the reverse, a cold hard case: (s- - s+)/τ + log(K/(1 - τ+))
+    value = losses.Debiased(1e-3, 0.1).per_anchor(-near, -far)
+    assert float(value) == pytest.approx(2000 + math.log(10 / 0.9), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
+def test_gradients_agree_with_finite_differences(loss):
+    views = [z.requires_grad_() for z in embeddings(4, 3)]
+    assert torch.autograd.gradcheck(loss, views, eps=1e-6, atol=1e-6)

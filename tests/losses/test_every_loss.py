@@ -1,0 +1,248 @@
+"""What holds for every loss: chance level, types, what is refused, and that the catalogue knows it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from clutils.course.sphere import descent
+from tests.losses.inputs import close, embeddings, fails, similarities
+
+DIFFERENCES = [losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature]
+FAMILY = [
+    *DIFFERENCES,
+    *(losses.Debiased, losses.HardNegative, losses.SSCL, losses.AttentionNCE, losses.SupCon),
+]
+SUPERVISED = [losses.PairMargin, losses.Triplet, losses.SupCon, losses.AttentionNCE]
+ALL = [*FAMILY, losses.PairMargin, losses.Triplet]
+OTHER_LEVELS = [losses.MoCHi, losses.CLIP, losses.BarlowTwins, losses.Regression]
+EVERY = [*ALL, *OTHER_LEVELS]
+
+
+def made(cls):
+    """With defaults, but for draws that a small batch can serve."""
+    if cls is losses.SSCL:
+        return cls(hardest=3, synthetic=2)
+    if cls is losses.MoCHi:
+        return cls(hardest=3, synthetic=4, query_mixed=2)
+    return cls()
+
+
+@pytest.mark.parametrize("loss", [cls() for cls in (*DIFFERENCES, losses.SupCon)], ids=repr)
+def test_pushes_sum_to_the_pull_since_only_differences_matter(loss):
+    positives, negatives = similarities(50, 3, 40)
+    pull, push = anatomy.forces(loss, positives, negatives)
+    close(push.sum(dim=1), pull.sum(dim=1))
+
+
+# ---- limits and numerics -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("K", [1, 10, 510])
+def test_chance_is_per_anchor_at_zero_similarity(cls, K):
+    loss = cls()
+    zeros = torch.zeros(1, K, dtype=torch.float64)
+    assert loss.chance(K) == pytest.approx(float(loss.per_anchor(zeros[:, :1], zeros)), rel=1e-12)
+    if cls is losses.NTXent:
+        assert loss.chance(K) == pytest.approx(math.log(K + 1))
+
+
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if not hasattr(made(cls), "generator")])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+def test_embeddings_of_any_type_and_length_give_a_float32_loss_and_finite_gradients(cls, dtype, size):
+    z1, z2 = (z.mul(size).to(dtype).requires_grad_() for z in embeddings(8, 16))
+    value = cls()(z1, z2)
+    assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert value.shape == ()
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(z1.grad).all()
+    reference = cls()(*(z.detach().double() for z in (z1, z2)))
+    assert value.item() == pytest.approx(reference.item(), rel=1e-5)
+
+
+def test_autocast_does_not_reach_into_the_loss():
+    z1, z2 = embeddings(32, 64, dtype=torch.float32)
+    plain = losses.NTXent(0.05)(z1, z2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(losses.NTXent(0.05)(z1, z2), plain)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if cls is not losses.BarlowTwins])
+def test_the_length_of_an_embedding_does_not_matter(cls):
+    z1, z2 = embeddings(6, 8)
+    lengths = torch.logspace(-3, 3, 6, dtype=torch.float64)[:, None]
+    torch.manual_seed(0)
+    plain = made(cls)(z1, z2)
+    torch.manual_seed(0)
+    torch.testing.assert_close(made(cls)(z1 * lengths, z2 / lengths), plain)
+
+
+# ---- bad input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", EVERY)
+def test_bad_embeddings_are_named(cls):
+    loss, name = made(cls), cls.__name__
+    z1, z2 = embeddings(8, 4)
+    fails(lambda: loss(z1, z2[:7]), name, "(8, 4)", "(7, 4)")
+    fails(lambda: loss(z1[:1], z2[:1]), name, "batch of 1", "(1, 4)")
+    fails(lambda: loss(z1[0], z2[0]), name, "(4,)")
+    fails(lambda: loss(z1.long(), z2.long()), name, "int64")
+    zero = z1.clone()
+    zero[3] = 0
+    fails(lambda: loss(z2, zero), name, "z2", "row 3", "zero vector")
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        broken = z1.clone()
+        broken[5, 2] = bad
+        fails(lambda z=broken: loss(z, z2), name, "z1", "row 5", "NaN or infinity")
+    if "queue" in loss.takes:
+        fails(lambda: loss(z1, z2, queue=z1[:0]), name, "queue", "(0, 4)")
+        fails(lambda: loss(z1, z2, queue=z1[:, :3]), name, "queue", "(8, 3)")
+        fails(lambda: loss(z1, z2, queue=zero), name, "queue", "row 3", "zero vector")
+    else:
+        fails(lambda: loss(z1, z2, queue=z1), name, "does not take queue", "it takes nothing")
+    if "extra_views" not in loss.takes:
+        fails(lambda: loss(z1, z2, extra_views=z1[:, None]), name, "does not take extra_views")
+
+
+@pytest.mark.parametrize("cls", [cls for cls in FAMILY if cls not in SUPERVISED])
+def test_labels_are_refused_where_the_method_has_no_supervised_form(cls):
+    z1, z2 = embeddings(8, 4)
+    fails(lambda: cls()(z1, z2, labels=torch.arange(8)), cls.__name__, "labels", "queue")
+
+
+@pytest.mark.parametrize("cls", SUPERVISED)
+def test_bad_labels_are_named(cls):
+    z1, z2 = embeddings(8, 4)
+    if cls is not losses.SupCon:  # where an anchor without negatives is legal
+        fails(lambda: cls()(z1, z2, labels=torch.zeros(8, dtype=torch.long)), "every label is 0")
+    fails(lambda: cls()(z1, z2, labels=torch.arange(8), queue=z1), "labels and queue", cls.__name__)
+    fails(lambda: cls()(z1, z2, labels=torch.arange(7)), "(7,)", "(8,)")
+    fails(lambda: cls()(z1, z2, labels=torch.rand(8)), "float32")
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_bad_similarities_are_named(cls):
+    loss, name = cls(), cls.__name__
+    positives, negatives = similarities(4, 1, 6)
+    fails(lambda: loss.per_anchor(positives[:3], negatives), name, "(3, 1)", "(4, 6)")
+    fails(lambda: loss.per_anchor(positives[:, 0], negatives), name, "positives", "(4,)")
+    fails(lambda: loss.per_anchor(positives, negatives[:, :0]), name, "negatives", "(4, 0)")
+    fails(lambda: loss.per_anchor(positives, negatives * 3), name, "negatives", "between -1 and 1")
+    fails(lambda: loss.per_anchor(positives * torch.nan, negatives), name, "positives", "nan")
+    mask = torch.ones(4, 6, dtype=torch.bool)
+    mask[2] = False
+    if loss.needs_negatives:
+        fails(lambda: loss.per_anchor(positives, negatives, None, mask), name, "anchor 2", "negatives")
+    fails(lambda: loss.per_anchor(positives, negatives, mask[:, :1]), name, "anchor 2", "positives")
+    fails(lambda: loss.per_anchor(positives, negatives, None, mask[:3]), name, "(3, 6)")
+    fails(lambda: loss.per_anchor(positives, negatives, mask[:, :1].float()), name, "float32")
+
+
+@pytest.mark.parametrize("cls", [*FAMILY, losses.MoCHi, losses.CLIP])
+@pytest.mark.parametrize("temperature", [0.0, -0.1, math.nan, math.inf, 1e-9, "0.1", None, True])
+def test_a_temperature_out_of_range_is_quoted_also_when_set_later(cls, temperature):
+    fails(lambda: cls(temperature=temperature), cls.__name__, "temperature", repr(temperature))
+    loss = cls()
+    loss.temperature = temperature
+    fails(lambda: loss(*embeddings(4, 3)), cls.__name__, "temperature", repr(temperature))
+    fails(lambda: loss.per_anchor(*similarities(4, 1, 3)), cls.__name__, "temperature")
+
+
+def test_other_settings_out_of_range_are_quoted():
+    fails(lambda: losses.MACL(alpha=-0.1), "MACL", "alpha", "-0.1")
+    fails(lambda: losses.MACL(alignment_threshold=1.5), "MACL", "alignment_threshold", "1.5")
+    fails(lambda: losses.MACL(minimum_temperature=0.0), "MACL", "minimum_temperature", "0.0")
+    for cls in (losses.Debiased, losses.HardNegative, losses.SSCL):
+        for prior in (-0.01, 1.0, 1.5, math.nan, "0.1"):
+            fails(
+                lambda c=cls, p=prior: c(class_prior=p), cls.__name__, "class_prior", repr(prior), "below 1"
+            )
+        cls(class_prior=0.999)
+    for cls in (losses.HardNegative, losses.SSCL):
+        fails(lambda c=cls: c(beta=-0.1), cls.__name__, "beta", "-0.1")
+    for cls in (losses.SSCL, losses.MoCHi):
+        fails(lambda c=cls: c(hardest=0), cls.__name__, "hardest", "0", "from 1")
+        fails(lambda c=cls: c(hardest=2.0), cls.__name__, "hardest", "2.0")
+        fails(lambda c=cls: c(synthetic=-1), cls.__name__, "synthetic", "-1", "from 0")
+    fails(lambda: losses.MoCHi(query_mixed=-2), "MoCHi", "query_mixed", "-2")
+    for scale in ("d_pos", "d_neg"):
+        for value in (0.0, -1.0, 1e-9, -math.inf, math.nan):
+            fails(lambda s=scale, v=value: losses.AttentionNCE(**{s: v}), "AttentionNCE", scale, repr(value))
+    fails(lambda: losses.DualTemperature(ratio=0), "DualTemperature", "ratio", "0")
+    fails(lambda: losses.BarlowTwins(off_diagonal=-1), "BarlowTwins", "off_diagonal", "-1")
+    fails(lambda: losses.PairMargin(margin=2.5), "PairMargin", "margin", "2.5")
+    fails(lambda: losses.Triplet(margin=-1), "Triplet", "margin", "-1")
+    fails(lambda: losses.NTXent().chance(0), "NTXent", "0")
+
+
+def test_value_checks_can_be_switched_off():
+    z1, z2 = embeddings(4, 3)
+    z1[0] = torch.nan
+    assert torch.isnan(losses.NTXent(check_inputs=False)(z1, z2))
+
+
+# ---- the catalogue ---------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_holds_every_loss_of_the_package():
+    listed = losses.catalogue()
+    exported = {name for name in losses.__all__ if isinstance(getattr(losses, name), type)}
+    assert set(listed) == exported - {"Loss", "Entry"}
+    for name, entry in listed.items():
+        loss = entry.loss()
+        assert type(loss).__name__ == name
+        assert entry.level == loss.level
+        assert entry.paper
+        assert entry.equation
+        assert "default" in loss.__doc__.lower(), f"{name}: where do its defaults come from?"
+
+
+def test_hyperparameters_are_plain_attributes_and_shown():
+    assert repr(losses.MACL(0.2, 0.3, 0.1)) == (
+        "MACL(temperature=0.2, alpha=0.3, alignment_threshold=0.1, minimum_temperature=None)"
+    )
+    assert losses.Triplet.hyperparameters() == ("margin", "batch_hard")
+
+
+@pytest.mark.parametrize("cls", OTHER_LEVELS)
+def test_what_is_no_function_of_similarities_says_so_and_why(cls):
+    loss, name = made(cls), cls.__name__
+    assert loss.level in ("feature", "batch")
+    fails(lambda: loss.per_anchor(*similarities(4, 1, 6)), name, loss.level, loss.works_on)
+    fails(lambda: anatomy.forces(loss, *similarities(4, 1, 6)), name, loss.level)
+    fails(lambda: descent.forces(loss, *embeddings(6, 2)), name, loss.level)
+    fails(lambda: loss.chance(0), name, "0")
+    assert (loss.chance(510) is None) == (cls is not losses.CLIP)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_a_loss_works_where_no_gradient_is_recorded(cls):
+    z1, z2 = embeddings(40, 6)
+    expected = float(cls()(z1, z2)) if cls is not losses.SSCL else None
+    with torch.inference_mode():
+        value = cls()(z1.clone(), z2.clone())
+        pull, _ = anatomy.forces(cls(), *(t.clone() for t in similarities(4, 1, 40)))
+    assert torch.isfinite(value) and torch.isfinite(pull).all()
+    if expected is not None:
+        assert float(value) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_what_is_no_tensor_or_of_another_type_is_named(cls):
+    z1, z2 = embeddings(8, 4)
+    fails(lambda: cls()(z1.numpy(), z2), cls.__name__, "z1", "ndarray")
+    fails(lambda: cls().per_anchor([[0.1]], z1), cls.__name__, "positives", "list")
+    if "queue" in cls.takes:
+        fails(lambda: cls()(z1, z2, queue=[1.0]), cls.__name__, "queue", "list")
+        fails(lambda: cls()(z1, z2, queue=z1.float()), cls.__name__, "float64", "float32")
+        fails(lambda: cls()(z1, z2, queue=z1.long()), cls.__name__, "queue", "int64")
+    if "labels" in cls.takes:
+        fails(lambda: cls()(z1, z2, labels=[0] * 8), cls.__name__, "labels", "list")
+    fails(lambda: cls().chance(10**9), cls.__name__, "1000000000")

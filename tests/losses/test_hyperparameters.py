@@ -1,0 +1,122 @@
+"""The declared hyper-parameters: what is refused, what the docs say and where a slider goes are one range."""
+
+import inspect
+import math
+
+import pytest
+
+from clutils import encoders, losses, methods
+from clutils.losses.hyperparameters import Hyperparameter, check, declare
+from tests.losses.inputs import fails
+
+LOSSES = [entry.loss for entry in losses.catalogue().values()]
+KINDS = [*LOSSES, *methods.catalogue().values()]
+DECLARED = [
+    pytest.param(kind, name, declared, id=f"{kind.__name__}-{name}")
+    for kind in KINDS
+    for name, declared in kind.ranges.items()
+]
+
+
+def made(kind, **settings):
+    if issubclass(kind, losses.Loss):
+        return kind(**settings)
+    return kind(encoders.build("mlp", channels=8), kind.default_loss(), **settings)
+
+
+def ends(declared):
+    """The ends of a range, moved in where it is open; ∞ is none."""
+    low, high = declared.lowest, declared.highest
+    if declared.open_below:
+        low = math.nextafter(low, math.inf)
+    if declared.open_above:
+        high = math.nextafter(high, -math.inf)
+    return [low] if high == math.inf else [low, high]
+
+
+def outside(declared):
+    """The numbers next to the range, where it ends."""
+    low, high, whole = declared.lowest, declared.highest, declared.whole
+    below = low if declared.open_below else low - 1 if whole else math.nextafter(low, -math.inf)
+    above = high if declared.open_above else high + 1 if whole else math.nextafter(high, math.inf)
+    return [below, above]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_hyperparameter_that_is_a_number_is_declared_and_nothing_else(kind):
+    parameters = inspect.signature(kind.__init__).parameters
+    names = kind.hyperparameters() if issubclass(kind, losses.Loss) else kind.setting_names()
+    numbers = [name for name in names if {"int", "float"} & set(parameters[name].annotation.split(" | "))]
+    assert sorted(kind.ranges) == sorted(numbers)
+    assert issubclass(kind, losses.Loss) or all(name in names for name in kind.live)
+
+
+@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
+    settings = (
+        (lambda of: of.settings()) if issubclass(kind, losses.Loss) else (lambda of: of.check_settings())
+    )
+    object_ = made(kind)
+    for value in (*ends(declared), *declared.also):
+        setattr(object_, name, value)
+        settings(object_)
+    for value in (*outside(declared), math.nan, -math.inf, True, "1", *([2.0] if declared.whole else [])):
+        setattr(object_, name, value)
+        fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}, but must be {declared}")
+    for value in {None, math.inf}.difference(declared.also):
+        setattr(object_, name, value)
+        fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}")
+
+
+@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+def test_a_value_beyond_its_range_is_refused_when_something_is_made_with_it(kind, name, declared):
+    fails(lambda: made(kind, **{name: outside(declared)[0]}), name, repr(outside(declared)[0]))
+
+
+@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+def test_the_docs_list_range_and_symbol_where_they_are_declared(kind, name, declared):
+    symbol = f" ({declared.symbol})" if declared.symbol else ""
+    assert f"- {name}{symbol}: {declared}" in kind.__doc__.split("Ranges:")[1].splitlines()
+
+
+@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+def test_a_dial_lies_inside_the_range_and_what_can_be_turned_has_one(kind, name, declared):
+    if declared.dial is not None:
+        low, high, scale = declared.dial
+        assert low < high and declared.allows(low) and declared.allows(high)
+        assert scale in ("even", "log", "doubling", "near one") and (scale != "log" or low > 0)
+    else:
+        assert not issubclass(kind, losses.Loss) and name not in kind.live
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (Hyperparameter(1e-6, 1e6), "a number from 1e-06 to 1e+06"),
+        (Hyperparameter(0, 1, open_above=True), "a number from 0 to below 1"),
+        (Hyperparameter(0), "a number from 0 on"),
+        (Hyperparameter(0, open_below=True, also=(None,)), "a number above 0, or None"),
+        (Hyperparameter(0, 1, open_below=True), "a number above 0 and at most 1"),
+        (Hyperparameter(1e-6, 1e12, also=(math.inf,)), "a number from 1e-06 to 1e+12, or inf"),
+        (Hyperparameter(1, whole=True), "a whole number from 1 on"),
+        (Hyperparameter(1, 2, whole=True), "1 or 2"),
+    ],
+)
+def test_a_range_in_words(declared, words):
+    assert str(declared) == words
+
+
+def test_a_loss_of_one_s_own_declares_checks_and_documents_the_same_way():
+    class Own(losses.NTXent):
+        """One line."""
+
+        ranges = declare(**losses.NTXent.ranges, power=Hyperparameter(0, 3, "p"))
+        power = 2
+
+    own = Own()
+    own.power = 4
+    fails(own.settings, "Own: power is 4, but must be a number from 0 to 3")
+    fails(lambda: check(own, own.ranges, "here"), "here: power is 4")
+    assert Own.__doc__.endswith(
+        "- temperature (τ): a number from 1e-06 to 1e+06\n- power (p): a number from 0 to 3"
+    )

@@ -1,0 +1,94 @@
+"""MACL: its adaptive temperature, its forces, and where the paper's pseudocode is NaN."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses import oracles
+from tests.losses.beside_loops import each_way
+from tests.losses.inputs import close, fails, similarities
+
+SETTINGS = [losses.MACL(0.1, 0.5, 0.0), losses.MACL(0.3, 1.0, 0.6), losses.MACL(0.2, 2.0, 0.8)]
+
+
+def in_loops(loss, positives, negatives, alignment):
+    return oracles.macl(
+        positives, negatives, loss.temperature, loss.alpha, loss.alignment_threshold, alignment
+    )
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
+@each_way
+def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
+    compared(loss, in_loops)
+
+
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 0.5, 2.0, 20.0])
+def test_without_alpha_its_forces_are_the_closed_forms(temperature):
+    positives, negatives = similarities(50, 1, 40)
+    pull, push = anatomy.forces(losses.MACL(temperature, alpha=0.0), positives, negatives)
+    close(pull, torch.full_like(pull, 1 / temperature))
+    close(push, torch.softmax(negatives / temperature, dim=1) / temperature)
+
+
+def test_macls_forces_are_the_decoupled_ones_at_its_own_temperature():
+    positives, negatives = similarities(50, 1, 40)
+    macl = losses.MACL(0.2, 0.7, 0.3)
+    forces = anatomy.forces(macl, positives, negatives)
+    tau = 0.2 * (1 + 0.7 * (float(positives.mean()) - 0.3))
+    for ours, theirs in zip(forces, anatomy.forces(losses.Decoupled(tau), positives, negatives), strict=True):
+        close(ours, theirs)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.02, 0.05, 0.1])
+def test_macl_stays_exact_where_the_papers_pseudocode_is_nan(temperature):
+    positives, negatives = torch.ones(1, 1), -torch.ones(1, 10)
+    p = torch.softmax(torch.cat([positives, negatives], 1) / temperature, 1)[:, 0]
+    if temperature <= 0.05:
+        assert torch.isnan(1 / (1 - p) * -torch.log(p)).all(), "the trap is gone from this arithmetic"
+    macl = losses.MACL(temperature, alpha=0.0)
+    pull, push = anatomy.forces(macl, positives, negatives)
+    assert float(macl.per_anchor(positives, negatives)) == pytest.approx(1.0, rel=1e-5)
+    assert float(pull) == pytest.approx(1 / temperature, rel=1e-5)
+    assert float(push.sum()) == pytest.approx(1 / temperature, rel=1e-5)
+
+
+def test_macl_floors_its_temperature_and_counts_how_often():
+    macl = losses.MACL(0.1, alpha=1.0, alignment_threshold=0.5)
+    for alignment, expected in [(1.0, 0.15), (-0.3, 0.02), (-0.5, 0.01), (-1.0, 0.01)]:
+        macl.per_anchor(*similarities(3, 1, 5), alignment=alignment)
+        assert float(macl.adaptive_temperature) == pytest.approx(expected)
+    assert macl.calls == 4
+    assert int(macl.floored) == 2
+    macl.minimum_temperature = 0.05
+    macl.per_anchor(*similarities(3, 1, 5), alignment=-1.0)
+    assert float(macl.adaptive_temperature) == pytest.approx(0.05)
+
+
+def test_macls_alignment_is_the_mean_positive_and_gets_no_gradient():
+    positives, negatives = similarities(12, 1, 5)
+    macl = losses.MACL(0.1, 0.8, 0.1)
+    given = macl.per_anchor(positives, negatives, alignment=float(positives.mean()))
+    torch.testing.assert_close(macl.per_anchor(positives, negatives), given)
+    other = macl.per_anchor(positives, negatives, alignment=-0.5)
+    assert (other - given).abs().max() > 0.1
+    # one anchor's pull must not reach another through the temperature
+    positives = positives.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(macl.per_anchor(positives, negatives)[0], positives)
+    assert (gradient[1:] == 0).all()
+
+
+def test_asking_for_chance_does_not_count_as_a_step_of_macl():
+    macl = losses.MACL()
+    macl.chance(10)
+    assert macl.calls == 0
+    assert macl.adaptive_temperature is None
+
+
+@pytest.mark.parametrize("alignment", [math.nan, 5.0, torch.zeros(3)])
+def test_an_alignment_that_is_none_is_quoted(alignment):
+    fails(lambda: losses.MACL().per_anchor(*similarities(4, 1, 6), alignment=alignment), "MACL", "alignment")

@@ -1,0 +1,186 @@
+"""What holds for every method: repeatable, resumable, whole after a failed step, choosy about its loss."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import data, losses, methods, training, views
+from tests.runs import DIGITS, advance, past, same, small, weights
+
+EVERY = list(methods.catalogue())
+SETTINGS = {"moco": {"queue_size": 80}}  # so small that twenty batches of 32 go round it
+
+
+def short(method: str, **settings) -> training.Run:
+    return small(method=method, method_settings=SETTINGS.get(method), **settings)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_the_same_seed_gives_the_same_run_to_the_bit_and_another_seed_another(method):
+    first, again, other = (advance(short(method, seed=seed), 2) for seed in (3, 3, 4))
+    assert same(weights(first), weights(again)) and past(first).equals(past(again))
+    assert not same(weights(first), weights(other))
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_a_run_saved_on_the_way_goes_on_to_the_bit(method, tmp_path):
+    straight = advance(short(method), 4)  # MoCo's queue is full after two
+    advance(short(method), 2).save(tmp_path / "run.pt")
+    torch.manual_seed(99)  # nothing of the process's own may matter
+    resumed = training.resume(tmp_path / "run.pt", data=DIGITS)
+    assert resumed.configuration == straight.configuration
+    advance(resumed, 2)
+    assert same(weights(straight), weights(resumed)) and past(straight).equals(past(resumed))
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_a_step_whose_loss_is_not_finite_leaves_everything_as_it_was(method):
+    run = advance(short(method), 2)
+    before, forward = weights(run), run.method.forward
+
+    def broken(*batch):
+        loss, z1, z2 = forward(*batch)
+        return loss * math.nan, z1, z2
+
+    run.method.forward = broken
+    with pytest.raises(ValueError, match="step 3 was not taken"):
+        run.step()
+    assert same(weights(run), before)
+    del run.method.forward
+    assert same(weights(advance(run, 1)), weights(advance(short(method), 3)))
+
+
+@pytest.mark.parametrize("method", EVERY)
+@pytest.mark.parametrize("pictures", ["digits", "vectors"])
+def test_pictures_and_vectors_train_and_the_loss_falls(method, pictures):
+    seen = DIGITS if pictures == "digits" else data.load("vectors:digits", limit=100)
+    if (method, pictures) == ("moco", "digits"):
+        pytest.skip("100 digits are their own negatives in the queue: test_moco.py trains on all of them")
+    run = advance(short(method, data=seen, steps=40), 40)
+    begun = run.history.loss[5:10].mean()  # by then a small queue is full: its random keys were easy
+    assert run.history.loss[-5:].mean() < 0.98 * begun
+    assert run.embed(seen).shape == (100, run.encoder.features)
+    assert run.project(seen).shape == (100, 128)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_only_what_the_optimiser_holds_takes_gradients_and_it_holds_each_weight_once(method):
+    run = advance(short(method), 1)
+    held = [weight for group in run.optimiser.param_groups for weight in group["params"]]
+    assert len({id(weight) for weight in held}) == len(held)
+    assert {id(weight) for weight in held} == {id(p) for p in run.method.parameters() if p.requires_grad}
+    assert all(weight.grad is not None for weight in held)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_live_settings_turn_between_steps_are_in_the_history_and_come_back_from_a_file(method, tmp_path):
+    run = advance(short(method), 1)
+    for name in run.method.live:
+        value = getattr(run.method, name)
+        setattr(run.method, name, not value if isinstance(value, bool) else value / 2)
+    row = run.step()
+    assert all(row[name] == getattr(run.method, name) for name in run.method.live)
+    run.save(tmp_path / "run.pt")
+    assert training.resume(tmp_path / "run.pt", data=DIGITS).method.settings() == run.method.settings()
+
+
+@pytest.mark.parametrize("method", ["simclr", "supcon", "moco"])
+def test_the_head_is_as_wide_inside_as_asked_or_as_the_features_and_resumes_so(method, tmp_path):
+    def linear(run):
+        return [(m.in_features, m.out_features) for m in run.method.head if isinstance(m, nn.Linear)]
+
+    assert linear(small(method=method)) == [(128, 128), (128, 128)]
+    run = small(method=method, method_settings={"hidden": 200, "out": 64})
+    assert linear(run) == [(128, 200), (200, 64)]
+    run.save(tmp_path / "run.pt")
+    assert linear(training.resume(tmp_path / "run.pt", data=DIGITS)) == [(128, 200), (200, 64)]
+    with pytest.raises(ValueError, match="hidden is 0, but must be a whole number from 1 on"):
+        small(method=method, method_settings={"hidden": 0})
+
+
+def test_where_there_is_no_hidden_layer_to_widen_it_is_refused():
+    with pytest.raises(ValueError, match="hidden is 64, but the head of version 1 is linear"):
+        small(method="moco", method_settings={"hidden": 64, "version": 1})
+    with pytest.raises(ValueError, match="byol has no setting 'hidden'; it has out"):
+        small(method="byol", method_settings={"hidden": 64})
+
+
+class Deaf(nn.Module):
+    """A loss of one's own that says nothing of itself."""
+
+    def forward(self, z1, z2):
+        return (z1 - z2).square().mean()
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "fitting"),
+    [
+        ("moco", losses.CLIP(), "MoCo needs a loss that takes a queue, which CLIP does not: there are Pair"),
+        ("moco", Deaf(), "which Deaf does not"),
+        (
+            "supcon",
+            losses.NTXent(),
+            "SupCon needs a loss that takes labels, which NTXent does not: there",
+        ),
+        ("supcon", Deaf(), "PairMargin, Triplet, SupCon, AttentionNCE"),
+        ("byol", losses.NTXent(), "BYOL needs a loss that compares the two views.*: there is Regression"),
+        ("simsiam", losses.BarlowTwins(), "SimSiam needs .* which BarlowTwins does not: there is Regression"),
+    ],
+)
+def test_a_loss_that_does_not_fit_is_refused_with_those_that_do_at_the_start_and_later(
+    method, wrong, fitting
+):
+    with pytest.raises(ValueError, match=fitting):
+        small(method=method, loss=wrong)
+    run = small(method=method)
+    loss = run.loss
+    with pytest.raises(ValueError, match=fitting):
+        run.loss = wrong
+    assert run.loss is loss
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_every_loss_of_the_catalogue_that_is_said_to_fit_trains(method):
+    settings = {"SSCL": {"hardest": 8, "synthetic": 4}}
+    settings["MoCHi"] = {"hardest": 8, "synthetic": 4, "query_mixed": 2}
+    kind = methods.catalogue()[method]
+    for name, entry in losses.catalogue().items():
+        if kind.fits(entry.loss):
+            row = short(method, loss=entry.loss(**settings.get(name, {}))).step()
+            assert math.isfinite(row["loss"]), name
+
+
+@pytest.mark.parametrize("method", ["byol", "simsiam"])
+def test_a_loss_of_ones_own_between_two_views_fits_where_nothing_is_pushed_apart(method):
+    assert small(method=method, loss=Deaf()).step()["loss"] > 0
+
+
+@pytest.mark.parametrize("method", ["moco", "byol", "simsiam", "supcon"])
+def test_extra_views_are_refused_by_methods_of_two(method):
+    with pytest.raises(ValueError, match=f"extra_views is 2, but {method} compares two views alone"):
+        small(method=method, extra_views=2)
+
+
+@pytest.mark.parametrize("method", ["byol", "simsiam"])
+def test_a_bar_shows_no_chance_level_where_there_is_none(method, capsys):
+    run = training.train(method=method, data=DIGITS, batch_size=32, steps=1)
+    said = capsys.readouterr().out
+    assert math.isnan(run.rows[0]["chance"])
+    assert f"loss {run.rows[0]['loss']:.3f}" in said and "chance" not in said
+
+
+def test_an_augmentation_may_be_named(tmp_path):
+    run = advance(small(augmentation="crop"), 1)
+    assert run.augmentation == views.preset("crop", size=8)
+    run.save(tmp_path / "run.pt")
+    assert training.resume(tmp_path / "run.pt", data=DIGITS).augmentation == run.augmentation
+    with pytest.raises(ValueError, match="'cut' is not one of simclr, digits"):
+        small(augmentation="cut")
+    vectors = data.load("vectors:digits", limit=40)
+    assert small(data=vectors, augmentation="none").augmentation == views.Identity()
+    with pytest.raises(ValueError, match=r"augmentation is 'crop', but vectors \(40, 64\) have only 'none'"):
+        small(data=vectors, augmentation="crop")

@@ -1,0 +1,251 @@
+"""PiNDA's step: who gets noise, what is descended, and where the gradient goes."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import data, encoders, losses, methods, noise, training, views
+
+DIGITS = data.load("digits", limit=200)
+VECTORS = data.load("vectors:digits", limit=200)
+STILL = views.Identity()
+
+
+def step(method, images, augment=STILL, seed=0):
+    return method(images, augment, torch.Generator().manual_seed(seed))
+
+
+def pinda(encoder=None, loss=None, **settings) -> methods.PiNDA:
+    torch.manual_seed(0)
+    encoder = encoders.build("conv16", channels=1) if encoder is None else encoder
+    return methods.PiNDA(
+        encoder, losses.NTXent(temperature=0.3) if loss is None else loss, **settings
+    ).train()
+
+
+def nt_xent(z1, z2, temperature):
+    """By its definition, in loops, in float64."""
+    z = nn.functional.normalize(torch.cat([z1, z2]).detach().double(), dim=1)
+    total, n = 0.0, len(z)
+    for i in range(n):
+        others = [math.exp(float(z[i] @ z[j]) / temperature) for j in range(n) if j != i]
+        total -= math.log(math.exp(float(z[i] @ z[(i + n // 2) % n]) / temperature) / sum(others))
+    return total / n
+
+
+def small(**settings) -> training.Run:
+    return training.Run(**{"method": "pinda", "data": DIGITS, "batch_size": 32, "steps": 20, **settings})
+
+
+def advance(run, steps):
+    for _ in range(steps):
+        run.step()
+    return run
+
+
+# ---- the step ------------------------------------------------------------------------------------------
+
+
+def test_without_augmentations_the_views_are_the_picture_with_noise_and_the_picture():
+    method, images = pinda(penalty=2.0), DIGITS.images[:8]
+    x = images.float() / 255
+    total, z1, z2 = step(method, images, seed=3)
+    sample = method.noise(x, torch.Generator().manual_seed(3)).sample
+    z = method.head(method.encoder(torch.cat([x + sample, x])))
+    torch.testing.assert_close(torch.cat([z1, z2]), z.detach(), rtol=1e-4, atol=1e-4)
+    norms = [math.sqrt(sum(v * v for v in one.flatten().tolist())) for one in sample]
+    expected = nt_xent(z1, z2, 0.3) + 2.0 * len(norms) / sum(norms)
+    assert total.item() == pytest.approx(expected, rel=1e-4)
+    assert method.reported["loss"].item() == pytest.approx(nt_xent(z1, z2, 0.3), rel=1e-4)
+    assert method.reported["penalty_term"].item() == pytest.approx(2.0 * len(norms) / sum(norms), rel=1e-4)
+    assert method.reported["noise"].item() == pytest.approx(sample.pow(2).mean().sqrt().item(), rel=1e-5)
+
+
+def seen_views(method, images, augment, seed=0):
+    seen = {}
+    method.encoder.register_forward_pre_hook(lambda m, given: seen.update(x=given[0].detach().clone()))
+    step(method, images, augment, seed)
+    return seen["x"].chunk(2)
+
+
+def darker(images, generator):
+    return STILL(images) * 0.5
+
+
+def test_noise_goes_on_the_whole_picture_or_on_the_view_and_view_two_is_always_augmented():
+    x = DIGITS.images[:16].float() / 255
+    for on, base in (("picture", x), ("view", 0.5 * x)):
+        method = pinda(on=on)
+        first, second = seen_views(method, DIGITS.images[:16], darker)
+        torch.testing.assert_close(second, 0.5 * x)
+        sample = method.noise(base, torch.Generator().manual_seed(0)).sample
+        torch.testing.assert_close(first, base + sample)
+
+
+def test_share_is_the_share_of_pictures_that_meet_noise_and_the_others_have_two_plain_views():
+    images = DIGITS.images[:1].repeat(400, 1, 1, 1)
+    first, second = seen_views(pinda(share=0.3, start=0.5), images, darker)
+    noisy = (first - second).abs().amax(dim=(1, 2, 3)) > 1e-3
+    assert 0.3 - 4 * math.sqrt(0.21 / 400) < noisy.double().mean() < 0.3 + 4 * math.sqrt(0.21 / 400)
+    torch.testing.assert_close(first[~noisy], second[~noisy])
+
+
+def test_the_generator_gets_the_gradient_of_loss_and_penalty_and_moves():
+    method = pinda()
+    total, *_ = step(method, DIGITS.images[:16])
+    total.backward()
+    assert all(p.grad.abs().sum() > 0 for p in method.noise.parameters())
+    run = small()
+    before = [p.clone() for p in run.method.noise.parameters()]
+    advance(run, 2)
+    assert all(not torch.equal(a, b) for a, b in zip(before, run.method.noise.parameters(), strict=True))
+
+
+def test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences():
+    method = pinda(penalty=1.0).double().eval()
+    for module in (method.encoder, method.head):
+        module.eval()
+    method.features_of = None  # not used: the base method's own is
+    x = DIGITS.images[:6].double() / 255
+
+    class Exact(nn.Module):  # as_input and embeddings are float32 in the package: do the step in float64 here
+        def forward(self, weight_shift: float) -> torch.Tensor:
+            bias = method.noise.network[-1].bias
+            raw = method.noise.network(x) + weight_shift
+            scale = nn.functional.softplus(raw + math.log(math.expm1(0.2)))
+            draw = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+            sample = draw.double() * scale
+            z1, z2 = method.head(method.encoder(torch.cat([x + sample, x]))).chunk(2)
+            return method.loss(z1, z2) + noise.penalty(sample) + 0 * bias.sum()
+
+    exact, h = Exact(), 1e-5
+    with torch.no_grad():
+        slope = (exact(h) - exact(-h)).item() / (2 * h)
+    single = copy.deepcopy(method).float().eval()
+    total, *_ = step(single, DIGITS.images[:6])
+    total.backward()
+    assert single.noise.network[-1].bias.grad.sum().item() == pytest.approx(slope, rel=2e-3, abs=1e-5)
+
+
+def test_without_a_penalty_the_noise_dies_out_and_with_one_it_does_not():
+    def noise_after(penalty, seed):
+        run = training.Run(
+            method="pinda", data=DIGITS, batch_size=64, steps=60, seed=seed, augmentation=STILL,
+            method_settings={"penalty": penalty, "noise_rate": 1.0},
+        )  # fmt: skip
+        return advance(run, 60).history["noise"].iloc[-1]
+
+    for seed in (0, 1, 2):
+        assert noise_after(0.0, seed) < 0.02 < 0.1 < noise_after(1.0, seed)
+
+
+def test_the_settings_that_are_live_take_effect_at_the_next_step_and_the_history_says_so():
+    run = small(method_settings={"penalty": 1.0})
+    run.step()
+    run.method.penalty = 3.0
+    run.step()
+    history = run.history
+    assert history["penalty"].tolist() == [1.0, 3.0]
+    assert history["penalty_term"][1] == pytest.approx(3 / (history["noise"][1] * 8), rel=0.05)
+    run.method.penalty = -1.0
+    with pytest.raises(ValueError, match=r"step 3 was not taken.*penalty is -1\.0"):
+        run.step()
+
+
+# ---- with other methods --------------------------------------------------------------------------------
+
+
+BASES = [name for name in methods.catalogue() if name not in ("pinda", "simcl", "clae")]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_methods_step_takes_the_noisy_view_and_hands_its_gradient_to_the_generator(base):
+    run = small(method_settings={"base": base})
+    before = [p.clone() for p in run.method.noise.parameters()]
+    advance(run, 3)
+    assert run.history["noise"].gt(0).all()
+    gradient = sum(p.grad.abs().sum() for p in run.method.noise.parameters())
+    assert gradient > 0
+    assert any(not torch.equal(a, b) for a, b in zip(before, run.method.noise.parameters(), strict=True))
+    without = small(method_settings={"base": base, "penalty": 0.0})
+    without.step()  # also without a penalty: the gradient then comes through the loss alone
+    assert sum(p.grad.abs().sum() for p in without.method.noise.parameters()) > 0
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_a_run_goes_on_bit_for_bit_after_saving_generator_and_all(base, tmp_path):
+    settings = {"base": base, "network": "unet", "learned_mean": True, "share": 0.75, "penalty": 0.5}
+    run = advance(small(method_settings=settings), 3)
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=DIGITS)
+    assert again.method.settings() == run.method.settings()
+    for one in (run, again):
+        advance(one, 3)
+    state, other = run.method.state_dict(), again.method.state_dict()
+    assert state.keys() == other.keys() and all(torch.equal(state[k], other[k]) for k in state)
+    assert run.history.drop(columns="seconds").equals(again.history.drop(columns="seconds"))
+
+
+def test_a_run_without_a_loss_takes_the_bases_own_at_its_settings():
+    for settings in ({}, {"version": 1}):
+        alone = training.Run(method="moco", data=DIGITS, batch_size=32, steps=1, method_settings=settings)
+        noisy = small(method_settings={"base": "moco", "base_settings": settings})
+        assert noisy.loss.temperature == alone.loss.temperature
+        assert type(noisy.loss) is type(alone.loss)
+    byol = small(method_settings={"base": "byol"}).loss
+    assert isinstance(byol, losses.Regression)
+
+
+def test_the_base_is_never_pinda_itself_and_the_error_lists_what_there_is():
+    with pytest.raises(ValueError, match="PiNDA: base is 'pinda'; there are simclr"):
+        small(method_settings={"base": "pinda"})
+    with pytest.raises(ValueError, match="pinda has no setting 'sigma'; it has base"):
+        small(method_settings={"sigma": 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"on": "both"}, "on is 'both'"),
+        ({"penalty": math.nan}, "penalty is nan"),
+        ({"share": 0.0}, "share is 0.0"),
+        ({"noise_rate": 0.0}, "noise_rate is 0.0"),
+        ({"start": -1.0}, "start is -1.0"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(settings, said):
+    with pytest.raises(ValueError, match=said):
+        small(method_settings=settings)
+
+
+def test_views_of_another_size_than_the_picture_are_refused_where_the_noise_needs_the_picture():
+    run = small(augmentation=views.Augmentation(size=6, grayscale=0.0))
+    with pytest.raises(ValueError, match=r"pictures are \(32, 1, 8, 8\) and views \(32, 1, 6, 6\)"):
+        run.step()
+    settings = {"on": "view", "network": "conv"}
+    advance(small(augmentation=views.Augmentation(size=6, grayscale=0.0), method_settings=settings), 1)
+
+
+# ---- vectors -------------------------------------------------------------------------------------------
+
+
+def test_on_vectors_encoder_and_generator_are_three_layers_and_there_is_no_penalty():
+    run = advance(small(data=VECTORS), 3)
+    assert isinstance(run.encoder, encoders.MLP) and run.method.network == "mlp" and run.method.penalty == 0
+    assert run.embed(VECTORS).shape == (200, 256)
+    assert type(run.augmentation) is views.Identity
+    with pytest.raises(ValueError, match=r"embed: images is \(4, 10\), but the run's have 64 numbers"):
+        run.embed(torch.rand(4, 10))
+
+
+# ---- baselines -----------------------------------------------------------------------------------------
+
+
+def test_random_noise_is_pinda_with_nothing_to_learn():
+    run = small(method_settings={"network": "fixed", "start": 0.3})
+    assert not list(run.method.noise.parameters()) and run.method.penalty == 0
+    advance(run, 2)
+    assert run.history["noise"].tolist() == pytest.approx([0.3, 0.3], rel=0.05)

@@ -1,0 +1,86 @@
+"""SupCon: SimCLR's step, with the labels of the batch's own pictures handed to the loss."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from clutils import data, encoders, losses, measures, methods, training
+from tests.losses.inputs import fails
+from tests.runs import DIGITS, small
+
+VECTORS = data.load("vectors:digits", limit=64)
+
+
+def noisy(vectors, generator):
+    return vectors + torch.rand(vectors.shape, generator=generator)
+
+
+def method(loss=None) -> methods.SupCon:
+    torch.manual_seed(0)
+    loss = losses.SupCon(temperature=0.3) if loss is None else loss
+    return methods.SupCon(encoders.MLP(64, 32, 16), loss, out=8).train()
+
+
+def test_the_loss_has_all_pictures_of_the_anchors_class_as_positives():
+    sup, labels = method(), torch.tensor([0, 0, 1, 2, 2, 2])
+    encoder, head = copy.deepcopy((sup.encoder, sup.head))
+    images = VECTORS.vectors[:6]
+    loss, z1, z2 = sup(images, noisy, torch.Generator().manual_seed(5), labels)
+    both = noisy(torch.cat([images, images]), torch.Generator().manual_seed(5))
+    z = head(encoder(both)).detach()  # one batch of both views
+    torch.testing.assert_close(torch.cat([z1, z2]), z)
+    z, y = normalize(z.double(), dim=1), labels.repeat(2).tolist()
+    total = 0.0
+    for i in range(12):
+        others = [j for j in range(12) if j != i]
+        everyone = math.log(sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in others))
+        terms = [everyone - float(z[i] @ z[j]) / 0.3 for j in others if y[j] == y[i]]
+        total += sum(terms) / len(terms) / 12
+    assert loss.item() == pytest.approx(total, abs=1e-5)
+
+
+def test_a_run_hands_over_the_labels_of_the_pictures_that_the_step_took():
+    numbered = data.VectorSet(VECTORS.vectors, torch.arange(64), tuple(map(str, range(64))), "numbered")
+    run = training.Run(method="supcon", data=numbered, batch_size=16, steps=2)
+    taken, forward = [], run.method.forward
+    run.method.forward = lambda images, *rest: taken.append((images, rest[2])) or forward(images, *rest)
+    run.step()
+    ((images, labels),) = taken
+    assert torch.equal(images, VECTORS.vectors[labels])
+
+
+def test_labels_teach_digits_better_than_no_training():
+    train, test = data.load("digits"), data.load("digits", "test")
+    run = training.Run(method="supcon", data="digits", batch_size=128, steps=60)
+
+    def accuracy():  # with few labels: with all of them an untrained encoder's neighbours are right, too
+        z, y = run.embed(train), train.labels
+        return measures.linear_probe(z[:100], y[:100], run.embed(test), test.labels)
+
+    untrained = accuracy()
+    run.finish(progress=False)
+    assert accuracy() > untrained + 0.1
+
+
+def test_data_without_labels_or_with_some_is_refused():
+    fails(
+        lambda: small(method="supcon", data=DIGITS.images), "supcon learns from labels, but the data has none"
+    )
+    some = DIGITS.labels.clone()
+    some[:3] = -1
+    half = data.ImageSet(DIGITS.images, some, DIGITS.class_names, None, "half")
+    fails(lambda: small(method="supcon", data=half), "3 of 100 pictures have none")
+    fails(lambda: method()(VECTORS.vectors[:6], noisy, torch.Generator()), "labels is None", "(6,)")
+
+
+def test_chance_is_nt_xents_and_none_where_it_depends_on_the_labels():
+    sup = method()
+    z = torch.eye(16)  # all similarities 0
+    at_zero = sup.loss(z[:8], z[8:], labels=torch.tensor([0, 0, 0, 1, 1, 2, 2, 2]))
+    assert sup.chance(8) == pytest.approx(math.log(15)) == pytest.approx(at_zero.item(), abs=1e-5)
+    assert method(losses.AttentionNCE()).chance(8) is None

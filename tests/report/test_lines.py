@@ -1,0 +1,301 @@
+"""The lines of a report: what each rests on, and what none of them blames."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import checkpoints, figures, report
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, neighbours, verdicts
+from clutils.report import lines as rules
+from tests.report import ailing
+from tests.report.ailing import SEED, checked
+from tests.report.pages import Page
+
+# ---- what a line rests on ----------------------------------------------------------------------------------
+
+
+def lines(found: report.Report) -> dict[str, report.Verdict]:
+    return {v.name: v for v in found.verdicts}
+
+
+@pytest.mark.parametrize("few", [20, 40, 125])
+def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
+    case = ailing.cases(SEED)["well"]()
+    some = case.gallery.subset(slice(0, 3 * few)), case.judged.subset(slice(0, few))
+    found = report.check(case.opened, some, map_names=())
+    assert found.level == GOOD, found.verdicts
+    n = dict(found.examination.numbers)
+    by_luck = {"knn": n["chance"], "probe": n["chance"], "knn_raw": n["chance"], "knn_untrained": n["chance"]}
+    for knn, gallery in ((n["chance"], 0.3), (n["chance"], 0.2), (0.0, 0.1), (0.0, n["chance"])):
+        luck = by_luck | {"knn": knn, "knn_gallery": gallery}
+        judged = {v.name: v for v in verdicts.judge(n | luck, {})}["classes"]
+        assert judged.level == UNKNOWN and "too few to say" in judged.says and not judged.causes
+
+
+def classes_at_chance(**changes: float) -> report.Verdict:
+    """Of a well encoder's numbers, those that labels decide at chance, but for `changes`."""
+    n = dict(checked("well").examination.numbers) | {"pictures": 300}
+    asked = ("knn", "probe", "knn_raw", "probe_raw", "knn_untrained", "probe_untrained")
+    n |= dict.fromkeys(asked, n["chance"]) | {"knn_gallery": n["chance_gallery"]}
+    return {v.name: v for v in verdicts.judge(n | changes, {})}["classes"]
+
+
+def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pictures():
+    assert "belong together" in classes_at_chance().says
+    assert classes_at_chance(pictures=199).level == UNKNOWN
+    chance = checked("well").examination.numbers["chance"]
+    for sign in ("knn_raw", "probe_raw", "knn_untrained", "probe_untrained"):
+        for knn in (chance, 0.0):  # a worse encoder is no sign against the labels
+            blamed = classes_at_chance(**{sign: chance + 0.06, "knn": knn})
+            assert "belong together" not in blamed.says and "labels" not in " ".join(blamed.causes)
+    assert "belong together" not in classes_at_chance(gallery=300).says  # few of each class to be neighbours
+    assert "labelled otherwise" in classes_at_chance(knn_gallery=0.4).says
+    assert "labelled otherwise" not in classes_at_chance(knn_gallery=0.4, pictures=150).says
+
+
+def test_the_interval_of_a_share_is_wilsons():
+    """Both ends solve |share - p| = z sqrt(p (1 - p) / n)."""
+    for share, count in ((0.0, 20), (0.1, 125), (0.5, 1000)):
+        for p in rules._interval(share, count):
+            assert abs(share - p) == pytest.approx(2.576 * math.sqrt(max(p * (1 - p), 0) / count), abs=1e-6)
+
+
+def test_asking_the_gallery_leaves_the_asked_picture_out():
+    draw = torch.Generator().manual_seed(0)
+    z, y = torch.randn(60, 5, generator=draw), torch.randint(3, (60,), generator=draw)
+    right = 0
+    for i in range(60):
+        rest = [j for j in range(60) if j != i]
+        right += int(neighbours.predicted(z[rest], y[rest], z[i : i + 1], 7)) == int(y[i])
+    assert neighbours.left_out(z, y, 7)["knn_gallery"] == pytest.approx(right / 60)
+
+
+def test_pictures_of_another_kind_are_not_blamed_on_the_training():
+    case = ailing.cases(SEED)["well"]()
+    coloured = []
+    for digits in ailing.pictures("digits"):
+        images = digits.images.repeat_interleave(4, 2).repeat_interleave(4, 3).expand(-1, 3, -1, -1)
+        coloured.append(dataclasses.replace(digits, images=images.contiguous()))
+    found = report.check(case.opened, tuple(coloured), map_names=())
+    assert found.level == LOOK
+    for v in found.verdicts:
+        if v.name != "what it is fed" and v.level != UNKNOWN:
+            assert v.remark == "on these pictures"
+        if v.causes:
+            assert v.causes[0] == "pictures of another kind than it was trained on"
+    assert "unlike those that it was trained on" in found.summary_text
+    assert "(on these pictures)" in found.html() and "(on these pictures)" in str(found)
+
+
+def test_a_constant_is_broken_on_whatever_pictures():
+    n = dict(checked("collapsed").examination.numbers) | {"input_gap": 1.0, "input_gap_none": 1.0}
+    judged = {v.name: v for v in verdicts.judge(n, {})}
+    assert judged["what it is fed"].level == LOOK and judged["spread"].level == BROKEN
+
+
+def test_what_follows_from_never_trained_is_no_red_of_its_own():
+    red = [v.name for v in checked("untrained").verdicts if v.level == BROKEN]
+    assert red == ["against untrained"]
+    rests = [v for v in checked("untrained").verdicts if v.level == LOOK]
+    assert rests and {v.remark for v in rests} == {"follows from 'against untrained'"}
+    assert re.fullmatch(
+        r"Broken: against untrained\. \d lines more follow.*", checked("untrained").summary_text
+    )
+
+
+def levels(n: dict[str, float]) -> dict[str, report.Verdict]:
+    return {v.name: v for v in verdicts.judge(n, {})}
+
+
+def test_a_collapse_does_not_follow_from_never_trained():
+    """Fresh weights of that shape spread their pictures: a constant has another cause."""
+    n = dict(checked("untrained").examination.numbers)
+    assert n["fresh_spread"] > rules.CONSTANT and n["fresh_effective_rank"] > 1
+    fallen = levels(n | {"spread": 0.0, "dead": 1.0, "effective_rank": 1.0, "first_direction": 1.0})
+    for name in ("spread", "dead units", "dimensions in use"):
+        assert fallen[name].level == BROKEN and not fallen[name].remark
+    alone = levels(n | {"dead": 0.7, "fresh_dead": 0.0})["dead units"]  # fresh weights have no dead units
+    assert alone.level == BROKEN and not alone.remark
+    both = levels(n | {"dead": 0.7, "fresh_dead": 0.6})["dead units"]
+    assert both.level == LOOK and both.remark == "follows from 'against untrained'"
+
+
+def layered(plain: bool) -> nn.Module:
+    """A network without batch normalisation, as it is made, or with one gain that has moved."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Conv2d(3, 16, 4, 4), nn.GELU(), nn.Flatten(), nn.Linear(1024, 32))
+        net.append(nn.LayerNorm(32))
+    if not plain:
+        net[-1].weight.data[3] = 0.99
+    return net
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_fresh_weights_without_batch_normalisation_are_told_by_layer_normalisations(plain):
+    some = tuple(p.subset(slice(0, 120)) for p in ailing.pictures("scenes"))
+    found = report.check(checkpoints.open(layered(plain).eval()), some, map_names=())
+    said = lines(found)["against untrained"]
+    assert (said.level == BROKEN and said.says == rules.FRESH) == plain
+    assert "gains 1, biases 0" in said.value or not plain
+    learned = dict(checked("well").examination.numbers) | {"plain_normalisations": 1.0}
+    assert levels(learned)["against untrained"].level == GOOD  # it was frozen, and classes were learned
+
+
+def test_a_temperature_beside_the_files_own_is_said_and_is_no_red():
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.005)
+    line = lines(found)["temperature"]
+    assert line.level == LOOK and "τ = 0.005 (given; the file says 0.2)" in line.value
+    same = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.2)
+    assert "given" not in lines(same)["temperature"].value
+
+
+def test_classes_are_good_only_where_they_are_above_fresh_weights_too():
+    n = dict(checked("well").examination.numbers)
+    assert levels(n)["classes"].level == GOOD
+    as_fresh = n | {"knn_untrained": n["knn_beside_untrained"], "probe_untrained": n["probe"]}
+    assert levels(as_fresh)["classes"].level == LOOK
+    never = levels(n | {"never_trained": 1.0})["classes"]  # whatever it is above, it is fresh weights itself
+    assert never.level == LOOK and "as fresh weights may be" in never.says
+    assert "not clearly better than the same network with fresh weights" in levels(as_fresh)["classes"].says
+
+
+def test_a_lead_by_knn_alone_is_said_to_be_that():
+    n = dict(checked("well").examination.numbers)
+    assert "not by the probe" not in levels(n)["against untrained"].says
+    alone = levels(n | {"probe_untrained": n["probe"] + 0.02})["against untrained"]
+    assert alone.level == GOOD and alone.says.endswith("by kNN; not by the probe.")
+
+
+def test_a_side_that_does_not_fit_is_refused_before_anything_is_resized():
+    case = ailing.cases(SEED)["well"]()
+    for size in (7, 1025):
+        with pytest.raises(Unfit, match=f"size is {size}, but must be from 8 to 1024"):
+            report.check(case.opened, (case.gallery, case.judged), map_names=(), size=size)
+    fixed = dataclasses.replace(case.opened, side=224)
+    with pytest.raises(Unfit, match="takes pictures of 224 x 224 alone"):
+        report.check(fixed, (case.gallery, case.judged), map_names=(), size=64)
+
+
+def test_few_pictures_have_one_note_and_many_have_none():
+    case = ailing.cases(SEED)["well"]()
+    few = case.gallery.subset(slice(0, 150)), case.judged.subset(slice(0, 50))
+    notes = report.check(case.opened, few, map_names=()).notes
+    assert [note for note in notes if "few" in note] == [
+        "200 pictures are few: below about 400, what is said of classes is uncertain"
+    ]
+    assert not any("few" in note for note in checked("well").notes)
+
+
+def test_words_on_the_terminal_have_their_scale():
+    said = str(checked("well"))
+    assert "(statistics of the first layer; 0 = as in training)" in said
+    assert "(1 = stays where it is, 0 = as far away as another picture)" in said
+    assert "points apart may be luck" in said and "on count" not in said
+
+
+def test_a_file_of_zeros_is_no_file_fed_as_in_training():
+    def zeros(encoder):
+        for value in encoder.state_dict().values():
+            value.zero_()
+
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(ailing.changed(case.opened, zeros), (case.gallery, case.judged), map_names=())
+    assert lines(found)["what it is fed"].level == UNKNOWN
+    assert lines(found)["against untrained"].value == "all its weights are 0" and found.level == BROKEN
+    Page(found.html())
+
+
+def test_robustness_is_as_good_as_the_worst_that_training_has():
+    n = dict(checked("well").examination.numbers)
+    judged = {v.name: v for v in verdicts.judge(n | {"kept_grey": 0.04}, {})}["robustness"]
+    assert judged.level == LOOK and "grey (0.04)" in judged.says and "colour" in judged.causes[0]
+    assert lines(checked("well, digits"))["robustness"].level == GOOD  # digits are never mirrored
+    assert "flip" in lines(checked("well, digits"))["robustness"].says
+
+
+def test_an_inner_layer_has_no_range():
+    n = dict(checked("well").examination.numbers)
+    judged = {v.name: v for v in verdicts.judge(n, {}, "normalisations.1")}
+    for name in verdicts.GEOMETRY:
+        assert judged[name].level == UNKNOWN and "range not known" in judged[name].expected
+    assert judged["classes"].level == GOOD
+
+
+def test_classes_at_chance_have_no_good_names():
+    assert lines(checked("labels shuffled"))["class names"].level == UNKNOWN
+
+
+def test_the_highest_rank_there_could_be_stands_beside_the_rank():
+    case = ailing.cases(SEED)["well"]()
+    few = report.check(case.opened, (case.gallery, case.judged.subset(slice(0, 40))), map_names=())
+    assert "of at most 39 (128 features, 40 pictures)" in lines(few)["dimensions in use"].value
+    assert "of at most 128" in lines(checked("well"))["dimensions in use"].value
+
+
+def test_a_method_without_temperature_is_not_advised_to_give_one():
+    case = ailing.cases(SEED)["well"]()
+    case.opened.temperature, case.opened.settings = None, {"method": "byol"}
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.2)
+    says = lines(found)["temperature"].says
+    assert "BYOL trains without a temperature" in says and "--temperature" not in says
+
+
+def test_statistics_that_have_not_settled_are_not_blamed_on_the_pictures():
+    n = dict(checked("well").examination.numbers)
+    n |= {name: 1.4 for name in n if name.startswith("input_gap")} | {"batches_seen": 2}
+    judged = verdicts.judge(n, {})
+    fed = next(v for v in judged if v.name == "what it is fed")
+    assert fed.causes[0].startswith("saved after a few steps") and not any(v.remark for v in judged)
+
+
+def test_baselines_have_a_probe_beside_them():
+    n = checked("well").examination.numbers
+    assert n["probe"] > n["probe_raw"] + 0.1 and n["probe"] > n["probe_untrained"]
+    assert "probe, raw pixels 0." in figures.alt(checked("well").figures()["Classes"])
+
+
+def test_the_probe_of_raw_pixels_sees_their_principal_directions():
+    draw = torch.Generator().manual_seed(0)
+    told, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
+    first, second = neighbours.principal(told, judged)
+    mean = told.mean(dim=0)
+    axes = torch.linalg.svd((told - mean).double(), full_matrices=False)[2][:39]
+    for found, rows in ((first, told), (second, judged)):
+        expected = (rows - mean).double() @ axes.T
+        assert torch.allclose(found.double() @ found.double().T, expected @ expected.T, atol=1e-2)
+
+
+def test_colours_are_averaged_where_that_is_asked():
+    case = ailing.cases(SEED)["well, digits"]()
+    found = report.check(case.opened, ailing.pictures("scenes"), map_names=(), grey=True)
+    images = ailing.pictures("scenes")[1].images.double().mean(dim=1, keepdim=True).round()
+    assert torch.equal(found.examination.judged.images.double(), images)
+    assert "colours averaged" in found.examination.facts["pictures"]
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def test_easy_classes_are_not_called_better_than_raw_pixels_where_they_are_not():
+    n = {"knn": 0.92, "knn_raw": 0.99, "chance": 0.1, "knn_error": 0.02, "pictures": 200}
+    n |= {
+        "compared": 200,
+        "knn_untrained": 0.9,
+        "knn_beside_untrained": 0.92,
+        "knn_gallery": 0.92,
+        "probe": 0.96,
+        "probe_raw": 0.96,
+        "probe_untrained": 0.9,
+    }
+    said = rules.classes(n, {}, "the encoder's output").says
+    assert "no more often than in raw pixels" in said
+    better = rules.classes(n | {"knn_raw": 0.5, "knn_untrained": 0.5}, {}, "the encoder's output").says
+    assert "more often than in raw pixels" in better and "no more often" not in better

@@ -1,0 +1,199 @@
+"""A check: every ailment shows its symptom, well encoders pass, and every number can be trusted."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import checkpoints, report
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, neighbours, verdicts
+from tests.report import ailing
+from tests.report.ailing import SEED, checked
+
+# ---- the verdicts ------------------------------------------------------------------------------------------
+
+
+WELL = [
+    "well",
+    "well, τ = 0.5",
+    "well, digits",
+    "well, by ImageNet's normalisation",
+    "well, the head",
+]
+ILL = {  # what ails it -> the lines that must say so, and how loudly
+    "collapsed": {"spread": BROKEN, "dimensions in use": BROKEN, "dead units": BROKEN},
+    "nearly collapsed": {"spread": BROKEN, "the space of the loss": BROKEN},
+    "nothing pushed": {"the space of the loss": BROKEN, "dimensions in use": BROKEN},
+    "one dimension": {"dimensions in use": BROKEN},
+    "few units": {"dead units": BROKEN},
+    "untrained": {"against untrained": BROKEN},
+    "a layer forgotten": {"the space of the loss": BROKEN},
+    "too hot": {"temperature": BROKEN},
+    "too cold": {"temperature": BROKEN},
+    "mispaired": {"the space of the loss": BROKEN, "views of a picture": LOOK},
+    "normalised, and should not be": {"what it is fed": BROKEN},
+    "not normalised, and should be": {"what it is fed": BROKEN},
+    "0 to 255": {"what it is fed": BROKEN},
+    "labels shuffled": {"classes": BROKEN},
+    "labels of the gallery renamed": {"class names": BROKEN},
+}
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_well_encoder_passes_every_line(name):
+    faults = [v for v in checked(name).verdicts if v.level not in (GOOD, UNKNOWN)]
+    assert faults == []
+    assert checked(name).level == GOOD
+
+
+@pytest.mark.parametrize("name", ILL)
+def test_each_ailment_shows_its_symptom(name):
+    for line, expected in ILL[name].items():
+        found = next(v for v in checked(name).verdicts if v.name == line)
+        assert found.level == expected, found
+        assert found.causes
+    assert checked(name).level == BROKEN
+
+
+def test_at_least_twelve_ailments_are_told_from_one_another():
+    """No two of them have the same set of lines that are not good: the page points somewhere."""
+    pictures = {
+        name: frozenset((v.name, v.level) for v in checked(name).verdicts if v.level != GOOD) for name in ILL
+    }
+    assert len(set(pictures.values())) >= 12
+
+
+def test_a_wrong_normalisation_is_named_by_the_right_one():
+    says = next(
+        v.says for v in checked("not normalised, and should be").verdicts if v.name == "what it is fed"
+    )
+    assert "ImageNet's" in says
+    says = next(
+        v.says for v in checked("normalised, and should not be").verdicts if v.name == "what it is fed"
+    )
+    assert "'none'" in says
+
+
+def test_shuffled_labels_are_blamed_on_the_labels_and_not_on_the_encoder():
+    found = {v.name: v for v in checked("labels shuffled").verdicts}
+    assert "labels and pictures seem not to belong together" in found["classes"].says
+    assert found["spread"].level == found["views of a picture"].level == GOOD
+
+
+def test_each_level_can_be_reached_by_each_line_that_has_it():
+    """A threshold that no value crosses would be no threshold."""
+    n = dict(checked("well").examination.numbers)
+    sweeps = {
+        "what it is fed": ("input_gap", (0.01, 0.3, 2.0)),
+        "spread": ("spread", (0.5, 0.1, 0.01)),
+        "dimensions in use": ("effective_rank", (30.0, 5.0, 1.5)),
+        "dead units": ("dead", (0.0, 0.3, 0.9)),
+        "the space of the loss": ("head_uniformity", (-2.0, -0.8, -0.1)),
+        "temperature": ("share_of_negatives", (0.4, 0.93, 0.99)),
+    }
+    for line, (key, values) in sweeps.items():
+        levels = []
+        for value in values:
+            found = verdicts.judge(n | {key: value}, {})
+            levels.append(next(v.level for v in found if v.name == line))
+        assert levels == [GOOD, LOOK, BROKEN], line
+
+
+# ---- what is measured --------------------------------------------------------------------------------------
+
+
+def test_the_same_check_twice_gives_the_same_numbers():
+    case = ailing.cases(SEED)["well, digits"]()
+    again = report.check(case.opened, (case.gallery, case.judged), map_names=())
+    assert again.examination.numbers == checked("well, digits").examination.numbers
+
+
+def test_the_class_vote_is_that_of_the_measures():
+    numbers = checked("well").examination.numbers
+    case = ailing.cases(SEED)["well"]()
+    run = ailing.trained("scenes", 0.2, SEED)
+    from clutils import measures
+
+    z, judged = run.embed(case.gallery), run.embed(case.judged)
+    expected = measures.knn_accuracy(z, case.gallery.labels, judged, case.judged.labels, k=20)
+    assert numbers["knn"] == pytest.approx(expected, abs=1e-9)
+    assert numbers["effective_rank"] == pytest.approx(measures.effective_rank(judged), rel=1e-5)
+
+
+def test_renaming_finds_the_best_of_all_permutations():
+    from itertools import permutations
+
+    draw = torch.Generator().manual_seed(0)
+    y, predicted = torch.randint(4, (2, 60), generator=draw)
+    best = max(
+        sum(int(p[int(b)] == int(a)) for a, b in zip(y, predicted, strict=True))
+        for p in permutations(range(4))
+    )
+    assert neighbours.relabelled(y, predicted, 4) == pytest.approx(best / 60)
+
+
+def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions():
+    """A network whose first normalisation remembers exactly, and then twice the deviation."""
+    net = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2), nn.AdaptiveAvgPool2d(1))
+    seen = torch.rand(64, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        out = net[0](seen).transpose(0, 1).flatten(1).double()
+    mean, var = out.mean(dim=1), out.var(dim=1)
+    prepared = examination.Prepared(net)
+    assert examination._gap(prepared, net[1], seen, (mean, var)) == pytest.approx(0, abs=1e-6)
+    assert examination._gap(prepared, net[1], seen, (mean, 4 * var)) == pytest.approx(
+        (torch.tensor(4.0).log() + 0.25 - 1).item() / 2, rel=1e-4
+    )
+    shifted = examination._gap(prepared, net[1], seen, (mean + var.sqrt(), var))
+    assert shifted == pytest.approx(0.5, rel=1e-4)
+
+
+def test_what_can_not_be_known_is_said_and_not_guessed():
+    case = ailing.cases(SEED)["well"]()
+    case.opened.temperature = None
+    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    assert found["temperature"].level == UNKNOWN and "--temperature" in found["temperature"].says
+    assert found["the space of the loss"].level == GOOD
+    case.opened.head = None
+    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    assert "no projection head" in found["temperature"].says
+
+
+def test_pictures_without_labels_are_measured_without_classes():
+    gallery, judged = ailing.pictures("scenes")
+    nameless = [
+        type(p)(p.images, torch.full_like(p.labels, -1), (), None, p.source) for p in (gallery, judged)
+    ]
+    found = report.check(ailing.cases(SEED)["well"]().opened, tuple(nameless), map_names=())
+    assert "knn" not in found.examination.numbers and found.level == GOOD
+    assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
+
+
+def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():
+    case = ailing.cases(SEED)["well"]()
+    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="normalisations.1")
+    assert found.examination.numbers["dimensions"] == 32
+    with pytest.raises(
+        ValueError, match="layer is 'nope', but must be encoder, head or a module: convolutions"
+    ):
+        report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="nope")
+
+
+def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_to_fit():
+    prepared = examination.Prepared(nn.Flatten(), channels=3, side=4)
+    assert prepared(torch.rand(2, 1, 8, 8)).shape == (2, 48)
+    with pytest.raises(Unfit, match="pictures have 3 channels, but the encoder takes 1: --grey"):
+        examination.Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
+    with pytest.raises(ValueError, match="std must be above 0"):
+        examination.Prepared(nn.Flatten(), std=(0.0,))
+
+
+# ---- the command -------------------------------------------------------------------------------------------
+
+
+def test_a_module_of_ones_own_is_checked_without_an_untrained_twin():
+    run = ailing.trained("digits", 0.2, SEED)
+    opened = checkpoints.open(run.method.encoder)
+    found = report.check(opened, ailing.pictures("digits"), map_names=())
+    assert next(v.level for v in found.verdicts if v.name == "against untrained") == UNKNOWN

@@ -1,0 +1,96 @@
+"""Anatomy: shares, turning points and effective numbers against plain loops; bad input is quoted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from clutils.course import toys
+from tests.losses.inputs import fails, similarities
+
+
+def test_forces_refuse_a_loss_that_is_no_function_of_similarities():
+    class Features(losses.Loss):
+        level = "feature"
+
+        def per_anchor(self, *args, **kwargs):
+            raise ValueError("Features: works on vectors, not on similarities")
+
+    fails(lambda: anatomy.forces(Features(), *similarities(2, 1, 3)), "Features")
+
+
+def test_the_shares_of_a_temperature_of_zero_are_refused():
+    fails(lambda: anatomy.hardness_weights(torch.zeros(1, 3), 0.0), "hardness_weights", "0")
+    fails(lambda: anatomy.effective_negatives(torch.zeros(1, 3), -1.0), "-1")
+
+
+def test_contrast_quotes_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 4\)"):
+        anatomy.contrast(torch.zeros(2, 3), torch.zeros(2, 4), 0.1)
+    with pytest.raises(ValueError, match="temperature is 0"):
+        anatomy.gradient_scale(torch.zeros(2), torch.zeros(2, 4), 0)
+
+
+def test_the_effective_number_is_the_perplexity_of_the_shares():
+    draw = torch.Generator().manual_seed(0)
+    _, negatives = toys.random_similarities(3, 1, 7, draw)
+    for row, seen in zip(negatives, anatomy.effective_negatives(negatives, 0.3), strict=True):
+        parts = [math.exp(float(s) / 0.3) for s in row]
+        shares = [part / sum(parts) for part in parts]
+        assert float(seen) == pytest.approx(math.exp(-sum(p * math.log(p) for p in shares)), rel=1e-12)
+    assert anatomy.effective_negatives(negatives, 1e-3).tolist() == pytest.approx([1, 1, 1], abs=1e-6)
+    assert anatomy.effective_negatives(negatives, 1e6).tolist() == pytest.approx([7, 7, 7], abs=1e-6)
+
+
+def test_the_push_on_classmates_is_the_sum_of_their_pushes():
+    z1, z2, labels = toys.classes_on_the_circle(classes=3, pictures=2, width=0.5)
+    share = anatomy.push_on_classmates(z1, z2, labels, 0.4)
+    points = torch.cat([z1, z2]).tolist()
+    for i, anchor in enumerate(points):
+        own = total = 0.0
+        for j, other in enumerate(points):
+            if i % 6 != j % 6:
+                part = math.exp(sum(a * b for a, b in zip(anchor, other, strict=True)) / 0.4)
+                total += part
+                own += part if labels[i % 6] == labels[j % 6] else 0
+        assert float(share[i]) == pytest.approx(own / total, rel=1e-12)
+
+
+def test_w_turns_between_the_mean_and_the_hardest_negative_and_nowhere_else():
+    draw = torch.Generator().manual_seed(3)
+    grid = torch.logspace(-5, 5, 801, dtype=torch.float64)
+    found = []
+    for _ in range(60):
+        s, n = toys.random_similarities(1, 1, int(torch.randint(1, 8, (1,), generator=draw)), draw)
+        # Σ E_j / E+ by a plain sum, scaled so that nothing overflows: it goes where W goes
+        gaps = (n - s).flatten()
+        ratio = [float(max(gaps) / t + ((gaps - max(gaps)) / t).exp().sum().log()) for t in grid]
+        steps = np.diff(ratio)
+        found.append((bool(anatomy.turns(s, n)), bool((steps > 1e-12).any() and (steps < -1e-12).any())))
+    assert {True, False} == {turned for turned, _ in found}
+    assert all(said == seen for said, seen in found)
+
+
+def test_shares_of_the_push_are_those_of_a_plain_sum_and_what_is_drawn_in_counts_for_nothing():
+    negatives = torch.tensor([[0.9, 0.1, -0.3, 0.5, 0.0], [0.1, 0.2, 0.3, 0.4, 0.5]]).double()
+    push = torch.tensor([[3.0, 1.0, -2.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]]).double()
+    assert anatomy.push_on_hardest(negatives, push, tenths=2).tolist() == [3 / 8, 0]
+    assert anatomy.push_on_hardest(negatives, push, tenths=4).tolist() == [7 / 8, 0]
+    assert anatomy.push_on_hardest(negatives, push).tolist() == [3 / 8, 0], "a tenth of five is one, at least"
+    chosen = torch.tensor([[False, True, True, True, False]] * 2)
+    assert anatomy.push_share(push, chosen).tolist() == [5 / 8, 0]
+    parts = [3 / 8, 1 / 8, 4 / 8]
+    expected = math.exp(-sum(p * math.log(p) for p in parts))
+    assert anatomy.sharers(push).tolist() == pytest.approx([expected, 0])
+    with pytest.raises(ValueError, match="tenths is 11"):
+        anatomy.push_on_hardest(negatives, push, tenths=11)
+
+
+def test_sharers_of_nt_xents_push_are_its_effective_negatives():
+    positives, negatives = toys.random_similarities(6, 1, 30, torch.Generator().manual_seed(1))
+    push = anatomy.forces(losses.NTXent(0.3), positives, negatives)[1]
+    torch.testing.assert_close(anatomy.sharers(push), anatomy.effective_negatives(negatives, 0.3))

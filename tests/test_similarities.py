@@ -1,0 +1,38 @@
+"""Who is compared with whom: which columns are whose, and which negatives are classmates."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import similarities
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings
+
+
+def unit(z):
+    return torch.nn.functional.normalize(z, dim=1)
+
+
+def test_columns_of_negatives_know_whose_they_are():
+    z1, z2 = (unit(z) for z in embeddings(6, 4))
+    negatives, z = similarities.two_views(z1, z2).negatives, torch.cat([z1, z2])
+    columns = torch.arange(10).expand(12, 10)
+    owners = similarities.owners(columns, 6)
+    assert owners.tolist() == [oracles.negatives_in_order(a, 6) for a in range(12)]
+    close((z[:, None] * z[owners]).sum(dim=2), negatives)
+
+
+def test_classmates_are_the_negatives_of_the_anchors_own_class():
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.tensor([0, 1, 0, 2, 1])
+    z1, z2 = torch.nn.functional.normalize(torch.randn(2, 5, 3, generator=draw, dtype=torch.float64), dim=2)
+    points, table = torch.cat([z1, z2]), similarities.two_views(z1, z2).negatives
+    found = similarities.classmates(labels)
+    for i in range(10):
+        own = sorted(
+            float(points[i] @ points[j])
+            for j in range(10)
+            if j % 5 != i % 5 and labels[j % 5] == labels[i % 5]
+        )
+        assert sorted(table[i][found[i]].tolist()) == pytest.approx(own)

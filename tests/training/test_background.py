@@ -1,0 +1,231 @@
+"""A run in a thread of its own: the same run, that others may change, read and stop meanwhile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from clutils import training
+from clutils.training.background import Background, Turns
+from tests.runs import advance, past, same, small, weights
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG = 60.0  # seconds that nothing here takes: a test that would hang fails instead
+
+
+@pytest.fixture(autouse=True)
+def one_thread(two_threads: None) -> None:
+    """As the background has, so that its sums are the foreground's to the bit."""
+    torch.set_num_threads(1)
+
+
+class Gate:
+    """`on_step` of a run that waits, after this step, until it is let go."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.reached, self.go = after, threading.Event(), threading.Event()
+
+    def __call__(self, run: training.Run) -> None:
+        if run.steps_done == self.after:
+            self.reached.set()
+            self.go.wait(LONG)
+
+
+def test_a_run_in_the_background_is_to_the_bit_the_run_in_front():
+    background = Background(small(steps=4)).start()
+    assert background.wait(LONG) and background.error is None and not background.running
+    straight = advance(small(steps=4), 4)
+    assert same(weights(background.run), weights(straight)) and past(background.run).equals(past(straight))
+    assert background.status == "step 4 of 4, done"
+    with pytest.raises(ValueError, match="all 4 steps are done; set run"):
+        background.start()
+    background.run.steps = 5
+    assert background.start().wait(LONG) and background.run.steps_done == 5
+
+
+def test_thousands_of_steps_are_told_apart_by_a_comma():
+    run = small(steps=4000)
+    assert Background(run).status == "step 0 of 4,000, not started"
+    run.steps_done = 4000
+    with pytest.raises(ValueError, match="all 4,000 steps are done"):
+        Background(run).start()
+    with pytest.raises(ValueError, match="all 4,000 steps are done"):
+        run.step()
+
+
+def test_it_stops_after_a_step_and_goes_on_as_if_it_had_not():
+    gate = Gate(after=2)
+    background = Background(small(steps=5), on_step=gate)
+    assert background.status == "step 0 of 5, not started"
+    background.start()
+    assert gate.reached.wait(LONG) and background.running and background.status == "step 2 of 5"
+    stopping = threading.Thread(target=background.stop)
+    stopping.start()
+    assert background._asked_to_stop.wait(LONG)
+    gate.go.set()
+    stopping.join(LONG)
+    assert not background.running and background.run.steps_done == 2
+    assert background.status == "step 2 of 5, stopped"
+    assert background.stop() is background and background.wait(LONG)
+    assert background.start().wait(LONG)
+    assert same(weights(background.run), weights(advance(small(steps=5), 5)))
+
+
+def test_a_change_between_two_steps_acts_on_the_next_and_is_in_the_history_from_there():
+    gate = Gate(after=2)
+    background = Background(small(steps=4), on_step=gate).start()
+    assert gate.reached.wait(LONG)
+    with background.lock:
+        background.run.loss.temperature, background.run.learning_rate = 0.7, 1e-3
+    gate.go.set()
+    background.wait(LONG)
+    straight = advance(small(steps=4), 2)
+    straight.loss.temperature, straight.learning_rate = 0.7, 1e-3
+    assert background.history["temperature"].tolist() == [0.2, 0.2, 0.7, 0.7]
+    assert same(weights(background.run), weights(advance(straight, 2)))
+    assert past(background.run).equals(past(straight))
+
+
+def test_who_waits_for_the_lock_gets_it_after_the_step_under_way():
+    background = Background(small(steps=100_000)).start()
+    counts = []
+    for _ in range(5):
+        asked = background.run.steps_done
+        with background.lock, background.lock:  # held twice by one thread: no deadlock
+            counts.append(background.run.steps_done - asked)
+            before = weights(background.run)
+            rows = len(background.history)
+            assert same(before, weights(background.run)) and rows == background.run.steps_done
+    background.stop()
+    assert max(counts) <= 2  # the one under way, and one that began between the count and the wait
+
+
+def test_turns_are_taken_in_turn():
+    lock, order = Turns(), []
+    other_waits, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        other_waits.set()
+        with lock:
+            order.append("other")
+        done.set()
+
+    with lock:
+        threading.Thread(target=other, daemon=True).start()
+        assert other_waits.wait(LONG)
+        while not lock._next.locked():  # until it stands in the queue
+            pass
+    with lock:
+        order.append("first again")
+    assert done.wait(LONG) and order == ["other", "first again"]
+
+
+def test_two_runs_at_once_are_refused_and_the_first_goes_on():
+    gate = Gate(after=1)
+    first = Background(small(steps=3), on_step=gate).start()
+    assert gate.reached.wait(LONG)
+    second = Background(small(steps=3))
+    for start in (second.start, first.start, lambda: small(steps=2).finish(progress=False)):
+        with pytest.raises(
+            ValueError, match=r"^training: a run is training already, at step 1 of 3: stop it"
+        ):
+            start()
+    assert not second.running and second.run.steps_done == 0
+    gate.go.set()
+    assert first.wait(LONG) and first.run.done
+    assert second.start().wait(LONG) and second.run.done
+
+
+def test_a_run_in_front_keeps_one_in_the_background_from_starting_and_frees_the_place_when_it_breaks():
+    def start_another(run: training.Run) -> None:
+        Background(small(steps=2)).start()
+
+    with pytest.raises(ValueError, match="a run is training already, at step 1 of 2"):
+        small(steps=2).finish(start_another, progress=False)
+    assert Background(small(steps=1)).start().wait(LONG)
+
+
+def test_an_exception_inside_is_kept_shown_and_raised_to_who_waits():
+    run = small(steps=4)
+    real, ended = run.method.forward, []
+
+    def breaks(*arguments):
+        if run.steps_done == 2:
+            raise RuntimeError("the cat sat\non the cable")
+        return real(*arguments)
+
+    run.method.forward = breaks
+    background = Background(run, on_end=ended.append).start()
+    with pytest.raises(RuntimeError, match="the cat sat"):
+        background.wait(LONG)
+    assert background.status == "step 2 of 4, ended by RuntimeError: the cat sat on the cable"
+    assert ended == [background] and background.run.steps_done == 2
+    run.method.forward = real
+    assert background.start().wait(LONG) and background.error is None  # and the place was free again
+    assert same(weights(run), weights(advance(small(steps=4), 4)))
+
+
+def test_a_callback_that_breaks_ends_the_run_after_its_step_and_is_kept():
+    def breaks(run: training.Run) -> None:
+        raise ValueError("no figure")
+
+    background = Background(small(steps=3), on_step=breaks).start()
+    with pytest.raises(ValueError, match="no figure"):
+        background.wait(LONG)
+    assert background.run.steps_done == 1 and len(background.history) == 1
+    with background.run.alone():
+        pass  # the place is free
+
+
+def test_a_callback_may_stop_the_run_itself():
+    background = Background(small(steps=9), on_step=lambda run: run.steps_done == 2 and background.stop())
+    assert background.start().wait(LONG) and background.run.steps_done == 2
+
+
+def test_torch_has_one_thread_for_the_run_and_as_many_as_before_for_everyone_else():
+    torch.set_num_threads(2)
+    seen, gate = [], Gate(after=1)
+
+    def on_step(run: training.Run) -> None:
+        seen.append(torch.get_num_threads())
+        gate(run)
+
+    background = Background(small(steps=1), on_step=on_step).start()
+    assert gate.reached.wait(LONG)
+    seen.append(torch.get_num_threads())
+    gate.go.set()
+    background.wait(LONG)
+    later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    later.start()
+    later.join(LONG)
+    assert seen == [1, 2, 2]
+    with pytest.raises(ValueError, match="threads is 0"):
+        Background(background.run, threads=0)
+
+
+def test_the_history_is_whole_while_it_grows():
+    background = Background(small(steps=100_000)).start()
+    last = 0
+    while last < 12:
+        table = background.history
+        assert table["step"].tolist() == list(range(1, len(table) + 1))
+        assert not table.drop(columns=["chance"]).isna().any(axis=None)
+        last = len(table)
+    assert background.stop().run.steps_done >= last
+
+
+def test_a_process_ends_in_peace_while_a_run_trains():
+    code = (
+        "import sys; from tests.runs import small; from clutils.training.background import Background\n"
+        "background = Background(small(steps=100_000)).start()\n"
+        "while not background.run.steps_done: pass\n"
+        "print(background.running)"
+    )
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")

@@ -1,0 +1,168 @@
+"""A run saved and read again goes on to the bit; what is no whole checkpoint is refused in a line."""
+
+import io
+import zipfile
+
+import pytest
+import torch
+from torch import nn
+
+from clutils import encoders, losses, training, views
+from tests.runs import DIGITS, advance, past, same, small, weights
+
+
+class NoChance(nn.Module):
+    """A loss of one's own, with nothing but a forward."""
+
+    def forward(self, z1, z2):
+        return (z1 - z2).square().mean()
+
+
+MACL = losses.MACL(temperature=0.15, alpha=0.3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": MACL}, {"optimiser": "sgd", "weight_decay": 0.02}])
+def test_ten_steps_saved_and_ten_more_are_twenty_steps_to_the_bit(settings, tmp_path):
+    straight = advance(small(**settings), 20)
+    advance(small(**settings), 10).save(tmp_path / "run.pt")
+    torch.manual_seed(99)  # nothing of the process's own may matter
+    resumed = training.resume(tmp_path / "run.pt", data=DIGITS)
+    assert resumed.steps_done == 10 and len(resumed.history) == 10
+    advance(resumed, 10)
+    assert same(weights(straight), weights(resumed)) and past(straight).equals(past(resumed))
+    states = [run.optimiser.state_dict()["state"] for run in (straight, resumed)]
+    assert all(same(states[0][i], states[1][i]) for i in states[0])
+    assert type(resumed.loss) is type(straight.loss) and repr(resumed.loss) == repr(straight.loss)
+
+
+def test_a_run_by_names_resumes_with_all_that_was_changed_and_nothing_given(tmp_path):
+    run = advance(
+        training.Run(data="digits", batch_size=32, steps=4, seed=2, augmentation=views.Augmentation(8)), 1
+    )
+    run.loss.temperature, run.learning_rate, run.steps = 0.7, 2e-3, 9
+    run.save(tmp_path / "deep" / "run.pt")
+    resumed = training.resume(tmp_path / "deep" / "run.pt")
+    assert resumed.configuration == run.configuration
+    assert (resumed.loss.temperature, resumed.learning_rate, resumed.steps) == (0.7, 2e-3, 9)
+    assert resumed.augmentation == views.Augmentation(8)
+    assert same(weights(advance(resumed, 1)), weights(advance(run, 1)))
+
+
+def test_a_checkpoint_from_before_there_was_a_choice_of_optimiser_goes_on_with_adamw(tmp_path):
+    run = advance(small(), 2)
+    run.save(tmp_path / "run.pt")
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    for name in ("optimiser", "weight_decay", "compile"):
+        del state["configuration"][name]
+    torch.save(state, tmp_path / "old.pt")
+    resumed = training.resume(tmp_path / "old.pt", data=DIGITS)
+    assert resumed.configuration == run.configuration
+    assert same(weights(advance(resumed, 2)), weights(advance(run, 2)))
+
+
+def test_a_checkpoint_opens_without_trusting_it(tmp_path):
+    advance(small(), 1).save(tmp_path / "run.pt")
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    assert state["steps_done"] == 1 and state["configuration"]["encoder"] == "conv16"
+
+
+def test_what_was_given_as_an_object_must_be_given_again(tmp_path):
+    own = encoders.build("conv16", channels=1)
+    run = small(encoder=own, loss=NoChance(), augmentation=lambda images, generator: images / 255)
+    advance(run, 1).save(tmp_path / "run.pt")
+    again = {
+        "data": DIGITS,
+        "encoder": encoders.build("conv16", channels=1),
+        "loss": NoChance(),
+        "augmentation": run.augmentation,
+    }
+    for missing in again:
+        with pytest.raises(
+            ValueError, match=rf"was trained with {missing} of your own: resume\(path, {missing}="
+        ):
+            training.resume(tmp_path / "run.pt", **{**again, missing: None})
+    resumed = training.resume(tmp_path / "run.pt", **again)
+    assert same(weights(advance(resumed, 1)), weights(advance(run, 1)))
+
+
+def test_other_pictures_or_another_encoder_are_refused(tmp_path):
+    advance(small(), 1).save(tmp_path / "run.pt")
+    with pytest.raises(ValueError, match=r"pictures now given, \(100, 1, 8, 8\), are not those"):
+        training.resume(tmp_path / "run.pt", data=DIGITS.images.flip(0))
+    with pytest.raises(ValueError, match="do not fit its encoder"):
+        training.resume(tmp_path / "run.pt", data=DIGITS, encoder=encoders.build("conv32", channels=1))
+
+
+def test_a_damaged_or_foreign_file_is_one_clear_line(tmp_path):
+    good = tmp_path / "run.pt"
+    advance(small(), 1).save(good)
+    whole = good.read_bytes()
+    foreign = io.BytesIO()
+    torch.save({"state_dict": {}}, foreign)
+    with zipfile.ZipFile(tmp_path / "plain.zip", "w") as archive:
+        archive.writestr("a.txt", "no checkpoint")
+    middle = bytearray(whole)
+    middle[len(whole) // 2] ^= 0xFF
+    cases = [whole[:n] for n in (0, 1, 100, len(whole) // 2, len(whole) - 1)]
+    cases += [b"step,loss\n1,6.2\n", foreign.getvalue(), (tmp_path / "plain.zip").read_bytes(), bytes(middle)]
+    for number, content in enumerate(cases):
+        bad = tmp_path / f"bad{number}.pt"
+        bad.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=rf"^resume: .*{bad.name} is (damaged|not a checkpoint)"
+        ) as caught:
+            training.resume(bad, data=DIGITS)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        training.resume(tmp_path / "absent.pt")
+
+
+def test_a_full_disk_leaves_the_previous_checkpoint_whole_and_nothing_beside_it(tmp_path, monkeypatch):
+    run = advance(small(), 1)
+    run.save(tmp_path / "run.pt")
+    before = (tmp_path / "run.pt").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        advance(run, 1).save(tmp_path / "run.pt")
+    assert (tmp_path / "run.pt").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
+
+
+def test_a_loss_that_draws_repeats_its_draws_and_resumes_bit_for_bit(tmp_path):
+    def run():
+        return small(loss=losses.SSCL(hardest=8, synthetic=4))
+
+    whole = advance(run(), 4)
+    stream = torch.get_rng_state()
+    half = advance(run(), 2)
+    assert torch.equal(torch.get_rng_state(), stream)
+    half.save(tmp_path / "run.pt")
+    resumed = advance(training.resume(tmp_path / "run.pt", data=DIGITS), 2)
+    assert same(weights(whole), weights(resumed)) and past(whole).equals(past(resumed))
+    assert not same(weights(whole), weights(advance(small(loss=losses.SSCL(hardest=8, synthetic=0)), 4)))
+
+
+def test_a_run_with_extra_views_resumes_with_them(tmp_path):
+    pictures = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
+
+    def make():
+        return training.Run(
+            data=pictures,
+            loss=losses.AttentionNCE(),
+            batch_size=8,
+            steps=4,
+            extra_views=2,
+            precision="float32",
+        )
+
+    straight = make().finish(progress=False)
+    halfway = make()
+    halfway.step()
+    halfway.step()
+    halfway.save(tmp_path / "run.pt")
+    resumed = training.resume(tmp_path / "run.pt", data=pictures).finish(progress=False)
+    assert [row["loss"] for row in resumed.rows] == [row["loss"] for row in straight.rows]

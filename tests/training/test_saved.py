@@ -1,0 +1,211 @@
+"""Runs in folders: whole or refused, never written over."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clutils import __main__, training
+from clutils.training import saved, watcher
+from clutils.training.saved import Map, SavedRun
+from tests.runs import advance, past, small
+
+SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "3", "--device", "cpu")
+LOOKED = [
+    {"step": 0, "knn": 0.25, "effective_rank": 8.0},
+    {"step": 3, "knn": 0.5, "effective_rank": 16.5},
+]
+
+
+@pytest.fixture(scope="module")
+def run() -> training.Run:
+    return advance(small(steps=5, data="digits"), 3)
+
+
+@pytest.fixture
+def kept(run, tmp_path) -> SavedRun:
+    positions = np.arange(8.0).reshape(4, 2)
+    return saved.write(run, tmp_path / "first", LOOKED, positions, torch.tensor([0, 1, 1, 0]), ("a", "b"))
+
+
+def test_what_is_written_is_read_again(run, kept, tmp_path):
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == [
+        *("checkpoint.pt", "config.json", "history.csv", "map.npz", "measured.csv")
+    ]
+    found = saved.read(tmp_path / "first")
+    assert found.name == "first" and found.problem is None
+    assert found.configuration == found.configuration | json.loads(json.dumps(run.configuration))
+    pd.testing.assert_frame_equal(found.history.drop(columns="seconds"), past(run), check_dtype=False)
+    assert found.measured.to_dict("records") == LOOKED
+    assert (found.map.positions == np.arange(8.0).reshape(4, 2)).all() and found.map.step == 3
+    assert found.map.labels.tolist() == [0, 1, 1, 0] and found.map.class_names == ("a", "b")
+    assert training.resume(tmp_path / "first" / "checkpoint.pt").steps_done == 3
+
+
+def test_the_command_line_goes_on_with_what_was_written(kept, tmp_path):
+    assert __main__.main(["train", "--resume", "--out", str(tmp_path / "first")]) == 0
+    found = saved.read(tmp_path / "first")
+    assert found.history["step"].tolist() == [1, 2, 3, 4, 5]
+    assert found.measured.to_dict("records")[:-1] == LOOKED and found.measured["step"].iloc[-1] == 5
+
+
+def test_the_command_line_s_runs_are_listed_too_with_what_was_seen_at_their_end(tmp_path):
+    assert __main__.main(["train", *SHORT, "--out", str(tmp_path / "deep" / "er")]) == 0
+    (found,) = saved.listed(tmp_path)
+    assert found.name == os.path.join("deep", "er") and found.problem is None
+    assert len(found.history) == 3 and found.measured["step"].tolist() == [3] and found.map.step == 3
+    again = training.resume(found.path / "checkpoint.pt")
+    seen = watcher.watching(again, "digits").look(again)
+    assert found.measured["knn"].tolist() == [pytest.approx(seen.knn)]
+    assert found.measured["effective_rank"].tolist() == [pytest.approx(seen.effective_rank, rel=1e-4)]
+
+
+def test_a_look_follows_those_of_steps_before_and_takes_the_place_of_others(kept):
+    positions = np.arange(8.0).reshape(4, 2)
+    for step, knn in ((2, 0.3), (7, 0.5), (7, 0.6)):
+        measured = {"step": step, "knn": knn, "effective_rank": 2.0}
+        saved.add_look(kept.path, measured, Map(positions, np.zeros(4, int), ("one",), step))
+    found = saved.read(kept.path)
+    assert found.measured["step"].tolist() == [*(r["step"] for r in LOOKED if r["step"] < 2), 2, 7]
+    assert found.measured["knn"].iloc[-1] == 0.6 and found.map.step == 7
+
+
+def test_nothing_is_written_over(run, kept, tmp_path):
+    before = {path.name: path.read_bytes() for path in (tmp_path / "first").iterdir()}
+    for refused in (
+        lambda: saved.write(run, tmp_path / "first"),
+        lambda: saved.place(tmp_path, "first"),
+    ):
+        with pytest.raises(ValueError, match="first is there already, and nothing is written over"):
+            refused()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "first").iterdir()} == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "first"]
+
+
+def test_a_link_or_a_file_in_the_place_is_not_followed_or_replaced(run, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "file").write_text("mine")
+    for name in ("link", "file"):
+        with pytest.raises(ValueError, match="is there already"):
+            saved.place(tmp_path, name)
+    assert not list((tmp_path / "elsewhere").iterdir()) and (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        ".",
+        "..",
+        "../up",
+        "a/b",
+        "/tmp/x",
+        "a\\b",
+        "~",
+        ".hidden",
+        "a\nb",
+        "a\x00b",
+        "x" * 81,
+        "end.",
+        "C:x",
+    ],
+)
+def test_a_name_that_leads_elsewhere_is_refused(name, tmp_path):
+    with pytest.raises(ValueError, match="a run's name is"):
+        saved.place(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["run-1", "τ = 0.5, MACL", " für später ", "a.b"])
+def test_plain_names_are_taken(name, tmp_path):
+    assert saved.place(tmp_path, name).parent == tmp_path
+
+
+def test_a_write_that_fails_leaves_nothing(run, monkeypatch, tmp_path):
+    def full(self, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(training.Run, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        saved.write(run, tmp_path / "new", LOOKED)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_without_a_step_is_not_kept(tmp_path):
+    with pytest.raises(ValueError, match="no step yet"):
+        saved.write(small(), tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("config.json", b"{", "config.json is damaged"),
+        ("config.json", b"[]", "describes no run"),
+        ("config.json", b"\xff\xfe", "config.json is damaged"),
+        ("history.csv", b"", "history.csv is damaged"),
+        ("history.csv", b"a,b\n1,2\n", "no numbers in a column 'step'"),
+        ("history.csv", b"step,loss\nx,y\n", "no numbers in a column 'step'"),
+        ("measured.csv", b"step\n1\n", "no numbers in a column 'knn'"),
+        ("map.npz", b"PK", "map.npz is damaged"),
+        ("checkpoint.pt", b"half", "checkpoint.pt is damaged"),
+        ("checkpoint.pt", None, "there is no checkpoint.pt"),
+        ("history.csv", None, "there is no history.csv"),
+    ],
+)
+def test_a_damaged_run_is_listed_with_one_line_and_the_others_as_they_are(
+    run, kept, tmp_path, file, content, says
+):
+    saved.write(run, tmp_path / "sound", LOOKED)
+    path = tmp_path / "first" / file
+    path.unlink() if content is None else path.write_bytes(content)
+    found = {run.name: run for run in saved.listed(tmp_path)}
+    assert sorted(found) == ["first", "sound"] and found["sound"].problem is None
+    problem = found["first"].problem
+    assert says in problem and "\n" not in problem and len(found["first"].history) == 0
+
+
+def test_an_array_of_objects_in_a_map_is_not_unpickled(kept, tmp_path):
+    bad = np.array([print], dtype=object)
+    np.savez(tmp_path / "first" / "map.npz", positions=bad, labels=bad, class_names=bad, step=bad)
+    (found,) = saved.listed(tmp_path)
+    assert "map.npz is damaged" in found.problem
+
+
+def test_runs_are_listed_newest_last_and_a_missing_folder_has_none(run, tmp_path):
+    for age, name in enumerate(("c", "a", "b")):
+        saved.write(run, tmp_path / name)
+        for path in (tmp_path / name).iterdir():
+            os.utime(path, (1e9 + age, 1e9 + age))
+    assert [found.name for found in saved.listed(tmp_path)] == ["c", "a", "b"]
+    assert saved.listed(tmp_path / "nowhere") == []
+
+
+# ---- side by side ------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):
+    assert saved.free_name(tmp_path / "nowhere", "run-1") == "run-1"
+    for name in ("run-1", "run-2", "a-b", "run-9"):
+        (tmp_path / name).write_text("taken")
+    assert saved.free_name(tmp_path, "run-1") == "run-3"
+    assert saved.free_name(tmp_path, "run-9") == "run-10"
+    assert saved.free_name(tmp_path, "a-b") == "a-b-2"
+
+
+def test_a_run_that_goes_on_keeps_where_its_steps_before_were_made(tmp_path):
+    assert __main__.main(["train", *SHORT, "--out", str(tmp_path / "a")]) == 0
+    first = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert first["earlier"] == []
+    assert __main__.main(["train", "--resume", "--steps", "4", "--out", str(tmp_path / "a")]) == 0
+    second = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert second["resumed_at_step"] == 3
+    assert second["earlier"] == [{name: first[name] for name in saved.PART}]
+    assert __main__.main(["train", "--resume", "--out", str(tmp_path / "a")]) == 0  # nothing is left to do
+    assert json.loads((tmp_path / "a" / "config.json").read_text()) == second

@@ -1,0 +1,189 @@
+"""What is measured along a run: the run is as if unwatched, the numbers are right, and the price is kept."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from clutils import data, maps, measures
+from clutils.training import watcher as watchers
+from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts
+from tests.runs import DIGITS, advance, past, same, small, weights
+
+SAMPLE, BANK, TEST = DIGITS.subset(slice(0, 40)), DIGITS.subset(slice(40, 80)), DIGITS.subset(slice(80, 100))
+
+
+def test_a_watched_run_is_to_the_bit_the_unwatched_one():
+    watcher, watched = Watcher(SAMPLE, BANK, TEST), small(method="moco", precision="bfloat16")
+    torch.manual_seed(3)
+    random = torch.get_rng_state()
+    for _ in range(4):
+        watcher.look(watched)
+        watched.step()
+    assert torch.equal(torch.get_rng_state(), random) and watched.encoder.training
+    straight = advance(small(method="moco", precision="bfloat16"), 4)
+    assert same(weights(watched), weights(straight)) and past(watched).equals(past(straight))
+
+
+def test_a_look_measures_what_the_measures_say_of_the_run_s_own_features():
+    run = advance(small(precision="float32"), 3)
+    watcher = Watcher(SAMPLE, BANK, TEST)
+    watcher.look(advance(small(precision="float32"), 1))  # of other weights: the copy must follow
+    seen = watcher.look(run)
+    expected = measures.knn_accuracy(
+        run.embed(BANK), BANK.labels, run.embed(TEST), TEST.labels, k=watchers.NEIGHBOURS
+    )
+    assert seen.step == 3 and seen.knn == pytest.approx(expected)
+    assert seen.effective_rank == pytest.approx(measures.effective_rank(run.embed(SAMPLE)), rel=1e-5)
+    assert watcher.ceiling == min(len(SAMPLE) - 1, run.embed(SAMPLE).shape[1]) == 39
+    assert watcher.table["step"].tolist() == [1, 3] and list(watcher.table) == [
+        "step",
+        "knn",
+        "effective_rank",
+    ]
+    # a map turned and mirrored at most: its distances are the principal components' own
+    distances = [
+        np.linalg.norm(at[:, None] - at[None], axis=-1)
+        for at in (seen.positions, maps.pca(run.embed(SAMPLE)))
+    ]
+    assert distances[0] == pytest.approx(distances[1], abs=1e-4)
+
+
+def test_a_sample_that_is_judged_too_is_embedded_once_and_gives_the_same():
+    run = advance(small(precision="float32"), 2)
+    assert Watcher(TEST, BANK, TEST).look(run).knn == Watcher(SAMPLE, BANK, TEST).look(run).knn
+
+
+def test_the_raw_baseline_is_knn_of_the_pictures_around_grey():
+    def grey(pictures):
+        return pictures.images.flatten(1).double() / 255 - 0.5
+
+    expected = measures.knn_accuracy(grey(BANK), BANK.labels, grey(TEST), TEST.labels, k=20)
+    assert Watcher(SAMPLE, BANK, TEST).raw() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("turn", ["rotated", "mirrored", "both axes swapped", "moved"])
+def test_a_map_that_only_turned_is_turned_back(turn):
+    before = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32) * [3, 1]
+    c, s = np.cos(2.0), np.sin(2.0)
+    turned = {
+        "rotated": before @ [[c, s], [-s, c]],
+        "mirrored": before * [-1, 1],
+        "both axes swapped": before[:, ::-1],
+        "moved": before + 5,
+    }[turn]
+    back = aligned(turned, before)
+    assert back - back.mean(axis=0) == pytest.approx(before - before.mean(axis=0), abs=1e-5)
+
+
+def test_no_other_turn_brings_a_map_nearer_to_the_one_before():
+    draw = np.random.default_rng(1)
+    before, after = (draw.normal(size=(20, 2)) for _ in range(2))
+    centred = [at - at.mean(axis=0) for at in (before, after)]
+    found = np.square(aligned(after, before) - after.mean(axis=0) - centred[0]).sum()
+    for angle in np.linspace(0, 2 * np.pi, 721):
+        c, s = np.cos(angle), np.sin(angle)
+        for turn in ([[c, s], [-s, c]], [[c, s], [s, -c]]):
+            assert np.square(centred[1] @ turn - centred[0]).sum() >= found - 1e-6
+    with pytest.raises(ValueError, match=r"positions is \(20, 2\) but before is \(19, 2\)"):
+        aligned(after, before[1:])
+
+
+def test_looks_and_drawing_wait_while_they_had_more_than_their_share():
+    run, watcher = small(), Watcher(SAMPLE, BANK, TEST)
+    run.rows = [{"seconds": 10.0}]
+    run.steps_done = 50
+    assert watcher.due(run) and watcher.room(run)
+    watcher.looked = watcher.spent = 0.99 * SHARE / 2 * 10
+    assert watcher.due(run)
+    watcher.looked = watcher.spent = 1.01 * SHARE / 2 * 10
+    assert not watcher.due(run) and watcher.room(run)  # the other half is the drawing's
+    watcher.spend(SHARE / 2 * 10 + CREDIT)
+    assert not watcher.room(run)
+    run.rows = [{"seconds": 100.0}]
+    assert watcher.due(run) and watcher.room(run)
+
+
+def test_a_look_that_is_wanted_is_due_at_its_step_whatever_was_spent_and_is_counted():
+    run, watcher = small(), Watcher(SAMPLE, BANK, TEST, every=50)
+    run.rows = [{"seconds": 1.0}]
+    watcher.spend(100.0)
+    watcher.want(12)
+    run.steps_done = 11
+    assert not watcher.due(run) and not watcher.wanted(run)
+    run.steps_done = 13
+    assert watcher.due(run) and watcher.wanted(run)
+    before = watcher.looked
+    watcher.look(run)
+    assert watcher.looked > before and not watcher.due(run) and not watcher.wanted(run)
+
+
+def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():
+    run, watcher = advance(small(), 1), Watcher(SAMPLE, BANK, TEST)
+    watcher.look(run, free=True)
+    assert watcher.spent == watcher.looked == 0
+    watcher.look(run)
+    assert 0 < watcher.looked <= watcher.spent and len(watcher.looks) == 1  # one look a step
+
+
+def test_every_says_how_far_apart_looks_are_at_the_least():
+    run, watcher = small(), Watcher(SAMPLE, every=3, share=1.0)
+    steps = []
+    while not run.done:
+        run.step()
+        run.rows[-1]["seconds"] = 1e6
+        if watcher.due(run):
+            steps.append(watcher.look(run).step)
+    assert steps == [1, 4, 7, 10, 13, 16, 19]
+    for wrong in (0, 2.5, "often"):
+        with pytest.raises(ValueError, match="every is"):
+            Watcher(SAMPLE, every=wrong)
+    with pytest.raises(ValueError, match="share is 0"):
+        Watcher(SAMPLE, share=0)
+
+
+def test_the_lock_is_held_while_the_weights_are_copied_and_not_while_they_are_used(monkeypatch):
+    run, watcher, lock = advance(small(), 1), Watcher(SAMPLE, BANK, TEST), threading.Lock()
+    seen = []
+    real, copied = watchers.encoders.embed, watcher._copied
+    monkeypatch.setattr(watchers.encoders, "embed", lambda *a: seen.append(lock.locked()) or real(*a))
+    monkeypatch.setattr(watcher, "_copied", lambda run: seen.append(lock.locked()) or copied(run))
+    watcher.look(run, lock)
+    assert seen == [True, False, False, False]
+
+
+def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
+    blank = data.ImageSet(DIGITS.images, torch.full((100,), -1), (), None, "digits without labels")
+    sample, bank, test = parts(blank)
+    assert bank is None and test is None and len(sample) == 33
+    watcher = Watcher(sample, bank, test)
+    seen = watcher.look(advance(small(), 1))
+    assert not watcher.measures_knn and math.isnan(seen.knn) and math.isnan(watcher.raw())
+    assert seen.effective_rank > 1 and seen.positions.shape == (33, 2)
+
+
+def test_an_encoder_that_gives_the_same_for_all_is_measured_as_what_it_is():
+    run = small()
+    with torch.no_grad():
+        for parameter in run.encoder.parameters():
+            parameter.zero_()  # every feature is 0: no direction, no dimension
+    seen = Watcher(SAMPLE, BANK, TEST).look(run)
+    assert seen.effective_rank == 0 and math.isnan(seen.knn) and not seen.positions.any()
+
+
+def test_a_named_set_is_judged_by_its_test_part_and_another_by_its_own_last_pictures():
+    digits = data.load("digits")
+    sample, bank, test = parts(digits, "digits")
+    assert sample is test and len(test) == 445 and "test" in test.source and len(bank) == 902
+    sample, bank, test = parts(digits)
+    assert torch.equal(test.images, digits.images[-450:]) and torch.equal(bank.images, digits.images[:902])
+    vectors = data.load("vectors:digits")
+    sample, bank, test = parts(vectors, "vectors:digits")
+    assert sample is test and len(test) == 445
+    assert len(parts(vectors)[1]) == 902
+    run = small(data=vectors)
+    assert 0 < Watcher(sample, bank, test).look(run).knn < 1
