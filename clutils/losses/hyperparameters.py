@@ -46,7 +46,8 @@ class Hyperparameter:
             return f"{low} or {high}"
         words = f"above {low}" if self.open_below else f"from {low}"
         if self.highest < math.inf:
-            words += f" and at most {high}" if self.open_below else f" to {high}"
+            ends = high if self.open_above else f"at most {high}"
+            words += f" and {ends}" if self.open_below else f" to {high}"
         elif not self.open_below:
             words += " on"
         kind = "a whole number" if self.whole else "a number"

@@ -2,7 +2,8 @@
 
 Everything random in a run follows from its seed: the weights it starts from, the order of the pictures in
 each epoch, the views of each step and what a loss draws in it have a stream each, seeded by (seed, stream,
-step). So a run that was saved needs nothing but its weights and its step to go on, bit for bit.
+step). So a run that was saved needs nothing but its weights, the optimiser's memory and its step to go on,
+bit for bit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from torch import Tensor, nn
 from clutils import data as datasets
 from clutils import encoders, files, methods, processes
 from clutils.training import checkpoint, interrupts
-from clutils.training.settings import Settings, check_rate, described
+from clutils.training.settings import Settings, check_rate, described, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ class Run:
         """One step; returns the row that it adds to the history.
 
         Raises ValueError, naming the step and the settings, where the loss or its gradient is not finite or a
-        setting is out of range: then the run is as it was before that step.
+        setting is out of range: then weights, buffers and history are as they were before that step.
         """
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
@@ -322,8 +323,8 @@ class Run:
         return self._order[1][part * self.settings.batch_size : (part + 1) * self.settings.batch_size]
 
     def _rate(self) -> float:
-        rate = self.learning_rate
-        check_rate(rate)
+        check_rate(self.learning_rate)
+        rate = float(self.learning_rate)
         rising = max(1, round(WARM_UP * self.steps))
         if self.steps_done < rising:
             return rate * (self.steps_done + 1) / rising
@@ -342,12 +343,13 @@ class Run:
         with torch.compiler.set_stance("force_eager"):
             yield
 
-    def _loss_settings(self) -> dict[str, float]:
+    def _loss_settings(self) -> dict[str, Any]:
         names = self.loss.hyperparameters() if hasattr(self.loss, "hyperparameters") else ()
         return {name: getattr(self.loss, name) for name in names}
 
-    def _live_settings(self) -> dict[str, float]:
-        return self._loss_settings() | {name: getattr(self.method, name) for name in self.method.live}
+    def _live_settings(self) -> dict[str, Any]:
+        own = {name: getattr(self.method, name) for name in self.method.live}
+        return plain(self._loss_settings() | own)
 
     def _pictures(self, images: Tensor | datasets.ImageSet | datasets.VectorSet) -> Tensor:
         images = getattr(images, "inputs", images)

@@ -1,13 +1,13 @@
 """A run's settings, each declared once.
 
 `Run`, `train`, `resume`, the command's flags, config.json, the comparison of runs and the panel read the
-fields of `Settings`: a new setting is one line here, and one where it does its work.
+fields of `Settings`: a new setting is one line here, with its range, and one where it does its work. It goes
+to the end, for the fields may be given in their order.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -17,11 +17,14 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
+from clutils.losses.hyperparameters import Hyperparameter, check
 
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 pictures a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = ("float32", "bfloat16")
+FROM_0 = Hyperparameter(0, whole=True)
+LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
 Data = str | datasets.ImageSet | datasets.VectorSet | Tensor
 
@@ -32,6 +35,7 @@ def _setting(
     flag: type | None = None,
     fixed: bool = True,
     kept: bool = True,
+    within: Hyperparameter | None = None,
     in_python: str = "",
 ) -> Any:
     """A field of `Settings`.
@@ -40,9 +44,11 @@ def _setting(
     - flag: the type of its option on the command line; None = it has none of that kind
     - fixed: what is learned depends on it, so a resumed run must have the same
     - kept: config.json and checkpoints have it
+    - within: the range of a number
     - in_python: the same for docstrings, where it may be more than a name
     """
-    metadata = {"about": about, "flag": flag, "fixed": fixed, "kept": kept, "in_python": in_python}
+    metadata = {"about": about, "flag": flag, "fixed": fixed, "kept": kept}
+    metadata |= {"within": within, "in_python": in_python}
     if isinstance(default, Mapping):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -86,16 +92,25 @@ class Settings:
         "times through the data, instead of steps; an incomplete last batch is left out",
         int,
         kept=False,
+        within=Hyperparameter(1, whole=True, also=(None,)),
     )
-    steps: int = _setting(300, "batches; another length has another course of the learning rate", int)
-    batch_size: int = _setting(256, "pictures a step, of all processes together", int)
+    steps: int = _setting(
+        300,
+        "batches; another length has another course of the learning rate",
+        int,
+        within=Hyperparameter(1, whole=True),
+    )
+    batch_size: int = _setting(
+        256, "pictures a step, of all processes together", int, within=Hyperparameter(2, whole=True)
+    )
     learning_rate: float | None = _setting(
         None,
         "the highest of its course, a rise over 5 % of the steps and half a cosine; default: what suits the "
         "encoder and the method, for sgd 0.03 for 256 pictures a step",
         float,
+        within=LEARNING_RATE,
     )
-    seed: int = _setting(0, "of everything random in the run", int)
+    seed: int = _setting(0, "of everything random in the run", int, within=FROM_0)
     device: str | torch.device | None = _setting(
         None, "cpu, cuda, cuda:1 or mps; default: CUDA where there is one", str, fixed=False, kept=False
     )
@@ -104,10 +119,14 @@ class Settings:
         "of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
         str,
     )
-    extra_views: int = _setting(0, "further views of each picture, for a loss that takes several", int)
+    extra_views: int = _setting(
+        0, "further views of each picture, for a loss that takes several", int, within=FROM_0
+    )
     method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
     optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
-    weight_decay: float | None = _setting(None, "default: 1e-4 for adamw, 5e-4 for sgd", float)
+    weight_decay: float | None = _setting(
+        None, "default: 1e-4 for adamw, 5e-4 for sgd", float, within=Hyperparameter(0, also=(None,))
+    )
     compile: bool = _setting(
         False,
         "torch.compile the encoder's step: takes a minute or less before the first, and made conv16 and "
@@ -121,15 +140,10 @@ class Settings:
         _one_of("optimiser", self.optimiser, WEIGHT_DECAYS)
         if self.precision is not None:
             _one_of("precision", self.precision, PRECISIONS)
-        for name, lowest in (("seed", 0), ("batch_size", 2), ("steps", 1), ("extra_views", 0)):
-            _whole(name, getattr(self, name), lowest)
-        if self.epochs is not None:
-            _whole("epochs", self.epochs, 1)
-        if self.learning_rate is not None:
-            check_rate(self.learning_rate)
-        decay = self.weight_decay
-        if decay is not None and (not _number(decay) or not 0 <= decay < math.inf):
-            raise ValueError(f"training: weight_decay is {decay!r}, but must be a number from 0 on")
+        ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
+        check(self, ranges, "training")
+        for name in ranges:
+            object.__setattr__(self, name, plain(getattr(self, name)))
         kind = methods.catalogue()[self.method]
         for name in dict(self.method_settings or {}):
             if name not in kind.setting_names():
@@ -173,7 +187,7 @@ class Settings:
 
         - now: values that have changed since
         """
-        return {name: _plain(now.get(name, getattr(self, name))) for name in names(kept=True)}
+        return {name: plain(now.get(name, getattr(self, name))) for name in names(kept=True)}
 
 
 def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,33 +240,26 @@ def usual_decay(optimiser: str = "adamw") -> float:
 
 
 def check_rate(value: Any) -> None:
-    """Raise ValueError unless a learning rate can be this."""
-    if not _number(value) or not 0 < value < math.inf:
-        raise ValueError(f"training: learning_rate is {value!r}, but must be a positive number")
+    """Raise ValueError unless a run's learning rate can be this."""
+    if value is None or not LEARNING_RATE.allows(value):
+        raise ValueError(f"training: learning_rate is {value!r}, but must be a number above 0")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What a file can hold of a value: numbers are Python's own, None for an object that it can't name."""
     if isinstance(value, nn.Module):
-        if type(value).__name__ not in losses.catalogue():
+        name = type(value).__name__
+        if name not in losses.catalogue() or type(value) is not losses.catalogue()[name].loss:
             return None
-        return {
-            "name": type(value).__name__,
-            "settings": {name: getattr(value, name) for name in value.hyperparameters()},
-        }
+        own = {key: plain(getattr(value, key)) for key in value.hyperparameters()}
+        return {"name": name, "settings": own}
     if type(value) in (views.Augmentation, views.Identity):
         return asdict(value)  # {}: none at all
     if isinstance(value, Mapping):
-        return dict(value)
-    return value if isinstance(value, str | int | float | None) else None
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole(name: str, value: Any, lowest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-        raise ValueError(f"training: {name} is {value!r}, but must be a whole number from {lowest} on")
+        return {key: plain(of) for key, of in value.items()}
+    if isinstance(value, float):
+        return float(value)  # NumPy's is one, but a checkpoint that holds it could not be read without pickle
+    return value if isinstance(value, str | int | None) else None
 
 
 def _one_of(name: str, value: Any, known: Any) -> None:

@@ -45,7 +45,7 @@ def test_fast_shortens_either_recipe_and_says_so(monkeypatch, kind):
 
 
 def test_a_recipe_s_settings_are_those_of_a_run():
-    known = inspect.signature(training.Run.__init__).parameters
+    known = inspect.signature(training.Settings).parameters
     for both in recipes.LESSONS.values():
         for recipe in both:
             assert set(recipe.settings()) <= set(known)

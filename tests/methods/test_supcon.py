@@ -56,7 +56,7 @@ def test_a_run_hands_over_the_labels_of_the_pictures_that_the_step_took():
 
 def test_labels_teach_digits_better_than_no_training():
     train, test = data.load("digits"), data.load("digits", "test")
-    run = training.Run(method="supcon", data="digits", batch_size=128, steps=60)
+    run = training.Run(method="supcon", data="digits", batch_size=128, steps=120)
 
     def accuracy():  # with few labels: with all of them an untrained encoder's neighbours are right, too
         z, y = run.embed(train), train.labels

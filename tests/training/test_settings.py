@@ -1,12 +1,17 @@
 """The settings of a run: what suits is filled in, what does not fit is refused and quoted."""
 
+import dataclasses
+import inspect
+import math
 import re
 
+import numpy as np
 import pytest
 import torch
 
-from clutils import data, training
-from tests.runs import small
+from clutils import data, losses, training
+from clutils.training import Settings
+from tests.runs import advance, small
 
 
 def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
@@ -66,3 +71,58 @@ def test_what_is_no_loss_and_no_rate_is_quoted_before_anything_starts(settings):
 def test_an_encoder_that_takes_no_such_data_is_refused_in_a_line(encoder, data):
     with pytest.raises(ValueError, match=rf"encoder is '{encoder}' and data \(\d+, .*'mlp' takes vectors"):
         training.Run(data=data, encoder=encoder, steps=1)
+
+
+class NTXent(torch.nn.Module):
+    """A reader's own, with a name that the catalogue has too."""
+
+    def forward(self, z1, z2):
+        return (z1 - z2).pow(2).mean()
+
+
+class MACL(losses.MACL):
+    """The package's with another formula."""
+
+    def formula(self, pairs):
+        return 2 * super().formula(pairs)
+
+
+@pytest.mark.parametrize("own", [NTXent, MACL])
+def test_a_loss_of_ones_own_is_not_taken_for_the_package_s_of_that_name(own, tmp_path):
+    digits = data.load("digits", limit=64)
+    run = advance(small(data=digits, loss=own(), steps=4), 2)
+    assert run.configuration["loss"] is None
+    run.save(tmp_path / "run.pt")
+    with pytest.raises(ValueError, match=r"with loss of your own: resume\(path, loss=\.\.\.\)"):
+        training.resume(tmp_path / "run.pt", data=digits)
+    assert type(training.resume(tmp_path / "run.pt", data=digits, loss=own()).loss) is own
+
+
+def test_numpy_s_numbers_are_read_again_from_a_checkpoint(tmp_path):
+    digits = data.load("digits", limit=64)
+    run = small(data=digits, learning_rate=np.float64(0.004), weight_decay=np.float64(1e-3), steps=4)
+    for temperature in np.linspace(0.1, 0.3, 2):  # as a slider's loop has it
+        run.loss.temperature = temperature
+        run.step()
+    run.learning_rate = np.float64(0.002)
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=digits)
+    assert again.loss.temperature == 0.3 and again.learning_rate == 0.002
+    assert again.history["temperature"].tolist() == [0.1, 0.3]
+
+
+def test_every_number_among_the_settings_has_a_range_and_keeps_to_it():
+    numbers = [entry for entry in dataclasses.fields(Settings) if entry.metadata["flag"] in (int, float)]
+    assert numbers and all(entry.metadata["within"] for entry in numbers)
+    for entry in numbers:
+        lowest = entry.metadata["within"].lowest
+        for value in (lowest - 1, math.nan, "3", True):
+            with pytest.raises(ValueError, match=f"training: {entry.name} is {value!r}, but must be"):
+                Settings(**{entry.name: value})
+
+
+def test_every_setting_is_in_the_signature_and_the_docstring():
+    for made in (training.Run, training.train):
+        for entry in dataclasses.fields(Settings):
+            assert entry.name in inspect.signature(made).parameters and f"- {entry.name}: " in made.__doc__
+        assert "{settings}" not in made.__doc__

@@ -12,9 +12,8 @@ from clutils.course.lab.figures import BY_SYMBOL
 from clutils.course.panels import _align, counts, log_slider, slider
 from clutils.losses.hyperparameters import Hyperparameter
 from clutils.training import Run
-from clutils.training.settings import check_rate
+from clutils.training.settings import LEARNING_RATE, check_rate
 
-LEARNING_RATE = Hyperparameter(0, open_below=True, dial=(0.00001, 0.1, "log"))
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
 
 

@@ -46,7 +46,7 @@ def test_every_contender_runs_on_vectors_and_on_pictures(contender):
         )
         assert row["steps"] == 2 and 0 <= row["knn"] <= 1 and 0 <= row["probe_few"] <= 1
         assert isinstance(run.encoder, encoders.MLP) == (train is vectors)
-        if run._names["method"] == "pinda":
+        if run.settings.method == "pinda":
             assert run.method.on == ("view" if augmentation else "picture")
 
 
