@@ -1,6 +1,6 @@
 """What the compiled views are worth in a whole training step: SimCLR with and without, in turns, in one run.
 
-    python benchmarks/views_in_a_step.py [--turns 5] [--record]
+    python benchmarks/views_in_a_step.py [--turns 5] [--threads 1] [--record]
 
 A CPU takes `views.compiled` where it can (numba), else the formulas of `views.batched`. Here two runs that
 differ in nothing else take steps in turns; what is printed is how many times as many pictures a second the
@@ -22,10 +22,10 @@ from clutils import data, losses, training, views
 from clutils.course import records
 
 CASES = (  # encoder, side of the pictures, batch, steps a turn
-    ("conv16", 32, 256, 12),
-    ("conv16", 96, 256, 2),
-    ("resnet18", 32, 64, 2),
-    ("resnet18", 96, 32, 1),
+    ("conv16", 32, 256, 6),
+    ("conv16", 96, 128, 2),
+    ("resnet18", 32, 64, 1),
+    ("resnet18", 96, 16, 1),
 )
 
 
@@ -48,8 +48,10 @@ def steps_of(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of torch; default: 1, as two train no faster")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     by_numba = views._compiled
     if by_numba() is None:
         raise SystemExit("views_in_a_step: numba does not compile here, so there is nothing to compare")
@@ -58,7 +60,8 @@ def main() -> None:
         case = images, encoder, batch, steps
         ways = {"compiled": steps_of(*case, by_numba), "batched": steps_of(*case, lambda: None)}
         seconds = in_turns(ways, options.turns)
-        row = {"command": f"python benchmarks/views_in_a_step.py --turns {options.turns} --record"}
+        command = f"python benchmarks/views_in_a_step.py --turns {options.turns} --threads {options.threads}"
+        row = {"command": f"{command} --record"}
         row |= {"encoder": encoder, "side": side, "batch_size": batch, "steps": steps, "turns": options.turns}
         row |= ratio(seconds["batched"], seconds["compiled"])
         row["images_per_s"] = batch * steps / statistics.median(seconds["compiled"])

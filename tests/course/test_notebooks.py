@@ -218,9 +218,9 @@ def good() -> NotebookNode:
         code("print('another slider')", "control"),
         code("print(2)", "answer"),
         markdown("Your turn.", "exercise"),
-        code("exercises.one.check(1)", "exercise"),
-        code("exercises.two.check(2)", "exercise"),
-        code("# exercises.two.hint()", "exercise"),
+        code("lesson.one.check(1)", "exercise"),
+        code("lesson.two.check(2)", "exercise"),
+        code("# lesson.two.hint()", "exercise"),
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return new_notebook(cells=cells, metadata=kernel)

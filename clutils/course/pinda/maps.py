@@ -1,6 +1,6 @@
 """Maps of the learned noise: what a generator makes of some pictures, saved along a run, and measured.
 
-watch = noise_maps.Watch(pictures, every=30)
+watch = Watch(pictures, every=30)
 training.train(method="pinda", ..., on_step=watch)
 watch.maps.save("maps.npz")                    # the maps as they were learned, step by step
 """

@@ -108,7 +108,7 @@ class _Gaussian:
 def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generator | None = None) -> Panel:
     """A run's noise on its pictures, step by step: the picture, the scale, a sample, and picture + noise.
 
-    - maps: as kept by `noise_maps.Watch`
+    - maps: as kept by `maps.Watch`
     - masks: bool (N, H, W), True on the object: its outline is drawn, and the sentence says on which side of
       it the noise is
     - generator: of the random numbers, which are drawn once and are the same at every setting: a slider
