@@ -32,20 +32,48 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imported(source: str, known: set[str]) -> set[str]:
-    """What a file imports, anywhere and if for annotations alone: modules of `known`, else as written."""
+def imported(source: str, module: str, known: set[str], package: bool = False) -> set[str]:
+    """What a file imports, anywhere, for annotations or by a string too: modules of `known`, or as written.
+
+    - module: the file's own dotted name, that relative imports start from; package: whether it is an __init__
+    """
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = module.split(".")[: len(module.split(".")) - node.level + package]
+                base = ".".join([*above, *filter(None, [node.module])])
             for name in node.names:
-                inside = f"{node.module}.{name.name}"
-                found.add(inside if inside in known else node.module or "")
+                inside = f"{base}.{name.name}"
+                found.add(inside if inside in known else base)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            if str(getattr(node.func, "attr", getattr(node.func, "id", ""))) in (
+                "import_module",
+                "__import__",
+            ):
+                found.add(str(node.args[0].value))
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "clutils"
+        ):
+            found |= {f"clutils.{node.attr}"} & known
     return found
 
 
-ARROWS = {name: imported(path.read_text(encoding="utf-8"), set(MODULES)) for name, path in MODULES.items()}
+ARROWS = {
+    name: imported(path.read_text(encoding="utf-8"), name, set(MODULES), path.stem == "__init__")
+    for name, path in MODULES.items()
+}
+WIDGETS, DRAWING = {"ipywidgets"}, {"matplotlib", "seaborn", "mpl_toolkits", "pylab"}
+
+
+def foreign(name: str) -> set[str]:
+    """The other packages that a module imports."""
+    return {target.split(".")[0] for target in ARROWS[name]} - {"clutils"}
 
 
 def room(module: str) -> str:
@@ -90,13 +118,17 @@ def test_the_library_knows_no_lesson():
 
 
 def test_only_the_course_knows_widgets():
-    assert {room(name) for name, targets in ARROWS.items() if "ipywidgets" in targets} == {"course"}
+    assert {room(name) for name in ARROWS if foreign(name) & WIDGETS} == {"course"}
 
 
 def test_nothing_below_the_figures_draws():
-    for name, targets in ARROWS.items():
+    for name in ARROWS:
         if room(name) in WITHOUT_MATPLOTLIB:
-            assert not {t for t in targets if t.split(".")[0] in ("matplotlib", "seaborn")}, name
+            assert not foreign(name) & DRAWING, name
+
+
+def test_the_package_itself_loads_nothing():
+    assert not {target for target in ARROWS["clutils"] if target.startswith("clutils")}
 
 
 def test_the_commands_are_imported_by_nobody():
@@ -114,13 +146,26 @@ def test_no_way_comes_back():
     [
         ("from clutils import course", {"clutils.course"}),
         ("from clutils.course import check", {"clutils.course.check"}),
-        ("def later():\n    import ipywidgets as W", {"ipywidgets"}),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from clutils.training import Run",
-         {"typing", "clutils.training"}),
+        ("from ..course import check", {"clutils.course.check"}),
+        ("from .. import course", {"clutils.course"}),
+        ("from . import base", {"clutils.losses.base"}),
+        ("def later():\n    import ipywidgets.widgets as W", {"ipywidgets.widgets"}),
+        (
+            "import importlib\nimportlib.import_module('clutils.course.live')",
+            {"importlib", "clutils.course.live"},
+        ),
+        ("import clutils\nclutils.course.live", {"clutils", "clutils.course"}),
+        ("if TYPE_CHECKING:\n    from clutils.training import Run", {"clutils.training"}),
     ],
-)  # fmt: skip
-def test_an_import_is_seen_wherever_it_stands(source, found):
-    assert imported(source, set(MODULES)) == found
+)
+def test_an_import_is_seen_wherever_and_however_it_stands(source, found):
+    assert imported(source, "clutils.losses.pair", set(MODULES)) == found
+
+
+def test_a_relative_import_starts_from_the_package_in_its_own_init():
+    assert imported("from . import base", "clutils.losses", set(MODULES), package=True) == {
+        "clutils.losses.base"
+    }
 
 
 def test_a_circle_is_found_where_there_is_one():

@@ -82,9 +82,16 @@ def load(
     """
     limit, size, seed = _whole("limit", limit, 1), _whole("size", size, 4), _whole("seed", seed, 0)
     for what, given in (("data.load", name), ("data.load: fallback", fallback)):
-        if given is not None and given not in _SPLITS and not given.startswith(OWN):
-            raise ValueError(f"{what}: no data called {given!r}{nearest(given, NAMES)}")
-        if given is not None and size is not None and given.startswith("vectors:"):
+        if given is None and what != "data.load":
+            continue
+        if not isinstance(given, str):
+            raise ValueError(f"{what}: name is {given!r}, but must be one of {', '.join(NAMES)}")
+        if given not in _SPLITS and not given.startswith(OWN):
+            hint = (
+                f"; did you mean 'vectors:{given}'?" if given.startswith("array:") else nearest(given, NAMES)
+            )
+            raise ValueError(f"{what}: no data called {given!r}{hint}")
+        if size is not None and given.startswith("vectors:"):
             raise ValueError(f"{what}: size is {size}, but {given} has vectors, not pictures")
     if name in _SPLITS and split not in _SPLITS[name]:
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")

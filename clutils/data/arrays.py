@@ -15,6 +15,7 @@ from torch import Tensor
 from clutils.data.sets import Unavailable, VectorSet
 
 SUFFIXES = (".npy", ".npz", ".csv")
+MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
 LABEL_COLUMNS = ("label", "labels")  # what a .csv calls the column that is no feature
 
 
@@ -165,6 +166,11 @@ def _codes(
         return np.array([place[label] for label in given.tolist()], np.int64), names
     if given.dtype.kind not in "biuf" or not np.isfinite(given).all() or (given != np.floor(given)).any():
         raise ValueError(f"{name}: labels are {given.dtype}; whole numbers or names are needed")
+    if class_names is None and given.max(initial=0) >= MOST_CLASSES:
+        raise ValueError(
+            f"{name}: labels go up to {given.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "
+            "to the largest is a class"
+        )
     codes = given.astype(np.int64)
     names = map(str, range(int(codes.max()) + 1)) if class_names is None else class_names
     return codes, tuple(names)

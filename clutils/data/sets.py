@@ -188,6 +188,7 @@ def _check_indices(at: Tensor, n: int) -> Tensor:
         return at.long()
     if at.is_floating_point():
         raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
+    at = at.long()  # of a small unsigned type -n would be another number
     if at.min() < -n or at.max() >= n:
         raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} pictures")
     return at.long()

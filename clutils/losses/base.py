@@ -78,10 +78,14 @@ class Loss(nn.Module):
         )
 
     def allocate(self, samples: int) -> None:
-        """Make room for a state per sample, in buffers; called before training with the size of the data.
+        """Make room for a state per sample; called before training, and by `run.loss = ...`.
 
-        A loss that keeps one names "index" in `takes`. While its formula computes a batch, `self.samples`,
-        (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is None.
+        - samples: how many there are in the data
+
+        A loss that keeps one names "index" in `takes`, and keeps it in buffers that it writes to in place: the
+        values in them are put back where a step fails. While its formula computes a batch, `self.samples`,
+        (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is None. A method may
+        call the loss twice a step (BYOL, SimSiam, CLAE).
         """
 
     def settings(self) -> None:

@@ -44,7 +44,7 @@ class PiNDA(Method):
     paper, year = "PiNDA (Zhang et al.)", 2024
     bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
     ranges = declare(
-        highest=ABOVE_0,
+        highest=replace(ABOVE_0, also=(None,)),
         start=ABOVE_0,
         rms=replace(ABOVE_0, also=(None,)),
         penalty=Hyperparameter(0, symbol="λ", dial=(0, 10, "even")),
@@ -219,6 +219,6 @@ class _WithNoise:
 
 
 def _base(name: str) -> type[Method]:
-    if name not in PiNDA.bases:
+    if name not in tuple(PiNDA.bases):
         raise ValueError(f"PiNDA: base is {name!r}; there are {', '.join(PiNDA.bases)}")
     return PiNDA.bases[name]

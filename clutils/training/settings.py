@@ -8,6 +8,7 @@ to the end, for the fields may be given in their order.
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -137,6 +138,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         _one_of("method", self.method, methods.catalogue())
+        for name in names(flag=bool):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"training: {name} is {getattr(self, name)!r}, but must be True or False")
+        if not isinstance(self.method_settings, Mapping | None):
+            raise ValueError(
+                f"training: method_settings is {self.method_settings!r}, but must name settings and values"
+            )
+        if not callable(self.augmentation) and not isinstance(self.augmentation, str | None):
+            raise ValueError(
+                f"training: augmentation is {self.augmentation!r}, but must be a name or a function"
+            )
+        if not isinstance(self.encoder, nn.Module | str | None):
+            raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
         _one_of("optimiser", self.optimiser, WEIGHT_DECAYS)
         if self.precision is not None:
             _one_of("precision", self.precision, PRECISIONS)
@@ -198,6 +212,12 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
     if "augmentation" in values:
         own = kept["augmentation"]
         values["augmentation"] = views.Augmentation(**own) if own else views.Identity()
+    if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
+        ranges = methods.catalogue()[values["method"]].ranges
+        values["method_settings"] = {
+            name: int(value) if isinstance(value, bool) and name in ranges else value
+            for name, value in values["method_settings"].items()
+        }
     return values
 
 
@@ -257,11 +277,13 @@ def plain(value: Any) -> Any:
         return asdict(value)  # {}: none at all
     if isinstance(value, Mapping):
         return {key: plain(of) for key, of in value.items()}
-    if isinstance(value, float):
-        return float(value)  # NumPy's is one, but a checkpoint that holds it could not be read without pickle
-    return value if isinstance(value, str | int | None) else None
+    if isinstance(value, str | bool | None):
+        return value
+    if isinstance(value, numbers.Real):  # NumPy's too: a checkpoint that held them could not be read safely
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    return None
 
 
 def _one_of(name: str, value: Any, known: Any) -> None:
-    if value not in known:
+    if value not in tuple(known):
         raise ValueError(f"training: {name} is {value!r}, but must be one of {', '.join(known)}")

@@ -337,6 +337,7 @@ def test_a_set_does_not_change_with_the_array_it_was_made_of() -> None:
         ((np.array([[1.0, 2.0], [3.0, np.nan]]),), r"row 1, column 1 of \(2, 2\) is nan"),
         ((np.array([[1e39]]),), r"row 0, column 0 .* is 1e\+39"),
         (([[1.0], [2.0]], [0]), r"labels are \(1,\) for 2 vectors"),
+        (([[1.0], [2.0]], [0, 20261122]), "labels go up to 20,261,122, but must stay below 1,000,000"),
         (([[1.0], [2.0]], [0.5, 1]), "whole numbers or names"),
         (([[1.0], [2.0]], ["a", "x"], ["a", "b"]), "'x'.*none of the classes a, b"),
         (([[1.0], [2.0]], [0, 3], ["a", "b"]), "from 0 to 3, but there are 2"),

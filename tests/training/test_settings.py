@@ -11,6 +11,7 @@ import torch
 
 from clutils import data, losses, training
 from clutils.training import Settings
+from clutils.training.settings import from_plain
 from tests.runs import advance, small
 
 
@@ -126,3 +127,27 @@ def test_every_setting_is_in_the_signature_and_the_docstring():
         for entry in dataclasses.fields(Settings):
             assert entry.name in inspect.signature(made).parameters and f"- {entry.name}: " in made.__doc__
         assert "{settings}" not in made.__doc__
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"method": ["simclr"]}, r"method is \['simclr'\], but must be one of simclr"),
+        ({"compile": "no"}, "compile is 'no', but must be True or False"),
+        ({"method_settings": 5}, "method_settings is 5, but must name settings and values"),
+        ({"augmentation": 5}, "augmentation is 5, but must be a name or a function"),
+        ({"encoder": 5}, "encoder is 5, but must be a name or a module"),
+        ({"method": "pinda", "method_settings": {"base": [1]}}, r"base is \[1\]; there are simclr"),
+    ],
+)
+def test_what_is_of_another_kind_is_quoted(settings, message):
+    with pytest.raises(ValueError, match=message):
+        small(**settings)
+
+
+def test_settings_that_were_a_truth_value_before_ranges_were_declared_are_read_as_numbers():
+    old = Settings("pinda", method_settings={"penalty": 1.0}).plain()
+    old["method_settings"] = {"penalty": False, "highest": None, "learned_mean": True}
+    read = from_plain(old | {"data": "digits", "loss": None, "augmentation": None, "encoder": None})
+    assert read["method_settings"] == {"penalty": 0, "highest": None, "learned_mean": True}
+    assert training.Run(**read | {"data": data.load("digits", limit=300)}).method.penalty == 0

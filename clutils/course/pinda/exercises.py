@@ -203,6 +203,8 @@ def _tables() -> list[tuple[Any, ...]]:
         (torch.tensor([[0.9, 0.6], [0.5, 0.7]], dtype=torch.float64),),
         (known,),
         (central.clone(),),  # one map for all pictures: 0, however well it does
+        # maps that fit the others' objects better; and the same number on the diagonal and beside it
+        (torch.tensor([[0.4, 0.7, 0.6], [0.8, 0.6, 0.6], [0.7, 0.9, 0.5]], dtype=torch.float64),),
     ]
 
 
@@ -235,6 +237,11 @@ ABOVE = Exercise(
             "the others less the own",
             lambda scores: -above_shuffled(scores),
             "a map that knows its own picture should come out above 0.",
+        ),
+        Wrong(
+            "never below 0",
+            lambda scores: above_shuffled(scores).clamp(min=0),
+            "a map that fits the others' objects better than its own has a lead below 0, and should show it.",
         ),
         Wrong(
             "the mean on the own pictures alone",
