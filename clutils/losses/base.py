@@ -83,9 +83,9 @@ class Loss(nn.Module):
         - samples: how many there are in the data
 
         A loss that keeps one names "index" in `takes`, and keeps it in buffers that it writes to in place:
-        the values in them are put back where a step fails. While its formula computes a batch, `self.samples`,
-        (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is None. A method may
-        call the loss twice a step (BYOL, SimSiam, CLAE).
+        the values in them are put back where a step fails. While its formula computes a batch,
+        `self.samples`, (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is
+        None. A method may call the loss twice a step (BYOL, SimSiam, CLAE).
         """
 
     def settings(self) -> None:
