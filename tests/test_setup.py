@@ -393,17 +393,17 @@ def test_the_measuring_stick_sees_what_is_loaded():
 
 def test_nothing_before_the_figures_loads_what_draws():
     """The way of a picture: what comes earlier must not need what comes later."""
-    below = "data views encoders similarities losses anatomy sphere methods training measures maps"
+    below = "data views encoders similarities losses anatomy noise methods measures maps training"
     heavy = ("matplotlib", "ipywidgets", "seaborn", "umap", "numba", "sklearn", "pandas")
     assert loaded(f"from clutils import {', '.join(below.split())}", heavy) == set()
     assert loaded("from clutils import figures", ("ipywidgets",)) == set()
 
 
 def test_modules_load_when_they_are_named():
-    modules = ("clutils.commands.doctor", "clutils.losses")
+    modules = ("clutils.files", "clutils.losses")
     assert loaded("import clutils", modules) == set()
-    assert loaded("import clutils; clutils.commands.doctor.Finding", modules) == {"clutils.commands.doctor"}
-    assert loaded("from clutils import doctor", modules) == {"clutils.commands.doctor"}
+    assert loaded("import clutils; clutils.files.replace", modules) == {"clutils.files"}
+    assert loaded("from clutils import files", modules) == {"clutils.files"}
 
 
 def test_an_unknown_module_names_the_known_ones():
@@ -411,7 +411,7 @@ def test_an_unknown_module_names_the_known_ones():
 
     with pytest.raises(AttributeError, match=r"no attribute 'lossses'; it has .*losses"):
         _ = clutils.lossses
-    assert {"losses", "training", "doctor"} <= set(dir(clutils))
+    assert {"losses", "training", "course"} <= set(dir(clutils))
     assert not hasattr(clutils, "__path_of_nothing__")
 
 
