@@ -262,7 +262,7 @@ def usual_decay(optimiser: str = "adamw") -> float:
 def check_rate(value: Any) -> None:
     """Raise ValueError unless a run's learning rate can be this."""
     if value is None or not LEARNING_RATE.allows(value):
-        raise ValueError(f"training: learning_rate is {value!r}, but must be a number above 0")
+        raise ValueError(f"learning_rate is {value!r}, but must be a number above 0")
 
 
 def plain(value: Any) -> Any:

@@ -282,7 +282,7 @@ def test_a_setting_out_of_range_is_named_with_its_step_and_can_be_set_right():
         run.step()
     assert same(weights(run), before)
     run.loss.temperature, run.learning_rate = 0.2, 0.0
-    with pytest.raises(ValueError, match=r"learning_rate is 0\.0, but must be a positive number"):
+    with pytest.raises(ValueError, match=r"learning_rate is 0\.0, but must be a number above 0"):
         run.step()
     run.learning_rate = 5e-3
     assert same(weights(advance(run, 1)), weights(advance(small(), 2)))
