@@ -209,9 +209,11 @@ def test_torch_has_one_thread_for_the_run_and_as_many_as_before_for_everyone_els
 
 
 def test_the_history_is_whole_while_it_grows():
-    background = Background(small(steps=100_000)).start()
-    last = 0
+    grown, last = threading.Event(), 0
+    background = Background(small(steps=100_000), on_step=lambda _: grown.set()).start()
     while last < 12:
+        assert grown.wait(LONG)  # not in a circle: that would take the interpreter from the run, for minutes
+        grown.clear()
         table = background.history
         assert table["step"].tolist() == list(range(1, len(table) + 1))
         assert not table.drop(columns=["chance"]).isna().any(axis=None)
@@ -221,9 +223,10 @@ def test_the_history_is_whole_while_it_grows():
 
 def test_a_process_ends_in_peace_while_a_run_trains():
     code = (
-        "import sys; from tests.runs import small; from clutils.training.background import Background\n"
-        "background = Background(small(steps=100_000)).start()\n"
-        "while not background.run.steps_done: pass\n"
+        "import threading; from tests.runs import small; from clutils.training.background import Background\n"
+        "stepped = threading.Event()\n"
+        "background = Background(small(steps=100_000), on_step=lambda _: stepped.set()).start()\n"
+        "stepped.wait()\n"
         "print(background.running)"
     )
     command = [sys.executable, "-c", code]
