@@ -49,19 +49,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of torch; default: 1, as two train no faster")
+    parser.add_argument("--cases", type=int, nargs="+", default=[0, 1, 2, 3], help="of CASES; default: all")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     by_numba = views._compiled
     if by_numba() is None:
         raise SystemExit("views_in_a_step: numba does not compile here, so there is nothing to compare")
-    for encoder, side, batch, steps in CASES:
+    for number in options.cases:
+        encoder, side, batch, steps = CASES[number]
         images = data.load("scenes", limit=2 * batch, size=side).images
         case = images, encoder, batch, steps
         ways = {"compiled": steps_of(*case, by_numba), "batched": steps_of(*case, lambda: None)}
         seconds = in_turns(ways, options.turns)
         command = f"python benchmarks/views_in_a_step.py --turns {options.turns} --threads {options.threads}"
-        row = {"command": f"{command} --record"}
+        row = {"command": f"{command} --cases {number} --record"}
         row |= {"encoder": encoder, "side": side, "batch_size": batch, "steps": steps, "turns": options.turns}
         row |= ratio(seconds["batched"], seconds["compiled"])
         row["images_per_s"] = batch * steps / statistics.median(seconds["compiled"])
