@@ -5,7 +5,7 @@ python benchmarks/views.py [--repeats N] [--workers N] [--json FILE]
 Counted on both sides: pictures a second that got both their SimCLR views (crop, flip, colour jitter,
 grayscale; one picture = two views), from uint8 pictures in memory to float batches. torchvision works on
 Pillow images, one by one, in the workers, which stay alive and are started before the clock; ours works on
-whole batches in this process, with as many threads as torch finds cores, and is compiled before the clock.
+whole batches in this process, with as many threads as torch finds cores.
 The two take turns, so that whatever else the machine does meets both: trust the ratio (median of the repeats'
 own ratios) rather than the rates.
 """
@@ -82,7 +82,7 @@ def compare(size: int, batch: int, count: int, repeats: int, workers: int) -> di
         TwoViews(pictures), batch, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
     rate(lambda: iter(loader), 1)  # starts the workers
-    rate(lambda: batched(pictures, batch, generator), 2)  # compiles
+    rate(lambda: batched(pictures, batch, generator), 2)  # the first is slower
     theirs, ours = [], []
     for _ in range(repeats):
         theirs.append(rate(lambda: iter(loader), 1))

@@ -357,7 +357,6 @@ def test_what_is_imported_is_required():
         "ipywidgets": {"traitlets"},
         "matplotlib": {"cycler"},
         "scikit-learn": {"scipy", "threadpoolctl"},
-        "umap-learn": {"numba"},
     }
     required = requirements()
     allowed = set(required).union(*(brought.get(name, ()) for name in required))

@@ -9,18 +9,14 @@ grayscale, blur. It draws (`draw`) and applies (`apply`) separately, so that a f
     drawn = augment.draw(len(images), 96, 96, generator)    # boxes, flips, factors: one row an image
     view = augment.apply(images, drawn)
 
-What each step does to a picture is a plain function in `batched`. A GPU runs these. On a CPU `Augmentation`
-leaves the crop and the colours to `compiled`: the same steps in the same order, compiled by numba, several
-times as fast; they differ by no more than rounding.
+What each step does to a picture is a plain function over the whole batch, in `batched`.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -156,8 +152,7 @@ class Augmentation:
             per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
         if self.check_inputs:
             check_range(images)
-        compiled = _compiled() if images.device.type == "cpu" else None
-        view = (compiled.crop_and_colour if compiled else crop_and_colour)(images, parameters, int(self.size))
+        view = crop_and_colour(images, parameters, int(self.size))
         kernel = max(3, self.size // 10) | 1  # odd
         return change(view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, kernel), parameters.sigma)
 
@@ -209,18 +204,6 @@ def preset(name: str, size: int = 32) -> Augmentation:
     if name not in PRESETS:
         raise ValueError(f"preset: {name!r} is not one of {', '.join(PRESETS)}")
     return Augmentation(size=size, **PRESETS[name])
-
-
-@functools.cache
-def _compiled() -> ModuleType | None:
-    """The module, loaded when first used; None where numba is missing or told not to compile."""
-    try:
-        from numba import config
-
-        from clutils.views import compiled
-    except ImportError:
-        return None
-    return None if config.DISABLE_JIT else compiled
 
 
 def _random_boxes(

@@ -33,7 +33,7 @@ def chain(image, box, size, flipped, factors, order, grayscaled, sigma, kernel):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_view_differs_from_torchvisions_chain_with_the_same_parameters(seed, way):
+def test_view_differs_from_torchvisions_chain_with_the_same_parameters(seed):
     images = pictures(32, 40, 33, seed=seed)
     augment = Augmentation(size=24, blur=0.5)
     drawn = augment.draw(32, 40, 33, seeded(seed))
@@ -67,7 +67,7 @@ def test_view_is_far_from_the_one_that_pillow_makes(hue, mean, most):
         assert difference.mean() <= mean and difference.max() <= most
 
 
-def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter(way):
+def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter():
     images = pictures(16, 12, 12, channels=1)
     augment = Augmentation(size=12, jitter_prob=1.0, grayscale=1.0)
     drawn = augment.draw(16, 12, 12, seeded())
@@ -81,7 +81,7 @@ def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter(way):
     assert view.shape == (16, 1, 12, 12)
 
 
-def test_gray_picture_turns_nan_or_coloured(way):
+def test_gray_picture_turns_nan_or_coloured():
     flat = torch.full((8, 3, 10, 10), 0.5)
     view = Augmentation(size=10, jitter=(0, 0, 0.9, 0.5), jitter_prob=1.0, grayscale=0.0)(flat, seeded())
     assert (view - flat).abs().max() <= 1e-4  # torchvision's shares of red, green and blue add up to 0.9999

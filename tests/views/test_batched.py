@@ -17,7 +17,7 @@ from tests.views.inputs import one_by_one, parameters, pictures, random_boxes, s
     ("height", "width", "size", "tolerance"),
     [(32, 32, 32, 1e-6), (20, 31, 40, 1e-6), (96, 96, 32, 1e-6), (75, 50, 7, 1e-6), (300, 200, 96, 1e-5)],
 )
-def test_crop_differs_from_torchvisions_resized_crop(height, width, size, tolerance, way):
+def test_crop_differs_from_torchvisions_resized_crop(height, width, size, tolerance):
     """The first two only enlarge, the last three shrink (antialiased) nearly every box."""
     images, boxes = pictures(24, height, width), random_boxes(24, height, width)
     expected = one_by_one(
@@ -38,7 +38,7 @@ def test_enlarging_crop_differs_from_plain_bilinear_of_the_box_alone():
 
 
 @pytest.mark.parametrize("size", [6, 40])
-def test_crop_sees_pixels_outside_its_box(size, way):
+def test_crop_sees_pixels_outside_its_box(size):
     images, boxes = pictures(16, 30, 24), random_boxes(16, 30, 24)
     elsewhere = torch.rand(images.shape, generator=seeded(9))
     for image, other, (top, left, tall, wide) in zip(images, elsewhere, boxes.tolist(), strict=True):
@@ -90,9 +90,7 @@ def test_adjustment_differs_from_torchvisions(ours, theirs, low, high, tolerance
 
 @pytest.mark.parametrize("channels", [1, 3])
 @ADJUSTMENTS
-def test_adjustment_within_a_view_differs_from_torchvisions(
-    ours, theirs, low, high, tolerance, channels, way
-):
+def test_adjustment_within_a_view_differs_from_torchvisions(ours, theirs, low, high, tolerance, channels):
     images = pictures(40, 13, 13, channels)
     factors = torch.tensor(views.NEUTRAL).repeat(40, 1)
     which = views.ADJUSTMENTS.index(ours.__name__.removeprefix("adjust_"))
@@ -102,7 +100,7 @@ def test_adjustment_within_a_view_differs_from_torchvisions(
     assert (view - expected).abs().max() <= tolerance
 
 
-def test_view_with_nothing_to_change_changes(way):
+def test_view_with_nothing_to_change_changes():
     images = pictures(40, 13, 13)
     assert torch.equal(Augmentation(size=13).apply(images, parameters(images)), images)
     bytes_ = (255 * images).byte()
