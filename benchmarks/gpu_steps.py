@@ -3,9 +3,9 @@
     python benchmarks/gpu_steps.py [--record]
 
 The tests' pretend GPU (tests/on_a_gpu/pretend_cuda.py) counts the second step of each method, in bfloat16 on
-64 pictures of 32x32, with conv16, and of three methods with ResNet-18, and with the losses that take more than
-two views or mix their negatives. A launch is an operation that computes, so one kernel at least; a copy counts
-as waiting unless it was asked not to. --record adds the rows to benchmarks/records/gpu_steps.csv.
+64 pictures of 32x32, with conv16; of three methods with ResNet-18; and with losses that mix or count their
+negatives. A launch is an operation that computes, so one kernel at least; a copy counts as waiting unless it
+was asked not to. --record adds the rows to benchmarks/records/gpu_steps.csv.
 """
 
 from __future__ import annotations
@@ -27,11 +27,19 @@ CASES = (
     *(("simclr", "conv16", loss) for loss in ("MoCHi", "SSCL", "Debiased", "AttentionNCE")),
     ("moco", "conv16", "MoCHi"),
 )
+MIXING = {"MoCHi": {"hardest": 64, "synthetic": 32, "query_mixed": 16}}  # of 126 negatives
+KINDS = {
+    "launches": "launch",
+    "to_device": "to device",
+    "to_device_not_waiting": "to device, not waiting",
+    "to_host": "to host",
+    "waits": "wait",
+}
 
 
 def counted(method: str, encoder: str, loss: str | None) -> dict[str, object]:
     """One row: what the second step asked for."""
-    made = None if loss is None else losses.catalogue()[loss].loss()
+    made = None if loss is None else losses.catalogue()[loss].loss(**MIXING.get(loss, {}))
     pictures = data.load("scenes", limit=2 * BATCH)
     with pretend_cuda() as traffic:
         run = training.Run(
@@ -40,16 +48,12 @@ def counted(method: str, encoder: str, loss: str | None) -> dict[str, object]:
         run.step()
         traffic.clear()
         run.step()
-        kinds = ("launch", "to device", "to device, not waiting", "to host", "wait")
         return {
             "method": method,
             "encoder": encoder,
             "loss": loss or type(run.loss).__name__,
             "batch_size": BATCH,
-            **{
-                kind.replace(", not waiting", "_async").replace(" ", "_"): traffic.count(kind)
-                for kind in kinds
-            },
+            **{column: traffic.count(kind) for column, kind in KINDS.items()},
         }
 
 

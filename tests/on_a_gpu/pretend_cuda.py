@@ -5,9 +5,9 @@
         run.step()                       # computed on the CPU; an error where CUDA would give one
     traffic.places("to device")          # the lines that copied to the GPU, and how often each
 
-A tensor "on the GPU" is an `OnGpu`: it says that it lies on cuda:0 and holds a CPU tensor. Before an operation
-is computed on what is held, its arguments are looked at as CUDA would look. torch's C++, which would ask a
-driver about "cuda", is told "meta" instead.
+A tensor "on the GPU" is an `OnGpu`: it says that it lies on cuda:0 and holds a CPU tensor. Before an
+operation is computed on what is held, its arguments are looked at as CUDA would look. torch's C++, which
+would ask a driver about "cuda", is told "meta" instead.
 
 What this cannot show: a GPU's rounding, operations without a CUDA kernel, memory, streams, times, NCCL, and
 torch.compile. It leans on private parts of torch (2.15 was tried).
