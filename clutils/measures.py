@@ -32,6 +32,7 @@ def alignment(z1: Vectors, z2: Vectors) -> float:
     z1, z2 = unit_rows(z1, "alignment", "z1"), unit_rows(z2, "alignment", "z2")
     if z1.shape != z2.shape:
         raise ValueError(f"alignment: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
+    similarities.one_device("alignment", z1=z1, z2=z2)
     return (z1 - z2).square().sum(dim=1).mean().item()
 
 
@@ -261,6 +262,7 @@ def _split(
             f"{who}: {names[0]} is {tuple(train_z.shape)} but test_z is {tuple(test_z.shape)}: "
             f"the dimensions differ"
         )
+    similarities.one_device(who, **{names[0]: train_z, "test_z": test_z})
     return as_classes(train_y, who, names[1], train_z), as_classes(test_y, who, "test_y", test_z)
 
 

@@ -98,9 +98,10 @@ class Generator(nn.Module):
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
         """x: (N, channels, H, W) pictures or (N, channels) vectors, floating, or uint8 pictures.
 
+        x may lie on any device; the noise is on the network's.
         generator: of the random numbers ϵ; without one torch's global CPU generator is used.
         """
-        x = self._checked(x)
+        x = self._checked(x).to(next(self.parameters(), x).device)
         device = "cpu" if generator is None else generator.device
         draw = torch.randn if self.distribution == "gaussian" else torch.rand
         drawn = draw(x.shape, generator=generator, device=device).to(x.device)

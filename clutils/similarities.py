@@ -72,6 +72,16 @@ def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bo
     return F.normalize(centred / torch.where(moves, spread, 1.0), dim=0) * moves
 
 
+def one_device(who: str, **given: object) -> None:
+    """Raise ValueError, naming each, where these tensors do not lie on one device."""
+    places = {name: value.device for name, value in given.items() if isinstance(value, Tensor)}
+    if len(set(places.values())) > 1:
+        said = ", ".join(f"{name} on {place}" for name, place in places.items())
+        raise ValueError(
+            f"{who}: {said}, but they must be on one device: `.to(device)` or `.cpu()` moves one"
+        )
+
+
 def widen(x: Tensor) -> Tensor:
     """x in float32, float64 as it is: the precision every similarity and loss is computed in."""
     return x if x.dtype == torch.float64 else x.float()

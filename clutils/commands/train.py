@@ -135,7 +135,7 @@ def _look(run: Run, folder: Path) -> str:
 
     watching = watcher.watching(run, run.configuration["data"])
     seen, pictures = watching.look(run), watching.pictures
-    found = saved.Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
+    found = saved.Map(seen.positions, pictures.labels.cpu().numpy(), pictures.class_names, seen.step)
     saved.add_look(folder, vars(seen), found)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
     return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(pictures)} pictures"
@@ -162,7 +162,7 @@ def _noise_watch(run: Run, folder: Path) -> Watch | None:
         return None
     from clutils.course.pinda import maps
 
-    watch = maps.Watch(run.images[:WATCHED].cpu(), every=math.ceil(run.steps / 20))
+    watch = maps.Watch(run.images[:WATCHED], every=math.ceil(run.steps / 20))
     if run.steps_done and (folder / NOISE_MAPS).is_file():
         watch.go_on(maps.load(folder / NOISE_MAPS), run.steps_done)
     else:

@@ -42,6 +42,8 @@ def noise(
 
     Raises ValueError on shapes that differ and on channels there are not.
     """
+    pictures, scale, sample = (given.detach().cpu() for given in (pictures, scale, sample))
+    mean = None if mean is None else mean.detach().cpu()
     pictures = pictures.float() / (255 if pictures.dtype == torch.uint8 else 1)
     _check_noise(pictures, {"scale": scale, "sample": sample, "mean": mean}, channels, columns)
     shown: list[tuple[str, Tensor, dict[str, Any]]] = [("picture", pictures, {})]
@@ -142,7 +144,7 @@ def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], columns: Sequenc
 
 def _strip(values: Tensor) -> np.ndarray:
     """(N, H, W) or (N, C, H, W) -> side by side, (H, W') with NaN in the gaps or (H, W', 3) with white."""
-    values = values.detach().cpu().float()
+    values = values.float()
     empty = math.nan
     if values.ndim == 4:
         values, empty = values.expand(-1, 3, -1, -1).clamp(0, 1).permute(0, 2, 3, 1), 1.0

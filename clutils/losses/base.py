@@ -249,7 +249,7 @@ class Loss(nn.Module):
     def _checked_index(self, index: Tensor | None, z1: Tensor) -> Tensor:
         if index is None:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
-        _tensors(self.name, index=index)
+        _tensors(self.name, z1=z1, index=index)
         if index.shape != z1.shape[:1] or index.is_floating_point():
             raise ValueError(
                 f"{self.name}: index is {_what(index)}, but a batch of {len(z1)} has integers ({len(z1)},)"
@@ -290,7 +290,7 @@ class Loss(nn.Module):
             )
 
     def _check_extra_views(self, views: Tensor, z: Tensor) -> None:
-        _tensors(self.name, extra_views=views)
+        _tensors(self.name, z1=z, extra_views=views)
         fits = views.ndim == 3 and views.shape[1] >= 1 and views.shape[::2] == z.shape
         if not fits or not views.is_floating_point():
             raise ValueError(
@@ -396,12 +396,13 @@ def counted(pairs: Pairs) -> Tensor:
 
 
 def _tensors(who: str, **given: object) -> None:
-    """Raise ValueError on what is neither a tensor nor left out."""
+    """Raise ValueError on what is neither a tensor nor left out, and on tensors of different devices."""
     for argument, value in given.items():
         if value is not None and not isinstance(value, Tensor):
             raise ValueError(
                 f"{who}: {argument} is of type {type(value).__name__}, but must be a torch.Tensor"
             )
+    similarities.one_device(who, **given)
 
 
 def _what(tensor: Tensor) -> str:

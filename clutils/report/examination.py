@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clutils import anatomy, maps, measures, similarities, views
+from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.report import neighbours
@@ -479,8 +479,7 @@ def _after_head(
     if prepared.layer == "head":
         return found.views
     if prepared.layer == "encoder":
-        with torch.no_grad():
-            first, second = (opened.head(view).float() for view in found.views)
+        first, second = (encoders.embed(opened.head, view) for view in found.views)
         return first, second
     mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
     whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
@@ -495,7 +494,7 @@ def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tenso
         return None
     with torch.no_grad():
         drawn = opened.generator(images.float() / 255, generator=torch.Generator().manual_seed(seed))
-    return images, drawn.scale, drawn.sample, drawn.mean
+    return images, drawn.scale.cpu(), drawn.sample.cpu(), drawn.mean.cpu()
 
 
 def _map(found: Examination, name: str) -> None:

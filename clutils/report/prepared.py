@@ -51,8 +51,9 @@ class Prepared(nn.Module):
             raise Unfit(f"layer is {layer!r}, but must be encoder, head or a module: {known}{within}")
         self.encoder, self.head, self.layer = encoder, head, layer
         self.channels, self.side = channels, side
-        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1))
+        device = next((weights.device for weights in encoder.parameters()), None)
+        self.register_buffer("mean", torch.tensor(mean, device=device).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std, device=device).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[1] == 1 and self.channels == 3:

@@ -132,11 +132,16 @@ class Watcher:
         - free: does not count against the share, as of a run that is at rest
         """
         began = time.perf_counter()
-        with self._copying, _half(run):
+        with self._copying:
             with lock or nullcontext():
                 step, encoder = run.steps_done, self._copied(run)
-            features = encoders.embed(encoder, self.pictures.inputs)
-            knn = self._accuracy(lambda part: encoders.embed(encoder, part.inputs), features)
+
+            def embed(part: Pictures) -> Tensor:
+                with _half(run):
+                    return encoders.embed(encoder, part.inputs)
+
+            features = embed(self.pictures)
+            knn = self._accuracy(embed, features)
             rank, positions = _rank(features), self._map(features)
             found = Look(step, knn, rank, positions, time.perf_counter() - began)
             self.looks = [look for look in self.looks if look.step != step] + [found]

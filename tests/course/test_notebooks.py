@@ -144,18 +144,21 @@ def test_a_notebook_keeps_the_rules(path: Path, rule: Callable[[NotebookNode], l
     assert rule(nbformat.read(path, as_version=4)) == []
 
 
-def execute(notebook: NotebookNode, folder: Path) -> list[str]:
-    """Run it from a clean kernel in this folder, warnings as errors; what it complained of, cell by cell."""
+def execute(notebook: NotebookNode, folder: Path, first: str = "") -> list[str]:
+    """Run it from a clean kernel in this folder, warnings as errors; what it complained of, cell by cell.
+
+    - first: code that the kernel runs before all else
+    """
     strict = (
         "import warnings; warnings.simplefilter('error'); warnings.simplefilter('ignore', ResourceWarning)"
     )
     notebook = deepcopy(notebook)
-    notebook.cells.insert(0, new_code_cell(strict))
+    notebook.cells.insert(0, new_code_cell(f"{first}\n{strict}"))
     client = NotebookClient(
         notebook, timeout=TIMEOUT, allow_errors=True, resources={"metadata": {"path": str(folder)}}
     )
     client.execute(env=os.environ | {"PYTHONWARNINGS": "error::UserWarning"})
-    complaints = []
+    complaints = [f"before it: {o.ename}: {o.evalue}" for o in notebook.cells[0].outputs if "ename" in o]
     for number, cell in enumerate(notebook.cells[1:]):
         for output in cell.get("outputs", []):
             if output.output_type == "error":

@@ -46,7 +46,7 @@ class LabRun:
         if not self.watcher.looks:
             return None
         seen, pictures = self.watcher.looks[-1], self.watcher.pictures
-        return Map(seen.positions, pictures.labels.numpy(), pictures.class_names, seen.step)
+        return Map(seen.positions, pictures.labels.cpu().numpy(), pictures.class_names, seen.step)
 
     def write(self, path: Path) -> SavedRun:
         """Look at it, and write it into a folder, between two steps. Errors as in `saved.write`."""

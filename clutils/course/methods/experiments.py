@@ -127,4 +127,4 @@ def key_ages(
     by_age = torch.stack([(old * today).sum(dim=1).mean() for old in reversed(made)])
     count = len(today)
     others = (today.sum(dim=0).square().sum() - count) / (count * (count - 1))
-    return KeyAges(by_age, others.item())
+    return KeyAges(by_age.cpu(), others.item())

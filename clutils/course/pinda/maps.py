@@ -35,7 +35,7 @@ class Maps:
     """The noise of the same N pictures at T moments of a run.
 
     steps     (T,) how many steps the run had done
-    pictures  (N, C, H, W) uint8
+    pictures  (N, C, H, W) uint8, on the CPU as all of this
     scale     (T, N, C, H, W) float: standard deviation of ε, in units of the picture (1: black to white)
     mean      (T, N, C, H, W) float: its mean, 0 where none is learned
     """
@@ -93,7 +93,7 @@ class Watch:
     """
 
     def __init__(self, pictures: Tensor | ImageSet, every: int) -> None:
-        self.pictures = getattr(pictures, "images", pictures)
+        self.pictures = getattr(pictures, "images", pictures).cpu()
         self.every = every
         self.taken: dict[int, tuple[Tensor, Tensor]] = {}
 

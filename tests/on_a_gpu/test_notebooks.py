@@ -1,0 +1,24 @@
+"""Every cell of every notebook on the pretend GPU."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.course.test_notebooks import NOTEBOOKS, ROOT, execute, isolated  # noqa: F401  (a fixture)
+
+ON_A_GPU = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.on_a_gpu.pretend_cuda import pretend_cuda
+_gpu = pretend_cuda()
+_gpu.__enter__()
+import torch
+assert torch.cuda.is_available()
+"""
+
+
+@pytest.mark.notebook
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_on_a_gpu(path: Path, isolated: None):  # noqa: F811
+    assert execute(nbformat.read(path, as_version=4), path.parent, ON_A_GPU) == []

@@ -1,0 +1,202 @@
+"""Runs on the pretend GPU: all methods, losses and encoders; saved, resumed, watched, steered, by command."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import checkpoints, data, encoders, losses, methods, training, views
+from clutils.__main__ import main
+from clutils.course import lab as lesson
+from clutils.training import watcher
+from clutils.training.background import Background
+
+SCENES, DIGITS = data.load("scenes", limit=160), data.load("digits", limit=160)
+VECTORS = data.load("vectors:digits", limit=160)
+CLOSE = {"rtol": 0.01, "atol": 1e-4}  # the same sums in another order
+
+
+def a_run(**settings) -> training.Run:
+    return training.Run(**{"data": SCENES, "batch_size": 32, "steps": 4, "device": "cuda", **settings})
+
+
+def on_both(**settings) -> tuple[list[float], list[float]]:
+    """The losses of two steps on the GPU and on the CPU."""
+    return tuple(
+        [run.step()["loss"], run.step()["loss"]]
+        for run in (a_run(**settings), a_run(**{**settings, "device": "cpu"}))
+    )
+
+
+@pytest.mark.parametrize("precision", training.settings.PRECISIONS)
+@pytest.mark.parametrize("method", methods.catalogue())
+def test_a_method_takes_the_steps_that_it_takes_on_a_cpu(method, precision, gpu):
+    there, here = on_both(method=method, precision=precision)
+    assert there == pytest.approx(here, rel=0.03 if precision == "bfloat16" else 0.01)
+    assert gpu.count("global draw") == 0  # no random number that the run's seed doesn't give
+
+
+@pytest.mark.parametrize("method", methods.catalogue())
+def test_a_method_learns_from_vectors(method, gpu):
+    there, here = on_both(method=method, data=VECTORS)
+    assert there == pytest.approx(here, rel=0.01)
+
+
+@pytest.mark.parametrize("encoder", ["conv32", "resnet18"])
+def test_an_encoder_learns(encoder, gpu):
+    there, here = (
+        a_run(encoder=encoder, batch_size=6, precision="float32", device=device).step()["loss"]
+        for device in ("cuda", "cpu")
+    )
+    assert there == pytest.approx(here, rel=0.01)
+
+
+SMALL = {"MoCHi": {"hardest": 8, "synthetic": 4, "query_mixed": 2}, "SSCL": {"hardest": 8}}
+
+
+@pytest.mark.parametrize("name", losses.catalogue())
+def test_a_loss_is_on_the_gpu_what_it_is_on_the_cpu_with_all_that_it_takes(name, gpu):
+    entry = losses.catalogue()[name]
+    drawn = torch.Generator().manual_seed(0)
+    z1, z2, keys = (torch.randn(n, 8, generator=drawn) for n in (12, 12, 24))
+    given = {
+        "labels": torch.arange(12) % 3,
+        "extra_views": torch.randn(12, 2, 8, generator=drawn),
+        "queue": keys,
+    }
+    for extra in ({}, *({one: given[one]} for one in entry.takes if one in given)):
+        found = []
+        for device in ("cpu", "cuda"):
+            loss = entry.loss(**SMALL.get(name, {})).to(device)
+            if hasattr(loss, "generator"):
+                loss.generator = torch.Generator().manual_seed(1)
+            leaf = z1.clone().to(device).requires_grad_()
+            value = loss(leaf, z2.to(device), **{key: of.to(device) for key, of in extra.items()})
+            value.backward()
+            assert value.device.type == leaf.grad.device.type == device
+            found.append((value.item(), leaf.grad.cpu()))
+        assert found[0][0] == pytest.approx(found[1][0], rel=1e-4)
+        torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", losses.catalogue())
+def test_a_loss_says_which_of_its_arguments_lies_elsewhere(name, gpu):
+    loss = losses.catalogue()[name].loss(**SMALL.get(name, {}))
+    z = torch.randn(12, 8)
+    with pytest.raises(
+        ValueError, match=rf"^{name}: z1 on cpu, z2 on cuda:0, but they must be on one device"
+    ):
+        loss(z, z.to("cuda"))
+    if "labels" in loss.takes:
+        with pytest.raises(ValueError, match="labels on cpu"):
+            loss(z.to("cuda"), z.to("cuda"), labels=torch.arange(12) % 3)
+    if "queue" in loss.takes:
+        with pytest.raises(ValueError, match="queue on cpu"):
+            loss(z.to("cuda"), z.to("cuda"), queue=z)
+    if "extra_views" in loss.takes:
+        with pytest.raises(ValueError, match="extra_views on cpu"):
+            loss(z.to("cuda"), z.to("cuda"), extra_views=z[:, None])
+    if loss.level == "similarity":
+        with pytest.raises(ValueError, match="positives on cpu, negatives on cuda:0"):
+            loss.per_anchor(torch.zeros(3, 1), torch.zeros(3, 4, device="cuda"))
+
+
+@pytest.mark.parametrize(("begun", "resumed"), [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")])
+@pytest.mark.parametrize("method", ["moco", "byol", "pinda"])
+def test_a_run_goes_on_on_either_device(method, begun, resumed, tmp_path, gpu):
+    run = a_run(method=method, device=begun)
+    run.step()
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=SCENES, device=resumed)
+    assert again.steps_done == 1 and again.device.type == resumed
+    assert again.step()["loss"] == pytest.approx(run.step()["loss"], rel=0.01)
+    opened = checkpoints.open(tmp_path / "run.pt")
+    assert next(opened.encoder.parameters()).device.type == "cpu"
+
+
+def test_a_seed_gives_the_same_order_views_and_first_weights_on_both(gpu):
+    there, here = a_run(), a_run(device="cpu")
+    assert torch.equal(there._batch().cpu(), here._batch())
+    seen = [
+        run.augmentation(run.images[:8], generator=torch.Generator().manual_seed(7)).cpu()
+        for run in (there, here)
+    ]
+    assert torch.equal(*seen)
+    for ours, theirs in zip(there.method.parameters(), here.method.parameters(), strict=True):
+        assert torch.equal(ours.detach().cpu(), theirs.detach())
+
+
+def test_a_failed_step_puts_everything_back(gpu):
+    run = a_run()
+    run.step()
+    before = {name: value.cpu().clone() for name, value in run.method.state_dict().items()}
+    run.loss.temperature = -1.0
+    with pytest.raises(ValueError, match="temperature"):
+        run.step()
+    after = {name: value.cpu() for name, value in run.method.state_dict().items()}
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    run.loss.temperature = 0.2
+    assert run.step()["step"] == 2
+
+
+def test_a_loss_that_is_not_finite_stops_the_step(gpu):
+    class Endless(losses.NTXent):
+        def formula(self, pairs):
+            return super().formula(pairs) * torch.inf
+
+    with pytest.raises(ValueError, match="its loss is inf"):
+        a_run(loss=Endless(0.2)).step()
+
+
+def test_a_run_is_watched_in_the_background_and_turned(gpu):
+    run = a_run(data=DIGITS, steps=6)
+    looks = watcher.watching(run)
+    background = Background(run, on_step=lambda run: None).start()
+    with background.lock:
+        run.loss.temperature = 0.4
+    looks.look(run, background.lock)
+    assert background.wait(60) and run.steps_done == 6
+    assert looks.looks[0].positions.shape == (len(looks.pictures), 2)
+    assert run.history["temperature"].iloc[-1] == 0.4
+
+
+def test_the_panel_trains_with_its_dials_turned(gpu):
+    lab = lesson.training_lab(data="digits", steps=4, batch_size=32)
+    lab.start()
+    assert lab.run.device.type == "cuda"
+    lab.set(temperature=0.4)
+    assert lab.background.wait(120)
+    assert lab.run.done and lab.run.loss.temperature == 0.4 and lab.error.layout.display == "none"
+    lab.stop()
+
+
+def test_the_commands_train_resume_and_check(tmp_path, capsys, gpu):
+    out = str(tmp_path / "run")
+    short = ["--data", "digits", "--batch-size", "32"]
+    assert main(["train", *short, "--steps", "2", "--method", "pinda", "--out", out]) == 0
+    assert "on cuda" in capsys.readouterr().out
+    assert main(["train", *short, "--steps", "3", "--method", "pinda", "--out", out, "--resume"]) == 0
+    page = ["--maps", "none", "--out", str(tmp_path / "page.html")]
+    assert main(["check", f"{out}/checkpoint.pt", "--data", "digits", "--pictures", "80", *page]) == 0
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("preset", views.PRESETS)
+def test_views_are_the_cpus(preset, gpu):
+    images = SCENES.images[:6]
+    augment = views.preset(preset, size=24)
+    augment.blur = 0.5
+    drawn = augment.draw(6, 32, 32, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(augment.apply(images.to("cuda"), drawn).cpu(), augment.apply(images, drawn))
+    there = augment(images.to("cuda"), torch.Generator("cuda").manual_seed(0))  # drawn on the GPU
+    assert there.is_cuda and there.shape == (6, 3, 24, 24)
+
+
+@pytest.mark.parametrize("name", [name for name in encoders.NAMES if name != "resnet50"])
+def test_an_encoder_embeds_what_it_does_on_the_cpu(name, gpu):
+    net = encoders.build(name) if name != "mlp" else encoders.build(name, channels=64)
+    inputs = VECTORS.inputs[:6] if name == "mlp" else SCENES.images[:6]
+    here = encoders.embed(net, inputs)
+    there = encoders.embed(net.to("cuda"), inputs)
+    assert there.device.type == "cpu"
+    torch.testing.assert_close(there, here, **CLOSE)
