@@ -18,6 +18,7 @@ running statistics are the mean over processes.
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,10 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 from torch import distributed as group
+
+PATIENCE = datetime.timedelta(minutes=5)  # for the others' part of a step: after it they count as gone
+DOWNLOAD = datetime.timedelta(hours=12)  # for the first one's download
+_unhurried: group.ProcessGroup | None = None  # by gloo, whose barrier may take that long; NCCL's would not
 
 
 def number() -> int:
@@ -42,16 +47,24 @@ def joined(device: str | None = None) -> Iterator[int]:
     """Join the processes that torchrun started beside this one, and leave them at the end; gives the rank.
 
     - device: as for `training.device`; with "cuda", or None where there is CUDA, each process gets a GPU of
-      its own, and NCCL connects them; else gloo does
+      its own, and NCCL connects them (which has not been tried); else gloo does
 
-    Started in another way, or joined already, it does nothing. Raises ValueError where GPUs are too few.
+    Started in another way, or joined already, it does nothing. Raises ValueError where GPUs are too few, and
+    for one GPU by its number, which all the processes would share.
     """
+    global _unhurried
     launched = group.is_available() and group.is_torchelastic_launched()
     if not launched or _several() or int(os.environ["WORLD_SIZE"]) == 1:
         yield rank()
         return
-    on_gpus = torch.cuda.is_available() if device is None else device == "cuda"
+    on_gpus = torch.cuda.is_available() if device is None else str(device).partition(":")[0] == "cuda"
+    settings: dict[str, object] = {"timeout": PATIENCE}
     if on_gpus:
+        if device is not None and str(device) != "cuda":
+            raise ValueError(
+                f"processes: device is {str(device)!r}, but each of the {os.environ['WORLD_SIZE']} processes "
+                "that torchrun started takes a GPU of its own: --device cuda"
+            )
         own, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
         if torch.cuda.device_count() < here:
             raise ValueError(
@@ -59,23 +72,31 @@ def joined(device: str | None = None) -> Iterator[int]:
                 "--nproc-per-node with as many as there are, or --device cpu"
             )
         torch.cuda.set_device(own)
-    group.init_process_group("nccl" if on_gpus else "gloo")
+        settings["device_id"] = torch.device("cuda", own)
+        # NCCL's calls return before they are done; one that waits ends with an error where its peer is gone
+        os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
+    group.init_process_group("nccl" if on_gpus else "gloo", **settings)
     try:
+        _unhurried = group.new_group(backend="gloo", timeout=DOWNLOAD)
         yield rank()
     finally:
+        _unhurried = None
         group.destroy_process_group()
 
 
 @contextmanager
 def first_then_others() -> Iterator[None]:
-    """Process 0 first, then the others: so that it alone downloads what they then find. All must come by."""
+    """Process 0 first, then the others: so that it alone downloads what they then find. All must come by.
+
+    They wait for it as long as a slow download takes; where it dies they stop at once.
+    """
     if rank():
-        _exchange(group.barrier)
+        _exchange(group.barrier, _unhurried)
     try:
         yield
     finally:
         if number() > 1 and not rank():
-            _exchange(group.barrier)
+            _exchange(group.barrier, _unhurried)
 
 
 def share(rows: Tensor) -> Tensor:

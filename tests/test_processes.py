@@ -6,6 +6,8 @@ import contextlib
 import io
 import os
 import re
+import socket
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -110,6 +112,14 @@ def one_of_two(rank: int, folder: Path) -> None:
     torch.save(found, folder / f"{rank}.pt")
 
 
+@pytest.fixture
+def launched(monkeypatch) -> None:
+    """As if torchrun had started this process, the second of two."""
+    started = {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "1"}
+    for name, value in started.items():
+        monkeypatch.setitem(os.environ, name, value)
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict, dict, Path]:
     """The same of one process, and of each of two; and the folder in which the two ran the command."""
@@ -200,10 +210,7 @@ def test_one_process_has_nothing_to_join_or_gather():
     assert rows.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_too_few_gpus_are_said_before_anything_waits(monkeypatch):
-    launched = {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "LOCAL_RANK": "1"}
-    for name, value in launched.items():
-        monkeypatch.setitem(os.environ, name, value)
+def test_too_few_gpus_are_said_before_anything_waits(launched, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with (
         pytest.raises(ValueError, match="torchrun started 2 here, but there are 1 GPUs"),
@@ -220,3 +227,69 @@ def test_a_lost_connection_is_an_error_that_the_command_line_says_in_one_line():
         ConnectionError, match=r"another one has ended, so this one stops: Connection closed by peer$"
     ):
         processes._exchange(lost)
+
+
+def slow_then_dead(rank: int, port: int, folder: Path) -> None:
+    """One of two, as torchrun starts them: one loads longer than a step may take, and the other dies later."""
+    started = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
+    started |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": 1}
+    os.environ.update({name: str(value) for name, value in started.items()})
+    processes.PATIENCE = timedelta(seconds=2)
+    said = []
+    with processes.joined("cpu"):
+        with processes.first_then_others():
+            if not rank:
+                time.sleep(4)
+            said.append("loaded")
+        run = small(steps=3)
+        run.step()
+        if rank:
+            os._exit(1)
+        try:
+            run.step()
+        except ConnectionError as error:
+            said.append(str(error))
+        (folder / "said").write_text("\n".join(said))
+        os._exit(0)  # nobody is left to take leave of
+
+
+def test_a_download_may_take_its_time_and_a_dead_peer_ends_the_run_in_one_line(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = torch.multiprocessing.get_context("spawn")
+    both = [context.Process(target=slow_then_dead, args=(rank, port, tmp_path)) for rank in (0, 1)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    loaded, lost = (tmp_path / "said").read_text().splitlines()
+    assert loaded == "loaded" and lost.startswith("processes: another one has ended, so this one stops: ")
+
+
+def test_one_gpu_by_its_number_is_refused_for_several_processes(launched):
+    with (
+        pytest.raises(ValueError, match=r"device is 'cuda:0', but each of the 2 processes .* --device cuda"),
+        processes.joined("cuda:0"),
+    ):
+        pass
+
+
+def test_each_process_says_which_gpu_is_its_own_and_waits_for_its_peers(launched, monkeypatch):
+    """NCCL itself is not there to be tried: this holds what it is asked for."""
+    asked = {}
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked.update(current=number))
+    monkeypatch.setattr(group, "init_process_group", lambda kind, **given: asked.update(given, kind=kind))
+    monkeypatch.setattr(group, "new_group", lambda **given: asked.update(beside=given))
+    monkeypatch.setattr(group, "destroy_process_group", lambda: None)
+    monkeypatch.delitem(os.environ, "TORCH_NCCL_BLOCKING_WAIT", raising=False)
+    with processes.joined("cuda"):
+        assert os.environ.pop("TORCH_NCCL_BLOCKING_WAIT") == "1"
+    assert asked == {
+        "current": 1,
+        "kind": "nccl",
+        "device_id": torch.device("cuda", 1),
+        "timeout": processes.PATIENCE,
+        "beside": {"backend": "gloo", "timeout": processes.DOWNLOAD},
+    }
