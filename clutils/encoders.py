@@ -120,17 +120,29 @@ def _resnet(name: str, channels: int, stem: str) -> nn.Module:
     return net
 
 
+def half_precision(device: torch.device) -> torch.dtype | None:
+    """The 16-bit type that this device multiplies in faster than in float32; None where it has none.
+
+    bfloat16, whose range is float32's, goes first; float16 (on GPUs before Ampere, as Colab's T4) wants its
+    loss scaled.
+    """
+    if computes_bfloat16(str(device)):
+        return torch.bfloat16
+    return torch.float16 if device.type == "cuda" else None
+
+
 @cache
-def computes_bfloat16(device_type: str) -> bool:
-    """Whether this machine multiplies in bfloat16, so that it is faster than float32.
+def computes_bfloat16(device: str) -> bool:
+    """Whether the device of this name multiplies in bfloat16, so that it is faster than float32.
 
     torch computes in bfloat16 on any processor, but without instructions for it by way of float32, at half
     the speed (`benchmarks/training.py`). Processors are asked by their flags in Linux's /proc/cpuinfo: where
     there is none, or no such flag, the answer is no.
     """
-    if device_type == "cuda":
-        return torch.cuda.get_device_capability() >= (8, 0)  # Ampere; older ones emulate it
-    if device_type != "cpu":
+    kind = torch.device(device)
+    if kind.type == "cuda":
+        return torch.cuda.get_device_capability(kind) >= (8, 0)  # Ampere; older ones emulate it
+    if kind.type != "cpu":
         return False
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -230,7 +230,7 @@ def test_a_lost_connection_is_an_error_that_the_command_line_says_in_one_line():
 
 
 def slow_then_dead(rank: int, port: int, folder: Path) -> None:
-    """One of two, as torchrun starts them: one loads longer than a step may take, and the other dies later."""
+    """One of two, as torchrun starts them: one loads longer than a step may take, the other dies later."""
     started = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
     started |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": 1}
     os.environ.update({name: str(value) for name, value in started.items()})

@@ -391,7 +391,7 @@ def counted(pairs: Pairs) -> Tensor:
     """How many negatives each anchor has, in floating point: 0-d, or (A, 1) where they are masked."""
     negatives, mask = pairs.negatives, pairs.negative_mask
     if mask is None:
-        return negatives.new_tensor(negatives.shape[1])
+        return negatives.new_full((), negatives.shape[1])
     return mask.sum(dim=1, keepdim=True).to(negatives.dtype)
 
 

@@ -61,7 +61,7 @@ class Method(nn.Module):
         self.head = encoders.ProjectionHead(encoder.features, hidden or encoder.features, out)
         self.check_loss(loss)
         self.loss = loss
-        self.bfloat16 = bfloat16
+        self.half = torch.bfloat16 if bfloat16 else None  # what the encoder is computed in; None: float32
         self.extra_views = 0  # further views of each picture, handed to the loss as its positives
         self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
 
@@ -156,6 +156,10 @@ class Method(nn.Module):
     def check_batch(self, size: int) -> None:
         """Raise ValueError where the method can't take this many pictures a step."""
 
+    def networks(self) -> list[nn.Module]:
+        """Those that views go through: the encoder, and the one that follows it where there is one."""
+        return [self.encoder, *([self.target_encoder] if hasattr(self, "target_encoder") else [])]
+
     def changing_buffers(self) -> list[Tensor]:
         """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
 
@@ -170,7 +174,7 @@ class Method(nn.Module):
         """
         views = encoders.as_input(processes.share(views))
         encoder = self.encoder if encoder is None else encoder
-        with torch.autocast(views.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
+        with half_precision(views.device, self.half):
             features = encoder(views).float()
         return processes.gathered(features)
 
@@ -182,6 +186,23 @@ class Method(nn.Module):
             {"params": others, "factor": 1.0},
             {"params": list(predictor.parameters()), "factor": factor},
         ]
+
+
+def half_precision(device: torch.device, half: torch.dtype | None) -> torch.autocast:
+    """Within, what autocast knows of is computed in this type; None = all in float32."""
+    return torch.autocast(device.type, dtype=half or torch.bfloat16, enabled=half is not None)
+
+
+def drawing_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
+    """Where random numbers for this device come from: on a CPU the generator itself.
+
+    On a GPU another one, there, seeded by the next number of this: so that nothing large is copied. What it
+    gives differs from a CPU's numbers, and follows from the same seed.
+    """
+    if device.type in ("cpu", generator.device.type):
+        return generator
+    seed = int(torch.randint(2**62, (), generator=generator))
+    return torch.Generator(device).manual_seed(seed)
 
 
 def several_views(

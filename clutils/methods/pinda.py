@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from clutils import noise
 from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, several_views
+from clutils.methods.base import Augment, Method, drawing_on, half_precision, several_views
 from clutils.views import Identity
 
 ON = ("picture", "view")
@@ -109,7 +109,7 @@ class PiNDA(Method):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(B, ...) pictures or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
         self.check_settings()
-        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.bfloat16)
+        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.half)
         loss, z1, z2 = self.method(images, views, generator, labels, index)
         term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
         self.reported = {
@@ -151,6 +151,9 @@ class PiNDA(Method):
         learned = {"params": list(self.noise.parameters()), "factor": self.noise_rate, "weight_decay": 0.0}
         return [*self.method.parameter_groups(), *([learned] if learned["params"] else [])]
 
+    def networks(self) -> list[nn.Module]:
+        return self.method.networks()
+
     def changing_buffers(self) -> list[Tensor]:
         return [*self.method.changing_buffers(), *self.noise.buffers()]
 
@@ -168,6 +171,14 @@ class PiNDA(Method):
     @property
     def loss(self) -> nn.Module:
         return self.method.loss
+
+    @property
+    def half(self) -> torch.dtype | None:
+        return self.method.half
+
+    @half.setter
+    def half(self, half: torch.dtype | None) -> None:
+        self.method.half = half
 
     @property
     def uses_labels(self) -> bool:
@@ -195,10 +206,10 @@ class _WithNoise:
     """An augmentation whose first view carries the generator's noise, with its gradient."""
 
     def __init__(
-        self, augment: Augment, generator: noise.Generator, share: float, on: str, bfloat16: bool
+        self, augment: Augment, generator: noise.Generator, share: float, on: str, half: torch.dtype | None
     ) -> None:
         self.augment, self.generator, self.share, self.on = augment, generator, share, on
-        self.bfloat16 = bfloat16
+        self.half = half
         self.sample: Tensor | None = None
 
     def several_views(self, images: Tensor, generator: torch.Generator, number: int) -> list[Tensor]:
@@ -209,7 +220,8 @@ class _WithNoise:
                 f"PiNDA: pictures are {tuple(x.shape)} and views {tuple(first.shape)}; the noise goes on "
                 "whole pictures, so both need one size: load them at the views' size, or set on='view'"
             )
-        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.bfloat16):
+        generator = drawing_on(x.device, generator)
+        with half_precision(x.device, self.half):
             self.sample = self.generator(x, generator).sample
         noisy = x + self.sample
         if self.share < 1:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, several_views
+from clutils.methods.base import Augment, Method, drawing_on, several_views
 
 
 class SimCL(Method):
@@ -44,6 +44,7 @@ class SimCL(Method):
         """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached."""
         self.check_settings()
         features = self.features_of(torch.cat(several_views(augment, images, generator)))
+        generator = drawing_on(features.device, generator)
         drawn = torch.randn(features.shape, generator=generator, device=generator.device)
         noisy = features + self.strength * F.normalize(drawn.to(features.device), dim=1)
         z1, z2 = self.head(noisy).chunk(2)

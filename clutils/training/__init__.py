@@ -74,7 +74,11 @@ def resume(
         raise ValueError(f"resume: the pictures now given, {shape}, are not those that {path} was trained on")
     try:
         run.method.load_state_dict(state["method"])
+        for group, own in zip(state["optimiser"]["param_groups"], run.optimiser.param_groups, strict=False):
+            group["fused"] = own["fused"]  # as suits this device, whatever the run began on
         run.optimiser.load_state_dict(state["optimiser"])
+        if run.scaler.is_enabled() and state.get("scaler"):
+            run.scaler.load_state_dict(state["scaler"])
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done, run.rows = state["steps_done"], state["history"]

@@ -124,6 +124,8 @@ class Background:
 
     def _train(self) -> None:
         before = torch.get_num_threads()
+        if self.run.device.type == "cuda":
+            torch.cuda.set_device(self.run.device)  # which is a thread's own
         atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
         try:
             if self.threads is not None:

@@ -4,6 +4,11 @@ Everything random in a run follows from its seed: the weights it starts from, th
 each epoch, the views of each step and what a loss draws in it have a stream each, seeded by (seed, stream,
 step). So a run that was saved needs nothing but its weights, the optimiser's memory and its step to go on,
 bit for bit.
+
+On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on pictures or
+features (PiNDA's, SimCL's) and mixed negatives (SSCL's, MoCHi's) are drawn on the device: as repeatable, but
+other numbers. Nor are sums the same to the last bit. A GPU is asked once a step what came out, and works
+through the rest without the processor waiting for it.
 """
 
 from __future__ import annotations
@@ -24,9 +29,10 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, methods, processes
+from clutils import encoders, files, methods, processes, views
+from clutils.methods.base import half_precision
 from clutils.training import checkpoint, interrupts
-from clutils.training.settings import Settings, check_rate, described, plain
+from clutils.training.settings import PRECISIONS, Settings, check_rate, described, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,13 +74,22 @@ class Run:
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(_seed(given.seed, "weights"))
             self.method = self._built().to(self.device, memory_format=torch.channels_last)
-        self.optimiser = _optimiser(given, self.method.parameter_groups())
+        self.optimiser = _optimiser(given, self.method.parameter_groups(), self.device)
         if given.compile:
             _demand_compiler(self.device)
-            self.encoder.compile()  # in place: names in its state_dict stay what they are
+            for network in self.method.networks():
+                network.compile()  # in place: names in its state_dict stay what they are
+        if self.device.type == "cuda":
+            torch.backends.cudnn.benchmark = True  # batches have one size
         self.steps_done = 0
         self.rows: list[dict[str, float]] = []
         self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its pictures
+        self._before: list[Tensor] = []  # buffers as they were before the step under way
+        self._ahead: views.Ahead | None = None
+        # of a float16 loss, whose small gradients would be 0
+        self.scaler = torch.amp.GradScaler(
+            self.device.type, init_scale=2.0**12, enabled=given.precision == "float16"
+        )
 
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
@@ -87,8 +102,8 @@ class Run:
         if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
             name = type(given.loss).__name__
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
-        half = given.precision == "bfloat16"
-        method = kind(encoder, given.loss, bfloat16=half, **given.method_settings)
+        method = kind(encoder, given.loss, **given.method_settings)
+        method.half = PRECISIONS[given.precision]
         if method.uses_labels and self.labels is None:
             raise ValueError(f"training: {given.method} learns from labels, but the data has none")
         if method.uses_labels and bool((self.labels < 0).any()):  # -1, as in STL-10's unlabeled part
@@ -115,30 +130,33 @@ class Run:
         chosen = self._batch()
         images = self.images[chosen]
         labels = self.labels[chosen] if self.method.uses_labels else None
-        generator = torch.Generator().manual_seed(_seed(self.settings.seed, "views", self.steps_done))
         changing = self.method.changing_buffers()  # batch statistics learn going forward
-        before = [buffer.clone() for buffer in changing]
+        self._keep(changing)
         self.method.train()
         try:
             rate = self._rate()
             if hasattr(self.loss, "generator"):  # of a loss that draws: SSCL, MoCHi
-                self.loss.generator = torch.Generator().manual_seed(
-                    _seed(self.settings.seed, "mixes", self.steps_done)
-                )
-            loss, z1, z2 = self.method(images, self.augmentation, generator, labels, chosen)
+                self.loss.generator = self._stream("mixes", self.device)
+            with self._without_waiting():
+                loss, z1, z2 = self.method(images, self._augment(), self._stream("views"), labels, chosen)
             self.optimiser.zero_grad()
-            loss.backward()
+            self.scaler.scale(loss).backward()
             learned = [p.grad for p in self.method.parameters() if p.grad is not None]
             processes.average([*learned, *changing])
+            self.scaler.unscale_(self.optimiser)
             reported = self.method.reported | getattr(self.loss, "reported", {})
-            measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), self._gradient_length()]
+            measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), nn.utils.get_total_norm(learned)]
             measured += reported.values()
-            measured = torch.stack([value.float() for value in measured]).tolist()  # a GPU waits here, once
-            if not all(map(math.isfinite, measured)):
-                raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {measured[3]:.4g} long")
+            measured = torch.stack([value.float() for value in measured])
+            if self._ahead is not None:
+                self._ahead.draw(self._stream("views", step=self.steps_done + 1), self.device)
+            measured = measured.tolist()  # here alone the processor waits for a GPU
+            length = measured.pop(3)
+            too_large = self.scaler.is_enabled() and self.scaler.get_scale() > 1 and not math.isfinite(length)
+            if not all(map(math.isfinite, [*measured, 0.0 if too_large else length])):
+                raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {length:.4g} long")
         except BaseException as error:
-            for buffer, old in zip(changing, before, strict=True):
-                buffer.copy_(old)
+            self._put_back(changing)
             if not isinstance(error, ValueError):
                 raise
             settings = {"learning_rate": self.learning_rate, **self._live_settings()}
@@ -149,7 +167,8 @@ class Run:
         with interrupts.held_back():  # a step is taken and counted, or neither
             for group in self.optimiser.param_groups:
                 group["lr"] = rate * group.get("factor", 1.0)
-            self.optimiser.step()
+            self.scaler.step(self.optimiser)  # not where a float16 gradient went to infinity: the scale falls
+            self.scaler.update()
             self.method.after_step()
             self.steps_done += 1
             chance = self.method.chance(self.settings.batch_size)
@@ -160,7 +179,7 @@ class Run:
                 "learning_rate": rate,
                 "alignment": measured[1],
                 "uniformity": measured[2],
-                **dict(zip(reported, measured[4:], strict=True)),
+                **dict(zip(reported, measured[3:], strict=True)),
                 **self._live_settings(),
                 "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
             }
@@ -242,14 +261,12 @@ class Run:
         The run is afterwards as it was. Raises ValueError on pictures of more or fewer channels than its own.
         """
         with self._uncompiled():
-            return encoders.embed(self.method.encoder, self._pictures(images))
+            return self._embedded(self.method.encoder, images)
 
     def project(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """The same after the head: the space that the loss sees, not normalised."""
         with self._uncompiled():
-            return encoders.embed(
-                nn.Sequential(self.method.encoder, self.method.head), self._pictures(images)
-            )
+            return self._embedded(nn.Sequential(self.method.encoder, self.method.head), images)
 
     # ---- to a file -------------------------------------------------------------------------------------
 
@@ -277,6 +294,7 @@ class Run:
             "steps_done": self.steps_done,
             "method": self.method.state_dict(),
             "optimiser": self.optimiser.state_dict(),
+            "scaler": self.scaler.state_dict(),
             "history": self.rows,
         }
         written = io.BytesIO()
@@ -319,7 +337,10 @@ class Run:
         epoch, part = divmod(self.steps_done, self.steps_an_epoch)
         if self._order is None or self._order[0] != epoch:
             order = torch.Generator().manual_seed(_seed(self.settings.seed, "order", epoch))
-            self._order = epoch, torch.randperm(len(self.images), generator=order).to(self.device)
+            drawn = torch.randperm(len(self.images), generator=order)
+            if self.device.type == "cuda":
+                drawn = drawn.pin_memory()
+            self._order = epoch, drawn.to(self.device, non_blocking=True)
         return self._order[1][part * self.settings.batch_size : (part + 1) * self.settings.batch_size]
 
     def _rate(self) -> float:
@@ -330,9 +351,48 @@ class Run:
             return rate * (self.steps_done + 1) / rising
         return rate * (1 + math.cos(math.pi * (self.steps_done - rising) / (self.steps - rising))) / 2
 
-    def _gradient_length(self) -> Tensor:
-        gradients = [p.grad for p in self.method.parameters() if p.grad is not None]
-        return torch.stack([gradient.norm() for gradient in gradients]).norm()
+    def _stream(
+        self, name: str, device: torch.device | None = None, step: int | None = None
+    ) -> torch.Generator:
+        """The random numbers of this name for the next step or another; on a GPU only where that is asked."""
+        there = "cpu" if device is None or device.type != "cuda" else device
+        number = self.steps_done if step is None else step
+        return torch.Generator(there).manual_seed(_seed(self.settings.seed, name, number))
+
+    def _augment(self) -> views.Augment:
+        """The augmentation; on a GPU one that may draw the next step's numbers while the GPU works."""
+        if self.device.type != "cuda" or type(self.augmentation) is not views.Augmentation:
+            self._ahead = None
+            return self.augmentation
+        if self._ahead is None or self._ahead.augment is not self.augmentation:
+            self._ahead = views.Ahead(self.augmentation)
+        return self._ahead
+
+    @contextmanager
+    def _without_waiting(self) -> Iterator[None]:
+        """Within, on a GPU, the loss does not look at what it is given: the check is that all ends finite."""
+        if self.device.type != "cuda" or not getattr(self.loss, "check_inputs", False):
+            yield
+            return
+        self.loss.check_inputs = False
+        try:
+            yield
+        finally:
+            self.loss.check_inputs = True
+
+    def _keep(self, changing: list[Tensor]) -> None:
+        """Copy what a step changes going forward, for `_put_back`."""
+        if [(b.shape, b.dtype) for b in self._before] != [(b.shape, b.dtype) for b in changing]:
+            self._before = [torch.empty_like(buffer) for buffer in changing]
+        _copy(changing, self._before)
+
+    def _put_back(self, changing: list[Tensor]) -> None:
+        _copy(self._before, changing)
+
+    def _embedded(self, network: nn.Module, images: Tensor | datasets.ImageSet) -> Tensor:
+        half = self.method.half if self.device.type == "cuda" else None
+        with half_precision(self.device, half):
+            return encoders.embed(network, self._pictures(images))
 
     @contextmanager
     def _uncompiled(self) -> Iterator[None]:
@@ -371,7 +431,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
     Raises ValueError where this machine has no such device.
     """
     if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         found = torch.device(name)
         torch.empty(0, device=found)
@@ -380,6 +440,8 @@ def device(name: str | torch.device | None = None) -> torch.device:
         raise ValueError(
             f"training: device is {name!r}, which this machine does not have: {reason}"
         ) from error
+    if found.type == "cuda" and found.index is None:  # by its number: a thread has a current GPU of its own
+        found = torch.device("cuda", torch.cuda.current_device())
     return found
 
 
@@ -390,10 +452,20 @@ def _busy() -> str:
     return f"training: a run is training already{which}: {stop}"
 
 
-def _optimiser(settings: Settings, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+def _optimiser(
+    settings: Settings, groups: list[dict[str, Any]], device: torch.device
+) -> torch.optim.Optimizer:
+    given = {"weight_decay": settings.weight_decay, "fused": True if device.type == "cuda" else None}
     if settings.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+        return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
+    return torch.optim.AdamW(groups, **given)
+
+
+def _copy(sources: list[Tensor], targets: list[Tensor]) -> None:
+    """Copy each source into its target, those of one type at a time."""
+    for dtype in {source.dtype for source in sources}:
+        pairs = [pair for pair in zip(targets, sources, strict=True) if pair[0].dtype == dtype]
+        torch._foreach_copy_(*map(list, zip(*pairs, strict=True)))
 
 
 def _demand_fitting(encoder: str, images: Tensor) -> None:

@@ -23,7 +23,7 @@ from clutils.losses.hyperparameters import Hyperparameter, check
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 pictures a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FROM_0 = Hyperparameter(0, whole=True)
 LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
@@ -117,7 +117,8 @@ class Settings:
     )
     precision: str | None = _setting(
         None,
-        "of the encoder, float32 or bfloat16; default: bfloat16 where the machine computes in it",
+        "of the encoder: float32, bfloat16, or float16 and a scaled loss; default: bfloat16 where the device "
+        "computes in it, else float16 on a GPU",
         str,
     )
     extra_views: int = _setting(
@@ -180,7 +181,8 @@ class Settings:
         if isinstance(augmentation, str):
             augmentation = views.named(augmentation, images)
         if precision is None:
-            precision = "bfloat16" if encoders.computes_bfloat16(device.type) else "float32"
+            half = encoders.half_precision(device)
+            precision = next(name for name, of in PRECISIONS.items() if of is half)
         given = dict(self.method_settings or {})
         loss = methods.catalogue()[self.method].default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, self.batch_size, **given)

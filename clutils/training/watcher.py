@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from clutils import data, encoders, maps, measures
 from clutils.data import ImageSet, VectorSet
+from clutils.methods.base import half_precision
 from clutils.training import saved
 
 if TYPE_CHECKING:
@@ -288,5 +289,4 @@ def _trained(run: Run) -> float:
 
 def _half(run: Run) -> AbstractContextManager:
     """The precision that the run's encoder is computed in."""
-    half = run.settings.precision == "bfloat16"
-    return torch.autocast(run.device.type, dtype=torch.bfloat16, enabled=half)
+    return half_precision(run.device, run.method.half)

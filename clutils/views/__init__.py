@@ -9,19 +9,21 @@ grayscale, blur. It draws (`draw`) and applies (`apply`) separately, so that a f
     drawn = augment.draw(len(images), 96, 96, generator)    # boxes, flips, factors: one row an image
     view = augment.apply(images, drawn)
 
-What each step does to a picture is a plain function over the whole batch, in `batched`.
+What each step does to a picture is a plain function over the whole batch, in `batched`; a GPU takes the same
+steps in fewer operations, by `everywhere`, and gives the same views to rounding.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from clutils.views import everywhere
 from clutils.views.batched import (
     ADJUSTMENTS,
     LUMA,
@@ -152,9 +154,20 @@ class Augmentation:
             per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
         if self.check_inputs:
             check_range(images)
+        if images.device.type != "cpu":
+            return self.apply_packed(images, everywhere.packed(parameters, images.device))
         view = crop_and_colour(images, parameters, int(self.size))
-        kernel = max(3, self.size // 10) | 1  # odd
-        return change(view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, kernel), parameters.sigma)
+        return change(
+            view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, self._kernel), parameters.sigma
+        )
+
+    def apply_packed(self, images: Tensor, drawn: everywhere.Packed) -> Tensor:
+        """`apply` of numbers that lie on the images' device, which nothing is asked about: no waiting."""
+        return everywhere.view(images, drawn, int(self.size), self._kernel)
+
+    @property
+    def _kernel(self) -> int:
+        return max(3, int(self.size) // 10) | 1  # odd
 
     def _check_settings(self) -> None:
         def demand(fine: bool, name: str, text: str) -> None:
@@ -175,6 +188,39 @@ class Augmentation:
             "jitter",
             "(brightness, contrast, saturation, hue), none below 0, hue at most 0.5",
         )
+
+
+class Ahead:
+    """An augmentation on a GPU that may draw its next call's numbers while the GPU works on this step.
+
+    `draw` does so, by the generator that the next call will come with; a call that comes with another, with
+    other pictures or after a setting was changed draws its own. So the views are those of `augment`.
+    """
+
+    def __init__(self, augment: Augmentation) -> None:
+        self.augment = augment
+        self._shape: tuple[int, ...] | None = None  # of the first call's pictures, since the last `draw`
+        self._ready: tuple[Any, ...] | None = None
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        check_images("Augmentation", images)
+        shape = (len(images), *images.shape[2:])
+        if self._shape is None:
+            self._shape = shape
+        ready, self._ready = self._ready, None
+        if ready is None or ready[:2] != (shape, self.augment) or not ready[2].equal(generator.get_state()):
+            return self.augment(images, generator)
+        generator.set_state(ready[3])
+        return self.augment.apply_packed(images, ready[4])
+
+    def draw(self, generator: torch.Generator, device: torch.device) -> None:
+        """The numbers of the next call, on their way to the device; generator: as that call's will be."""
+        if self._shape is None:
+            return
+        before, settings = generator.get_state(), replace(self.augment)
+        drawn = everywhere.packed(self.augment.draw(*self._shape, generator), device)
+        self._ready = (self._shape, settings, before, generator.get_state(), drawn)
+        self._shape = None
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -10,9 +12,11 @@ from clutils.__main__ import main
 from clutils.course import lab as lesson
 from clutils.training import watcher
 from clutils.training.background import Background
+from tests.on_a_gpu.pretend_cuda import pretend_cuda
 
 SCENES, DIGITS = data.load("scenes", limit=160), data.load("digits", limit=160)
 VECTORS = data.load("vectors:digits", limit=160)
+DRAW_THERE = {"pinda", "simcl"}  # noise, on the device
 CLOSE = {"rtol": 0.01, "atol": 1e-4}  # the same sums in another order
 
 
@@ -32,14 +36,17 @@ def on_both(**settings) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_a_method_takes_the_steps_that_it_takes_on_a_cpu(method, precision, gpu):
     there, here = on_both(method=method, precision=precision)
-    assert there == pytest.approx(here, rel=0.03 if precision == "bfloat16" else 0.01)
+    if method in DRAW_THERE:  # as repeatable as all else, but other numbers
+        assert there == on_both(method=method, precision=precision)[0]
+    near = 0.1 if method in DRAW_THERE else 0.03 if precision != "float32" else 0.01
+    assert there == pytest.approx(here, rel=near)
     assert gpu.count("global draw") == 0  # no random number that the run's seed doesn't give
 
 
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_a_method_learns_from_vectors(method, gpu):
     there, here = on_both(method=method, data=VECTORS)
-    assert there == pytest.approx(here, rel=0.01)
+    assert there == pytest.approx(here, rel=0.1 if method in DRAW_THERE else 0.01)
 
 
 @pytest.mark.parametrize("encoder", ["conv32", "resnet18"])
@@ -121,7 +128,7 @@ def test_a_seed_gives_the_same_order_views_and_first_weights_on_both(gpu):
         run.augmentation(run.images[:8], generator=torch.Generator().manual_seed(7)).cpu()
         for run in (there, here)
     ]
-    assert torch.equal(*seen)
+    torch.testing.assert_close(*seen, rtol=0, atol=1e-5)
     for ours, theirs in zip(there.method.parameters(), here.method.parameters(), strict=True):
         assert torch.equal(ours.detach().cpu(), theirs.detach())
 
@@ -200,3 +207,125 @@ def test_an_encoder_embeds_what_it_does_on_the_cpu(name, gpu):
     there = encoders.embed(net.to("cuda"), inputs)
     assert there.device.type == "cpu"
     torch.testing.assert_close(there, here, **CLOSE)
+
+
+# ---- one wait a step ---------------------------------------------------------------------------------------
+
+STEP = "clutils/training/run.py"  # the file whose line may wait
+
+
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [
+        *((method, None) for method in methods.catalogue()),
+        *(("simclr", name) for name, entry in losses.catalogue().items() if methods.SimCLR.fits(entry.loss)),
+        ("moco", "MoCHi"),
+    ],
+)
+def test_a_step_waits_for_the_gpu_once(method, loss, gpu):
+    made = None if loss is None else losses.catalogue()[loss].loss(**SMALL.get(loss, {}))
+    run = a_run(method=method, loss=made, precision="bfloat16")
+    run.step()
+    gpu.clear()
+    run.step()
+    assert gpu.places("wait") == gpu.places("to device") == {}, "this line waits for the GPU"
+    (place,) = gpu.places("to host")
+    assert STEP in place and gpu.count("to host") == 1
+    assert run.loss.check_inputs  # outside a step it looks at what it is given, as anywhere
+
+
+def test_views_take_at_most_half_the_launches_that_they_took(gpu):
+    images = SCENES.images[:64].to("cuda")
+    augment = views.Augmentation(size=32)
+    for _ in range(2):
+        gpu.clear()
+        augment(images, torch.Generator().manual_seed(0))
+    assert gpu.count("launch") <= 123 // 2
+    assert gpu.count("to device, not waiting") == 1
+    assert gpu.count("to device") == gpu.count("wait") == gpu.count("to host") == 0
+
+
+def test_a_new_epoch_does_not_wait_either(gpu):
+    run = a_run(data=SCENES.subset(slice(0, 64)), batch_size=32)  # two steps an epoch
+    run.step()
+    run.step()
+    gpu.clear()
+    run.step()
+    assert gpu.count("to device") == gpu.count("wait") == 0 and gpu.count("to host") == 1
+
+
+def test_what_is_drawn_ahead_is_what_would_be_drawn(gpu):
+    """Also where a setting is turned between two steps, and where a step fails."""
+    ahead, not_ahead = a_run(steps=8), a_run(steps=8)
+    for step in range(6):
+        if step == 2:
+            for run in (ahead, not_ahead):
+                run.augmentation.jitter = (0.1, 0.1, 0.1, 0.1)
+        if step == 4:
+            ahead.loss.temperature = -1.0
+            with pytest.raises(ValueError, match="temperature"):
+                ahead.step()
+            ahead.loss.temperature = 0.2
+        not_ahead._ahead = None
+        assert ahead.step()["loss"] == not_ahead.step()["loss"]
+        assert ahead._ahead._ready is not None
+
+
+# ---- float16 -----------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_without_bfloat16_computes_in_float16_and_scales_the_loss():
+    encoders.computes_bfloat16.cache_clear()
+    try:
+        with pretend_cuda(get_device_capability=(7, 5)):  # as Colab's T4
+            run = a_run()
+            assert run.settings.precision == "float16" and run.scaler.get_scale() == 2.0**12
+            run.step()
+    finally:
+        encoders.computes_bfloat16.cache_clear()
+
+
+def test_a_gradient_too_large_for_float16_is_left_out_and_the_scale_falls(gpu):
+    run = a_run(precision="float16")
+    run.scaler.load_state_dict(run.scaler.state_dict() | {"scale": 2.0**40})
+    before = [p.detach().cpu().clone() for p in run.method.parameters()]
+    run.step()
+    assert run.scaler.get_scale() == 2.0**39 and run.steps_done == 1
+    for p, old in zip(run.method.parameters(), before, strict=True):
+        assert torch.equal(p.detach().cpu(), old)
+    run.scaler.update(2.0**8)  # as after many falls
+    run.step()
+    assert any(
+        not torch.equal(p.detach().cpu(), old) for p, old in zip(run.method.parameters(), before, strict=True)
+    )
+
+
+def test_the_scale_is_saved_with_the_run(tmp_path, gpu):
+    run = a_run(precision="float16")
+    run.scaler.load_state_dict(run.scaler.state_dict() | {"scale": 2.0**5})
+    run.step()
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=SCENES, device="cuda")
+    assert again.scaler.get_scale() == 2.0**5
+    assert again.step()["loss"] == run.step()["loss"]
+
+
+# ---- several devices ---------------------------------------------------------------------------------------
+
+
+def test_a_background_run_makes_its_gpu_that_of_its_thread(gpu, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda d: chosen.append((d, threading.get_ident())))
+    run = a_run(steps=2)
+    assert Background(run).start().wait(60)
+    assert [device for device, _ in chosen] == [run.device] and run.device.index == 0
+    assert chosen[0][1] != threading.get_ident()
+
+
+def test_each_gpu_is_asked_for_itself_whether_it_computes_in_bfloat16(gpu, monkeypatch):
+    capable = {0: (7, 5), 1: (9, 0)}
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capable[device.index])
+    encoders.computes_bfloat16.cache_clear()
+    halves = [encoders.half_precision(torch.device("cuda", number)) for number in (0, 1)]
+    encoders.computes_bfloat16.cache_clear()
+    assert halves == [torch.float16, torch.bfloat16]

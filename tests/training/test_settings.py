@@ -52,7 +52,7 @@ def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatc
         ({"device": "abacus"}, "device is 'abacus', which this machine does not have"),
         ({"optimiser": "lars"}, "optimiser is 'lars', but must be one of adamw, sgd"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be a number from 0 on"),
-        ({"precision": "float16"}, "precision is 'float16', but must be one of float32, bfloat16"),
+        ({"precision": "float8"}, "precision is 'float8', but must be one of float32, bfloat16, float16"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit_are_refused_and_quoted(settings, message):

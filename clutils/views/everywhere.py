@@ -1,0 +1,157 @@
+"""A view of every picture with few operations, for a GPU: each step is taken everywhere, whoever needs it.
+
+The same steps as in `batched`, and the same views to rounding. There a step is done to those pictures alone
+that were drawn for it, and each has its own lines; a GPU would wait to hear which, and starting an operation
+costs it more than doing one. So here what was drawn crosses over once, all numbers in one table, and a
+picture that a step shall leave alone meets a factor that changes nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clutils.views.batched import LUMA, NEUTRAL, Parameters, blur
+
+
+@dataclass
+class Packed:
+    """Parameters of N views on their way to a device.
+
+    numbers     (N, 12) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
+                sigma
+    order       the adjustments that at least one view needs, in their order: columns of `Parameters.factors`
+    grayscales, blurs   whether any view needs that
+    """
+
+    numbers: Tensor
+    order: tuple[int, ...]
+    grayscales: bool
+    blurs: bool
+
+
+def packed(parameters: Parameters, device: torch.device) -> Packed:
+    """The parameters (on the CPU) in one copy that nothing waits for."""
+    flipped = parameters.flipped[:, None].float()
+    columns = (
+        parameters.boxes.float(),
+        torch.zeros_like(flipped),  # rows are never mirrored
+        flipped,
+        parameters.factors,
+        parameters.grayscaled[:, None].float(),
+        parameters.sigma[:, None],
+    )
+    numbers = torch.cat(columns, dim=1)
+    if device.type == "cuda":
+        numbers = numbers.pin_memory()
+    active = (parameters.factors != torch.tensor(NEUTRAL)).any(dim=0).tolist()
+    return Packed(
+        numbers.to(device, non_blocking=True),
+        tuple(which for which in parameters.order.tolist() if active[which]),
+        bool(parameters.grayscaled.any()),
+        bool((parameters.sigma > 0).any()),
+    )
+
+
+@torch.no_grad()
+def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
+    """Crop, flip, jitter, grayscale, blur: (N, C, H, W), uint8 or float in [0, 1] -> (N, C, size, size).
+
+    - kernel: of the blur, pixels
+    """
+    one = drawn.numbers[:, :, None, None]
+    view = _cropped(images, one, size)
+    for which in drawn.order:
+        view = ADJUSTMENTS[which](view, one[:, 6 + which, None])
+    if drawn.grayscales and view.shape[1] == 3:
+        view = torch.where(one[:, 10, None] > 0, _gray(view), view)
+    if drawn.blurs:
+        sigma = drawn.numbers[:, 11]
+        view = torch.where(one[:, 11, None] > 0, blur(view, sigma, kernel), view)
+    return view
+
+
+def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:
+    """`batched.crop`, the weights of rows and columns made together."""
+    n, channels, height, width = images.shape
+    start, length, mirrored = one[:, :2, 0], one[:, 2:4, 0], one[:, 4:6, 0]  # (N, 2, 1): of rows, of columns
+    scale = length / size
+    at = _middles(max(height, width), images.device) - start
+    other = length - at  # from the box's other end
+    outside = at * other < 0
+    at = torch.where(mirrored > 0, other, at).masked_fill_(outside, math.inf)
+    half_width = scale.clamp_min(1)[..., None]
+    middle = (_middles(size, images.device) * scale)[..., None]
+    weights = (at[:, :, None] - middle).div_(half_width).abs_().sub_(1).clamp_(max=0)
+    total = weights.sum(dim=3, keepdim=True)
+    weights /= total * _whites(images.device) if images.dtype == torch.uint8 else total
+    rows, columns = weights[:, 0, :, :height], weights[:, 1, :, :width]
+    with torch.autocast(images.device.type, enabled=False):  # float32 within a half-precision step too
+        of_rows = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        down = rows @ of_rows.reshape(n, height, channels * width)
+        view = down.view(n, size * channels, width) @ columns.mT
+    return view.view(n, size, channels, size).transpose(1, 2).clamp_(0, 1)
+
+
+def _brightness(view: Tensor, factor: Tensor) -> Tensor:
+    return view.mul_(factor).clamp_(0, 1)
+
+
+def _contrast(view: Tensor, factor: Tensor) -> Tensor:
+    mean = _gray(view.mean(dim=(2, 3), keepdim=True))
+    return torch.lerp(mean, view, factor).clamp_(0, 1)
+
+
+def _saturation(view: Tensor, factor: Tensor) -> Tensor:
+    return view if view.shape[1] == 1 else torch.lerp(_gray(view), view, factor).clamp_(0, 1)
+
+
+def _hue(view: Tensor, shift: Tensor) -> Tensor:
+    """A pixel's hue from its highest channel, turned; each channel's height by how far from it it lies."""
+    if view.shape[1] == 1:
+        return view
+    high, channel = view.max(dim=1, keepdim=True)
+    spread = high - view.amin(dim=1, keepdim=True)
+    ahead = view.roll(-1, dims=1) - view.roll(-2, dims=1)  # green - blue, blue - red, red - green
+    hue = torch.add(shift, channel, alpha=1 / 3)
+    hue = hue.addcdiv_(ahead.gather(1, channel), spread.clamp_min(1e-30), value=1 / 6)
+    apart = hue - _own_hues(view.device)
+    apart = apart.sub_(apart.round()).abs_().clamp_(1 / 6, 1 / 3)  # high up to 1/6 turn, low from 1/3 on
+    turned = torch.addcmul(high + spread, apart, spread, value=-6).clamp_(0, 1)
+    return torch.where(shift != 0, turned, view)
+
+
+ADJUSTMENTS = (_brightness, _contrast, _saturation, _hue)
+
+
+def _gray(view: Tensor) -> Tensor:
+    """(N, C, H, W) -> (N, 1, H, W)."""
+    return view if view.shape[1] == 1 else (view * _luma(view.device)).sum(dim=1, keepdim=True)
+
+
+# ---- small tables, made once on each device ----------------------------------------------------------------
+
+
+@functools.cache
+def _middles(pixels: int, device: torch.device) -> Tensor:
+    return torch.arange(pixels, dtype=torch.float32, device=device) + 0.5
+
+
+@functools.cache
+def _luma(device: torch.device) -> Tensor:
+    return torch.tensor(LUMA, device=device)[:, None, None]
+
+
+@functools.cache
+def _own_hues(device: torch.device) -> Tensor:
+    return torch.tensor([0, 1 / 3, 2 / 3], device=device)[:, None, None]
+
+
+@functools.cache
+def _whites(device: torch.device) -> Tensor:
+    """What the weights of rows, and of columns, are divided by where white is 255."""
+    return torch.tensor([255.0, 1.0], device=device)[:, None, None]
