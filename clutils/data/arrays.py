@@ -54,7 +54,9 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     name = f"vectors:array:{path}"
     file = Path(path).expanduser()
     if not path or not file.is_file():
-        what = "is a folder" if file.is_dir() and path else "is no file"
+        if not path:
+            raise Unavailable(f"{name} names no file; vectors:array:PATH does")
+        what = "is a folder" if file.is_dir() else "is no file"
         raise Unavailable(f"{name}: {file.absolute()} {what} (relative paths start in {Path.cwd()})")
     if split != "train":
         raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")

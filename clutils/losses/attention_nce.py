@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, counted, fill, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 SCALE = Hyperparameter(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
@@ -45,7 +45,7 @@ class AttentionNCE(Loss):
     """
 
     paper, year, equation = "AttentionNCE", 2024, "eq. 14"
-    ranges = declare(temperature=TEMPERATURE, d_pos=SCALE, d_neg=SCALE)
+    ranges = declare(temperature=TEMPERATURE, d_pos=SCALE, d_neg=SCALE, detach_attention=SWITCH)
     takes = frozenset({"queue", "labels", "extra_views"})
 
     def __init__(

@@ -85,7 +85,9 @@ class Loss(nn.Module):
         A loss that keeps one names "index" in `takes`, and keeps it in buffers that it writes to in place:
         the values in them are put back where a step fails. While its formula computes a batch,
         `self.samples`, (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is
-        None. A method may call the loss twice a step (BYOL, SimSiam, CLAE).
+        None. Over two views there are 2B anchors, those of z1 first: `self.samples.repeat(2)` has theirs.
+        A method may call the loss twice a step (BYOL, SimSiam, CLAE), and `allocate` may be called again: a
+        loss that has room for as many keeps what it holds. In a loop of your own, call it first.
         """
 
     def settings(self) -> None:
@@ -109,7 +111,7 @@ class Loss(nn.Module):
         - labels: (B,) integers, where the method is supervised: same label = positive
         - extra_views: (B, M, D) further positives, where the method takes several
         - queue: (K, D); then z1 are queries, z2 their keys, and the queue gives all negatives
-        - index: (B,) integers, the samples' numbers in the data, for a loss that keeps a state per sample
+        - index: (B,) int64, the samples' numbers in the data, for a loss that keeps a state per sample
 
         Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
@@ -121,7 +123,8 @@ class Loss(nn.Module):
         elif index is not None:
             self._refuse("index")
         with torch.autocast(z1.device.type, enabled=False):
-            if self.block_size is not None and labels is None and extra_views is None and queue is None:
+            others = (labels, extra_views, queue, index)  # for which there is no block-wise form
+            if self.block_size is not None and all(given is None for given in others):
                 return self.in_blocks(z1, z2)
             pairs, self.samples = self.compare(z1, z2, labels, extra_views, queue), index
             try:
@@ -250,10 +253,12 @@ class Loss(nn.Module):
         if index is None:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         _tensors(self.name, z1=z1, index=index)
-        if index.shape != z1.shape[:1] or index.is_floating_point():
+        if index.shape != z1.shape[:1] or index.dtype != torch.int64:
             raise ValueError(
-                f"{self.name}: index is {_what(index)}, but a batch of {len(z1)} has integers ({len(z1)},)"
+                f"{self.name}: index is {_what(index)}, but a batch of {len(z1)} has int64 ({len(z1)},)"
             )
+        if self.check_inputs and bool((index < 0).any()):
+            raise ValueError(f"{self.name}: index holds {int(index.min())}, but samples are numbered from 0")
         return index
 
     def _check_shapes(self, z1: Tensor, z2: Tensor, labels: Tensor | None, queue: Tensor | None) -> None:
@@ -284,7 +289,8 @@ class Loss(nn.Module):
             or (queue.dtype != z1.dtype and torch.float64 in (queue.dtype, z1.dtype))
         ):
             raise ValueError(f"{name}: z1 is {z1.dtype} but queue is {queue.dtype}")
-        if labels is not None and (labels.shape != z1.shape[:1] or labels.is_floating_point()):
+        no_classes = labels is not None and (labels.is_floating_point() or labels.is_complex())
+        if no_classes or (labels is not None and labels.shape != z1.shape[:1]):
             raise ValueError(
                 f"{name}: labels is {_what(labels)}, but a batch of {len(z1)} has integers ({len(z1)},)"
             )

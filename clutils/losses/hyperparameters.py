@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +20,7 @@ class Hyperparameter:
     - dial: where its slider goes from and to, and how: "even", "log", "doubling" or "near one"
     - whole: whole numbers alone
     - also: values beside the range, None or infinity
+    - switch: True and False alone
 
     `str` of it says the range in words.
     """
@@ -31,16 +33,20 @@ class Hyperparameter:
     open_below: bool = False
     open_above: bool = False
     also: tuple[float | None, ...] = ()
+    switch: bool = False
 
     def allows(self, value: object) -> bool:
-        number = isinstance(value, int if self.whole else (int, float)) and not isinstance(value, bool)
-        if not number or value == math.inf:
+        if self.switch or isinstance(value, bool):
+            return self.switch and isinstance(value, bool)
+        if not isinstance(value, numbers.Integral if self.whole else numbers.Real) or value == math.inf:
             return isinstance(value, float | None) and value in self.also
         if value == self.lowest or value == self.highest:
             return not (self.open_below if value == self.lowest else self.open_above)
         return self.lowest < value < self.highest
 
     def __str__(self) -> str:
+        if self.switch:
+            return "True or False"
         low, high = f"{self.lowest:g}", f"{'below ' if self.open_above else ''}{self.highest:g}"
         if self.whole and self.highest == self.lowest + 1:
             return f"{low} or {high}"
@@ -59,16 +65,22 @@ def declare(**ranges: Hyperparameter) -> Mapping[str, Hyperparameter]:
     return MappingProxyType(ranges)
 
 
+SWITCH = Hyperparameter(0, 1, switch=True)
 # between these temperatures every loss of the family is finite in float32
 TEMPERATURE = Hyperparameter(1e-6, 1e6, "τ", dial=(0.01, 5, "log"))
 
 
 def check(of: Any, ranges: Mapping[str, Hyperparameter], who: str) -> None:
-    """Raise ValueError, quoting `who`, name and value, where one of these attributes is out of its range."""
+    """Raise ValueError, quoting `who`, name and value, where one of these attributes is out of its range.
+
+    Numbers of other kinds, as NumPy's, become Python's own.
+    """
     for name, declared in ranges.items():
         value = getattr(of, name)
         if not declared.allows(value):
             raise ValueError(f"{who}: {name} is {value!r}, but must be {declared}")
+        if isinstance(value, numbers.Real) and type(value) not in (int, float, bool):
+            object.__setattr__(of, name, int(value) if isinstance(value, numbers.Integral) else float(value))
 
 
 def document(kind: type) -> None:

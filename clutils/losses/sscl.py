@@ -9,7 +9,7 @@ from clutils import similarities
 from clutils.losses import mixing
 from clutils.losses.base import Loss
 from clutils.losses.hard_negative import HardNegative, reweighted
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 
@@ -49,6 +49,7 @@ class SSCL(Loss):
         **HardNegative.ranges,
         hardest=Hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling")),
         synthetic=Hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling")),
+        normalise=SWITCH,
     )
     adds = ", and against mixes of the hardest of them"
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, counted, fill, mean_over_positives
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
 from clutils.similarities import Pairs
 
 NEVER = -8.0  # in place of a negative that does not count: below every threshold
@@ -27,7 +27,7 @@ class Triplet(Loss):
     """
 
     paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
-    ranges = declare(margin=Hyperparameter(0, 4, "m", dial=(0, 2, "even")))
+    ranges = declare(margin=Hyperparameter(0, 4, "m", dial=(0, 2, "even")), batch_hard=SWITCH)
     takes = frozenset({"queue", "labels"})
 
     def __init__(self, margin: float = 0.2, batch_hard: bool = False, check_inputs: bool = True) -> None:

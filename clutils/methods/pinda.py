@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
 from clutils.methods.base import Augment, Method, drawing_on, half_precision, several_views
 from clutils.views import Identity
 
@@ -50,6 +50,7 @@ class PiNDA(Method):
         penalty=Hyperparameter(0, symbol="λ", dial=(0, 10, "even")),
         share=Hyperparameter(0, 1, open_below=True, dial=(0.05, 1, "even")),
         noise_rate=ABOVE_0,
+        learned_mean=SWITCH,
     )
     live = ("penalty", "share")
 
@@ -74,7 +75,8 @@ class PiNDA(Method):
         noise_rate: float = 0.2,
     ) -> None:
         nn.Module.__init__(self)  # encoder, head and loss are those of the method whose step this is
-        self.method = _base(base)(encoder, loss, bfloat16=bfloat16, **(base_settings or {}))
+        base_settings = _checked(base, base_settings)
+        self.method = _base(base)(encoder, loss, bfloat16=bfloat16, **base_settings)
         weights = next(p for p in encoder.parameters() if p.ndim > 1)  # of layer 1: (out, channels, ...)
         if network is None:
             network = "mlp" if weights.ndim == 2 else "conv"
@@ -130,7 +132,7 @@ class PiNDA(Method):
     def default_loss(
         cls, base: str = "simclr", base_settings: dict[str, Any] | None = None, **settings: Any
     ) -> nn.Module:
-        return _base(base).default_loss(**(base_settings or {}))
+        return _base(base).default_loss(**_checked(base, base_settings))
 
     def check_batch(self, size: int) -> None:
         self.method.check_batch(size)
@@ -228,6 +230,17 @@ class _WithNoise:
             drawn = torch.rand(len(x), generator=generator, device=generator.device).to(x.device)
             noisy = torch.where((drawn < self.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
         return [noisy, *others]
+
+
+def _checked(base: str, settings: dict[str, Any] | None) -> dict[str, Any]:
+    """The settings of the method that it stands on. Raises ValueError on what that does not have."""
+    known = _base(base).setting_names()
+    if not isinstance(settings, dict | None) or not set(settings or {}) <= set(known):
+        raise ValueError(
+            f"PiNDA: base_settings is {settings!r}, but must set, by name, what {base} has: "
+            f"{', '.join(known)}"
+        )
+    return settings or {}
 
 
 def _base(name: str) -> type[Method]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import declare
+from clutils.losses.hyperparameters import SWITCH, declare
 from clutils.methods.base import PREDICTOR_RATE, WIDTH, Augment, Method, several_views
 
 
@@ -39,7 +39,7 @@ class SimSiam(Method):
     """
 
     paper, year = "SimSiam (Chen & He)", 2021
-    ranges = declare(out=WIDTH, predictor_rate=PREDICTOR_RATE)
+    ranges = declare(out=WIDTH, predictor_rate=PREDICTOR_RATE, stop_gradient=SWITCH)
     live = ("stop_gradient",)
     takes_extra_views = False
     needs = "compares the two views of a picture alone"
@@ -90,8 +90,3 @@ class SimSiam(Method):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         return self.predictor_apart(self.predictor, self.predictor_rate)
-
-    def check_settings(self) -> None:
-        super().check_settings()
-        if not isinstance(self.stop_gradient, bool):
-            raise ValueError(f"SimSiam: stop_gradient is {self.stop_gradient!r}, but must be True or False")

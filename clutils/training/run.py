@@ -18,7 +18,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,16 @@ from clutils import data as datasets
 from clutils import encoders, files, methods, processes, views
 from clutils.methods.base import half_precision
 from clutils.training import checkpoint, interrupts
-from clutils.training.settings import PRECISIONS, Settings, check_rate, described, plain
+from clutils.training.settings import (
+    PRECISIONS,
+    Settings,
+    check_rate,
+    described,
+    names,
+    plain,
+    range_of,
+    shortened,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +70,7 @@ class Run:
     _taken: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, *settings: Any, **by_name: Any) -> None:
+        _demand_known(by_name)
         given = Settings(*settings, **by_name)
         self.device = device(given.device)
         self.data = datasets.load(given.data) if isinstance(given.data, str) else given.data
@@ -185,6 +195,28 @@ class Run:
             }
             self.rows.append(row)
         return row
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        if not range_of("steps").allows(steps):
+            raise ValueError(f"training: steps is {steps!r}, but must be {range_of('steps')}")
+        self._steps = int(steps)
+
+    @property
+    def augmentation(self) -> views.Augment:
+        return self._augmentation
+
+    @augmentation.setter
+    def augmentation(self, augmentation: views.Augment | str) -> None:
+        if isinstance(augmentation, str):
+            augmentation = views.named(augmentation, self.images)
+        if not callable(augmentation):
+            raise ValueError(f"training: augmentation is {augmentation!r}, but must be a name or a function")
+        self._augmentation = augmentation
 
     @property
     def done(self) -> bool:
@@ -445,10 +477,18 @@ def device(name: str | torch.device | None = None) -> torch.device:
     return found
 
 
+def _demand_known(given: Mapping[str, Any]) -> None:
+    """Raise TypeError on what is no setting, with those that there are."""
+    for name, value in given.items():
+        if name not in names():
+            own = f"; a method's own go into method_settings={{{name!r}: {shortened(value)}}}"
+            raise TypeError(f"training: there is no setting {name!r}, but {', '.join(names())}{own}")
+
+
 def _busy() -> str:
     now = Run._trains
     which = "" if now is None else f", at step {now.steps_done:,} of {now.steps:,}"
-    stop = "stop it first (that of a panel by its button or by `lab.stop()`), or wait for its end"
+    stop = "stop it first (a panel has a button for it), or wait for its end"
     return f"training: a run is training already{which}: {stop}"
 
 
@@ -498,7 +538,7 @@ def _inputs(data: datasets.ImageSet | datasets.VectorSet | Tensor, batch_size: i
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {data!r}, but must be a name, an ImageSet or a tensor of pictures"
+            f"training: data is {shortened(data)}, but must be a name, an ImageSet or a tensor of pictures"
         )
     if (images.dtype, images.ndim) not in ((torch.uint8, 4), (torch.float32, 2)):
         what = f"{tuple(images.shape)} {images.dtype}"

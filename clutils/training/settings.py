@@ -157,10 +157,10 @@ class Settings:
             _one_of("precision", self.precision, PRECISIONS)
         ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
         check(self, ranges, "training")
-        for name in ranges:
-            object.__setattr__(self, name, plain(getattr(self, name)))
+        own = dict(self.method_settings or {})  # the caller's may change
+        object.__setattr__(self, "method_settings", own)
         kind = methods.catalogue()[self.method]
-        for name in dict(self.method_settings or {}):
+        for name in self.method_settings:
             if name not in kind.setting_names():
                 known = ", ".join(kind.setting_names())
                 raise ValueError(f"training: {self.method} has no setting {name!r}; it has {known}")
@@ -216,8 +216,9 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
         values["augmentation"] = views.Augmentation(**own) if own else views.Identity()
     if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
         ranges = methods.catalogue()[values["method"]].ranges
+        counted = {name for name, declared in ranges.items() if not declared.switch}
         values["method_settings"] = {
-            name: int(value) if isinstance(value, bool) and name in ranges else value
+            name: int(value) if isinstance(value, bool) and name in counted else value
             for name, value in values["method_settings"].items()
         }
     return values
@@ -286,6 +287,17 @@ def plain(value: Any) -> Any:
     return None
 
 
+def shortened(value: Any) -> str:
+    """What came in, for an error: an array is said by its type and shape."""
+    kind, shape = type(value).__name__, getattr(value, "shape", None)
+    return repr(value) if shape is None or len(repr(value)) < 80 else f"of type {kind}, {tuple(shape)}"
+
+
+def range_of(name: str) -> Hyperparameter:
+    """What the number of this name may be."""
+    return next(entry.metadata["within"] for entry in fields(Settings) if entry.name == name)
+
+
 def _one_of(name: str, value: Any, known: Any) -> None:
     if value not in tuple(known):
-        raise ValueError(f"training: {name} is {value!r}, but must be one of {', '.join(known)}")
+        raise ValueError(f"training: {name} is {shortened(value)}, but must be one of {', '.join(known)}")

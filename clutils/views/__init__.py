@@ -92,7 +92,7 @@ class Augmentation:
     - `check_inputs`: look for values outside [0, 1] in float images (a GPU must wait for the answer).
 
     The four adjustments of the jitter come in a random order that is drawn once a call; all else is drawn for
-    each image. (torchvision draws an order for each; the batch formulas took 1.4 times as long with that.)
+    each image. (torchvision draws an order for each; that took 1.4 times as long.)
     One-channel images have no colour: brightness and contrast apply, the others do nothing.
     """
 

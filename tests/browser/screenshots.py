@@ -1,6 +1,6 @@
 """Run a notebook in a real JupyterLab and save what a reader sees, from top to bottom.
 
-    python tests/browser/screenshots.py notebooks/02_temperature.ipynb /tmp/shots [--fast]
+    python tests/browser/screenshots.py notebooks/04_macl.ipynb /tmp/shots [--fast]
 
 Writes OUTDIR/<notebook>-01.png, -02.png, ... (one viewport each, with a little overlap) and prints the run
 time, the slow cells and everything that went wrong; the exit code is 1 when something did.

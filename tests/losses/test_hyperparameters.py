@@ -3,6 +3,7 @@
 import inspect
 import math
 
+import numpy as np
 import pytest
 
 from clutils import encoders, losses, methods
@@ -26,6 +27,8 @@ def made(kind, **settings):
 
 def ends(declared):
     """The ends of a range, moved in where it is open; ∞ is none."""
+    if declared.switch:
+        return [False, True]
     low, high = declared.lowest, declared.highest
     if declared.open_below:
         low = math.nextafter(low, math.inf)
@@ -36,6 +39,8 @@ def ends(declared):
 
 def outside(declared):
     """The numbers next to the range, where it ends."""
+    if declared.switch:
+        return [0, 1]
     low, high, whole = declared.lowest, declared.highest, declared.whole
     below = low if declared.open_below else low - 1 if whole else math.nextafter(low, -math.inf)
     above = high if declared.open_above else high + 1 if whole else math.nextafter(high, math.inf)
@@ -43,10 +48,12 @@ def outside(declared):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_hyperparameter_that_is_a_number_is_declared_and_nothing_else(kind):
+def test_every_hyperparameter_that_is_a_number_or_a_switch_is_declared_and_nothing_else(kind):
     parameters = inspect.signature(kind.__init__).parameters
     names = kind.hyperparameters() if issubclass(kind, losses.Loss) else kind.setting_names()
-    numbers = [name for name in names if {"int", "float"} & set(parameters[name].annotation.split(" | "))]
+    numbers = [
+        name for name in names if {"int", "float", "bool"} & set(parameters[name].annotation.split(" | "))
+    ]
     assert sorted(kind.ranges) == sorted(numbers)
     assert issubclass(kind, losses.Loss) or all(name in names for name in kind.live)
 
@@ -60,7 +67,8 @@ def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, nam
     for value in (*ends(declared), *declared.also):
         setattr(object_, name, value)
         settings(object_)
-    for value in (*outside(declared), math.nan, -math.inf, True, "1", *([2.0] if declared.whole else [])):
+    others = ["no"] if declared.switch else [True, *([2.0] if declared.whole else [])]
+    for value in (*outside(declared), math.nan, -math.inf, "1", *others):
         setattr(object_, name, value)
         fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}, but must be {declared}")
     for value in {None, math.inf}.difference(declared.also):
@@ -86,7 +94,7 @@ def test_a_dial_lies_inside_the_range_and_what_can_be_turned_has_one(kind, name,
         assert low < high and declared.allows(low) and declared.allows(high)
         assert scale in ("even", "log", "doubling", "near one") and (scale != "log" or low > 0)
     else:
-        assert not issubclass(kind, losses.Loss) and name not in kind.live
+        assert declared.switch or (not issubclass(kind, losses.Loss) and name not in kind.live)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +128,13 @@ def test_a_loss_of_one_s_own_declares_checks_and_documents_the_same_way():
     assert Own.__doc__.endswith(
         "- temperature (τ): a number from 1e-06 to 1e+06\n- power (p): a number from 0 to 3"
     )
+
+
+def test_numpy_s_numbers_are_taken_and_become_python_s_own():
+    loss = losses.NTXent(np.float32(0.25))
+    assert loss.temperature == 0.25 and type(loss.temperature) is float
+    assert type(losses.SSCL(hardest=np.int64(4)).hardest) is int
+    fails(
+        lambda: losses.NTXent(np.float32(-1)), "NTXent: temperature is np.float32(-1.0), but must be a number"
+    )
+    fails(lambda: losses.SSCL(hardest=np.bool_(True)), "SSCL: hardest is")

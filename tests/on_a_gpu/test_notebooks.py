@@ -1,4 +1,4 @@
-"""Every cell of every notebook on the pretend GPU, with the CPU's recipes: the GPU's would take hours here."""
+"""Every cell of every notebook on the pretend GPU, with the CPU's recipes: a GPU's would take hours."""
 
 from pathlib import Path
 

@@ -102,8 +102,11 @@ def test_a_loss_set_on_the_way_gets_its_room():
     ("given", "message"),
     [
         ({}, r"Remembering keeps a state per sample: it needs index="),
-        ({"index": torch.arange(3)}, r"Remembering: index is .*3.*, but a batch of 4 has integers \(4,\)"),
-        ({"index": torch.rand(4)}, r"Remembering: index is .*float32.*, but a batch of 4 has integers"),
+        ({"index": torch.arange(3)}, r"Remembering: index is .*3.*, but a batch of 4 has int64 \(4,\)"),
+        ({"index": torch.rand(4)}, r"Remembering: index is .*float32.*, but a batch of 4 has int64"),
+        ({"index": torch.ones(4, dtype=torch.bool)}, r"index is .*bool.*, but a batch of 4 has int64"),
+        ({"index": torch.arange(4, dtype=torch.uint8)}, r"index is .*uint8.*, but a batch of 4 has int64"),
+        ({"index": torch.tensor([0, -1, 2, 3])}, r"index holds -1, but samples are numbered from 0"),
         ({"index": [0, 1, 2, 3]}, r"Remembering: index is .*list"),
     ],
 )
@@ -129,3 +132,24 @@ def test_every_method_takes_the_numbers(method):
         made.images[:16], made.augmentation, torch.Generator().manual_seed(0), made.labels[:16], index=index
     )
     assert bool(loss.isfinite())
+
+
+def test_a_loss_that_could_be_taken_in_blocks_is_told_the_numbers_all_the_same():
+    class Counting(losses.NTXent):
+        takes = frozenset({"index"})
+        seen = None
+
+        def of_contrast(self, c):
+            self.seen = self.samples
+            return super().of_contrast(c)
+
+        def formula(self, pairs):
+            self.seen = self.samples
+            return super().formula(pairs)
+
+    class InBlocks(Counting):
+        block_size = 512
+
+    for loss in (Counting(), InBlocks()):
+        loss(torch.randn(4, 5), torch.randn(4, 5), index=torch.arange(4))
+        assert loss.seen.tolist() == [0, 1, 2, 3]

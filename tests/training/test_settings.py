@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import data, losses, training
+from clutils import data, losses, training, views
 from clutils.training import Settings
 from clutils.training.settings import from_plain
 from tests.runs import advance, small
@@ -138,6 +138,13 @@ def test_every_setting_is_in_the_signature_and_the_docstring():
         ({"augmentation": 5}, "augmentation is 5, but must be a name or a function"),
         ({"encoder": 5}, "encoder is 5, but must be a name or a module"),
         ({"method": "pinda", "method_settings": {"base": [1]}}, r"base is \[1\]; there are simclr"),
+        (
+            {"method": "pinda", "method_settings": {"base_settings": {"size": 3}}},
+            "base_settings is {'size': 3}",
+        ),
+        ({"method": "pinda", "method_settings": {"base_settings": 3}}, "base_settings is 3, but must set"),
+        ({"method": "pinda", "method_settings": {"learned_mean": 3}}, "learned_mean is 3, but must be True"),
+        ({"data": np.zeros((300, 3))}, r"data is of type ndarray, \(300, 3\), but must be a name"),
     ],
 )
 def test_what_is_of_another_kind_is_quoted(settings, message):
@@ -151,3 +158,33 @@ def test_settings_that_were_a_truth_value_before_ranges_were_declared_are_read_a
     read = from_plain(old | {"data": "digits", "loss": None, "augmentation": None, "encoder": None})
     assert read["method_settings"] == {"penalty": 0, "highest": None, "learned_mean": True}
     assert training.Run(**read | {"data": data.load("digits", limit=300)}).method.penalty == 0
+
+
+def test_what_is_no_setting_is_said_with_those_that_there_are():
+    with pytest.raises(
+        TypeError, match=r"there is no setting 'momentum', but method, .*method_settings={'mom"
+    ):
+        training.Run("moco", momentum=0.9)
+
+
+@pytest.mark.parametrize("steps", [2.5, 0, "3", True, None])
+def test_a_run_s_steps_are_checked_where_they_are_set(steps):
+    run = small()
+    with pytest.raises(ValueError, match=f"steps is {steps!r}, but must be a whole number from 1 on"):
+        run.steps = steps
+    assert run.steps == 20
+
+
+def test_a_run_s_augmentation_may_be_set_by_name():
+    run = small()
+    run.augmentation = "none"
+    assert run.augmentation == views.named("none", run.images)
+    with pytest.raises(ValueError, match="augmentation is 5, but must be a name or a function"):
+        run.augmentation = 5
+
+
+def test_method_settings_are_the_run_s_own():
+    given = {"queue_size": 64}
+    settings = Settings("moco", method_settings=given)
+    given["queue_size"] = -1
+    assert settings.method_settings == {"queue_size": 64}

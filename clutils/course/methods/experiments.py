@@ -1,4 +1,4 @@
-"""Experiments of the methods' notebooks: one function each, run live in small and recorded at full length."""
+"""Experiments of notebook 11: one function each, run live in small and recorded at full length."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def found(table: pandas.DataFrame) -> Figure:
 
     A hollow mark stands at 1 - value: what the map is worth turned round.
 
-    - table: as from `noise_maps.measure`: map, and object and outline with `_low` and `_high`
+    - table: as from `maps.measure`: map, and object and outline with `_low` and `_high`
     """
     ends = [f"{what}{end}" for what in ("object", "outline") for end in ("", "_low", "_high")]
     _needs("found", table, ("map", *ends))

@@ -56,12 +56,12 @@ class Maps:
 def load(path: str | Path) -> Maps:
     """What `Maps.save` wrote. Raises FileNotFoundError where there is no file, ValueError on any other."""
     if not Path(path).is_file():
-        raise FileNotFoundError(f"noise_maps: there is no file {path}")
+        raise FileNotFoundError(f"maps.load: there is no file {path}")
     try:
         with np.load(path, allow_pickle=False) as file:
             parts = {name: file[name] for name in ("steps", "pictures", "scale", "mean")}
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"noise_maps: {path} holds no maps of a run: {error}") from error
+        raise ValueError(f"maps.load: {path} holds no maps of a run: {error}") from error
     scale, mean = (torch.from_numpy(parts[name]).float() for name in ("scale", "mean"))
     return Maps(parts["steps"].tolist(), torch.from_numpy(parts["pictures"]), scale, mean)
 

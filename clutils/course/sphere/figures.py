@@ -25,7 +25,7 @@ def name_of(loss: Loss) -> str:
     settings = (
         f"{'τ' if name == 'temperature' else declared.symbol or name} = {getattr(loss, name):g}"
         for name, declared in loss.ranges.items()
-        if getattr(loss, name) is not None
+        if getattr(loss, name) is not None and not declared.switch
     )
     return ", ".join([style.title(loss.name), *settings])
 
