@@ -1,28 +1,35 @@
-r"""What waits for a GPU: the recipes, a profile of their step, MACL's table 9 in short, SimCLR beside PiNDA.
+r"""What waits for a GPU: the whole course once, recipes, a profile, MACL's table 9 in short, PiNDA's arms.
 
+    python benchmarks/gpu.py tour --out runs/gpu      each notebook, each method for 40 s, the lab: tour.json
     python benchmarks/gpu.py recipes --record         kNN(10) of 0.83 in 3 minutes, of 0.90 in 10? three seeds
     python benchmarks/gpu.py profile --out runs/gpu   where the time of ten steps goes: profile.txt
     python benchmarks/gpu.py macl --out runs/gpu      five losses at batch 64 and 256: macl.json
-    python benchmarks/gpu.py pinda --out runs/gpu     SimCLR and SimCLR + PiNDA for ten minutes each
+    python benchmarks/gpu.py pinda --out runs/gpu     SimCLR, random noise, PiNDA, 40 epochs each: pinda.json
 
-Each on CIFAR-10, or --source folder:PATH. On a CPU, to see that it works and for nothing else:
+Each on CIFAR-10, or --source folder:PATH; what is done is written as it is done, so that a cut leaves it.
+On a CPU, to see that it works and for nothing else:
 
+    CLUTILS_FAST=1 python benchmarks/gpu.py tour --source digits --encoder conv16 --seconds 2 --notebooks 00
     python benchmarks/gpu.py recipes --source digits --encoder conv16 --steps 4 --seeds 0
     python benchmarks/gpu.py profile --source digits --encoder conv16
     python benchmarks/gpu.py macl --source digits --encoder conv16 --steps 4 --seeds 0
-    python benchmarks/gpu.py pinda --source scenes --encoder conv16 --network conv --minutes 0.2
+    python benchmarks/gpu.py pinda --source scenes --encoder conv16 --network conv --steps 4 --seeds 0
 
 - recipes: `gpu-3min` and `gpu-10min` of `benchmarks/recipes.py`, judged after the last step; nothing is
   chosen on the test pictures. --record adds to the same record.
 - macl: Huang et al. 2023, table 9, in short: ResNet-18, τ = 0.1 for all, 20 epochs where the paper has 200.
-- pinda: ResNet-18 with the 3x3 stem, batch 256, τ = 0.1, the generator a ResNet-18 with a decoder. The number
-  of steps is set from a trial of 20 steps, so that the learning rate's course ends when the minutes do.
+- pinda: ResNet-18 with the 3x3 stem, batch 256, τ = 0.1, the same steps for all arms; the generator is a
+  ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02 with λ = 1.
+- tour: notebooks with CLUTILS_FAST=1 are shorter; pictures a second stand beside kNN before and after.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import os
 import runpy
 import time
 from collections.abc import Callable
@@ -31,11 +38,10 @@ from typing import Any
 
 import torch
 
-from clutils import data, figures, losses, measures, training
+from clutils import data, losses, measures, methods, training
+from clutils.course import lab as lesson
 from clutils.course import records
-from clutils.course.pinda import maps as noise_maps
 
-TRIAL = 20
 ASKED = {"gpu-3min": (0.83, 180), "gpu-10min": (0.90, 600)}  # kNN with k = 10, seconds
 RECIPES = runpy.run_path(str(Path(__file__).with_name("recipes.py")))
 LOSSES = {
@@ -47,53 +53,9 @@ LOSSES = {
 }
 
 
-def begun(method: str, options: argparse.Namespace, train: data.ImageSet, steps: int) -> training.Run:
-    learned = {"network": options.network, "on": "view", "penalty": options.penalty}
-    return training.Run(
-        method=method,
-        loss=losses.NTXent(0.1),
-        data=train,
-        encoder=options.encoder,
-        batch_size=options.batch_size,
-        steps=steps,
-        seed=options.seed,
-        learning_rate=options.learning_rate,
-        method_settings=learned if method == "pinda" else {},
-    )
-
-
 def wait() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-def measured(
-    method: str, options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet
-) -> tuple[training.Run, dict[str, Any]]:
-    trial = begun(method, options, train, 10 * TRIAL)
-    for step in range(TRIAL + 3):
-        if step == 3:  # the first steps choose algorithms and take memory
-            wait()
-            began = time.perf_counter()
-        trial.step()
-    wait()
-    steps = max(TRIAL, round(60 * options.minutes * TRIAL / (time.perf_counter() - began)))
-    del trial
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    run = begun(method, options, train, steps)
-    began = time.perf_counter()
-    run.finish()
-    wait()
-    seconds = time.perf_counter() - began
-    bank, z = run.embed(train), run.embed(test)
-    row = {"method": method, "steps": steps, "seconds": seconds}
-    row["pictures_per_s"] = steps * options.batch_size / seconds
-    row["peak_gib"] = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
-    for k in (5, 10, 200):
-        row[f"knn_{k}"] = measures.knn_accuracy(bank, train.labels, z, test.labels, k=min(k, len(bank)))
-    row["probe"] = measures.linear_probe(bank, train.labels, z, test.labels)
-    return run, row
 
 
 def show(row: dict[str, Any]) -> None:
@@ -192,19 +154,101 @@ def macl(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet)
                 keep(options.out, "macl", rows, options)
 
 
-def pinda_beside_simclr(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+def pinda(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+    """SimCLR without noise, with random noise of three strengths, and with PiNDA: equal steps."""
+    learned = {"network": options.network, "penalty": options.penalty, "start": 0.02, "noise_rate": 1.0}
+    arms = {"no noise": None, f"PiNDA, λ = {options.penalty:g}": learned}
+    arms |= {
+        f"random noise, σ = {scale}": {"network": "fixed", "start": scale} for scale in (0.02, 0.05, 0.1)
+    }
+    steps = options.steps or options.epochs * (len(train) // options.batch_size)
     rows = []
-    for method in ("simclr", "pinda"):
-        run, row = measured(method, options, train, test)
-        rows.append(row)
+    for seed in options.seeds:
+        for arm, settings in arms.items():
+            run = training.Run(
+                method="simclr" if settings is None else "pinda",
+                loss=losses.NTXent(0.1),
+                data=train,
+                encoder=options.encoder,
+                batch_size=options.batch_size,
+                steps=steps,
+                seed=seed,
+                learning_rate=1e-3,
+                method_settings={} if settings is None else {**settings, "on": "view"},
+            ).finish(progress=False)
+            row = {"arm": arm, "seed": seed, "steps": steps} | RECIPES["judged"](run.embed, train, test)
+            row |= {"seconds": run.rows[-1]["seconds"], "noise": run.rows[-1].get("noise")}
+            show(row)
+            rows.append(row)
+            keep(options.out, "pinda", rows, options)
+
+
+def tour(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+    """Every notebook in this process, every method for a while, and the lab with its dials turned."""
+    rows = []
+
+    def done(**row: object) -> None:
         show(row)
-    keep(options.out, "gpu", rows, options)
-    if options.out:
-        shown = test.images[:8]
-        drawn = run.method.noise.eval()(shown.to(run.device), torch.Generator().manual_seed(0))
-        scale = noise_maps.of(run.method.noise, shown)[0]
-        page = figures.noise.noise(shown, scale, drawn.sample.detach().cpu())
-        (options.out / "noise_maps.png").write_bytes(figures.png(page))
+        rows.append(row)
+        keep(options.out, "tour", rows, options)
+
+    for path in sorted((records.ROOT / "notebooks").glob("*.ipynb")):
+        if options.notebooks and path.stem[:2] not in options.notebooks:
+            continue
+        began = time.perf_counter()
+        done(notebook=path.stem, errors=errors_of(path), seconds=time.perf_counter() - began)
+    os.environ.pop("CLUTILS_FAST", None)  # what follows is as long as it says
+    bank = train.subset(slice(0, 5000))
+    for method in methods.catalogue():
+        run = training.Run(method, None, train, options.encoder, steps=10**5, batch_size=options.batch_size)
+        before = knn(run, bank, test)
+        for step in range(10**5):
+            if step == 5:  # the first steps choose algorithms and take memory
+                wait()
+                began = time.perf_counter()
+            run.step()
+            if step > 5 and time.perf_counter() - began > options.seconds:
+                break
+        rate = (run.steps_done - 5) * options.batch_size / (time.perf_counter() - began)
+        done(
+            method=method,
+            pictures_per_s=rate,
+            steps=run.steps_done,
+            knn_before=before,
+            knn=knn(run, bank, test),
+        )
+    lab = lesson.training_lab(data=train, encoder=options.encoder, steps=10**5, batch_size=options.batch_size)
+    lab.start()
+    for temperature in (0.5, 0.1, 1.0, 0.2):
+        time.sleep(1)
+        lab.set(temperature=temperature)
+    lab.stop()
+    turned = len(lab.current.changes)
+    done(lab=lab.background.status, turned=turned, said=lab.error.value, looks=len(lab.current.watcher.looks))
+
+
+def errors_of(notebook: Path) -> list[str]:
+    """What went wrong in its cells, run one after the other in this process."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell, found, here = InteractiveShell(), [], Path.cwd()
+    cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    os.chdir(notebook.parent)
+    try:
+        for number, cell in enumerate(cells):
+            with contextlib.redirect_stdout(io.StringIO()):
+                result = shell.run_cell("".join(cell["source"]))
+            error = result.error_before_exec or result.error_in_exec
+            if error is not None:
+                found.append(f"code cell {number}: {type(error).__name__}: {error}")
+    finally:
+        os.chdir(here)
+    return found
+
+
+def knn(run: training.Run, bank: data.ImageSet, test: data.ImageSet) -> float:
+    z, judged = run.embed(bank), run.embed(test)
+    return measures.knn_accuracy(z, bank.labels, judged, test.labels, k=min(20, len(bank)))
 
 
 def main() -> None:
@@ -225,13 +269,15 @@ def main() -> None:
     add("recipes", recipes).add_argument("--record", action="store_true")
     add("profile", profile, seeds=False)
     add("macl", macl).add_argument("--epochs", type=int, default=20)
-    beside = add("pinda", pinda_beside_simclr, seeds=False)
-    beside.add_argument("--minutes", type=float, default=10.0, help="for each of the two")
-    beside.add_argument("--network", default="resnet18", help="the generator's")
-    beside.add_argument("--penalty", type=float, default=3.0)
-    beside.add_argument("--batch-size", type=int, default=256)
-    beside.add_argument("--learning-rate", type=float, default=1e-3, help="the paper's")
-    beside.add_argument("--seed", type=int, default=0)
+    arms = add("pinda", pinda)
+    arms.add_argument("--epochs", type=int, default=40)
+    arms.add_argument("--network", default="resnet18", help="the generator's")
+    arms.add_argument("--penalty", type=float, default=1.0, help="λ")
+    arms.add_argument("--batch-size", type=int, default=256)
+    whole = add("tour", tour, seeds=False)
+    whole.add_argument("--seconds", type=float, default=40.0, help="for each method")
+    whole.add_argument("--batch-size", type=int, default=256)
+    whole.add_argument("--notebooks", nargs="+", help="their numbers; default: all")
     options = parser.parse_args()
     train, test = data.load(options.source), data.load(options.source, "test")
     if options.source.startswith("folder:"):

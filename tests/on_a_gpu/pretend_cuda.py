@@ -224,6 +224,7 @@ def pretend_cuda(**says: object) -> Iterator[Traffic]:
     run = threading.Thread.run
 
     def run_within(thread):
+        torch._C._set_only_lift_cpu_tensors(True)  # as below: it is a thread's own
         with _Operations(), _Autocast():
             run(thread)
 

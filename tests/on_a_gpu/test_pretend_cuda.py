@@ -91,10 +91,11 @@ def test_traffic_is_counted_by_line(gpu):
 
 def test_threads_that_start_meanwhile_have_the_gpu_too(gpu):
     found = []
-    thread = threading.Thread(target=lambda: found.append(torch.ones(2, device="cuda").sum().item()))
+    made = (lambda: torch.ones(2, device="cuda"), lambda: torch.tensor([1.0, 3.0], device="cuda"))
+    thread = threading.Thread(target=lambda: found.extend(make().sum().item() for make in made))
     thread.start()
     thread.join()
-    assert found == [2.0]
+    assert found == [2.0, 4.0]
 
 
 def test_without_it_there_is_no_such_device():
