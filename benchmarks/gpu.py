@@ -19,7 +19,7 @@ On a CPU, to see that it works and for nothing else:
   chosen on the test pictures. --record adds to the same record.
 - macl: Huang et al. 2023, table 9, in short: ResNet-18, τ = 0.1 for all, 20 epochs where the paper has 200.
 - pinda: ResNet-18 with the 3x3 stem, batch 256, τ = 0.1, the same steps for all arms; the generator is a
-  ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02 with λ = 1.
+  ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02, λ = 1.
 - tour: notebooks with CLUTILS_FAST=1 are shorter; pictures a second stand beside kNN before and after.
 """
 
