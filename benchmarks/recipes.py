@@ -71,7 +71,8 @@ def begun(name: str, train: data.ImageSet, seed: int, steps: int | None = None) 
 
 
 def judged(embed, train: data.ImageSet, test: data.ImageSet, probe: bool = True) -> dict[str, float]:
-    bank, z = embed(train), embed(test)
+    where = training.device()  # a GPU finds neighbours in a moment
+    bank, z = embed(train).to(where), embed(test).to(where)
     found = {
         f"knn_{k}": measures.knn_accuracy(bank, train.labels, z, test.labels, k=min(k, len(bank)))
         for k in (10, 200)

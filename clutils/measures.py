@@ -136,12 +136,15 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
     """Test accuracy, in [0, 1], of a logistic regression on the (frozen) features.
 
     Features are standardised by the training rows' mean and deviation (constant ones are left out of it);
-    scikit-learn's `LogisticRegression` with its default penalty, run until it has converged.
+    scikit-learn's `LogisticRegression` with its default penalty, run until it has converged; on a GPU, where
+    that would take minutes, torch's LBFGS descends the same objective.
     train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,).
     """
     who = "linear_probe"
     train_z, test_z = finite_rows(train_z, who, "train_z"), finite_rows(test_z, who, "test_z")
     train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
+    if train_z.is_cuda:
+        return _probe_there(train_z, train_y, test_z, test_y)
     return _probe(*(part.cpu().numpy() for part in (train_z, train_y, test_z, test_y)))
 
 
@@ -216,6 +219,40 @@ def _probe(train_z: np.ndarray, train_y: np.ndarray, test_z: np.ndarray, test_y:
         )
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
     return float(probe.fit(train_z, train_y).score(test_z, test_y))
+
+
+def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor, test_y: Tensor) -> float:
+    """`_probe` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
+    classes, y = train_y.unique(return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"linear_probe: every training label is {int(classes[0])}, but a probe parts at least two"
+        )
+    train_z, test_z = train_z.double(), test_z.double()
+    mean, deviation = train_z.mean(dim=0), train_z.std(dim=0, correction=0)
+    deviation = torch.where(deviation > 0, deviation, 1.0)
+    train_z, test_z = (train_z - mean) / deviation, (test_z - mean) / deviation
+    out = 1 if len(classes) == 2 else len(classes)  # of two classes one number tells
+    W, b = train_z.new_zeros(train_z.shape[1], out), train_z.new_zeros(out)
+    W.requires_grad_(), b.requires_grad_()
+
+    def logits(z: Tensor) -> Tensor:
+        found = z @ W + b
+        return torch.cat([torch.zeros_like(found), found], dim=1) if out == 1 else found
+
+    until = {"max_iter": 5000, "tolerance_grad": 1e-7, "tolerance_change": 1e-12}
+    optimiser = torch.optim.LBFGS([W, b], **until, line_search_fn="strong_wolfe")
+
+    def objective() -> Tensor:
+        optimiser.zero_grad()
+        value = torch.nn.functional.cross_entropy(logits(train_z), y) + W.square().sum() / 2 / len(train_z)
+        value.backward()
+        return value
+
+    with torch.enable_grad():
+        optimiser.step(objective)
+    with torch.no_grad():
+        return (classes[logits(test_z).argmax(dim=1)] == test_y).double().mean().item()
 
 
 # ---- what comes in --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+CHUNK = 2**24  # numbers of gathered keys at a time
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
 
 
@@ -160,8 +161,11 @@ def among_negatives(z1: Tensor, z2: Tensor, queue: Tensor | None, i: Tensor, j: 
         z = torch.cat([z1, z2])
         return (z @ z.T)[owners(i, len(z1)), owners(j, len(z1))]
     keys = queue.detach()
-    # anchor by anchor: k vectors for each of them at once would not fit beside a large queue
-    return torch.stack([(keys[a] * keys[b]).sum(dim=1) for a, b in zip(i, j, strict=True)])
+    # k vectors for each of all anchors at once would not fit beside a large queue; on a CPU, one anchor at a
+    # time stays in its cache
+    anchors = 1 if keys.device.type == "cpu" else max(1, CHUNK // (i.shape[1] * keys.shape[1]))
+    parts = zip(i.split(anchors), j.split(anchors), strict=True)
+    return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
 
 
 def off_diagonal(square: Tensor) -> Tensor:

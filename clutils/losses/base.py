@@ -19,6 +19,7 @@ from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.similarities import Pairs
 
 BLOCK_SIZE = 512  # anchors at a time: rows enough to keep the matrix product busy, few enough for the cache
+ON_A_GPU = 4096  # where few and large operations are quickest: the whole table of some thousand views
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
@@ -226,7 +227,10 @@ class Loss(nn.Module):
             )
         self._check_shapes(z1, z2, None, None)
         z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
-        return blockwise.mean(z1, z2, self.temperature, self.of_contrast, self.block_size)
+        size = self.block_size
+        if z1.device.type == "cuda" and size == BLOCK_SIZE:  # nobody chose another
+            size = ON_A_GPU
+        return blockwise.mean(z1, z2, self.temperature, self.of_contrast, size)
 
     @property
     def name(self) -> str:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from clutils.training.run import Run
 
-THREADS = 1  # of torch, for the run: beside a figure that is redrawn two threads are slower than one
-
 
 class Background:
     """A run, and the thread that trains it.
@@ -32,8 +30,6 @@ class Background:
     - run: from `training.Run`; it may have steps behind it
     - on_step: called with the run after each step, in the training thread and without the lock
     - on_end: called likewise with this object when the training has ended, for whatever reason
-    - threads: of torch, for this run alone; None = as many as there are. Sums are split by thread, so a run
-      is repeated to the last bit by one with as many.
 
     `.error` is the exception that ended the training, None where there was none; `.lock` is free between two
     steps only: hold it (`with background.lock:`) to change settings or to use the weights.
@@ -44,13 +40,8 @@ class Background:
         run: Run,
         on_step: Callable[[Run], object] | None = None,
         on_end: Callable[[Background], object] | None = None,
-        threads: int | None = THREADS,
     ) -> None:
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise ValueError(
-                f"Background: threads is {threads!r}, but must be a whole number from 1 on or None"
-            )
-        self.run, self.on_step, self.on_end, self.threads = run, on_step, on_end, threads
+        self.run, self.on_step, self.on_end = run, on_step, on_end
         self.lock = Turns()
         self.error: BaseException | None = None
         self._asked_to_stop = threading.Event()
@@ -123,18 +114,14 @@ class Background:
     # ---- the thread ------------------------------------------------------------------------------------
 
     def _train(self) -> None:
-        before = torch.get_num_threads()
         if self.run.device.type == "cuda":
             torch.cuda.set_device(self.run.device)  # which is a thread's own
         atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
         try:
-            if self.threads is not None:
-                torch.set_num_threads(self.threads)  # of this thread, and of those that start while it runs
             self._steps()
         except BaseException as error:
             self.error = error
         finally:
-            torch.set_num_threads(before)
             self.run.release()
         try:
             if self.on_end is not None:

@@ -118,7 +118,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-FIXED = tuple(name for name in settings.names(kept=True, fixed=True) if name != "seed")
+FIXED = tuple(name for name in settings.names(kept=True, fixed=True) if name not in ("seed", "threads"))
 WITH_A_COLUMN = ("method", "loss", "data", "steps", "temperature")
 
 

@@ -136,6 +136,14 @@ class Run:
         """
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.settings.threads)  # of this thread of Python's alone
+        try:
+            return self._step()
+        finally:
+            torch.set_num_threads(threads)
+
+    def _step(self) -> dict[str, float]:
         started = time.perf_counter()
         chosen = self._batch()
         images = self.images[chosen]

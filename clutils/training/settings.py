@@ -137,6 +137,14 @@ class Settings:
         fixed=False,
     )
 
+    threads: int | None = _setting(
+        None,
+        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it; default: as "
+        "many as torch has when the run begins",
+        int,
+        within=Hyperparameter(1, whole=True, also=(None,)),
+    )
+
     def __post_init__(self) -> None:
         _one_of("method", self.method, methods.catalogue())
         for name in names(flag=bool):
@@ -195,6 +203,7 @@ class Settings:
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             precision=precision,
             method_settings=given,
+            threads=torch.get_num_threads() if self.threads is None else self.threads,
             weight_decay=usual_decay(self.optimiser) if self.weight_decay is None else self.weight_decay,
         )
 

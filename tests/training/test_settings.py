@@ -12,7 +12,7 @@ import torch
 from clutils import data, losses, training, views
 from clutils.training import Settings
 from clutils.training.settings import from_plain
-from tests.runs import advance, small
+from tests.runs import advance, same, small, weights
 
 
 def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
@@ -188,3 +188,15 @@ def test_method_settings_are_the_run_s_own():
     settings = Settings("moco", method_settings=given)
     given["queue_size"] = -1
     assert settings.method_settings == {"queue_size": 64}
+
+
+def test_a_resumed_run_takes_up_its_threads_and_goes_on_bit_for_bit(tmp_path):
+    torch.set_num_threads(2)
+    run = small(steps=4)
+    assert run.settings.threads == 2 == run.configuration["threads"]
+    advance(run, 2)
+    run.save(tmp_path / "run.pt")
+    torch.set_num_threads(1)  # another machine, or a busier one
+    again = training.resume(tmp_path / "run.pt", data=run.data)
+    assert again.settings.threads == 2
+    assert same(weights(advance(again, 2)), weights(advance(run, 2))) and torch.get_num_threads() == 1
