@@ -405,7 +405,7 @@ class Run:
             self._ahead = None
             return self.augmentation
         if self._ahead is None or self._ahead.augment is not self.augmentation:
-            self._ahead = views.Ahead(self.augmentation)
+            self._ahead = views.Ahead(self.augmentation, self.settings.compile)
         return self._ahead
 
     @contextmanager

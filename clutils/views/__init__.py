@@ -161,9 +161,13 @@ class Augmentation:
             view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, self._kernel), parameters.sigma
         )
 
-    def apply_packed(self, images: Tensor, drawn: everywhere.Packed) -> Tensor:
-        """`apply` of numbers that lie on the images' device, which nothing is asked about: no waiting."""
-        return everywhere.view(images, drawn, int(self.size), self._kernel)
+    def apply_packed(self, images: Tensor, drawn: everywhere.Packed, compiled: bool = False) -> Tensor:
+        """`apply` of numbers that lie on the images' device, which nothing is asked about: no waiting.
+
+        - compiled: by torch.compile, which takes a minute before the first
+        """
+        view = everywhere.compiled() if compiled else everywhere.view
+        return view(images, drawn, int(self.size), self._kernel)
 
     @property
     def _kernel(self) -> int:
@@ -197,8 +201,8 @@ class Ahead:
     other pictures or after a setting was changed draws its own. So the views are those of `augment`.
     """
 
-    def __init__(self, augment: Augmentation) -> None:
-        self.augment = augment
+    def __init__(self, augment: Augmentation, compiled: bool = False) -> None:
+        self.augment, self.compiled = augment, compiled
         self._shape: tuple[int, ...] | None = None  # of the first call's pictures, since the last `draw`
         self._ready: tuple[Any, ...] | None = None
 
@@ -209,9 +213,11 @@ class Ahead:
             self._shape = shape
         ready, self._ready = self._ready, None
         if ready is None or ready[:2] != (shape, self.augment) or not ready[2].equal(generator.get_state()):
-            return self.augment(images, generator)
-        generator.set_state(ready[3])
-        return self.augment.apply_packed(images, ready[4])
+            drawn = everywhere.packed(self.augment.draw(*shape, generator), images.device)
+        else:
+            generator.set_state(ready[3])
+            drawn = ready[4]
+        return self.augment.apply_packed(images, drawn, self.compiled)
 
     def draw(self, generator: torch.Generator, device: torch.device) -> None:
         """The numbers of the next call, on their way to the device; generator: as that call's will be."""

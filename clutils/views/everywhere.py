@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -22,8 +23,8 @@ from clutils.views.batched import LUMA, NEUTRAL, Parameters, blur
 class Packed:
     """Parameters of N views on their way to a device.
 
-    numbers     (N, 12) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
-                sigma
+    numbers     (N, 16) float32 there: top, left, height, width, 0, flipped, the four factors, grayscaled,
+                sigma, and which adjustment comes first to last
     order       the adjustments that at least one view needs, in their order: columns of `Parameters.factors`
     grayscales, blurs   whether any view needs that
     """
@@ -44,6 +45,7 @@ def packed(parameters: Parameters, device: torch.device) -> Packed:
         parameters.factors,
         parameters.grayscaled[:, None].float(),
         parameters.sigma[:, None],
+        parameters.order.float().expand(len(flipped), -1),
     )
     numbers = torch.cat(columns, dim=1)
     if device.type == "cuda":
@@ -75,6 +77,34 @@ def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
     return view
 
 
+@functools.cache
+def compiled() -> Callable[[Tensor, Packed, int, int], Tensor]:
+    """`view` as one function of torch.compile's, whatever the order of the adjustments: a handful of kernels.
+
+    It adjusts in all four ways at each of the four places and takes the one that belongs there: on a GPU
+    arithmetic that is fused costs nothing, and one function is compiled once.
+    """
+    whole = torch.compile(_whole)
+
+    @torch.no_grad()
+    def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
+        return whole(images, drawn.numbers, size, kernel, drawn.blurs)
+
+    return view
+
+
+def _whole(images: Tensor, numbers: Tensor, size: int, kernel: int, blurs: bool) -> Tensor:
+    one = numbers[:, :, None, None]
+    view = _cropped(images, one, size)
+    for place in range(4):
+        which, before = one[:, 12 + place, None], view
+        for number, adjusted in enumerate(ADJUSTMENTS):
+            view = torch.where(which == number, adjusted(before, one[:, 6 + number, None]), view)
+    if view.shape[1] == 3:
+        view = torch.where(one[:, 10, None] > 0, _gray(view), view)
+    return torch.where(one[:, 11, None] > 0, blur(view, numbers[:, 11], kernel), view) if blurs else view
+
+
 def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:
     """`batched.crop`, the weights of rows and columns made together."""
     n, channels, height, width = images.shape
@@ -98,7 +128,7 @@ def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:
 
 
 def _brightness(view: Tensor, factor: Tensor) -> Tensor:
-    return view.mul_(factor).clamp_(0, 1)
+    return (view * factor).clamp_(0, 1)
 
 
 def _contrast(view: Tensor, factor: Tensor) -> Tensor:
@@ -136,22 +166,29 @@ def _gray(view: Tensor) -> Tensor:
 # ---- small tables, made once on each device ----------------------------------------------------------------
 
 
-@functools.cache
 def _middles(pixels: int, device: torch.device) -> Tensor:
-    return torch.arange(pixels, dtype=torch.float32, device=device) + 0.5
+    return _once(lambda: torch.arange(pixels, dtype=torch.float32, device=device) + 0.5, device, pixels)
 
 
-@functools.cache
 def _luma(device: torch.device) -> Tensor:
-    return torch.tensor(LUMA, device=device)[:, None, None]
+    return _once(lambda: torch.tensor(LUMA, device=device)[:, None, None], device, "luma")
 
 
-@functools.cache
 def _own_hues(device: torch.device) -> Tensor:
-    return torch.tensor([0, 1 / 3, 2 / 3], device=device)[:, None, None]
+    return _once(lambda: torch.tensor([0, 1 / 3, 2 / 3], device=device)[:, None, None], device, "hues")
 
 
-@functools.cache
 def _whites(device: torch.device) -> Tensor:
     """What the weights of rows, and of columns, are divided by where white is 255."""
-    return torch.tensor([255.0, 1.0], device=device)[:, None, None]
+    return _once(lambda: torch.tensor([255.0, 1.0], device=device)[:, None, None], device, "whites")
+
+
+_made: dict[tuple[torch.device, object], Tensor] = {}
+
+
+def _once(make: Callable[[], Tensor], *key: object) -> Tensor:
+    if torch.compiler.is_compiling():  # a constant there
+        return make()
+    if key not in _made:
+        _made[key] = make()
+    return _made[key]
