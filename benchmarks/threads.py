@@ -14,7 +14,6 @@ import os
 import statistics
 from collections.abc import Callable
 
-import torch
 from throughput import in_turns, ratio
 
 from clutils import data, training
@@ -33,10 +32,11 @@ def steps_of(
 ) -> Callable[[], None]:
     """A function that takes so many steps of a run of its own, on so many threads."""
     images = data.load("scenes", limit=2 * batch, size=side).images
-    run = training.Run(method, None, images, encoder, batch_size=batch, steps=10**6, device="cpu")
+    run = training.Run(
+        method, None, images, encoder, batch_size=batch, steps=10**6, device="cpu", threads=threads
+    )
 
     def take() -> None:
-        torch.set_num_threads(threads)
         for _ in range(steps):
             run.step()
 

@@ -136,8 +136,8 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
     """Test accuracy, in [0, 1], of a logistic regression on the (frozen) features.
 
     Features are standardised by the training rows' mean and deviation (constant ones are left out of it);
-    scikit-learn's `LogisticRegression` with its default penalty, run until it has converged; on a GPU, where
-    that would take minutes, torch's LBFGS descends the same objective.
+    scikit-learn's `LogisticRegression` with its default penalty, run until it has converged; on a GPU
+    torch's LBFGS descends the same objective there.
     train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,).
     """
     who = "linear_probe"

@@ -88,7 +88,8 @@ def joined(device: str | None = None) -> Iterator[int]:
 def first_then_others() -> Iterator[None]:
     """Process 0 first, then the others: so that it alone downloads what they then find. All must come by.
 
-    They wait for it as long as a slow download takes; where it dies they stop at once.
+    They wait for it, and it for them at the end, as long as a slow download takes; where one dies the others
+    stop at once.
     """
     if rank():
         _exchange(group.barrier, _unhurried)
@@ -97,6 +98,8 @@ def first_then_others() -> Iterator[None]:
     finally:
         if number() > 1 and not rank():
             _exchange(group.barrier, _unhurried)
+    if number() > 1:
+        _exchange(group.barrier, _unhurried)  # or the first would count those as gone that still load
 
 
 def share(rows: Tensor) -> Tensor:
@@ -146,6 +149,8 @@ def _exchange(collective: Callable[..., object], *arguments: object) -> None:
     """A collective call; what torch says of a lost connection (a plain RuntimeError) as a ConnectionError."""
     try:
         collective(*arguments)
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         reason = str(error).splitlines()[0].partition(". ")[0]
         raise ConnectionError(f"processes: another one has ended, so this one stops: {reason}") from error

@@ -6,8 +6,9 @@ step). So a run that was saved needs nothing but its weights, the optimiser's me
 bit for bit.
 
 On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on pictures or
-features (PiNDA's, SimCL's) and mixed negatives (SSCL's, MoCHi's) are drawn on the device: as repeatable, but
-other numbers. Nor are sums the same to the last bit. A GPU is asked once a step what came out, and works
+features (PiNDA's, SimCL's) and mixed negatives (SSCL's, MoCHi's) are drawn on the device: from the seed too,
+but other numbers. Sums are not the same to the last bit, and convolutions in float32 take cuDNN's default,
+TF32. A GPU is asked once a step what came out, and works
 through the rest without the processor waiting for it.
 """
 
@@ -97,9 +98,7 @@ class Run:
         self._before: list[Tensor] = []  # buffers as they were before the step under way
         self._ahead: views.Ahead | None = None
         # of a float16 loss, whose small gradients would be 0
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, init_scale=2.0**12, enabled=given.precision == "float16"
-        )
+        self.scaler = _scaler(self.device, given.precision == "float16")
 
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
@@ -137,7 +136,7 @@ class Run:
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
         threads = torch.get_num_threads()
-        torch.set_num_threads(self.settings.threads)  # of this thread of Python's alone
+        torch.set_num_threads(self.settings.threads)  # of this thread of Python's, and of those it starts
         try:
             return self._step()
         finally:
@@ -170,11 +169,14 @@ class Run:
                 self._ahead.draw(self._stream("views", step=self.steps_done + 1), self.device)
             measured = measured.tolist()  # here alone the processor waits for a GPU
             length = measured.pop(3)
-            too_large = self.scaler.is_enabled() and self.scaler.get_scale() > 1 and not math.isfinite(length)
+            # asked of the scale, which a GPU waits for, only where the gradient is not finite
+            too_large = not math.isfinite(length) and self.scaler.is_enabled() and self.scaler.get_scale() > 1
             if not all(map(math.isfinite, [*measured, 0.0 if too_large else length])):
                 raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {length:.4g} long")
+            chance = self.method.chance(self.settings.batch_size)
         except BaseException as error:
             self._put_back(changing)
+            self._forget_scaled()
             if not isinstance(error, ValueError):
                 raise
             settings = {"learning_rate": self.learning_rate, **self._live_settings()}
@@ -189,7 +191,6 @@ class Run:
             self.scaler.update()
             self.method.after_step()
             self.steps_done += 1
-            chance = self.method.chance(self.settings.batch_size)
             row = {
                 "step": self.steps_done,
                 "loss": measured[0],
@@ -272,8 +273,9 @@ class Run:
 
     @loss.setter
     def loss(self, loss: nn.Module) -> None:
-        self.method.use(loss.to(self.device) if isinstance(loss, nn.Module) else loss)
+        self.method.use(loss)
         self.method.allocate(len(self.images))
+        self.method.to(self.device)  # what was allocated, too
 
     @property
     def encoder(self) -> nn.Module:
@@ -411,23 +413,32 @@ class Run:
     @contextmanager
     def _without_waiting(self) -> Iterator[None]:
         """Within, on a GPU, the loss does not look at what it is given: the check is that all ends finite."""
-        if self.device.type != "cuda" or not getattr(self.loss, "check_inputs", False):
-            yield
-            return
-        self.loss.check_inputs = False
+        on_gpu = self.device.type == "cuda"
+        looking = [part for part in self.loss.modules() if on_gpu and getattr(part, "check_inputs", False)]
+        for part in looking:
+            part.check_inputs = False
         try:
             yield
         finally:
-            self.loss.check_inputs = True
+            for part in looking:
+                part.check_inputs = True
 
     def _keep(self, changing: list[Tensor]) -> None:
         """Copy what a step changes going forward, for `_put_back`."""
-        if [(b.shape, b.dtype) for b in self._before] != [(b.shape, b.dtype) for b in changing]:
+        kinds = [[(b.shape, b.dtype, b.device) for b in buffers] for buffers in (self._before, changing)]
+        if kinds[0] != kinds[1]:
             self._before = [torch.empty_like(buffer) for buffer in changing]
         _copy(changing, self._before)
 
     def _put_back(self, changing: list[Tensor]) -> None:
         _copy(self._before, changing)
+
+    def _forget_scaled(self) -> None:
+        """A scaler that was left in the middle of a step would refuse the next one."""
+        if self.scaler.is_enabled():
+            kept = self.scaler.state_dict()
+            self.scaler = _scaler(self.device, True)
+            self.scaler.load_state_dict(kept)
 
     def _embedded(self, network: nn.Module, images: Tensor | datasets.ImageSet) -> Tensor:
         half = self.method.half if self.device.type == "cuda" else None
@@ -507,6 +518,10 @@ def _optimiser(
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
     return torch.optim.AdamW(groups, **given)
+
+
+def _scaler(device: torch.device, enabled: bool) -> torch.amp.GradScaler:
+    return torch.amp.GradScaler(device.type, init_scale=2.0**12, enabled=enabled)
 
 
 def _copy(sources: list[Tensor], targets: list[Tensor]) -> None:

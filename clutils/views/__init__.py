@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -212,7 +212,8 @@ class Ahead:
         if self._shape is None:
             self._shape = shape
         ready, self._ready = self._ready, None
-        if ready is None or ready[:2] != (shape, self.augment) or not ready[2].equal(generator.get_state()):
+        same = ready is not None and ready[:2] == (shape, repr(self.augment))
+        if not same or not ready[2].equal(generator.get_state()):
             drawn = everywhere.packed(self.augment.draw(*shape, generator), images.device)
         else:
             generator.set_state(ready[3])
@@ -223,7 +224,7 @@ class Ahead:
         """The numbers of the next call, on their way to the device; generator: as that call's will be."""
         if self._shape is None:
             return
-        before, settings = generator.get_state(), replace(self.augment)
+        before, settings = generator.get_state(), repr(self.augment)  # a list in it may change where it is
         drawn = everywhere.packed(self.augment.draw(*self._shape, generator), device)
         self._ready = (self._shape, settings, before, generator.get_state(), drawn)
         self._shape = None

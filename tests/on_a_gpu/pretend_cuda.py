@@ -9,8 +9,9 @@ A tensor "on the GPU" is an `OnGpu`: it says that it lies on cuda:0 and holds a 
 operation is computed on what is held, its arguments are looked at as CUDA would look. torch's C++, which
 would ask a driver about "cuda", is told "meta" instead.
 
-What this cannot show: a GPU's rounding, operations without a CUDA kernel, memory, streams, times, NCCL, and
-torch.compile. It leans on private parts of torch (2.15 was tried).
+What this cannot show: a GPU's rounding, operations without a CUDA kernel, memory (pinned or not), streams (a
+copy that is not waited for is there at once), times, several GPUs, NCCL, torch.compile, what autocast keeps
+in float32, and waits inside libraries. It leans on private parts of torch (2.15 was tried).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ MOVES = {aten.copy_, aten._to_copy}  # may have arguments on two devices
 INDEXING = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index}
 # the processor waits until the GPU has said a value, or how many there are
 WAITS = {aten._local_scalar_dense, aten.nonzero, aten.masked_select, aten.bincount, aten.equal, aten._unique2}
+WAITS |= {aten.repeat_interleave, aten.unique_dim, aten.unique_consecutive, aten.allclose, aten.histc}
+WAITS |= {aten.linalg_inv_ex, aten.linalg_cholesky_ex, aten.linalg_eigh, aten._linalg_eigh, aten._linalg_svd}
 NO_LAUNCH = {aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten._local_scalar_dense}
 HALVED = {"conv1d", "conv2d", "conv3d", "linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm"}
 NOT_THE_CALLER = (os.path.dirname(torch.__file__) + os.sep, __file__)
@@ -94,6 +97,12 @@ class OnGpu(Tensor):
     def new_tensor(self, values, *, dtype=None, device=GPU, requires_grad=False):
         return torch.tensor(values, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
+    def __getitem__(self, key):
+        return super().__getitem__(_indices(key))
+
+    def __setitem__(self, key, value):
+        super().__setitem__(_indices(key), value)
+
     def numpy(self, *_, **__):
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
 
@@ -114,6 +123,13 @@ class OnGpu(Tensor):
 
     def __reduce_ex__(self, protocol):
         return self.held.detach().clone().requires_grad_(self.requires_grad).__reduce_ex__(protocol)
+
+
+def _indices(key):
+    """Lists among indices as tensors, which C++ would read from memory that is not there."""
+    if isinstance(key, list):
+        return torch.tensor(key)
+    return tuple(map(_indices, key)) if isinstance(key, tuple) else key
 
 
 class Generator(torch.Generator):

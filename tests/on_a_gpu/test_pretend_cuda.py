@@ -51,6 +51,7 @@ def test_a_gpus_tensor_is_no_array(make, gpu):
     [
         (lambda: table(3, device="cuda") + torch.tensor(2.0), [3.0, 4.0, 5.0]),
         (lambda: table(3, device="cuda")[torch.tensor([2, 0])], [3.0, 1.0]),
+        (lambda: table(3, device="cuda")[[2, 0]], [3.0, 1.0]),
         (lambda: table(3).copy_(2 * table(3, device="cuda")), [2.0, 4.0, 6.0]),
         (lambda: table(3, device="cuda").new_tensor([1.0, 2.0]), [1.0, 2.0]),
         (lambda: torch.full((2,), 3.0, **ON), [3.0, 3.0]),

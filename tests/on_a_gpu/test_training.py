@@ -329,3 +329,88 @@ def test_each_gpu_is_asked_for_itself_whether_it_computes_in_bfloat16(gpu, monke
     halves = [encoders.half_precision(torch.device("cuda", number)) for number in (0, 1)]
     encoders.computes_bfloat16.cache_clear()
     assert halves == [torch.float16, torch.bfloat16]
+
+
+# ---- what a step that fails leaves -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_float16_run_goes_on_after_a_step_that_failed(device, monkeypatch, gpu):
+    run = a_run(precision="float16", device=device)
+    run.step()
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(torch.nn.utils, "get_total_norm", lambda gradients: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run.step()
+    with monkeypatch.context() as interrupted:  # where Ctrl-C is most likely to come
+        interrupted.setattr("math.isfinite", lambda number: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run.step()
+    assert run.step()["step"] == 2
+
+
+def test_a_float16_step_waits_once_too(gpu):
+    run = a_run(precision="float16")
+    run.step()
+    gpu.clear()
+    run.step()
+    assert gpu.count("wait") == gpu.count("to device") == 0 and gpu.count("to host") == 1
+
+
+def test_losses_within_a_loss_of_one_s_own_do_not_wait_either(gpu):
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleList([losses.NTXent(0.2), losses.BarlowTwins()])
+
+        def forward(self, z1, z2):
+            return sum(part(z1, z2) for part in self.parts)
+
+    run = a_run(loss=Both())
+    run.step()
+    gpu.clear()
+    run.step()
+    assert gpu.count("wait") == 0 and all(part.check_inputs for part in run.loss.parts)
+
+
+def test_a_list_in_the_augmentation_may_change_where_it_is(gpu):
+    ahead, not_ahead = (a_run(augmentation=views.Augmentation(jitter=[0.4, 0.4, 0.4, 0.1])) for _ in range(2))
+    for step in range(3):
+        if step == 2:
+            ahead.augmentation.jitter[0] = not_ahead.augmentation.jitter[0] = 0.0
+        not_ahead._ahead = None
+        assert ahead.step()["loss"] == not_ahead.step()["loss"]
+
+
+def test_a_loss_with_a_state_may_be_set_on_the_way(gpu):
+    class Remembering(losses.NTXent):
+        takes = frozenset({"index"})
+
+        def allocate(self, samples):
+            self.register_buffer("seen", torch.zeros(samples))
+
+        def formula(self, pairs):
+            if self.samples is not None:  # as in `chance`
+                self.seen[self.samples] += 1
+            return super().formula(pairs)
+
+    run = a_run()
+    run.step()
+    run.loss = Remembering(0.2)
+    run.step()
+    assert run.loss.seen.is_cuda and run.loss.seen.sum().item() == 32
+
+
+def test_a_loss_whose_chance_fails_leaves_the_run_as_it_was(gpu):
+    class Hopeless(losses.NTXent):
+        def chance(self, K):
+            raise ValueError("none")
+
+    run = a_run(loss=Hopeless(0.2))
+    before = [p.detach().cpu().clone() for p in run.method.parameters()]
+    with pytest.raises(ValueError, match="none"):
+        run.step()
+    assert run.steps_done == len(run.rows) == 0
+    assert all(
+        torch.equal(p.detach().cpu(), old) for p, old in zip(run.method.parameters(), before, strict=True)
+    )
