@@ -103,7 +103,10 @@ def check(options: argparse.Namespace) -> int:
     names = ("temperature", "size", "layer", "mean", "std", "grey")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
-    gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
+    try:
+        gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
     told = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
     print(f"{told} (the others lend their labels)", flush=True)
     reports = []

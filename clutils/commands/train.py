@@ -194,6 +194,10 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
     """
     from clutils import training
 
+    try:
+        training.device(options.device)
+    except ValueError as error:
+        raise BadUsage(f"--device: {error}") from error
     moved = {}
     if options.data is not None and options.data.startswith("folder:"):  # where they lie on this machine
         moved["data"] = options.data

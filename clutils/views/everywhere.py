@@ -69,20 +69,15 @@ def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
     view = _cropped(images, one, size)
     for which in drawn.order:
         view = ADJUSTMENTS[which](view, one[:, 6 + which, None])
-    if drawn.grayscales and view.shape[1] == 3:
-        view = torch.where(one[:, 10, None] > 0, _gray(view), view)
-    if drawn.blurs:
-        sigma = drawn.numbers[:, 11]
-        view = torch.where(one[:, 11, None] > 0, blur(view, sigma, kernel), view)
-    return view
+    return _finished(view, drawn.numbers, drawn.grayscales, kernel if drawn.blurs else None)
 
 
 @functools.cache
 def compiled() -> Callable[[Tensor, Packed, int, int], Tensor]:
-    """`view` as one function of torch.compile's, whatever the order of the adjustments: a handful of kernels.
+    """`view` as one function of torch.compile's, whatever the order of the adjustments.
 
-    It adjusts in all four ways at each of the four places and takes the one that belongs there: on a GPU
-    arithmetic that is fused costs nothing, and one function is compiled once.
+    It adjusts in all four ways at each of the four places and takes the one that belongs there: more
+    arithmetic, but fused into few kernels, and one function is compiled once.
     """
     whole = torch.compile(_whole)
 
@@ -100,9 +95,17 @@ def _whole(images: Tensor, numbers: Tensor, size: int, kernel: int, blurs: bool)
         which, before = one[:, 12 + place, None], view
         for number, adjusted in enumerate(ADJUSTMENTS):
             view = torch.where(which == number, adjusted(before, one[:, 6 + number, None]), view)
-    if view.shape[1] == 3:
+    return _finished(view, numbers, grayscales=True, kernel=kernel if blurs else None)
+
+
+def _finished(view: Tensor, numbers: Tensor, grayscales: bool, kernel: int | None) -> Tensor:
+    """Grayscale and blur (kernel: pixels), the last two steps."""
+    one = numbers[:, :, None, None]
+    if grayscales and view.shape[1] == 3:
         view = torch.where(one[:, 10, None] > 0, _gray(view), view)
-    return torch.where(one[:, 11, None] > 0, blur(view, numbers[:, 11], kernel), view) if blurs else view
+    if kernel is not None:
+        view = torch.where(one[:, 11, None] > 0, blur(view, numbers[:, 11], kernel), view)
+    return view
 
 
 def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:

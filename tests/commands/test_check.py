@@ -133,8 +133,8 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
         (["x", "--fail-on", "good"], 2, "--fail-on"),
         (["x", "--temperature", "-1"], 2, "above 0"),
-        (["x", "--pictures", "1"], 1, "at least 80 pictures are needed, but only 1 asked for"),
-        (["x", "--data", "nope"], 1, "no data called 'nope'"),
+        (["x", "--pictures", "1"], 2, "at least 80 pictures are needed, but only 1 asked for"),
+        (["x", "--data", "nope"], 2, "no data called 'nope'"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, code, said, capsys):

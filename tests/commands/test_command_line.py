@@ -297,6 +297,11 @@ def test_a_run_does_not_go_on_with_other_settings(capsys, finished, other):
     assert "was trained with" in complaint(capsys)
 
 
+def test_a_run_does_not_go_on_where_there_is_no_such_device(capsys, finished):
+    assert run("train", "--resume", "--device", "nowhere", "--out", finished) == 2
+    assert "--device: training: device is 'nowhere'" in complaint(capsys)
+
+
 def test_a_finished_run_can_be_made_longer(finished, tmp_path):
     copy = tmp_path / "longer"
     copy.mkdir()
