@@ -1,0 +1,190 @@
+"""What a comparison of runs can carry: chosen settings, the learning phase, the power of the seeds.
+
+`benchmarks/evidence.py` makes the runs, `looked_at` one after the other; the rest reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from clutils import anatomy, measures, similarities, training
+from clutils.course import records
+from clutils.course.experiments import accuracy
+from clutils.data import ImageSet, VectorSet
+
+if TYPE_CHECKING:
+    import pandas
+
+RECORD = "evidence"
+POWER = 0.8  # with which a difference that the seeds can tell apart is told
+
+
+def looked_at(
+    settings: Mapping[str, Any],
+    train: ImageSet | VectorSet,
+    validation: ImageSet | VectorSet,
+    test: ImageSet | VectorSet,
+    steps: int,
+    looks: Sequence[int],
+    batch_size: int = 128,
+) -> list[dict[str, Any]]:
+    """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
+
+    - settings: of `training.Run`, but for data, steps and batch size
+    - knn_validation, knn: accuracy (k = 20) on pictures to choose by and on those to judge by; the training
+      pictures vote
+    - effective_rank: of the test pictures' features
+    - uniformity, tolerance: of the test pictures after the head
+    - silent: share of the anchors of a batch whose loss pushes no negative; NaN where there are none
+    - loss, noise: means since the look before (at most the last 100 steps), NaN at step 0 and where there is
+      none; seconds: spent in steps so far
+    """
+    run = training.Run(data=train, steps=steps, batch_size=batch_size, **settings)
+    rows = []
+    for look in looks:
+        while run.steps_done < look:
+            run.step()
+        projected = run.project(test)
+        since = run.history.tail(min(100, max(1, run.steps_done // 3))) if run.steps_done else None
+        rows.append(
+            {
+                "step": look,
+                "knn_validation": accuracy(run.embed, train, validation),
+                "knn": accuracy(run.embed, train, test),
+                "effective_rank": measures.effective_rank(run.embed(test)),
+                "uniformity": measures.uniformity(projected),
+                "tolerance": measures.tolerance(projected, test.labels),
+                "silent": _silent(run, train),
+                "loss": math.nan if since is None else float(since["loss"].mean()),
+                "noise": float(since["noise"].mean()) if since is not None and "noise" in since else math.nan,
+                "learning_rate": run.learning_rate,
+                "batch_size": batch_size,
+                "precision": run.settings.precision,
+                "threads": run.settings.threads,
+                "seconds": run.rows[-1]["seconds"] if run.rows else 0.0,
+            }
+        )
+    return rows
+
+
+def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:
+    """Share of a batch's anchors that push no negative; of losses on similarities, with two views."""
+    if not hasattr(run.loss, "per_anchor") or not isinstance(train, ImageSet):
+        return math.nan
+    draw = torch.Generator().manual_seed(run.settings.seed)
+    batch = train.images[: run.settings.batch_size]
+    z1, z2 = (similarities.normalise(run.project(run.augmentation(batch, generator=draw))) for _ in range(2))
+    pairs = similarities.two_views(z1, z2)
+    try:
+        _, push = anatomy.forces(run.loss, pairs.positives.double(), pairs.negatives.double())
+    except (ValueError, TypeError, NotImplementedError):
+        return math.nan
+    return (push.abs().sum(dim=1) == 0).double().mean().item()
+
+
+# ---- reading the record ------------------------------------------------------------------------------------
+
+
+def chosen(subject: str, contender: str) -> dict[str, Any]:
+    """The settings that did best on validation pictures among the grid's runs on record.
+
+    Raises ValueError where there are none.
+    """
+    table = records.read(RECORD)
+    own = table[
+        (table["subject"] == subject) & (table["contender"] == contender) & (table["stage"] == "grid")
+    ]
+    if own.empty:
+        raise ValueError(f"evidence: no grid runs of {contender!r} in {subject!r} are on record")
+    return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
+
+
+def curves(subject: str, column: str = "knn") -> pandas.DataFrame:
+    """The seeds' runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
+    table = records.read(RECORD)
+    own = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
+    found = own.groupby(["contender", "step"], sort=False)[column].agg(["mean", "min", "max", "count"])
+    return found.reset_index()
+
+
+def results(subject: str, column: str = "knn") -> dict[str, list[float]]:
+    """contender -> its seeds' values at the end of their runs, in the order of the seeds."""
+    table = records.read(RECORD)
+    own = table[
+        (table["subject"] == subject) & (table["stage"] == "seeds") & (table["step"] == table["steps"])
+    ]
+    return {
+        name: rows.sort_values("seed")[column].tolist() for name, rows in own.groupby("contender", sort=False)
+    }
+
+
+def has_learned(subject: str, contender: str) -> bool:
+    """Whether a contender is past its learning phase: the last third of its steps adds less than the spread.
+
+    The spread is the standard deviation of the seeds at the end.
+    """
+    table = records.read(RECORD)
+    own = table[
+        (table["subject"] == subject) & (table["contender"] == contender) & (table["stage"] == "seeds")
+    ]
+    by_step = own.pivot(index="seed", columns="step", values="knn")
+    end = by_step.columns.max()
+    before = max(step for step in by_step.columns if step <= 2 * end / 3)
+    gained = (by_step[end] - by_step[before]).mean()
+    return bool(gained < by_step[end].std())
+
+
+# ---- two contenders ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """a less b: the means' difference, its interval, and what these seeds could have told apart.
+
+    - low, high: 95 % interval by Welch's t
+    - detectable: the difference that as many seeds with this spread show in 80 % of the cases
+    """
+
+    mean: float
+    low: float
+    high: float
+    detectable: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.low > 0 or self.high < 0
+
+    def __str__(self) -> str:
+        said = "" if self.decided else ", which holds 0: not decided"
+        return (
+            f"{100 * self.mean:+.1f} points (95 % interval {100 * self.low:+.1f} to {100 * self.high:+.1f}{said}"
+            f"; these seeds tell {100 * self.detectable:.1f} points apart)"
+        )
+
+
+def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """Welch's interval of mean(a) - mean(b), and the power of so many seeds.
+
+    Raises ValueError on fewer than three values of one: a spread of two says little.
+    """
+    if min(len(a), len(b)) < 3:
+        raise ValueError(f"difference: needs three seeds or more of each, got {len(a)} and {len(b)}")
+    from scipy import stats
+
+    mean = statistics.fmean(a) - statistics.fmean(b)
+    own = [statistics.variance(values) / len(values) for values in (a, b)]
+    error = math.sqrt(sum(own))
+    if error == 0:
+        return Difference(mean, mean, mean, 0.0)
+    freedom = sum(own) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(own, (a, b), strict=True))
+    half = stats.t.ppf(0.975, freedom)
+    detectable = error * (half + stats.t.ppf(POWER, freedom))
+    return Difference(mean, mean - half * error, mean + half * error, float(detectable))
