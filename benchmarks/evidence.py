@@ -1,6 +1,6 @@
-"""Long runs that the verdicts stand on: settings chosen on a grid, then five seeds past their learning phase.
+"""Long runs that verdicts stand on: settings chosen on a grid, then five seeds past their learning phase.
 
-    python benchmarks/evidence.py methods --record           SimCLR, MoCo, BYOL, SimSiam; SupCon as the ceiling
+    python benchmarks/evidence.py methods --record           SimCLR, MoCo, BYOL, SimSiam; a ceiling
     python benchmarks/evidence.py losses --record            the family of losses, in SimCLR
     python benchmarks/evidence.py views --record             four further views, with and without attention
     python benchmarks/evidence.py temperature --record       NT-Xent from cold to hot
@@ -35,6 +35,16 @@ GRID_STEPS, STEPS, LOOKS = 1000, 3000, (0, 300, 1000, 2000, 3000)
 SEEDS = (0, 1, 2, 3, 4)
 RATES = (2.5e-3, 5e-3, 1e-2)
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5, 1.0)
+FAMILY = (
+    "NTXent",
+    "Decoupled",
+    "MACL",
+    "DualTemperature",
+    "Debiased",
+    "HardNegative",
+    "SSCL",
+    "AttentionNCE",
+)
 SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run has when it names none
     "full": {},
     "no grayscale": {"grayscale": 0.0},
@@ -66,7 +76,7 @@ def tuned(
     for settings in grid:
         yield Case(subject, "grid", contender, fixed | settings, 0, GRID_STEPS, (GRID_STEPS,))
     best = evidence.chosen(subject, contender)
-    for seed in seeds:
+    for seed in SEEDS:
         yield Case(subject, "seeds", contender, best, seed, STEPS, LOOKS)
 
 
@@ -76,9 +86,10 @@ def by(rates: tuple[float, ...] = RATES, **settings: tuple[Any, ...]) -> list[di
     return [{"learning_rate": rate, name: value} for rate in rates for value in values]
 
 
-def method_grid(rates: tuple[float, ...] = RATES, **settings: tuple[Any, ...]) -> list[dict[str, Any]]:
+def of_method(**settings: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Each learning rate with each value of a setting of the method's."""
     ((name, values),) = settings.items()
-    return by(rates, method_settings=tuple({name: value} for value in values))
+    return by(method_settings=tuple({name: value} for value in values))
 
 
 def methods() -> Iterator[Case]:
@@ -87,10 +98,8 @@ def methods() -> Iterator[Case]:
     byol = {"method": "byol"}
     grid = by(method_settings=tuple({"momentum": m, "predictor_rate": 3.0} for m in (0.8, 0.95, 0.99)))
     yield from tuned("methods", "BYOL", byol, grid)
-    yield from tuned(
-        "methods", "SimSiam", {"method": "simsiam"}, method_grid(predictor_rate=(1.0, 3.0, 10.0))
-    )
-    yield from tuned("methods", "MoCo", {"method": "moco"}, method_grid(momentum=(0.9, 0.99, 0.999)))
+    yield from tuned("methods", "SimSiam", {"method": "simsiam"}, of_method(predictor_rate=(1.0, 3.0, 10.0)))
+    yield from tuned("methods", "MoCo", {"method": "moco"}, of_method(momentum=(0.9, 0.99, 0.999)))
     for seed in SEEDS[:3]:  # the ceiling; of its settings none is tuned
         yield Case("methods", "seeds", "SupCon, told the classes", {"method": "supcon"}, seed, STEPS, LOOKS)
 

@@ -18,41 +18,67 @@ RECORDED = ROOT / "benchmarks" / "records" / "claims"
 NOTEBOOKS = ROOT / "notebooks"
 
 
+UNDECIDED = "not decided here"
+EVIDENCE = {
+    "derived": "an identity or a theorem, proved in the text and checked in numbers",
+    "the paper's numbers": "its own tables or settings, computed with again",
+    "constructed case": "an example made for the purpose, which a statement about all cases must survive",
+    "forces": "pulls and pushes on similarities, of drawn points or of a trained encoder",
+    "runs here": "small encoders trained on small pictures",
+}
+AGAINST = ("derived", "the paper's numbers", "constructed case")  # what alone can show that a claim fails
+
+
 def test(
     paper: str,
     claim: str,
-    always: bool,
+    evidence: str,
+    always: bool | None,
     shown_by: str,
     when: str | None = None,
     holds_when: bool | None = None,
+    control: str | None = None,
 ) -> str:
-    """Print the verdict on a claim and write it down as JSON; returns "holds", "holds when …" or "fails".
+    """Print the verdict on a claim and write it down as JSON; returns it.
+
+    The verdicts are "holds", "holds when …", "fails" and "not decided here". A claim fails by an identity, by
+    the paper's own numbers, or by a constructed case alone: where forces or runs here find no support, it is
+    not decided here.
 
     - paper, claim: where it is said and what, in our words; the claim starts with its place in the paper, as
       in "proposition 2: W is monotone in the temperature"
-    - always: what the check found: True when no counter-example was found
+    - evidence: which kind, one of `EVIDENCE`
+    - always: what the check found: True when no counter-example was found; None when it decides nothing
     - shown_by: what was checked, in a sentence, with its numbers formatted in
     - when, holds_when: a condition, and what the check found under it
+    - control: of runs here, how it is known that they could have said otherwise: what a known good and a
+      known bad case gave, and which difference the seeds could have told apart
 
     The file is written to data/claims/ (CLUTILS_CLAIMS names another folder).
-    Raises ValueError when a condition comes without its evidence.
+    Raises ValueError on an unknown kind of evidence, when a condition comes without its evidence, and on runs
+    without a control.
     """
+    if evidence not in EVIDENCE:
+        raise ValueError(f"claims.test: evidence is {evidence!r}; there are {', '.join(EVIDENCE)}")
     if (when is None) != (holds_when is None):
         raise ValueError(f"claims.test: when = {when!r} and holds_when = {holds_when!r} go together")
+    if evidence == "runs here" and not control:
+        raise ValueError(f"claims.test: {claim!r} rests on runs, which need a control: it is {control!r}")
     if always:
         verdict = "holds"
     elif holds_when:
         verdict = f"holds when {when}"
+    elif always is None or evidence not in AGAINST:
+        verdict = UNDECIDED
     else:
         verdict = "fails"
-    for line in (f"{paper}: {claim}", f"  verdict: {verdict}", f"  shown by: {shown_by}"):
-        print(
-            textwrap.fill(line, 100, subsequent_indent="    ")
-        )  # a notebook breaks longer ones within words
+    lines = [f"{paper}: {claim}", f"  verdict: {verdict} ({evidence})", f"  shown by: {shown_by}"]
+    for line in lines + ([f"  control: {control}"] if control else []):
+        print(textwrap.fill(line, 100, subsequent_indent="    "))  # notebooks break longer ones within words
     folder = written_to()
     folder.mkdir(parents=True, exist_ok=True)
-    entry = {"paper": paper, "claim": claim, "verdict": verdict, "shown_by": shown_by}
-    text = json.dumps(entry, indent=1, ensure_ascii=False) + "\n"
+    entry = {"paper": paper, "claim": claim, "evidence": evidence, "verdict": verdict, "shown_by": shown_by}
+    text = json.dumps(entry | ({"control": control} if control else {}), indent=1, ensure_ascii=False) + "\n"
     (folder / f"{slug(paper, claim)}.json").write_text(text, "utf-8")
     return verdict
 
@@ -65,7 +91,8 @@ class Claim:
     """A line of the claims page.
 
     - notebook, section: where it is tested; link: to that place, from within notebooks/
-    - verdict, shown_by: None where neither this machine nor the record has run the cell
+    - verdict, evidence, shown_by, control: None where neither this machine nor the record has run the cell;
+      control also where a claim has none
     - origin: "run here", "recorded" or "not run yet"
     """
 
@@ -75,7 +102,9 @@ class Claim:
     section: str
     link: str
     verdict: str | None
+    evidence: str | None
     shown_by: str | None
+    control: str | None
     origin: str
 
 
@@ -111,7 +140,8 @@ def collect(
             found.append(
                 Claim(
                     *(paper, claim, path.stem, section, link),
-                    *(verdict.get("verdict"), verdict.get("shown_by"), origin),
+                    *(verdict.get(key) for key in ("verdict", "evidence", "shown_by", "control")),
+                    origin,
                 )
             )
     return found
@@ -122,13 +152,16 @@ def page(claims: list[Claim] | None = None) -> str:
     claims = collect() if claims is None else claims
     rows = []
     for paper in dict.fromkeys(claim.paper for claim in claims):
-        rows.append(f'<tr><th colspan="4" style="text-align: left">{html.escape(paper)}</th></tr>')
+        rows.append(f'<tr><th colspan="5" style="text-align: left">{html.escape(paper)}</th></tr>')
         for c in (claim for claim in claims if claim.paper == paper):
             mark, colour = _mark(c.verdict)
             cells = (
                 html.escape(c.claim),
                 f'<b style="color: {colour}">{mark} {html.escape(c.verdict or "not run yet")}</b>',
-                html.escape(c.shown_by or "run the notebook to see") + f" <i>({c.origin})</i>",
+                html.escape(c.evidence or ""),
+                html.escape(c.shown_by or "run the notebook to see")
+                + (f"<br>Control: {html.escape(c.control)}" if c.control else "")
+                + f" <i>({c.origin})</i>",
                 f'<a href="{c.link}">{c.notebook[:2]} · {html.escape(c.section)}</a>',
             )
             joined = "".join(
@@ -137,14 +170,15 @@ def page(claims: list[Claim] | None = None) -> str:
             )
             rows.append(f"<tr>{joined}</tr>")
     heads = "".join(
-        f'<th style="text-align: left">{h}</th>' for h in ("claim", "verdict", "shown by", "where")
+        f'<th style="text-align: left">{h}</th>'
+        for h in ("claim", "verdict", "kind of evidence", "shown by", "where")
     )
     return f'<table style="width: 100%"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:
     """Told apart without colour, too."""
-    if verdict is None:
+    if verdict in (None, UNDECIDED):
         return "?", "#767676"
     if verdict == "holds":
         return "✓", "#00714F"

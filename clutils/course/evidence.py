@@ -108,9 +108,11 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
 
 def curves(subject: str, column: str = "knn") -> pandas.DataFrame:
     """The seeds' runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
-    table = records.read(RECORD)
-    own = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
-    found = own.groupby(["contender", "step"], sort=False)[column].agg(["mean", "min", "max", "count"])
+    found = (
+        _stage(subject)
+        .groupby(["contender", "step"], sort=False)[column]
+        .agg(["mean", "min", "max", "count"])
+    )
     return found.reset_index()
 
 
@@ -130,15 +132,17 @@ def has_learned(subject: str, contender: str) -> bool:
 
     The spread is the standard deviation of the seeds at the end.
     """
-    table = records.read(RECORD)
-    own = table[
-        (table["subject"] == subject) & (table["contender"] == contender) & (table["stage"] == "seeds")
-    ]
-    by_step = own.pivot(index="seed", columns="step", values="knn")
+    table = _stage(subject)
+    by_step = table[table["contender"] == contender].pivot(index="seed", columns="step", values="knn")
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
     gained = (by_step[end] - by_step[before]).mean()
     return bool(gained < by_step[end].std())
+
+
+def _stage(subject: str, stage: str = "seeds") -> pandas.DataFrame:
+    table = records.read(RECORD)
+    return table[(table["subject"] == subject) & (table["stage"] == stage)]
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------
@@ -163,10 +167,11 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
-        said = "" if self.decided else ", which holds 0: not decided"
+        mean, low, high, detectable = (100 * x for x in (self.mean, self.low, self.high, self.detectable))
+        said = "" if self.decided else ", not decided"
         return (
-            f"{100 * self.mean:+.1f} points (95 % interval {100 * self.low:+.1f} to {100 * self.high:+.1f}{said}"
-            f"; these seeds tell {100 * self.detectable:.1f} points apart)"
+            f"{mean:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}{said}; these seeds tell "
+            f"{detectable:.1f} points apart)"
         )
 
 

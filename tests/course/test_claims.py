@@ -30,7 +30,8 @@ def course(tmp_path: Path) -> Path:
 
 def write(folder: Path, paper: str, claim: str, verdict: str) -> None:
     folder.mkdir(exist_ok=True)
-    text = json.dumps({"paper": paper, "claim": claim, "verdict": verdict, "shown_by": f"by {folder.name}"})
+    entry = {"paper": paper, "claim": claim, "verdict": verdict, "evidence": "derived"}
+    text = json.dumps(entry | {"shown_by": f"by {folder.name}"})
     (folder / f"{claims.slug(paper, claim)}.json").write_text(text)
 
 
@@ -76,25 +77,48 @@ def test_the_record_holds_a_verdict_for_each_claim_of_the_course_and_no_other():
 
 
 @pytest.mark.parametrize(
-    ("always", "holds_when", "verdict"),
+    ("evidence", "always", "holds_when", "verdict"),
     [
-        (True, None, "holds"),
-        (False, None, "fails"),
-        (False, True, "holds when K is 1"),
-        (False, False, "fails"),
+        ("derived", True, None, "holds"),
+        ("derived", False, None, "fails"),
+        ("the paper's numbers", False, None, "fails"),
+        ("constructed case", False, True, "holds when K is 1"),
+        ("constructed case", False, False, "fails"),
+        ("derived", None, None, "not decided here"),
+        ("forces", True, None, "holds"),
+        ("forces", False, None, "not decided here"),
+        ("runs here", False, False, "not decided here"),
+        ("runs here", None, True, "holds when K is 1"),
+        ("runs here", True, None, "holds"),
     ],
 )
-def test_a_verdict_is_what_the_evidence_says(always, holds_when, verdict, tmp_path, monkeypatch, capsys):
+def test_a_verdict_is_no_stronger_than_its_evidence(
+    evidence, always, holds_when, verdict, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("CLUTILS_CLAIMS", str(tmp_path))
     when = None if holds_when is None else "K is 1"
-    assert claims.test("MACL", "W is monotone", always, "a sweep", when, holds_when) == verdict
+    found = claims.test(
+        "MACL", "W is monotone", evidence, always, "a sweep", when, holds_when, control="a known one"
+    )
     (file,) = tmp_path.glob("*.json")
-    assert json.loads(file.read_text("utf-8"))["verdict"] == verdict
-    assert verdict in capsys.readouterr().out
+    kept = json.loads(file.read_text("utf-8"))
+    assert found == verdict == kept["verdict"] and kept["evidence"] == evidence
+    said = capsys.readouterr().out
+    assert f"verdict: {verdict} ({evidence})" in said and "control: a known one" in said
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"), [("hearsay", "'hearsay'; there are derived"), ("runs here", "W is")]
+)
+def test_evidence_is_of_a_known_kind_and_runs_have_a_control(evidence, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLUTILS_CLAIMS", str(tmp_path))
+    with pytest.raises(ValueError, match=said):
+        claims.test("MACL", "W is monotone", evidence, True, "a sweep")
+    assert not list(tmp_path.glob("*"))
 
 
 def test_a_condition_needs_its_evidence(tmp_path, monkeypatch):
     monkeypatch.setenv("CLUTILS_CLAIMS", str(tmp_path))
     with pytest.raises(ValueError, match="go together"):
-        claims.test("MACL", "W is monotone", False, "a sweep", when="K is 1")
+        claims.test("MACL", "W is monotone", "derived", False, "a sweep", when="K is 1")
     assert not list(tmp_path.glob("*"))

@@ -1,0 +1,116 @@
+"""What runs can carry: choosing, the learning phase, the power of the seeds; against known answers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from clutils import data, losses
+from clutils.course import embeddings, evidence, records
+
+
+def rows(contender, seed, values, stage="seeds", settings="{}", subject="x"):
+    steps = max(values)
+    head = {"subject": subject, "stage": stage, "contender": contender, "settings": settings, "seed": seed}
+    return [
+        head | {"steps": steps, "step": step, "knn": value, "knn_validation": value}
+        for step, value in values.items()
+    ]
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """Keeps rows as if they were on record."""
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    kept = []
+
+    def keep(more):
+        kept.extend(more)
+        pd.DataFrame(kept).to_csv(tmp_path / "evidence.csv", index=False)
+
+    return keep
+
+
+def test_the_best_of_the_grid_on_validation_pictures_is_chosen(recorded):
+    for rate, value in ((0.1, 0.5), (0.2, 0.7), (0.3, 0.6)):
+        settings = json.dumps({"learning_rate": rate})
+        recorded(rows("a", 0, {10: value}, "grid", settings))
+        recorded(rows("b", 0, {10: 1 - value}, "grid", settings))
+    recorded(rows("a", 0, {10: 0.9}, "grid", "{}", subject="y"))
+    assert evidence.chosen("x", "a") == {"learning_rate": 0.2}
+    assert evidence.chosen("x", "b") == {"learning_rate": 0.1}
+    with pytest.raises(ValueError, match="'c' in 'x'"):
+        evidence.chosen("x", "c")
+
+
+def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_differ(recorded):
+    for seed, end in enumerate((0.88, 0.90, 0.92)):
+        recorded(rows("still rising", seed, {0: 0.1, 1000: 0.5, 2000: end - 0.05, 3000: end}))
+        recorded(rows("flat", seed, {0: 0.1, 1000: 0.5, 2000: end - 0.01, 3000: end}))
+        recorded(rows("falling", seed, {0: 0.1, 1000: 0.99, 2000: end + 0.05, 3000: end}))
+    assert [evidence.has_learned("x", name) for name in ("still rising", "flat", "falling")] == [
+        False,
+        True,
+        True,
+    ]
+    assert evidence.results("x")["flat"] == [0.88, 0.90, 0.92]
+    curve = evidence.curves("x").query("contender == 'flat' and step == 2000").iloc[0]
+    assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)
+
+
+def test_the_interval_is_welchs_and_the_power_is_what_drawing_says():
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(0.9, 0.02, 5), draw.normal(0.85, 0.01, 5)
+    found = evidence.difference(a, b)
+    own = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    assert (found.low, found.high) == pytest.approx((own.low, own.high), rel=1e-12)
+    # a difference as large as is said to be detectable is found in about 80 of 100 draws
+    spread = 0.02
+    typical = evidence.difference(*(spread * stats.zscore([-2, -1, 0, 1, 2], ddof=1) for _ in range(2)))
+    runs = draw.normal(0, spread, (4000, 2, 5)) + np.array([[[typical.detectable], [0.0]]])
+    p = stats.ttest_ind(runs[:, 0], runs[:, 1], axis=1, equal_var=False).pvalue
+    assert 0.74 < (p < 0.05).mean() < 0.86
+
+
+def test_what_is_inside_the_spread_is_called_so_and_two_seeds_are_too_few():
+    close = evidence.difference([0.8, 0.82, 0.84], [0.79, 0.81, 0.85])
+    assert not close.decided and "not decided" in str(close)
+    assert evidence.difference([0.8, 0.81, 0.82], [0.5, 0.51, 0.52]).decided
+    assert evidence.difference([0.5] * 3, [0.4] * 3).decided
+    with pytest.raises(ValueError, match="got 2 and 3"):
+        evidence.difference([0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_a_run_is_looked_at_along_the_way():
+    train = data.load("scenes", limit=128)
+    few = data.load("scenes", "test", limit=40)
+    settings = {"loss": losses.Debiased(0.05, 0.5), "learning_rate": 5e-3, "seed": 0}
+    untrained, later = evidence.looked_at(settings, train, few, few, 3, (0, 3), batch_size=64)
+    assert (untrained["step"], later["step"]) == (0, 3)
+    assert np.isnan(untrained["loss"]) and later["loss"] > 0 and later["seconds"] > untrained["seconds"] == 0
+    assert untrained["knn"] == untrained["knn_validation"] and 0 <= untrained["silent"] <= 1
+    without = evidence.looked_at(settings | {"loss": losses.NTXent(0.5)}, train, few, few, 1, (1,), 64)
+    assert without[0]["silent"] == 0
+
+
+def test_the_kept_embeddings_are_unit_rows_of_an_encoder_that_learned():
+    z, labels = embeddings.load(3000, pictures=100, views=3)
+    assert z.shape == (100, 3, 128) and labels.shape == (100,)
+    assert (z.norm(dim=2) - 1).abs().max() < 1e-6
+    assert torch.equal(labels, data.load("scenes", "test").labels[:100])
+    nearest = (z[:, 0] @ z[:, 1].T).argmax(dim=1)
+    assert (nearest == torch.arange(100)).float().mean() > 0.5
+    early, _ = embeddings.load(300, pictures=100, views=3)
+    assert not torch.allclose(early, z)
+    for bad, said in (
+        ({"steps": 5}, "steps is 5"),
+        ({"pictures": 1000}, "1000"),
+        ({"views": 0}, "views is 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            embeddings.load(**bad)
