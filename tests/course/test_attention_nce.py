@@ -1,4 +1,4 @@
-"""Notebook 06: its figures draw what plain loops compute from the paper's equations, and its tables."""
+"""Notebook 06: its figures draw what plain loops compute; its tables; its exercises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import figures, losses
+from clutils import anatomy, figures, losses
+from clutils.course import attention_nce as lesson
 from clutils.course.attention_nce import figures as att
 
 S = torch.tensor([0.8, 0.1, 0.5], dtype=torch.float64)
@@ -85,78 +86,49 @@ def test_the_chain_quotes_an_anchor_with_too_many_pairs():
         att.chain(losses.AttentionNCE(), S, torch.zeros(8))
 
 
-def test_a_grid_shows_its_numbers_leaves_out_what_is_not_known_and_names_the_marked():
-    values = torch.tensor([[1.0, 10.0], [math.nan, 100.0]])
-    ax = att.grid(values, (1.0, math.inf), (0.5, 2.0), "loss", {"C": (math.inf, 2.0)}, ".0f")
-    shown = {tuple(map(round, text.get_position())): text.get_text() for text in ax.texts}
-    assert shown == {(0, 0): "1", (1, 0): "10", (0, 1): "not in the text", (1, 1): "100\n(C)"}
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["1", "∞"]
-    assert ax.images[0].get_clim() == pytest.approx((0.0, 2.0))
-    assert "from 1 to 100" in figures.alt(ax)
-
-
-def test_logits_and_pushes_of_single_negatives_are_the_closed_forms():
+def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_closed_forms():
     s = torch.linspace(-0.8, 0.8, 9, dtype=torch.float64)
-    left, right = att.raised(s, scales=(0.4,), temperature=0.5, positive=0.6).axes
-    for label, d in (("InfoNCE", 1e12), ("d_neg = 0.4", 0.4)):
-        _, beta, logits, _ = by_hand([0.6], s.tolist(), 0.5, 1.0, d)
-        shares = softmax(logits, 1.0)[1:]
-        assert line(left, label)[1] == pytest.approx(logits[1:], abs=1e-9)
-        assert line(right, label)[1] == pytest.approx(
-            [b * p / 0.5 for b, p in zip(beta, shares, strict=True)], rel=1e-9
-        )
-    flat, lifted = line(left, "InfoNCE")[1], line(left, "d_neg")[1]
-    assert (lifted[:3] > flat[:3]).all() and (
-        line(right, "d_neg")[1][:3] < line(right, "InfoNCE")[1][:3]
-    ).all()
+    left, right = att.inside_or_outside(s, scales=(0.4,), temperature=0.5, positive=0.6).axes
+    plain = by_hand([0.6], s.tolist(), 0.5, 1.0, 1e12)[2]
+    _, beta, logits, _ = by_hand([0.6], s.tolist(), 0.5, 1.0, 0.4)
+    inside = [a - b for a, b in zip(logits[1:], plain[1:], strict=True)]
+    assert line(left, "inside, d_neg = 0.4")[1] == pytest.approx(inside, abs=1e-9)
+    mean = sum(math.exp(v / 0.5) for v in s.tolist()) / 9
+    outside = [math.log(math.exp(v / 0.5) / mean) for v in s.tolist()]
+    assert line(left, "HCL")[1] == pytest.approx(outside, abs=1e-9)
+    hcl = losses.HardNegative(0.5, class_prior=0.0, beta=1.0).per_anchor(
+        torch.tensor([[0.6]]).double(), s[None]
+    )
+    terms = sum(math.exp(w + v / 0.5) for w, v in zip(outside, s.tolist(), strict=True))
+    assert float(hcl) == pytest.approx(math.log(1 + terms / math.exp(1.2))), "the weight is HCL's own"
+    found = right.lines[1].get_ydata()
+    shares = softmax(logits, 1.0)[1:]
+    assert found == pytest.approx([b * p / 0.5 for b, p in zip(beta, shares, strict=True)], rel=1e-9)
+    assert all(x > 0 for x in inside[:3]), "far negatives weigh more than in InfoNCE"
 
 
-def test_the_loss_over_d_neg_is_the_mean_of_the_loops():
+def test_the_loss_over_d_neg_is_the_mean_of_the_loops_and_grey_where_it_is_near_infonce():
     draw = torch.Generator().manual_seed(0)
     positives, negatives = (
         torch.rand(4, 3, generator=draw).double(),
         torch.rand(4, 30, generator=draw).double(),
     )
-    scales = torch.tensor([0.05, 0.5, 5.0])
-    ax = att.narrow_range(positives, negatives, scales)
-    expected = [
-        sum(
-            by_hand(s, n, 0.5, 1.0, d)[3] for s, n in zip(positives.tolist(), negatives.tolist(), strict=True)
-        )
-        / 4
-        for d in scales.tolist()
-    ]
+    scales = [0.05, 0.5, 5.0, 50.0]
+    ax = att.along_d_neg(positives, negatives, torch.tensor(scales))
+
+    def mean(d):
+        rows = zip(positives.tolist(), negatives.tolist(), strict=True)
+        return sum(by_hand(s, n, 0.5, 1.0, d)[3] for s, n in rows) / 4
+
     x, y = line(ax, "loss, mean")
-    assert x == pytest.approx(scales.tolist()) and y == pytest.approx(expected, rel=1e-6)
-    largest = [
-        max(
-            max(by_hand(s, n, 0.5, 1.0, d)[2][1:])
-            for s, n in zip(positives.tolist(), negatives.tolist(), strict=True)
-        )
-        for d in scales.tolist()
-    ]
-    assert largest[0] > math.log(65504) > largest[1]  # so the line stands at the first
-    assert line(ax, "left of it")[0][0] == pytest.approx(0.05)
-
-
-def test_the_useful_range_is_where_the_loss_is_a_little_above_its_flat_limit():
-    draw = torch.Generator().manual_seed(1)
-    positives = torch.rand(5, 2, generator=draw).double()
-    negatives = 0.2 * torch.randn(5, 60, generator=draw).double()
-    ax = att.narrow_range(positives, negatives)
-    flat = losses.NTXent(0.5).per_anchor(
-        (torch.softmax(positives, dim=1) * positives).sum(1, keepdim=True), negatives
-    )
-    d, value = line(ax, "loss, mean")
-    ratio = value / float(flat.mean())
-    inside = d[(ratio > 1.001) & (ratio < 1.1)]
+    assert x == pytest.approx(scales) and y == pytest.approx([mean(d) for d in scales], rel=1e-6)
+    near = [d for d in scales if abs(mean(d) / mean(1e12) - 1) < 0.1]
     band = ax.patches[0].get_bbox()
-    assert (band.x0, band.x1) == pytest.approx((inside[0], inside[-1]))
-    assert 0 < len(inside) < len(d)
+    assert (band.x0, band.x1) == pytest.approx((near[0], near[-1])) and 0 < len(near) < len(scales)
 
 
 def test_the_pulls_are_drawn_in_the_order_of_similarity():
-    ax = att.pulls_of_classmates(S, {"a": 2 * S, "b": -S})
+    ax = att.pulls_by_similarity(S, {"a": 2 * S, "b": -S})
     x, y = line(ax, "a")
     assert x.tolist() == sorted(S.tolist()) and y == pytest.approx([0.2, 1.0, 1.6])
     assert "b from -0.10 to -0.80" in figures.alt(ax)
@@ -186,10 +158,6 @@ def test_tables_agree_where_they_tell_the_same_run():
         for d, (early, late) in att.TABLE_4.items()
     }
     assert gains == {"CIFAR-10": [0.8, 0.6], "CIFAR-100": [8.7, 4.8], "Tiny-ImageNet": [6.2, 5.8]}
-    for (data, found), gain in zip(att.FIGURE_5.items(), (0.9, 2.4), strict=True):
-        column = att.DATA_SETS.index(data)
-        assert found[att.SETTINGS[data]] == att.TABLE_1["AttentionNCE"][column][1]
-        assert found[10.0, 10.0] == pytest.approx(att.TABLE_1["SimCLR"][column][1] + gain)
 
 
 def test_table_1_is_drawn_row_by_row():
@@ -207,16 +175,166 @@ def test_table_1_is_drawn_row_by_row():
     assert best == [late for _, late in att.TABLE_1["AttentionNCE"]], "the alt text says it is the highest"
 
 
-def test_tables_3_and_4_and_what_is_known_of_figure_5_are_drawn():
+def test_tables_3_and_4_are_drawn():
     left, right = att.published_ablations().axes
     for data, row in att.TABLE_3.items():
         x, y = line(left, f"{data}, AttentionNCE")
         assert x.tolist() == [1, 2, 3, 4, 5, 6] and y.tolist() == list(row)
     heights = sorted(bar.get_height() for bar in right.patches)
     assert heights == sorted(values[1] for rows in att.TABLE_4.values() for values in rows)
-    figure = att.published_scales()
-    for ax, found in zip(figure.axes, att.FIGURE_5.values(), strict=True):
-        texts = [text.get_text() for text in ax.texts]
-        assert sorted(t for t in texts if t != "not in the text") == sorted(
-            f"{v:.1f}" for v in found.values()
-        )
+
+
+# ---- its exercises ---------------------------------------------------------------------------------------
+
+
+def loss_of(alpha=None, beta=None, value=None):
+    """AttentionNCE, attention held, with a part exchanged: functions of s, n, τ, d_pos, d_neg."""
+
+    def row(s, n, t, p, m):
+        a = alpha(s, n, t, p, m) if alpha else torch.softmax(s.detach() / p, 1)
+        b = beta(s, n, t, p, m) if beta else n.shape[1] * torch.softmax(n.detach() / m, 1)
+        c = torch.logsumexp(b * n / t, 1) - (a * s).sum(1) / t
+        return value(c, s, n, t) if value else torch.nn.functional.softplus(c)
+
+    return row
+
+
+def exponentials(s, n, t, p, m):
+    a, b = (torch.exp(x.detach() / d) for x, d in ((s, p), (n, m)))
+    a, b = a / a.sum(1, keepdim=True), n.shape[1] * b / b.sum(1, keepdim=True)
+    up = torch.exp((a * s).sum(1) / t)
+    return -torch.log(up / (up + torch.exp(b * n / t).sum(1)))
+
+
+def under_no_grad(s, n, t, p, m):
+    with torch.no_grad():
+        a, b = torch.softmax(s / p, 1), n.shape[1] * torch.softmax(n / m, 1)
+    logits = torch.cat([(a * s).sum(1, keepdim=True), b * n], 1) / t
+    return torch.nn.functional.cross_entropy(logits, torch.zeros(len(s), dtype=torch.long), reduction="none")
+
+
+@pytest.mark.parametrize("answer", [loss_of(), exponentials, under_no_grad])
+def test_the_loss_is_right_however_it_is_written(answer):
+    assert lesson.attention_row.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
+        (loss_of(beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n / m, 1)), "the gradient through β"),
+        (loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
+        (loss_of(value=lambda c, s, n, t: c), "values"),  # the decoupled loss
+        (loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c).mean()), "mean over the anchors"),
+        (loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c)[:, None]), "(1, 1)"),
+        (loss_of(value=lambda c, s, n, t: -torch.nn.functional.softplus(c)), "values"),
+        (loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "values"),  # the gate
+        (loss_of(value=lambda c, s, n, t: t * torch.nn.functional.softplus(c)), "values"),
+        (
+            loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c.detach()) + c - c.detach()),
+            "gradient by the positives",
+        ),
+        (
+            loss_of(
+                beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n.detach().flatten() / m, 0).view_as(n)
+            ),
+            "it is right for one anchor",
+        ),
+        (lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by the positives"),
+        (lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
+    ],
+)
+def test_wrong_losses_and_right_values_with_a_wrong_gradient_are_told(answer, said):
+    result = lesson.attention_row.check(answer)
+    assert not result and said in repr(result)
+
+
+RIGHT_PAIR = ([0.9, -0.9], [0.2] * 5 + [-0.2]), ([0.5, 0.5], [0.9] + 9 * [-0.5])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RIGHT_PAIR,
+        (([1.0, 0.0, -1.0], [0.3, 0.3, 0.3, 0.3, -0.3]), ([0.8, 0.8], [0.8] * 2 + [-0.8] * 8)),
+        tuple(tuple(torch.tensor(part) for part in anchor) for anchor in RIGHT_PAIR),
+    ],
+)
+def test_any_two_anchors_on_either_side_will_do(answer):
+    assert lesson.both_sides.check(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RIGHT_PAIR[::-1],
+        (RIGHT_PAIR[0], RIGHT_PAIR[0]),
+        (RIGHT_PAIR[1], RIGHT_PAIR[1]),
+        (([0.9, -0.9], 6 * [0.2]), RIGHT_PAIR[1]),  # the notebook's own, equal negatives
+        (([0.9], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # one positive
+        (([0.9, -0.9], [0.2, 0.2, -0.2]), RIGHT_PAIR[1]),  # three negatives
+        (([0.9, -0.9], [0.2] * 5 + [-1.2]), RIGHT_PAIR[1]),
+        (([0.5, 0.4], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # nearly on the line
+        RIGHT_PAIR[0],
+        (0.9, -0.9),
+    ],
+)
+def test_anchors_that_lack_something_are_not_enough(answer):
+    assert not lesson.both_sides.check(answer)
+
+
+def mining(pick, measure, majority=0.5, few=False):
+    """A test of hard positives: of which positive, by which measure of its pull against the others'."""
+
+    def test(loss):
+        draw = torch.Generator().manual_seed(4)
+        s, n = (2 * torch.rand(300, k, generator=draw).double() - 1 for k in (1 if few else 5, 30))
+        pull = anatomy.forces(loss, s, n)[0]
+        chosen = pull.gather(1, pick(s))[:, 0]
+        return bool(measure(chosen, pull).double().mean() > majority)
+
+    return test
+
+
+def farthest(s):
+    return s.argmin(1, keepdim=True)
+
+
+def nearest(s):
+    return s.argmax(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1)),
+        mining(farthest, lambda x, pull: x / pull.sum(1) > 0.21, 0.9),
+        mining(farthest, lambda x, pull: x - pull.mean(1) > 1e-3 * pull.mean(1)),
+        lambda loss: mining(farthest, lambda x, pull: x > 1.05 * pull.mean(1))(loss) is True,
+        lambda loss: torch.tensor(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values)(loss)),
+    ],
+)
+def test_a_test_that_can_say_yes_and_no_is_right(answer):
+    assert lesson.mines_hard_positives.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda loss: False, "can't say yes"),
+        (lambda loss: True, "can't say no"),
+        (mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
+        (mining(farthest, lambda x, pull: x > 0), "can't say no"),
+        (mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
+        (mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
+        (mining(farthest, lambda x, pull: x > 0.3), "size"),
+        (mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
+        (mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
+        (mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
+        (lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
+        (lambda loss: 0.25, "True or False"),
+    ],
+)
+def test_tests_that_decide_before_they_look_or_look_at_the_wrong_thing_are_told(answer, said):
+    result = lesson.mines_hard_positives.check(answer)
+    assert not result and said in repr(result)

@@ -3,22 +3,19 @@
 from clutils.course.attention_nce.exercises import EXERCISES
 from clutils.course.attention_nce.figures import (
     DATA_SETS,
-    FIGURE_5,
     SETTINGS,
     TABLE_1,
     TABLE_1_GAINS,
     TABLE_3,
     against_infonce,
+    along_d_neg,
     attention,
     chain,
-    grid,
-    narrow_range,
+    inside_or_outside,
     published_ablations,
     published_accuracies,
-    published_scales,
-    pulls_of_classmates,
-    raised,
+    pulls_by_similarity,
     weights,
 )
 
-attention_row, attention_push, both_sides = EXERCISES
+attention_row, both_sides, mines_hard_positives = EXERCISES

@@ -1,4 +1,4 @@
-"""AttentionNCE's pictures made anew (its figures 1, 2, 3 and 5), its scales, and its tables redrawn.
+"""AttentionNCE's pictures made anew (its figures 1 to 3), its scales, and its tables redrawn.
 
 Weights, logits, values and forces are computed by the loss itself; the tables' numbers are the paper's.
 """
@@ -61,14 +61,6 @@ TABLE_4 = {
     "Tiny-ImageNet": ((52.7, 54.4), (58.9, 60.2)),
 }
 """With labels: SimCLR, then AttentionNCE, after 200 and 400 epochs."""
-
-
-FIGURE_5 = {
-    "CIFAR-10": {(1.0, 1.0): 93.1, (10.0, 10.0): 92.0},
-    "CIFAR-100": {(1.0, 10.0): 70.2, (10.0, 10.0): 68.8},
-}
-"""Top-1 (%) at (d_pos, d_neg) as far as the text has it: table 1 at table 5's scales; at (10, 10) its SimCLR
-plus the 0.9 and 2.4 points of section 4.3.1, taken to be of 400 epochs too (the paper does not say)."""
 
 
 # ---- its figures, made anew ------------------------------------------------------------------------------
@@ -195,127 +187,72 @@ def chain(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> Figure:
     )
 
 
-@style.in_course_style
-def grid(
-    values: Tensor,
-    d_pos: Sequence[float],
-    d_neg: Sequence[float],
-    label: str,
-    marks: Mapping[str, tuple[float, float]] | None = None,
-    form: str = ".2f",
-    ax: Axes | None = None,
-) -> Axes:
-    """A number for each pair of scales (len(d_pos), len(d_neg)), as coloured cells: figure 5's grid.
-
-    NaN leaves a cell white. The colours are on a logarithmic scale.
-
-    - marks: a text of a letter or two -> the (d_pos, d_neg) whose cell it is put in
-    """
-    ax = axes_for(ax, 4.8, 4.0)
-    known = values[~values.isnan()]
-    shown = values.log10() if float(known.min()) > 0 else values
-    low, high = (float(end) for end in shown[~shown.isnan()].aminmax())
-    image = ax.imshow(shown.numpy(), cmap="viridis", aspect="auto")
-    image.set_clim(low, max(high, low + 1e-9))
-    cut = low + 0.6 * (high - low)
-    named = {place: name for name, place in (marks or {}).items()}
-    for i, row in enumerate(values.tolist()):
-        for j, v in enumerate(row):
-            if math.isnan(v):
-                ax.text(j, i, "not in the text", ha="center", va="center", color=style.INK, fontsize=9.5)
-                continue
-            color = "black" if float(shown[i, j]) > cut else "white"
-            name = named.get((d_pos[i], d_neg[j]))
-            text = format(v, form) + (f"\n({name})" if name else "")
-            ax.text(j, i, text, ha="center", va="center", color=color, fontsize=9.5)
-    ax.set_xticks(range(len(d_neg)), [_scale(d) for d in d_neg])
-    ax.set_yticks(range(len(d_pos)), [_scale(d) for d in d_pos])
-    ax.set(xlabel="d_neg", ylabel="d_pos", title=label)
-    ax.grid(False)
-    return describe(
-        ax,
-        f"{label} for d_pos {', '.join(map(_scale, d_pos))} (rows) and d_neg {', '.join(map(_scale, d_neg))} "
-        f"(columns): from {format(float(known.min()), form)} to {format(float(known.max()), form)}.",
-    )
-
-
-@style.in_course_style
-def published_scales() -> Figure:
-    """Figure 5 as far as the paper's text gives its numbers: top-1 for pairs of scales, on two data sets."""
-    figure, axes = new(8.6, 2.9, 1, 2)
-    scales = (1.0, 10.0)
-    for ax, (data, found) in zip(axes, FIGURE_5.items(), strict=True):
-        values = torch.tensor([[found.get((p, n), math.nan) for n in scales] for p in scales])
-        grid(values, scales, scales, f"{data}, top-1 (%)", form=".1f", ax=ax)
-    return figure
-
-
 # ---- its scales ------------------------------------------------------------------------------------------
 
 
 @style.in_course_style
-def raised(
+def inside_or_outside(
     negatives: Tensor,
     scales: Sequence[float] = (0.3, 1.0, 10.0),
     temperature: float = 0.5,
     positive: float = 0.7,
 ) -> Figure:
-    """What β does to each negative (K,): its logit β s⁻/τ and the push on it, beside InfoNCE's."""
+    """Weights inside the exponent and outside: negatives (K,) in InfoNCE, HCL and AttentionNCE.
+
+    Left: the logarithm of each negative's term in the denominator, over InfoNCE's e^(s⁻/τ): (β - 1) s⁻/τ, and
+    log w for HCL's weight w = e^(s⁻/τ) over its mean (its β is 1). Right: the push.
+    """
     figure, (left, right) = new(9.6, 3.9, 1, 2)
     s = negatives.double().sort().values
     one = torch.tensor([[positive]], dtype=torch.float64)
-    push = anatomy.forces(NTXent(temperature), one, s[None])[1][0]
     plain = {"color": style.INK, "linestyle": "-", "linewidth": 1.4}
-    left.plot(s, s / temperature, **plain, label="InfoNCE: β = 1")
-    right.plot(s, push, **plain, label="InfoNCE")
+    left.axhline(0, **plain, label="InfoNCE")
+    right.plot(s, anatomy.forces(NTXent(temperature), one, s[None])[1][0], **plain, label="InfoNCE")
+    outside = s / temperature - (s / temperature).logsumexp(0) + math.log(len(s))
+    left.plot(s, outside, color=style.GREY, linestyle="--", linewidth=2, label="HCL: outside")
     for k, (look, d) in enumerate(zip(style.series(len(scales)), scales, strict=True)):
         loss = AttentionNCE(temperature, d_neg=d)
         every = max(len(s) // 8, 1)
         look |= {"markevery": (k % every, every), "markersize": 4}
-        left.plot(s, weights(loss, one[0], s)[1] * s / temperature, **look, label=f"d_neg = {d:g}")
-        right.plot(s, anatomy.forces(loss, one, s[None])[1][0], **look, label=f"d_neg = {d:g}")
-    left.set(xlabel="s⁻", ylabel="logit β s⁻/τ", title="the negative's logit")
+        inside = (weights(loss, one[0], s)[1] - 1) * s / temperature
+        left.plot(s, inside, **look, label=f"inside, d_neg = {d:g}")
+        right.plot(s, anatomy.forces(loss, one, s[None])[1][0], **look)
+    left.set(xlabel="s⁻", ylabel="log of its factor", title="the negative's term, against InfoNCE's")
     right.set(xlabel="s⁻", ylabel="push ∂ℓ/∂s⁻", yscale="log", title="the push on it")
     right.yaxis.set_minor_locator(NullLocator())
     left.legend(loc="upper left")
     return describe(
         figure,
-        f"Logit and push of {len(s)} negatives against their similarity for d_neg "
-        f"{', '.join(f'{d:g}' for d in scales)}, beside InfoNCE: a smaller scale lifts the logits of "
-        "negatives below 0 towards 0 and lessens the push on them.",
+        f"Left: the log weight of each of {len(s)} negatives against its similarity: HCL's is a rising line; "
+        f"AttentionNCE's, for d_neg {', '.join(f'{d:g}' for d in scales)}, is above zero below 0 as well. "
+        "Right: the push on them, which a smaller d_neg lessens there.",
     )
 
 
 @style.in_course_style
-def narrow_range(
+def along_d_neg(
     positives: Tensor,
     negatives: Tensor,
     scales: Tensor | None = None,
     temperature: float = 0.5,
     ax: Axes | None = None,
 ) -> Axes:
-    """Mean loss and mean largest push against d_neg, positives (A, P), negatives (A, K), beside InfoNCE.
+    """Mean loss and mean largest push against d_neg, positives (A, P), negatives (A, K).
 
-    Dotted: where e^logit leaves float16. Grey: where the loss is more than a
-    thousandth and less than a tenth above its flat limit, d_neg → ∞: there the scale changes something and
-    breaks nothing.
+    Grey: where the mean loss is within a tenth of its limit for a flat attention, d_neg → ∞.
     """
     ax = axes_for(ax, 7.6, 4.0)
     d = torch.logspace(-2, 2, 41, dtype=torch.float64) if scales is None else scales.double()
-    values, pushes, tops = [], [], []
+    values, pushes = [], []
     for each in d.tolist():
         loss = AttentionNCE(temperature, d_neg=each)
         values.append(float(loss.per_anchor(positives, negatives).mean()))
         pushes.append(float(anatomy.forces(loss, positives, negatives)[1].amax(dim=1).mean()))
-        beta = negatives.shape[1] * loss.attention(negatives, None, each)
-        tops.append(float((beta * negatives).amax()) / temperature)
     flat = float(AttentionNCE(temperature, d_neg=math.inf).per_anchor(positives, negatives).mean())
-    value, top = torch.tensor(values), torch.tensor(tops)
-    useful = d[(value < 1.1 * flat) & (value > 1.001 * flat)]
-    if len(useful):
-        ax.axvspan(
-            float(useful[0]), float(useful[-1]), color="#E6E6E6", ec=style.GREY, zorder=0, label="useful"
-        )
+    near = d[(torch.tensor(values) / flat - 1).abs() < 0.1]
+    if len(near):
+        ends = float(near[0]), float(near[-1])
+        ax.axvspan(*ends, color="#E6E6E6", zorder=0, label="loss within 10% of its limit")
     ax.plot(d, values, color=style.BLUE, linestyle="-", marker="o", markevery=5, label="loss, mean")
     ax.plot(
         d,
@@ -329,11 +266,6 @@ def narrow_range(
     ax.axhline(
         flat, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.4, label=f"loss as d_neg → ∞: {flat:.2f}"
     )
-    over = d[top > math.log(65504)]
-    if len(over):
-        ax.axvline(
-            float(over[-1]), color=style.INK, linestyle=":", label="left of it some e^logit leaves float16"
-        )
     ax.set(xscale="log", yscale="log", xlabel="d_neg", ylabel="per anchor")
     ticks = [0.01, 0.1, 1, 10, 100]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
@@ -355,20 +287,20 @@ def weights(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> tuple[T
 
 
 @style.in_course_style
-def pulls_of_classmates(positives: Tensor, pulls: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
+def pulls_by_similarity(positives: Tensor, pulls: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     """The pull on each positive (P,) against its similarity, a line for each loss: name -> (P,)."""
     ax = axes_for(ax, 7.2, 4.0)
     order = positives.argsort()
     for look, (name, pull) in zip(style.series(len(pulls), ordered=False), pulls.items(), strict=True):
         ax.plot(positives[order], pull[order], **look, label=name)
     ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle="-")
-    ax.set(xlabel="similarity of the classmate s⁺", ylabel="pull −∂ℓ/∂s⁺")
+    ax.set(xlabel="similarity of the positive s⁺", ylabel="pull −∂ℓ/∂s⁺")
     ax.legend(loc="best")
     ends = "; ".join(
         f"{name} from {float(pull[order[0]]):.2f} to {float(pull[order[-1]]):.2f}"
         for name, pull in pulls.items()
     )
-    return describe(ax, f"Pull on {len(positives)} classmates, from the least to the most similar: {ends}.")
+    return describe(ax, f"Pull on {len(positives)} positives, from the least to the most similar: {ends}.")
 
 
 # ---- its tables, redrawn ---------------------------------------------------------------------------------
@@ -446,7 +378,3 @@ def published_ablations() -> Figure:
 
 def _low(number: int) -> str:
     return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))
-
-
-def _scale(d: float) -> str:
-    return "∞" if d == math.inf else f"{d:g}"
