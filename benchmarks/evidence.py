@@ -5,6 +5,7 @@
     python benchmarks/evidence.py views --record             four further views, with and without attention
     python benchmarks/evidence.py temperature --record       NT-Xent from cold to hot
     python benchmarks/evidence.py augmentations --record     SimCLR and BYOL, parts of the set left out
+    python benchmarks/evidence.py batch --record            SimCLR and BYOL, fewer pictures compared at a time
     python benchmarks/evidence.py pinda_factors --record     PiNDA, one setting changed at a time
     python benchmarks/evidence.py pinda --record             PiNDA beside random noise and none
     python benchmarks/evidence.py all --record               all of these, one after another
@@ -157,6 +158,20 @@ def augmentations() -> Iterator[Case]:
                     yield Case("augmentations", "seeds", f"{method}, {name}", settings, seed, STEPS, LOOKS)
 
 
+def batch() -> Iterator[Case]:
+    """As many updates of as many pictures, but so many at a time in the network and in the loss.
+
+    Gradients are averaged over the parts (BYOL's own figure 3a does so); with the updates, the decay of the
+    moving average stays what it is.
+    """
+    for method in ("SimCLR", "BYOL"):
+        best = evidence.chosen("methods", method)
+        for size in (16, 32, 64):  # 128 is in "methods"
+            for seed in SEEDS[:3]:
+                settings = best | {"at_a_time": size}
+                yield Case("batch", "seeds", f"{method}, {size} at a time", settings, seed, STEPS, LOOKS)
+
+
 PINDA = {"start": 0.02, "noise_rate": 0.2, "penalty": 1.0, "on": "view"}
 FACTORS: dict[str, tuple[Any, ...]] = {
     "start": (0.005, 0.05, 0.2, 0.5),
@@ -200,6 +215,7 @@ SUBJECTS = {
     "temperature": temperature,
     "losses": family,
     "augmentations": augmentations,
+    "batch": batch,
     "views": further_views,
 }
 

@@ -1,26 +1,26 @@
-r"""What waits for a GPU: the whole course once, recipes, a profile, MACL's table 9 in short, PiNDA's arms.
+r"""What waits for a GPU: the whole course once, recipes, a profile, PiNDA's arms, MACL's table 9 in short.
 
-    python benchmarks/gpu.py tour --out runs/gpu      each notebook, each method for 40 s, the lab: tour.json
-    python benchmarks/gpu.py recipes --record         kNN(10) of 0.83 in 3 minutes, of 0.90 in 10? three seeds
-    python benchmarks/gpu.py profile --out runs/gpu   where the time of ten steps goes: profile.txt
-    python benchmarks/gpu.py macl --out runs/gpu      five losses at batch 64 and 256: macl.json
-    python benchmarks/gpu.py pinda --out runs/gpu     SimCLR, random noise, PiNDA, 40 epochs each: pinda.json
+    python benchmarks/gpu.py all --out runs/gpu --minutes 9      all that follows, in this order
+    python benchmarks/gpu.py tour --out runs/gpu       each notebook, each method for 40 s, the lab
+    python benchmarks/gpu.py profile --out runs/gpu    where the time of ten steps goes
+    python benchmarks/gpu.py recipes --out runs/gpu    is kNN(10) 0.83 after 3 minutes, 0.90 after 10?
+    python benchmarks/gpu.py pinda --out runs/gpu      SimCLR, random noise, PiNDA: 40 epochs each
+    python benchmarks/gpu.py macl --out runs/gpu       five losses at batch 64 and 256
 
-Each on CIFAR-10, or --source folder:PATH; what is done is written as it is done, so that a cut leaves it.
-On a CPU, to see that it works and for nothing else:
+Each on CIFAR-10, or on a folder with its classes (--source folder:PATH, with train/ and test/ in it), three
+seeds. A line is added to OUT/TASK.jsonl as each notebook, method or run is done, and a run keeps a checkpoint
+there when the minutes are over. The same command then goes on: what has a line is left out.
 
-    CLUTILS_FAST=1 python benchmarks/gpu.py tour --source digits --encoder conv16 --seconds 2 --notebooks 00
-    python benchmarks/gpu.py recipes --source digits --encoder conv16 --steps 4 --seeds 0
-    python benchmarks/gpu.py profile --source digits --encoder conv16
-    python benchmarks/gpu.py macl --source digits --encoder conv16 --steps 4 --seeds 0
-    python benchmarks/gpu.py pinda --source scenes --encoder conv16 --network conv --steps 4 --seeds 0
-
+- all: notebooks are run with CLUTILS_FAST, so that a first call says quickly what does not work.
 - recipes: `gpu-3min` and `gpu-10min` of `benchmarks/recipes.py`, judged after the last step; nothing is
   chosen on the test pictures. --record adds to the same record.
-- macl: Huang et al. 2023, table 9, in short: ResNet-18, τ = 0.1 for all, 20 epochs where the paper has 200.
 - pinda: ResNet-18 with the 3x3 stem, batch 256, τ = 0.1, the same steps for all arms; the generator is a
-  ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02, λ = 1.
-- tour: notebooks with CLUTILS_FAST=1 are shorter; pictures a second stand beside kNN before and after.
+  ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02.
+- macl: Huang et al. 2023, table 9, in short: ResNet-18, τ = 0.1 for all, 20 epochs where the paper has 200.
+
+On a CPU, to see that it works and for nothing else:
+
+    python benchmarks/gpu.py all --source digits --encoder conv16 --steps 4 --seeds 0 --seconds 1 --out runs/x
 """
 
 from __future__ import annotations
@@ -30,177 +30,193 @@ import contextlib
 import io
 import json
 import os
-import runpy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import recipes as cookbook
 import torch
 
-from clutils import data, losses, measures, methods, training
+from clutils import data, encoders, losses, measures, methods, training
 from clutils.course import lab as lesson
 from clutils.course import records
+from clutils.training import provenance
 
 ASKED = {"gpu-3min": (0.83, 180), "gpu-10min": (0.90, 600)}  # kNN with k = 10, seconds
-RECIPES = runpy.run_path(str(Path(__file__).with_name("recipes.py")))
 LOSSES = {
-    "NT-Xent": lambda: losses.NTXent(0.1),
-    "DCL": lambda: losses.Decoupled(0.1),
-    "FlatNCE": lambda: losses.FlatNCE(0.1),
-    "dual temperature": lambda: losses.DualTemperature(0.1),
-    "MACL": lambda: losses.MACL(0.1),
+    "NT-Xent": losses.NTXent,
+    "DCL": losses.Decoupled,
+    "FlatNCE": losses.FlatNCE,
+    "dual temperature": losses.DualTemperature,
+    "MACL": losses.MACL,
 }
+Unit = tuple[dict[str, Any], Callable[[], dict[str, Any]]]  # what tells it from the others, and its doing
 
 
-def wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+class OutOfTime(Exception):
+    """The minutes are over; what was learned until then is in a checkpoint."""
 
 
-def show(row: dict[str, Any]) -> None:
-    print(*(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()), flush=True)
+class Task:
+    """The pictures, the options, and what is done of a task."""
 
+    def __init__(self, options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+        self.options, self.train, self.test = options, train, test
+        self.end = time.monotonic() + 60 * options.minutes
 
-def keep(out: Path | None, name: str, rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    if out is None:
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    settings = {key: str(value) for key, value in vars(options).items() if key != "task"}
-    kept = {"rows": rows, "settings": settings, "device": str(training.device())} | records.provenance()
-    (out / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
-
-
-def changed(options: argparse.Namespace) -> None:
-    """Another encoder than the recipes', to try them without a GPU: then neither compiled nor recorded."""
-    if options.encoder == "resnet18":
-        return
-    for name in ASKED:
-        RECIPES["RECIPES"][name] |= {"encoder": options.encoder, "compile": False, "batch_size": 128}
-
-
-def recipes(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
-    """The two recipes, three seeds, and whether they reach what is asked of them."""
-    changed(options)
-    record = options.record and options.encoder == "resnet18"
-    done = records.known(RECIPES["NAME"], *RECIPES["SAME_RUN"]) if record else set()
-    rows = []
-    for name, (asked, limit) in ASKED.items():
-        steps = options.steps or RECIPES["RECIPES"][name]["steps"]
-        for seed in options.seeds:
-            if (name, train.source, seed, steps) in done:
+    def go(self, name: str, units: Iterator[Unit]) -> None:
+        """Do what has no line in OUT/NAME.jsonl yet, and add its line. Raises OutOfTime."""
+        file = self.options.out / f"{name}.jsonl"
+        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        for key, do in units:
+            if any(line.items() >= key.items() for line in lines):
                 continue
-            row = RECIPES["measured"](name, train, test, seed, options.steps)
-            show(row)
-            if options.steps is None:
-                reached = row["knn_10"] >= asked and row["seconds"] <= limit
-                print(f"  asked: kNN(10) {asked} in {limit} s: {'reached' if reached else 'missed'}")
-            if record:
-                length = "" if options.steps is None else f" --steps {options.steps}"
-                line = {"command": RECIPES["command"](name, str(seed)) + length} | row
-                records.append(RECIPES["NAME"], line)
-            rows.append(row)
-    keep(options.out, "recipes", rows, options)
+            if time.monotonic() > self.end:
+                raise OutOfTime
+            row = key | do()
+            print(name, *(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()))
+            with file.open("a") as opened:
+                opened.write(json.dumps(row | provenance.provenance()) + "\n")
+
+    def trained(self, name: str, begin: Callable[[], training.Run]) -> training.Run:
+        """A run, from its checkpoint in OUT where there is one, to its end. Raises OutOfTime."""
+        kept = self.options.out / f"{name}.pt"
+        run = training.resume(kept, data=self.train) if kept.exists() else begin()
+        while not run.done:
+            run.step()
+            if time.monotonic() > self.end and not run.done:
+                run.save(kept)
+                raise OutOfTime
+        kept.unlink(missing_ok=True)
+        return run
+
+    def steps(self, epochs: int, batch_size: int) -> int:
+        return self.options.steps or epochs * (len(self.train) // batch_size)
 
 
-def profile(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+def recipes(task: Task) -> Iterator[Unit]:
+    """The two recipes, three seeds, and whether they reach what is asked of them."""
+    options = task.options
+
+    def one(name: str, seed: int) -> dict[str, Any]:
+        def train(run: training.Run) -> training.Run:
+            return task.trained(f"{name}-{seed}", lambda: run)
+
+        row = cookbook.measured(name, task.train, task.test, seed, options.steps, train)
+        if options.record and options.encoder == "resnet18":
+            length = "" if options.steps is None else f" --steps {options.steps}"
+            line = {"command": cookbook.command(name, str(seed), options.place) + length} | row
+            records.append(cookbook.NAME, line)
+        asked, limit = ASKED[name]
+        reached = row["knn_10"] >= asked and row["seconds"] <= limit
+        return row | {"asked": f"kNN(10) {asked} in {limit} s: {'reached' if reached else 'missed'}"}
+
+    for name in ASKED:
+        for seed in options.seeds:
+            steps = options.steps or cookbook.RECIPES[name]["steps"]
+            key = {"recipe": name, "seed": seed, "steps": steps, "source": task.train.source}
+            yield key, lambda name=name, seed=seed: one(name, seed)
+
+
+def profile(task: Task) -> Iterator[Unit]:
     """Ten steps of the first recipe under torch's profiler: its table, and pictures a second without it."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as watched
 
-    changed(options)
-    run = RECIPES["begun"]("gpu-3min", train, 0)
-    for step in range(15):
-        if step == 5:  # the first steps compile, choose algorithms and take memory
-            wait()
-            began = time.perf_counter()
-        run.step()
-    wait()
-    rate = 10 * run.settings.batch_size / (time.perf_counter() - began)
-    kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
-    with watched(activities=kinds) as found:
-        for _ in range(10):
+    def one() -> dict[str, Any]:
+        run = cookbook.begun("gpu-3min", task.train, 0)
+        for step in range(15):
+            if step == 5:  # the first steps compile, choose algorithms and take memory
+                wait()
+                began = time.perf_counter()
             run.step()
         wait()
-    order = "self_cuda_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
-    text = f"{rate:,.0f} pictures a second, {records.machine()}\n"
-    text += found.key_averages().table(sort_by=order, row_limit=40, max_name_column_width=70)
-    if options.out is None:
-        print(text)
-        return
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "profile.txt").write_text(text + "\n")
+        rate = 10 * run.settings.batch_size / (time.perf_counter() - began)
+        on_gpu = torch.cuda.is_available()
+        with watched(activities=[ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]) as found:
+            for _ in range(10):
+                run.step()
+            wait()
+        order = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
+        table = found.key_averages().table(sort_by=order, row_limit=40, max_name_column_width=70)
+        (task.options.out / "profile.txt").write_text(f"{rate:,.0f} pictures a second\n{table}\n")
+        return {"pictures_per_s": rate}
+
+    yield {"profile": task.options.encoder}, one
 
 
-def macl(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
-    """Five losses at two sizes of batch, all else equal, for the same number of epochs."""
-    rows = []
-    for batch_size in (64, 256):
-        for name, loss in LOSSES.items():
-            for seed in options.seeds:
-                run = training.Run(
-                    loss=loss(),
-                    data=train,
-                    encoder=options.encoder,
-                    batch_size=batch_size,
-                    steps=options.steps or options.epochs * (len(train) // batch_size),
-                    seed=seed,
-                ).finish(progress=False)
-                row = {"loss": name, "batch_size": batch_size, "seed": seed, "steps": run.steps_done}
-                row |= RECIPES["judged"](run.embed, train, test)
-                row["seconds"] = run.rows[-1]["seconds"]
-                show(row)
-                rows.append(row)
-                keep(options.out, "macl", rows, options)
-
-
-def pinda(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
-    """SimCLR without noise, with random noise of three strengths, and with PiNDA: equal steps."""
-    learned = {"network": options.network, "penalty": options.penalty, "start": 0.02, "noise_rate": 1.0}
-    arms = {"no noise": None, f"PiNDA, λ = {options.penalty:g}": learned}
-    arms |= {
-        f"random noise, σ = {scale}": {"network": "fixed", "start": scale} for scale in (0.02, 0.05, 0.1)
+def pinda(task: Task) -> Iterator[Unit]:
+    """SimCLR without noise, with random noise of three strengths, and with PiNDA of two: equal steps."""
+    options, batch_size = task.options, 256 if task.options.encoder == "resnet18" else 128
+    learned = {
+        "network": "resnet18" if options.encoder == "resnet18" else "conv",
+        "start": 0.02,
+        "noise_rate": 1.0,
     }
-    steps = options.steps or options.epochs * (len(train) // options.batch_size)
-    rows = []
-    for seed in options.seeds:
-        for arm, settings in arms.items():
-            run = training.Run(
+    arms: dict[str, dict[str, Any] | None] = {"no noise": None}
+    arms |= {f"PiNDA, λ = {penalty:g}": {**learned, "penalty": penalty} for penalty in (1.0, 0.1)}
+    arms |= {f"random noise, σ = {s}": {"network": "fixed", "start": s} for s in (0.02, 0.05, 0.1)}
+
+    def one(arm: str, seed: int, steps: int) -> dict[str, Any]:
+        settings = arms[arm]
+        run = task.trained(
+            f"pinda-{list(arms).index(arm)}-{seed}",
+            lambda: training.Run(
                 method="simclr" if settings is None else "pinda",
                 loss=losses.NTXent(0.1),
-                data=train,
+                data=task.train,
                 encoder=options.encoder,
-                batch_size=options.batch_size,
+                batch_size=batch_size,
                 steps=steps,
                 seed=seed,
                 learning_rate=1e-3,
                 method_settings={} if settings is None else {**settings, "on": "view"},
-            ).finish(progress=False)
-            row = {"arm": arm, "seed": seed, "steps": steps} | RECIPES["judged"](run.embed, train, test)
-            row |= {"seconds": run.rows[-1]["seconds"], "noise": run.rows[-1].get("noise")}
-            show(row)
-            rows.append(row)
-            keep(options.out, "pinda", rows, options)
+            ),
+        )
+        found = {"seconds": run.rows[-1]["seconds"], "noise": run.rows[-1].get("noise")}
+        return cookbook.judged(run.embed, task.train, task.test) | found
+
+    steps = task.steps(40, batch_size)
+    for seed in options.seeds:
+        for arm in arms:
+            key = {"arm": arm, "seed": seed, "steps": steps}
+            yield key, lambda arm=arm, seed=seed: one(arm, seed, steps)
 
 
-def tour(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
+def macl(task: Task) -> Iterator[Unit]:
+    """Five losses at two sizes of batch, all else equal, for the same number of epochs."""
+    options = task.options
+
+    def one(name: str, batch_size: int, seed: int, steps: int) -> dict[str, Any]:
+        run = task.trained(
+            f"macl-{name}-{batch_size}-{seed}".replace(" ", "-"),
+            lambda: training.Run(
+                loss=LOSSES[name](0.1),
+                data=task.train,
+                encoder=options.encoder,
+                batch_size=batch_size,
+                steps=steps,
+                seed=seed,
+            ),
+        )
+        return cookbook.judged(run.embed, task.train, task.test) | {"seconds": run.rows[-1]["seconds"]}
+
+    for seed in options.seeds:
+        for batch_size in (64, 256):
+            for name in LOSSES:
+                steps = task.steps(20, batch_size)
+                case = {"name": name, "batch_size": batch_size, "seed": seed, "steps": steps}
+                yield case, lambda case=case: one(**case)
+
+
+def tour(task: Task) -> Iterator[Unit]:
     """Every notebook in this process, every method for a while, and the lab with its dials turned."""
-    rows = []
+    options, test = task.options, task.test
+    bank, batch_size = task.train.subset(slice(0, 5000)), 256
 
-    def done(**row: object) -> None:
-        show(row)
-        rows.append(row)
-        keep(options.out, "tour", rows, options)
-
-    for path in sorted((records.ROOT / "notebooks").glob("*.ipynb")):
-        if options.notebooks and path.stem[:2] not in options.notebooks:
-            continue
-        began = time.perf_counter()
-        done(notebook=path.stem, errors=errors_of(path), seconds=time.perf_counter() - began)
-    os.environ.pop("CLUTILS_FAST", None)  # what follows is as long as it says
-    bank = train.subset(slice(0, 5000))
-    for method in methods.catalogue():
-        run = training.Run(method, None, train, options.encoder, steps=10**5, batch_size=options.batch_size)
+    def of_method(method: str) -> dict[str, Any]:
+        run = training.Run(method, None, task.train, options.encoder, steps=10**5, batch_size=batch_size)
         before = knn(run, bank, test)
         for step in range(10**5):
             if step == 5:  # the first steps choose algorithms and take memory
@@ -209,31 +225,38 @@ def tour(options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet)
             run.step()
             if step > 5 and time.perf_counter() - began > options.seconds:
                 break
-        rate = (run.steps_done - 5) * options.batch_size / (time.perf_counter() - began)
-        done(
-            method=method,
-            pictures_per_s=rate,
-            steps=run.steps_done,
-            knn_before=before,
-            knn=knn(run, bank, test),
+        rate = (run.steps_done - 5) * batch_size / (time.perf_counter() - began)
+        found = {"pictures_per_s": rate, "steps": run.steps_done}
+        return found | {"knn_before": before, "knn": knn(run, bank, test)}
+
+    def turned() -> dict[str, Any]:
+        lab = lesson.training_lab(
+            data=task.train, encoder=options.encoder, steps=10**5, batch_size=batch_size
         )
-    lab = lesson.training_lab(data=train, encoder=options.encoder, steps=10**5, batch_size=options.batch_size)
-    lab.start()
-    for temperature in (0.5, 0.1, 1.0, 0.2):
-        time.sleep(1)
-        lab.set(temperature=temperature)
-    lab.stop()
-    turned = len(lab.current.changes)
-    done(lab=lab.background.status, turned=turned, said=lab.error.value, looks=len(lab.current.watcher.looks))
+        lab.start()
+        for temperature in (0.5, 0.1, 1.0, 0.2):
+            time.sleep(1)
+            lab.set(temperature=temperature)
+        lab.stop()
+        found = {"status": lab.background.status, "turned": len(lab.current.changes)}
+        return found | {"said": lab.error.value, "looks": len(lab.current.watcher.looks)}
+
+    for path in sorted((records.ROOT / "notebooks").glob("*.ipynb")):
+        if path.stem[:2] in options.notebooks or "all" in options.notebooks:
+            yield {"notebook": path.stem}, lambda path=path: errors_of(path)
+    for method in methods.catalogue():
+        yield {"method": method}, lambda method=method: of_method(method)
+    yield {"lab": "dials turned"}, turned
 
 
-def errors_of(notebook: Path) -> list[str]:
-    """What went wrong in its cells, run one after the other in this process."""
+def errors_of(notebook: Path) -> dict[str, Any]:
+    """What went wrong in its cells, run one after the other in this process, in short runs."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell, found, here = InteractiveShell(), [], Path.cwd()
+    shell, found, here, began = InteractiveShell(), [], Path.cwd(), time.perf_counter()
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
     os.chdir(notebook.parent)
+    os.environ["CLUTILS_FAST"] = "1"
     try:
         for number, cell in enumerate(cells):
             with contextlib.redirect_stdout(io.StringIO()):
@@ -243,7 +266,8 @@ def errors_of(notebook: Path) -> list[str]:
                 found.append(f"code cell {number}: {type(error).__name__}: {error}")
     finally:
         os.chdir(here)
-    return found
+        del os.environ["CLUTILS_FAST"]
+    return {"errors": found, "seconds": time.perf_counter() - began}
 
 
 def knn(run: training.Run, bank: data.ImageSet, test: data.ImageSet) -> float:
@@ -251,38 +275,44 @@ def knn(run: training.Run, bank: data.ImageSet, test: data.ImageSet) -> float:
     return measures.knn_accuracy(z, bank.labels, judged, test.labels, k=min(20, len(bank)))
 
 
+def wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+TASKS = {f.__name__: f for f in (tour, profile, recipes, pinda, macl)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    tasks = parser.add_subparsers(required=True, metavar="TASK")
-
-    def add(name: str, task: Callable[..., None], seeds: bool = True) -> argparse.ArgumentParser:
-        added = tasks.add_parser(name, help=task.__doc__)
-        added.set_defaults(task=task)
-        added.add_argument("--source", default="cifar10", help="as in data.load; default: cifar10")
-        added.add_argument("--encoder", default="resnet18")
-        added.add_argument("--out", type=Path, help="folder for what is written")
-        if seeds:
-            added.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-            added.add_argument("--steps", type=int, help="another length, to try it")
-        return added
-
-    add("recipes", recipes).add_argument("--record", action="store_true")
-    add("profile", profile, seeds=False)
-    add("macl", macl).add_argument("--epochs", type=int, default=20)
-    arms = add("pinda", pinda)
-    arms.add_argument("--epochs", type=int, default=40)
-    arms.add_argument("--network", default="resnet18", help="the generator's")
-    arms.add_argument("--penalty", type=float, default=1.0, help="λ")
-    arms.add_argument("--batch-size", type=int, default=256)
-    whole = add("tour", tour, seeds=False)
-    whole.add_argument("--seconds", type=float, default=40.0, help="for each method")
-    whole.add_argument("--batch-size", type=int, default=256)
-    whole.add_argument("--notebooks", nargs="+", help="their numbers; default: all")
+    parser.add_argument("task", choices=("all", *TASKS))
+    parser.add_argument("--out", type=Path, required=True, help="folder for what is written")
+    parser.add_argument("--minutes", type=float, default=600.0, help="after them nothing new is begun")
+    parser.add_argument("--source", default="cifar10", help="as in data.load; default: cifar10")
+    parser.add_argument("--encoder", choices=encoders.NAMES, default="resnet18")
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
+    parser.add_argument("--steps", type=int, help="another length of every run, to try it")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of tour, for each method")
+    parser.add_argument("--notebooks", nargs="+", default=("all",), help="of tour: their numbers, or 'none'")
+    parser.add_argument("--record", action="store_true", help="of recipes: in benchmarks/records/, too")
     options = parser.parse_args()
-    train, test = data.load(options.source), data.load(options.source, "test")
-    if options.source.startswith("folder:"):
-        train.source = f"{len(train):,} of CIFAR-10 (JPEG copies)"
-    options.task(options, train, test)
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps is {options.steps}, but must be a whole number from 1 on")
+    try:
+        train, test = data.load(options.source), data.load(options.source, "test")
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    options.place = cookbook.named(options.source, train, test)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.encoder != "resnet18":  # to try them without a GPU: neither compiled nor recorded
+        for name in ASKED:
+            cookbook.RECIPES[name] |= {"encoder": options.encoder, "compile": False, "batch_size": 128}
+    task = Task(options, train, test)
+    try:
+        for name in TASKS if options.task == "all" else (options.task,):
+            task.go(name, TASKS[name](task))
+    except OutOfTime:
+        print("the minutes are over: the same command goes on from here")
 
 
 if __name__ == "__main__":

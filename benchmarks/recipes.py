@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
-
-import torch
 
 from clutils import data, losses, measures, training, views
 from clutils.course import records
@@ -82,14 +81,26 @@ def judged(embed, train: data.ImageSet, test: data.ImageSet, probe: bool = True)
     return found
 
 
+def finished(run: training.Run) -> training.Run:
+    return run.finish(progress=False)
+
+
 def measured(
-    name: str, train: data.ImageSet, test: data.ImageSet, seed: int, steps: int | None = None
+    name: str,
+    train: data.ImageSet,
+    test: data.ImageSet,
+    seed: int,
+    steps: int | None = None,
+    finish: Callable[[training.Run], training.Run] = finished,
 ) -> dict[str, Any]:
-    """One run of a recipe: its line in the record, but for where it was made."""
+    """One run of a recipe: its line in the record, but for where it was made.
+
+    - finish: takes the run to its end; what it gives back is judged
+    """
     run = begun(name, train, seed, steps)
     raw = judged(measures.raw_inputs, train, test, probe=False)
     untrained = judged(run.embed, train, test)
-    run.finish(progress=False)
+    run = finish(run)
     seconds = run.rows[-1]["seconds"]
     found = judged(run.embed, train, test)
     found |= {f"{k}_raw": v for k, v in raw.items()} | {f"{k}_untrained": v for k, v in untrained.items()}
@@ -101,12 +112,24 @@ def measured(
         "steps": run.steps_done,
         "batch_size": run.settings.batch_size,
         "precision": run.settings.precision,
-        "threads": torch.get_num_threads(),
+        "threads": run.settings.threads,
         "load": round(os.getloadavg()[0], 1),
         "seconds": round(seconds, 1),
         "pictures_per_s": round(run.steps_done * run.settings.batch_size / seconds),
     }
     return settings | {k: round(v, 4) for k, v in found.items()}
+
+
+def named(source: str, train: data.ImageSet, test: data.ImageSet) -> str:
+    """How a record calls a source of pictures; a folder's path is nobody's business, but whose copies it has.
+
+    Sets `train.source` where it is a folder: CIFAR-10 if all of its test pictures are there.
+    """
+    if not source.startswith("folder:"):
+        return source
+    whole = len(test) == 10_000 and train.class_names == CIFAR
+    train.source = f"{len(train):,} of {'CIFAR-10 (JPEG copies)' if whole else 'a folder of pictures'}"
+    return "folder:PATH"
 
 
 def table() -> str:
@@ -169,10 +192,7 @@ def main() -> None:
         test = data.load(options.pictures, "test")
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    place = options.pictures
-    if place.startswith("folder:"):  # where they lie is nobody's business
-        place, whole = "folder:PATH", len(test) == 10_000 and train.class_names == CIFAR
-        train.source = f"{len(train):,} of {'CIFAR-10 (JPEG copies)' if whole else 'a folder of pictures'}"
+    place = named(options.pictures, train, test)
     steps = options.steps or RECIPES[options.recipe]["steps"]
     done = records.known(NAME, *SAME_RUN) if options.record else set()
     for seed in options.seeds:

@@ -1,4 +1,4 @@
-"""What a second thread is worth in a training step on a CPU, and what a run's own default is taken from.
+"""What a second thread is worth in a training step on a CPU: why a run takes as many as torch has.
 
     python benchmarks/threads.py [--threads 1 2] [--turns 5] [--record]
 

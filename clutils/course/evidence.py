@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from clutils import anatomy, measures, similarities, training
 from clutils.course import records
 from clutils.course.experiments import accuracy
 from clutils.data import ImageSet, VectorSet
+from clutils.views import Augment
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +39,7 @@ def looked_at(
 ) -> list[dict[str, Any]]:
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
-    - settings: of `training.Run`, but for data, steps and batch size
+    - settings: of `training.Run`, but for data, steps and batch size; and `at_a_time`, see `in_parts`
     - knn_validation, knn: accuracy (k = 20) on pictures to choose by and on those to judge by; the training
       pictures vote
     - effective_rank: of the test pictures' features
@@ -46,7 +48,11 @@ def looked_at(
     - loss, noise: means since the look before (at most the last 100 steps), NaN at step 0 and where there is
       none; seconds: spent in steps so far
     """
+    settings = dict(settings)
+    at_a_time = settings.pop("at_a_time", batch_size)
     run = training.Run(data=train, steps=steps, batch_size=batch_size, **settings)
+    if at_a_time < batch_size:
+        in_parts(run, at_a_time)
     rows = []
     for look in looks:
         while run.steps_done < look:
@@ -72,6 +78,25 @@ def looked_at(
             }
         )
     return rows
+
+
+def in_parts(run: training.Run, size: int) -> None:
+    """From now on a step's batch goes through network and loss in parts of `size`; its loss is their mean.
+
+    So a picture meets the others of its part alone, in the loss and in batch normalisation, while the updates
+    and the pictures that each sees stay as many: gradient accumulation, on purpose.
+    """
+    whole = run.method.forward
+
+    def forward(images: Tensor, augment: Augment, generator: torch.Generator, *of_each: Any) -> Any:
+        parts = [
+            whole(images[at], augment, generator, *(None if x is None else x[at] for x in of_each))
+            for at in (slice(start, start + size) for start in range(0, len(images), size))
+        ]
+        values, z1, z2 = zip(*parts, strict=True)
+        return torch.stack(values).mean(), torch.cat(z1), torch.cat(z2)
+
+    run.method.forward = forward
 
 
 def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:

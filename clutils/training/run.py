@@ -46,6 +46,7 @@ from clutils.training.settings import (
 if TYPE_CHECKING:
     import pandas as pd
 
+DEVICES = ("cpu", "cuda", "mps")
 STREAMS = ("weights", "order", "views", "mixes")
 MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
@@ -484,11 +485,16 @@ def device(name: str | torch.device | None = None) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         found = torch.device(name)
+    except (RuntimeError, TypeError):
+        found = torch.device("meta")  # a word that torch does not know
+    if found.type not in DEVICES:
+        raise ValueError(f"training: device is {str(name)!r}, but must be one of {', '.join(DEVICES)}, cuda:N")
+    try:
         torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].split(". ")[0]
         raise ValueError(
-            f"training: device is {name!r}, which this machine does not have: {reason}"
+            f"training: device is {str(name)!r}, which this machine does not have: {reason}"
         ) from error
     if found.type == "cuda" and found.index is None:  # by its number: a thread has a current GPU of its own
         found = torch.device("cuda", torch.cuda.current_device())

@@ -142,7 +142,7 @@ class Settings:
         "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it; default: as "
         "many as torch has when the run begins",
         int,
-        within=Hyperparameter(1, whole=True, also=(None,)),
+        within=Hyperparameter(1, 1024, whole=True, also=(None,)),
     )
 
     def __post_init__(self) -> None:

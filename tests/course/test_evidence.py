@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from clutils import data, losses
+from clutils import data, losses, training
 from clutils.course import embeddings, evidence, records
 
 
@@ -96,6 +96,31 @@ def test_a_run_is_looked_at_along_the_way():
     assert untrained["knn"] == untrained["knn_validation"] and 0 <= untrained["silent"] <= 1
     without = evidence.looked_at(settings | {"loss": losses.NTXent(0.5)}, train, few, few, 1, (1,), 64)
     assert without[0]["silent"] == 0
+
+
+def test_in_parts_a_picture_meets_the_others_of_its_part_alone_and_the_gradient_is_their_mean():
+    train = data.load("scenes", limit=64)
+
+    def gradient(run):
+        run.method.zero_grad()
+        value, z1, z2 = run.method(run.images, run.augmentation, torch.Generator().manual_seed(0), None, None)
+        value.backward()
+        return value, z1, z2, torch.cat([p.grad.flatten() for p in run.method.parameters()])
+
+    settings = {"data": train, "batch_size": 64, "steps": 1, "augmentation": "none", "seed": 0}
+    run = training.Run(**settings)
+    evidence.in_parts(run, 16)
+    value, z1, z2, found = gradient(run)
+    assert len(z1) == len(z2) == 64
+    alone = []
+    for start in range(0, 64, 16):
+        run = training.Run(**settings)
+        run.images = run.images[start : start + 16]
+        alone.append(gradient(run))
+    assert value.item() == pytest.approx(sum(a[0].item() for a in alone) / 4, rel=1e-5)
+    assert torch.allclose(z1, torch.cat([a[1] for a in alone]), atol=1e-5)
+    assert torch.allclose(found, sum(a[3] for a in alone) / 4, atol=1e-4)
+    assert not torch.allclose(z1, gradient(training.Run(**settings))[1], atol=1e-2)
 
 
 def test_the_kept_embeddings_are_unit_rows_of_an_encoder_that_learned():

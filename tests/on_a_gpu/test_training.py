@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 import torch
@@ -168,13 +169,16 @@ def test_a_run_is_watched_in_the_background_and_turned(gpu):
 
 
 def test_the_panel_trains_with_its_dials_turned(gpu):
-    lab = lesson.training_lab(data="digits", steps=4, batch_size=32)
+    lab = lesson.training_lab(data="digits", steps=10**5, batch_size=32)
     lab.start()
     assert lab.run.device.type == "cuda"
     lab.set(temperature=0.4)
-    assert lab.background.wait(120)
-    assert lab.run.done and lab.run.loss.temperature == 0.4 and lab.error.layout.display == "none"
+    until = time.monotonic() + 120
+    while not lab.run.rows or lab.run.rows[-1]["temperature"] != 0.4:
+        assert time.monotonic() < until, "the dial has not reached the run"
+        time.sleep(0.05)
     lab.stop()
+    assert lab.run.loss.temperature == 0.4 and lab.error.layout.display == "none"
 
 
 def test_the_commands_train_resume_and_check(tmp_path, capsys, gpu):

@@ -1,0 +1,103 @@
+"""What waits for a GPU can be cut at any time, and goes on where it stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+import pytest
+import torch
+
+from clutils import data, training
+from clutils.course import records
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.syspath_prepend(str(records.ROOT / "benchmarks"))
+    import gpu
+
+    return gpu
+
+
+@pytest.fixture
+def task(gpu, tmp_path):
+    """(minutes) -> a task on digits, its folder always the same."""
+    train, test = data.load("digits", limit=256), data.load("digits", "test", limit=50)
+
+    def make(minutes=600.0):
+        options = argparse.Namespace(
+            out=tmp_path,
+            minutes=minutes,
+            encoder="conv16",
+            seeds=(0,),
+            steps=3,
+            seconds=0.1,
+            notebooks=("none",),
+        )
+        return gpu.Task(options, train, test)
+
+    return make
+
+
+def test_what_has_a_line_is_left_out_and_a_cut_loses_nothing(gpu, task, tmp_path):
+    done = []
+
+    def units():
+        for number in range(3):
+            yield {"unit": number, "seed": 0}, lambda number=number: done.append(number) or {"found": number}
+
+    with pytest.raises(gpu.OutOfTime):
+        task(minutes=-1.0).go("some", units())
+    assert done == []
+    task().go("some", units())
+    task().go("some", units())
+    assert done == [0, 1, 2]
+    lines = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]
+    assert [line["found"] for line in lines] == done and all("machine" in line for line in lines)
+
+
+def test_a_run_that_was_cut_goes_on_from_its_checkpoint(gpu, task, tmp_path):
+    def begin():
+        return training.Run(data=task().train, batch_size=64, steps=3, seed=1)
+
+    with pytest.raises(gpu.OutOfTime):
+        task(minutes=-1.0).trained("run", begin)
+    assert training.resume(tmp_path / "run.pt", data=task().train).steps_done == 1
+    cut, whole = task().trained("run", lambda: pytest.fail("it begins anew")), begin().finish(progress=False)
+    assert cut.steps_done == 3 and not (tmp_path / "run.pt").exists()
+    kept, expected = cut.method.state_dict(), whole.method.state_dict()
+    assert all(torch.equal(kept[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("name", ["profile", "pinda", "macl"])
+def test_the_first_of_each_task_runs(gpu, task, name, tmp_path, monkeypatch):
+    monkeypatch.setitem(
+        gpu.cookbook.RECIPES, "gpu-3min", gpu.cookbook.RECIPES["cpu-1min"] | {"batch_size": 64}
+    )
+    key, do = next(gpu.TASKS[name](task()))
+    found = do()
+    assert key and found and all(value is None or value > 0 for value in found.values())
+    assert name != "profile" or "conv" in (tmp_path / "profile.txt").read_text()
+
+
+def test_a_folder_is_no_cifar_by_its_name(gpu):
+    train, test = data.load("digits", limit=20), data.load("digits", "test", limit=20)
+    assert gpu.cookbook.named("folder:somewhere", train, test) == "folder:PATH"
+    assert train.source == "20 of a folder of pictures"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--source", "nonsense"], "nonsense"),
+        (["--encoder", "resnet99"], "resnet99"),
+        (["--steps", "0"], "is 0"),
+    ],
+)
+def test_a_mistake_is_said_in_a_line(gpu, arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "tour", "--out", str(tmp_path), *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        gpu.main()
+    assert stopped.value.code == 2 and said in capsys.readouterr().err
