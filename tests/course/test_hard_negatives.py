@@ -11,8 +11,8 @@ import torch
 from clutils import anatomy, figures, losses
 from clutils.course import forces, toys
 from clutils.course import hard_negatives as lesson
+from clutils.course.forces.mixes import FixedMixes
 from clutils.course.hard_negatives import figures as hard
-from clutils.losses.sscl import FixedMixes
 from clutils.similarities import Pairs
 
 COUNTS = (0, 4, 16)
@@ -26,6 +26,57 @@ def line(ax, label):
 def some_negatives(count=20, seed=0):
     draw = torch.Generator().manual_seed(seed)
     return toys.random_similarities(1, 1, count, draw)[1][0]
+
+
+# ---- mixes as a function of similarities -----------------------------------------------------------------
+
+
+def test_fixed_mixes_lead_the_push_back_to_their_parents():
+    draw = torch.Generator().manual_seed(2)
+    positives, negatives = toys.random_similarities(3, 1, 9, draw)
+    loss = FixedMixes(0.5, 0.05, 1.0, hardest=4, synthetic=6)
+    pull, push = anatomy.forces(loss, positives, negatives)
+    # the same draws, made here: ranks and coefficients for all anchors
+    again = torch.Generator().manual_seed(loss.seed)
+    first = torch.randint(4, (1, 6), generator=again)[0]
+    a = torch.rand(1, 6, generator=again, dtype=torch.float64)[0]
+    second = torch.randint(4, (1, 6), generator=again)[0]
+    for row in range(3):
+        order = sorted(range(9), key=lambda j: -float(negatives[row, j]))
+        mixes = [
+            float(w * negatives[row, order[i]] + (1 - w) * negatives[row, order[j]])
+            for i, j, w in zip(first, second, a, strict=True)
+        ]
+        table = torch.cat([negatives[row], torch.tensor(mixes, dtype=torch.float64)])[None]
+        expected_pull, f = anatomy.forces(losses.HardNegative(0.5, 0.05, 1.0), positives[row, None], table)
+        expected = f[0, :9].tolist()
+        for h, (i, j, w) in enumerate(zip(first, second, a, strict=True)):
+            expected[order[i]] += float(w * f[0, 9 + h])
+            expected[order[j]] += float((1 - w) * f[0, 9 + h])
+        assert push[row].tolist() == pytest.approx(expected, rel=1e-10)
+        assert pull[row].tolist() == pytest.approx(expected_pull[0].tolist(), rel=1e-10)
+
+
+def test_fixed_mixes_are_the_same_at_every_call_and_never_harder_than_the_hardest():
+    positives, negatives = toys.random_similarities(50, 1, 40, torch.Generator().manual_seed(3))
+    loss = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=100)
+    mixes = loss.mixes(Pairs(positives, negatives))
+    assert mixes.shape == (50, 100)
+    assert torch.equal(mixes, loss.mixes(Pairs(positives, negatives)))
+    assert bool((mixes.amax(dim=1) <= negatives.amax(dim=1)).all())
+    assert bool((mixes.amin(dim=1) >= negatives.sort(dim=1).values[:, -8]).all())
+    none = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=0).per_anchor(positives, negatives)
+    torch.testing.assert_close(none, losses.HardNegative(0.2, 0.1, 1.0).per_anchor(positives, negatives))
+
+
+def test_fixed_mixes_refuse_what_they_cannot_know():
+    positives, negatives = toys.three_points()
+    with pytest.raises(ValueError, match="normalise is True"):
+        FixedMixes(normalise=True)
+    with pytest.raises(ValueError, match="hardest is 3, but there are only 2"):
+        FixedMixes(hardest=3).per_anchor(positives, negatives)
+    with pytest.raises(ValueError, match="mask"):
+        FixedMixes(hardest=1).per_anchor(positives, negatives, None, torch.tensor([[True, False]]))
 
 
 # ---- the panel -------------------------------------------------------------------------------------------
@@ -115,9 +166,9 @@ def test_on_the_circle_mixes_lie_on_chords_and_the_marks_are_their_parts_of_the_
     angle = torch.tensor([0.3, -0.5, 0.9, 2.0, -2.4, 3.0], dtype=torch.float64)
     negatives = torch.stack([angle.sin(), angle.cos()], dim=1)
     anchor = torch.tensor([0.0, 1.0]).double()
-    figure = hard.on_the_circle(anchor, negatives, hardest=3, synthetic=5, temperature=0.5)
-    _, middle, right = figure.axes
-    mixes = np.asarray(middle.collections[-1].get_offsets())
+    ax = hard.on_the_circle(anchor, negatives, hardest=3, synthetic=5, temperature=0.5)
+    pushed, mixed, drawn_in = ax.collections[1:4]
+    mixes = np.asarray(mixed.get_offsets())
     assert mixes.shape == (5, 2)
     hardest = negatives[:3].numpy()
     for mix in mixes:
@@ -130,10 +181,12 @@ def test_on_the_circle_mixes_lie_on_chords_and_the_marks_are_their_parts_of_the_
     push = [math.exp(2 * y / 0.5) * 2 for y in everyone[:, 1]]
     weights = [math.exp(y / 0.5) for y in everyone[:, 1]]
     bracket = [p / sum(push) * 2 - w / sum(weights) for p, w in zip(push, weights, strict=True)]
-    pushed = [b for b in bracket if b > 0]
-    areas = np.concatenate([c.get_sizes() for c in right.collections[1:3]])
-    np.testing.assert_allclose(areas, np.clip([500 * b / sum(pushed) for b in pushed], 1, None), rtol=1e-9)
-    assert len(right.collections[3].get_offsets()) == sum(b < 0 for b in bracket) > 0
+    positive = [b for b in bracket if b > 0]
+    areas = np.concatenate([pushed.get_sizes(), mixed.get_sizes()])
+    np.testing.assert_allclose(
+        areas, np.clip([600 * b / sum(positive) for b in positive], 3, None), rtol=1e-9
+    )
+    assert len(drawn_in.get_offsets()) == sum(b < 0 for b in bracket) > 0
     with pytest.raises(ValueError, match=r"\(3,\)"):
         hard.on_the_circle(torch.zeros(3), negatives)
 
@@ -142,19 +195,23 @@ def test_a_measure_against_the_number_of_mixes_is_drawn_as_it_came():
     ax = hard.with_more_mixes(COUNTS, {"alone": [0.1, 0.2, 0.3], "both": [0.4, 0.5, 0.6]}, 4, "share")
     assert line(ax, "both")[0].tolist() == list(COUNTS)
     assert line(ax, "both")[1].tolist() == [0.4, 0.5, 0.6]
-    assert line(ax, "k = s = 4")[0].tolist() == [4, 4]
+    assert line(ax, "k = H = 4")[0].tolist() == [4, 4]
     assert "alone from 0.1 at k = 0 to 0.3 at 16" in figures.alt(ax)
 
 
-def test_the_ablation_has_our_measure_beside_the_papers_row():
-    measured = dict(zip(hard.TABLE_4, (0.1, 0.2, 0.3, 0.4, 0.5), strict=True))
-    figure = hard.ablation(measured, "push")
-    left, right = ([bar.get_width() for bar in ax.patches] for ax in figure.axes)
-    assert left == pytest.approx([10, 20, 30, 40, 50])
-    assert right == [52.02, 51.88, 53.24, 58.71, 60.01]
-    assert "synthesis: 20.0% and 51.88" in figures.alt(figure)
-    with pytest.raises(ValueError, match="rows are SSCL"):
-        hard.ablation({"SSCL": 1.0}, "push")
+def test_the_colder_temperature_is_where_the_angle_is_smallest():
+    temperatures = torch.tensor([0.1, 0.2, 0.5], dtype=torch.float64)
+    angles = {"one": torch.tensor([3.0, 9.0, 20.0]), "two": torch.tensor([30.0, 5.0, 10.0])}
+    negatives = some_negatives(9)
+    push = anatomy.forces(losses.HardNegative(0.5, 0.0), torch.zeros(1, 1).double(), negatives[None])[1][0]
+    left, right = hard.colder(temperatures, angles, 0.5, negatives, push).axes
+    assert line(left, "two")[1].tolist() == [30, 5, 10]
+    stars = [(x.get_xdata()[0], x.get_ydata()[0]) for x in left.lines if x.get_marker() == "*"]
+    assert stars == [(0.1, 3.0), (0.2, 5.0)]
+    s, part = line(right, "NT-Xent, τ = 0.2")
+    np.testing.assert_allclose(part, 9 * np.exp(s / 0.2) / np.exp(s / 0.2).sum(), rtol=1e-9)
+    assert line(right, "HCL")[1].sum() == pytest.approx(9)
+    assert "one 3.0° at 0.10; two 5.0° at 0.20" in figures.alt(left.figure)
 
 
 def test_the_papers_table_is_drawn_with_its_best_one_filled():
@@ -187,17 +244,117 @@ def test_silent_from_is_where_the_losss_own_push_ends():
         assert bool((push == 0).all()) is silent
 
 
-def test_drawn_in_below_parts_the_losss_own_signs():
-    negatives = some_negatives(60)[None]
-    s = float(lesson.drawn_in_below.answer(negatives, 0.5, 1.0))
-    push = anatomy.forces(losses.HardNegative(0.5, 0.0, 1.0), torch.zeros(1, 1).double(), negatives)[1]
-    assert torch.equal(push < 0, negatives < s) and 0 < int((push < 0).sum()) < 60
+def rejects(exercise, *answers):
+    for number, answer in enumerate(answers):
+        assert not exercise.check(answer), f"{exercise.name} accepts wrong answer {number}"
 
 
-def test_unit_mix_is_that_of_vectors():
-    draw = torch.Generator().manual_seed(5)
-    q, u, v = torch.nn.functional.normalize(torch.randn(3, 4, generator=draw, dtype=torch.float64), dim=1)
-    mix = torch.nn.functional.normalize(0.3 * u + 0.7 * v, dim=0)
-    assert lesson.unit_mix.answer(0.3, float(q @ u), float(q @ v), float(u @ v)) == pytest.approx(
-        float(q @ mix)
+def test_silent_from_takes_other_ways_of_writing_it_and_no_other_place():
+    def by_sums(n, t, p):
+        return t * ((n / t).exp().sum(1) / n.shape[1] / p - (1 / p - 1) * math.exp(-1 / t)).log()
+
+    def by_bisection(n, t, p):
+        low, high = torch.full((len(n),), -5.0).to(n), torch.full((len(n),), 5.0).to(n)
+        for _ in range(60):
+            s = (low + high) / 2
+            estimate = (torch.exp(n / t).mean(dim=1) - p * torch.exp(s / t)) / (1 - p)
+            low, high = s.where(estimate > math.exp(-1 / t), low), high.where(estimate > math.exp(-1 / t), s)
+        return low
+
+    assert lesson.silent_from.check(by_sums) and lesson.silent_from.check(by_bisection)
+    right = lesson.silent_from.answer
+    rejects(
+        lesson.silent_from,
+        lambda n, t, p: t * torch.log(torch.exp(n / t).mean(dim=1)) + t * math.log(p),
+        lambda n, t, p: n.amax(dim=1) + t * math.log(1 / p),
+        lambda n, t, p: n.mean(dim=1) + t * math.log(1 / p),
+        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) + math.exp(-1 / t)) / p),
+        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) - p * math.exp(-1 / t)) / p),
+        lambda n, t, p: right(n, t, 1 - p),
+        lambda n, t, p: right(n, t, p)[:, None],
+        lambda n, t, p: right(n, t, p).mean(),
+        lambda n, t, p: right(n, 2 * t, p),
+    )
+
+
+def test_as_cold_as_splits_the_push_as_the_losses_do():
+    for gap, t, beta in lesson.as_cold_as.cases():
+        table = torch.tensor([[0.2 + gap, 0.2]], dtype=torch.float64)
+        positives = torch.zeros(1, 1).double()
+        warm = anatomy.forces(losses.HardNegative(t, 0.0, beta), positives, table)[1]
+        cold = anatomy.forces(losses.NTXent(lesson.as_cold_as.answer(gap, t, beta)), positives, table)[1]
+        torch.testing.assert_close(warm / warm.sum(), cold / cold.sum())
+
+
+def test_as_cold_as_takes_a_search_and_no_other_temperature():
+    def softmax(gap, t, b):
+        return torch.softmax(torch.tensor([b * gap / t, 0.0], dtype=torch.float64), dim=0)
+
+    def by_search(gap, t, beta):
+        wanted = float(((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0])
+        low, high = 1e-3, 10.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(softmax(gap, middle, 1)[0]) > wanted else (low, middle)
+        return low
+
+    def by_tensors(gap, t, beta):
+        return gap / torch.logit((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0]
+
+    assert lesson.as_cold_as.check(by_search) and lesson.as_cold_as.check(by_tensors)
+    right = lesson.as_cold_as.answer
+    rejects(
+        lesson.as_cold_as,
+        lambda gap, t, b: t,
+        lambda gap, t, b: t / b,
+        lambda gap, t, b: t * (1 + b),
+        lambda gap, t, b: t / (1 + b) ** 2,
+        lambda gap, t, b: (t / (1 + b) + t / (1 + 2 * b)) / 2,
+        lambda gap, t, b: 1 / right(gap, t, b),
+        lambda gap, t, b: right(gap, t, 1.0),
+        lambda gap, t, b: right(2 * gap, t, b),
+        lambda gap, t, b: gap / right(gap, t, b),
+    )
+
+
+def test_a_test_of_the_claim_is_right_however_it_is_written():
+    def with_loops(push, plain, false):
+        ours, theirs = [], []
+        for f, g, is_false in zip(push, plain, false, strict=True):
+            if float(f.sum()) > 0:
+                ours.append(float(f[is_false].sum() / f.sum()))
+                theirs.append(float(g[is_false].sum() / g.sum()))
+        return np.mean(ours) < np.mean(theirs) - 1e-9 if ours else False
+
+    def by_differences(push, plain, false):
+        live = (push > 0).any(dim=1)
+        apart = anatomy.push_share(push, false) - anatomy.push_share(plain, false)
+        return live.any() and apart[live].mean() < -1e-9  # a tensor, not a bool
+
+    def median(push, plain, false):
+        live = (push > 0).any(dim=1)
+        apart = anatomy.push_share(push, false) - anatomy.push_share(plain, false)
+        return bool(live.any()) and float(apart[live].median()) < -1e-10
+
+    for right in (with_loops, by_differences, median):
+        assert lesson.spares_false_negatives.check(right), lesson.spares_false_negatives.check(right)
+
+
+def test_a_test_of_the_claim_that_some_made_up_loss_fools_is_rejected():
+    def share(f, false):
+        return anatomy.push_share(f, false)
+
+    rejects(
+        lesson.spares_false_negatives,
+        lambda push, plain, false: True,
+        lambda push, plain, false: bool(push.sum() < plain.sum()),
+        lambda push, plain, false: bool(share(push, false).mean() < share(plain, false).mean()),
+        lambda push, plain, false: bool((share(push, false) < share(plain, false)).any()),
+        lambda push, plain, false: bool((share(push, false) < share(plain, false) - 1e-9).all()),
+        lambda push, plain, false: bool(share(push, false).mean() > share(plain, false).mean() + 1e-9),
+        lambda push, plain, false: bool((push * false).amax() < (plain * false).amax()),
+        lambda push, plain, false: bool((push * false).sum() < (push * ~false).sum()),
+        lambda push, plain, false: bool((push * false).mean() < 0.9 * (plain * false).mean()),
+        lambda push, plain, false: bool((push[false] == 0).all()),
+        lambda push, plain, false: torch.tensor([True, False]),
     )

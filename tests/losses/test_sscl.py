@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clutils import anatomy, losses
-from clutils.course import toys
+from clutils import losses
 from clutils.losses import mixing
-from clutils.losses.sscl import FixedMixes
-from clutils.similarities import Pairs
 from tests.losses import oracles
 from tests.losses.beside_loops import each_way
 from tests.losses.inputs import close, embeddings, fails
@@ -141,54 +138,3 @@ def test_equal_views_whose_pseudocode_is_nan_have_a_finite_value_and_gradient():
     value = losses.SSCL(0.5, 0.3, 1.0, hardest=3, synthetic=2)(*views)
     value.backward()
     assert torch.isfinite(value) and torch.isfinite(views[0].grad).all()
-
-
-# ---- mixes as a function of similarities -----------------------------------------------------------------
-
-
-def test_fixed_mixes_lead_the_push_back_to_their_parents():
-    draw = torch.Generator().manual_seed(2)
-    positives, negatives = toys.random_similarities(3, 1, 9, draw)
-    loss = FixedMixes(0.5, 0.05, 1.0, hardest=4, synthetic=6)
-    pull, push = anatomy.forces(loss, positives, negatives)
-    # the same draws, made here: ranks and coefficients for all anchors
-    again = torch.Generator().manual_seed(loss.seed)
-    first = torch.randint(4, (1, 6), generator=again)[0]
-    a = torch.rand(1, 6, generator=again, dtype=torch.float64)[0]
-    second = torch.randint(4, (1, 6), generator=again)[0]
-    for row in range(3):
-        order = sorted(range(9), key=lambda j: -float(negatives[row, j]))
-        mixes = [
-            float(w * negatives[row, order[i]] + (1 - w) * negatives[row, order[j]])
-            for i, j, w in zip(first, second, a, strict=True)
-        ]
-        table = torch.cat([negatives[row], torch.tensor(mixes, dtype=torch.float64)])[None]
-        expected_pull, f = anatomy.forces(losses.HardNegative(0.5, 0.05, 1.0), positives[row, None], table)
-        expected = f[0, :9].tolist()
-        for h, (i, j, w) in enumerate(zip(first, second, a, strict=True)):
-            expected[order[i]] += float(w * f[0, 9 + h])
-            expected[order[j]] += float((1 - w) * f[0, 9 + h])
-        assert push[row].tolist() == pytest.approx(expected, rel=1e-10)
-        assert pull[row].tolist() == pytest.approx(expected_pull[0].tolist(), rel=1e-10)
-
-
-def test_fixed_mixes_are_the_same_at_every_call_and_never_harder_than_the_hardest():
-    positives, negatives = toys.random_similarities(50, 1, 40, torch.Generator().manual_seed(3))
-    loss = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=100)
-    mixes = loss.mixes(Pairs(positives, negatives))
-    assert mixes.shape == (50, 100)
-    assert torch.equal(mixes, loss.mixes(Pairs(positives, negatives)))
-    assert bool((mixes.amax(dim=1) <= negatives.amax(dim=1)).all())
-    assert bool((mixes.amin(dim=1) >= negatives.sort(dim=1).values[:, -8]).all())
-    none = FixedMixes(0.2, 0.1, 1.0, hardest=8, synthetic=0).per_anchor(positives, negatives)
-    torch.testing.assert_close(none, losses.HardNegative(0.2, 0.1, 1.0).per_anchor(positives, negatives))
-
-
-def test_fixed_mixes_refuse_what_they_cannot_know():
-    positives, negatives = toys.three_points()
-    with pytest.raises(ValueError, match="normalise is True"):
-        FixedMixes(normalise=True)
-    with pytest.raises(ValueError, match="hardest is 3, but there are only 2"):
-        FixedMixes(hardest=3).per_anchor(positives, negatives)
-    with pytest.raises(ValueError, match="mask"):
-        FixedMixes(hardest=1).per_anchor(positives, negatives, None, torch.tensor([[True, False]]))

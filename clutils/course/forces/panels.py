@@ -11,10 +11,10 @@ from torch import Tensor
 
 from clutils import losses
 from clutils.course.forces import figures as drawn
+from clutils.course.forces.mixes import FixedMixes
 from clutils.course.forces.negatives import DISTRIBUTIONS, READS, show_what_is_read
 from clutils.course.panels import Panel, choose, counts, log_slider, panel, slider
 from clutils.losses import Loss
-from clutils.losses.sscl import FixedMixes
 from clutils.similarities import Pairs
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024)

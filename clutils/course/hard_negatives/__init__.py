@@ -1,12 +1,12 @@
 """Notebook 05, hard negatives: debiased, HCL, MoCHi, SSCL."""
 
+from clutils.course.forces.mixes import FixedMixes
 from clutils.course.hard_negatives.exercises import EXERCISES
 from clutils.course.hard_negatives.figures import (
     DATA_SETS,
     TABLE_3,
     TABLE_4,
-    TABLE_5,
-    ablation,
+    colder,
     harder_than_parents,
     on_the_circle,
     pull_under_priors,
@@ -15,4 +15,4 @@ from clutils.course.hard_negatives.figures import (
     with_more_mixes,
 )
 
-silent_from, drawn_in_below, unit_mix = EXERCISES
+silent_from, as_cold_as, spares_false_negatives = EXERCISES

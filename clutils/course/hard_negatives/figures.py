@@ -30,12 +30,6 @@ TABLE_3 = {
     "HCL": (85.91, 58.71, 37.15),
     "SSCL": (86.20, 60.01, 37.31),
 }
-TABLE_5 = {
-    "MoCo v2": (81.45, 47.71, 22.57),
-    "synthesis": (82.80, 51.25, 26.32),
-    "sampling": (82.90, 51.03, 27.58),
-    "SSCL": (83.43, 53.66, 31.16),
-}
 TABLE_4 = {
     "SimCLR": (82.35, 52.02, 25.22),
     "synthesis": (82.55, 51.88, 25.28),
@@ -119,12 +113,61 @@ def push_under_betas(
         told.append(f"β = {beta:g} from {float(part.min()):.2g} to {float(part.max()):.2g}")
     ax.axhline(0, color=style.INK, linewidth=1.0)
     ax.axhline(1, color=style.GREY, linestyle=(0, (2, 3)), label="an equal part")
-    ax.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K")
+    ax.set_yscale("symlog", linthresh=1)  # so that who is drawn in is seen beside the hardest
+    ax.set_yticks((-1, 0, 1, 10, 100), ("−1", "0", "1", "10", "100"))
+    ax.minorticks_off()
+    ax.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K (log above 1)")
     ax.legend(loc="upper left")
     return describe(
         ax,
         "Each negative's part of the push, times their number, against its similarity: "
         f"{'; '.join(told)}; negative parts draw a negative in.",
+    )
+
+
+@style.in_course_style
+def colder(
+    temperatures: Tensor, angles: Mapping[str, Tensor], temperature: float, negatives: Tensor, push: Tensor
+) -> Figure:
+    """How near NT-Xent at each temperature comes to another loss's push; and one anchor's push beside it.
+
+    - temperatures: (T,), of NT-Xent; angles: name -> (T,), mean angle to the other loss's push, in degrees;
+      temperature: the other loss's own
+    - negatives, push: (K,), of one anchor of the last of `angles`
+    """
+    figure, (left, right) = new(10.8, 3.9, 1, 2)
+    told = []
+    for k, (look, (name, values)) in enumerate(
+        zip(style.series(len(angles), ordered=False), angles.items(), strict=True)
+    ):
+        best = int(values.argmin())
+        left.plot(temperatures, values, **look, markevery=(2 * k, 12), label=name)
+        left.plot(temperatures[best], values[best], color=look["color"], marker="*", markersize=13)
+        told.append(f"{name} {float(values[best]):.1f}° at {float(temperatures[best]):.2f}")
+    left.axvline(temperature, color=style.GREY, linestyle=":", label=f"its own τ = {temperature:g}")
+    left.set(xscale="log", ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
+    left.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    left.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    left.xaxis.set_minor_locator(NullLocator())
+    left.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none")
+    s, order = negatives.sort()
+    nearest = float(temperatures[int(values.argmin())])
+    lines = {"HCL": (push / push.sum())[order]} | {
+        f"NT-Xent, τ = {t:.2g}": torch.softmax(s / t, dim=0) for t in (temperature, nearest)
+    }
+    for k, (look, (label, part)) in enumerate(
+        zip(style.series(3, ordered=False), lines.items(), strict=True)
+    ):
+        right.plot(s, len(s) * part, **look, markevery=(0.04 * k, 0.12), label=label)
+    right.axhline(0, color=style.INK, linewidth=1.0)
+    right.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K")
+    right.set_title(f"one anchor, {name}")
+    right.legend(loc="upper left")
+    return describe(
+        figure,
+        f"Left: the mean angle between HCL's push at τ = {temperature:g} and NT-Xent's, against NT-Xent's "
+        f"temperature; smallest: {'; '.join(told)}. Right: one anchor's push, HCL's "
+        f"and NT-Xent's at {temperature:g} and at {nearest:.2g}.",
     )
 
 
@@ -158,14 +201,14 @@ def on_the_circle(
     negatives: Tensor,
     hardest: int = 6,
     synthetic: int = 8,
-    temperature: float = 0.2,
+    temperature: float = 0.5,
     beta: float = 1.0,
     seed: int = 0,
-) -> Figure:
-    """SSCL's figure 2 from vectors: (a) hard and easy negatives, (b) mixes on chords, (c) who is pushed.
+) -> Axes:
+    """SSCL's figure 2 from vectors: mixes on the chords between the hardest negatives, and who is pushed.
 
-    - anchor: (2,); negatives: (K, 2), unit vectors. In (c) the area of a mark is its part of HCL's push at
-      this temperature and β, among real negatives and mixes together; a cross is drawn in.
+    - anchor: (2,); negatives: (K, 2), unit vectors. The area of a mark is its part of HCL's push at this
+      temperature and β, among real negatives and mixes together; a cross is drawn in.
 
     Raises ValueError unless the vectors are in the plane, and where there are fewer than `hardest`.
     """
@@ -176,60 +219,38 @@ def on_the_circle(
         )
     draw = torch.Generator().manual_seed(seed)
     columns = mixing.hardest((negatives @ anchor)[None], hardest, "on_the_circle")
-    i, a = mixing.draw(columns, synthetic, draw, negatives.dtype)
-    j, _ = mixing.draw(columns, synthetic, draw, negatives.dtype)
+    (i, a), (j, _) = (mixing.draw(columns, synthetic, draw, negatives.dtype) for _ in range(2))
     first, second, a = negatives[i[0]], negatives[j[0]], a[0, :, None]
-    mixes = a * first + (1 - a) * second
-    figure, axes = new(10.6, 4.1, 1, 3)
-    for ax, title in zip(
-        axes, ("(a) the negatives", "(b) mixes join them", "(c) who is pushed"), strict=True
-    ):
-        _plane(ax, anchor, title)
-    hard = negatives[columns[0]]
-    easy = negatives[[k for k in range(len(negatives)) if k not in columns[0].tolist()]]
-    marks = {"s": 44, "zorder": 3}
-    for ax in axes[:2]:
-        ax.scatter(*easy.T.numpy(), facecolors="none", edgecolors=style.GREY, marker="o", **marks)
-        ax.scatter(*hard.T.numpy(), color=style.VERMILLION, marker="v", **marks)
-    for u, v in zip(first, second, strict=True):
-        axes[1].plot(*torch.stack([u, v]).T.numpy(), color=style.GREY, linestyle="-", linewidth=0.8)
-    axes[1].scatter(*mixes.T.numpy(), color=style.GREEN, marker="D", s=36, zorder=4)
-    everyone = torch.cat([negatives, mixes])
+    everyone = torch.cat([negatives, a * first + (1 - a) * second])
     s = (everyone @ anchor)[None]
     push = anatomy.forces(HardNegative(temperature, 0.0, beta), torch.zeros_like(s[:, :1]), s)[1][0]
     parts = push.clamp(min=0) / push.clamp(min=0).sum()
     real = torch.arange(len(everyone)) < len(negatives)
-    for who, color, marker in ((real, style.VERMILLION, "v"), (~real, style.GREEN, "D")):
-        pushed = who & (push > 0)
-        area = (500 * parts[pushed]).clamp(min=1).numpy()
-        axes[2].scatter(*everyone[pushed].T.numpy(), s=area, color=color, marker=marker, alpha=0.8, zorder=3)
-    drawn_in = everyone[push < 0].T.numpy()
-    axes[2].scatter(*drawn_in, color=style.GREY, marker="x", s=30, zorder=3)
-    named = (
-        ("anchor", {"color": style.BLACK, "marker": "*"}),
-        ("easy negative", {"facecolors": "none", "edgecolors": style.GREY, "marker": "o"}),
-        ("one of the hardest", {"color": style.VERMILLION, "marker": "v"}),
-        ("mix of two of them", {"color": style.GREEN, "marker": "D"}),
-        ("drawn in, not pushed", {"color": style.GREY, "marker": "x"}),
-    )
-    handles = [axes[0].scatter([], [], s=44, label=name, **look) for name, look in named]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(named), handletextpad=0.2)
-    on_mixes = float(parts[~real].sum())
-    return describe(
-        figure,
-        f"An anchor and {len(negatives)} negatives on the circle, three times: the {hardest} hardest are "
-        f"marked; {synthetic} mixes of them lie on chords between their parents, inside the circle; and with "
-        f"each mark as large as its part of the push, of which the mixes get {on_mixes:.0%}.",
-    )
-
-
-def _plane(ax: Axes, anchor: Tensor, title: str) -> None:
+    _, ax = new(7.0, 4.2)
     angle = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
     ax.plot(angle.cos(), angle.sin(), color="#BDBDBD", linestyle="-", linewidth=1.2, zorder=1)
+    for chord in torch.stack([first, second], dim=2):
+        ax.plot(*chord.numpy(), color=style.GREY, linestyle="-", linewidth=0.8)
     ax.scatter(*anchor.tolist(), color=style.BLACK, marker="*", s=150, zorder=5)
+    marks = (
+        ("a negative, pushed", real & (push > 0), style.VERMILLION, "v"),
+        ("a mix of two of the hardest", ~real & (push > 0), style.GREEN, "D"),
+        ("a negative, drawn in", push < 0, style.GREY, "x"),
+    )
+    for _, who, color, marker in marks:
+        area = (600 * parts[who]).clamp(min=30 if marker == "x" else 3).numpy()
+        ax.scatter(*everyone[who].T.numpy(), s=area, color=color, marker=marker, alpha=0.8, zorder=3)
+    handles = [ax.scatter([], [], color=style.BLACK, marker="*", s=44, label="the anchor")]
+    handles += [ax.scatter([], [], s=44, label=name, color=c, marker=m) for name, _, c, m in marks]
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5))
     ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
-    ax.set_title(title, loc="center")
     ax.spines[:].set_visible(False)
+    return describe(
+        ax,
+        f"An anchor and {len(negatives)} negatives on the circle; {synthetic} mixes of the {hardest} hardest "
+        f"lie on chords between their parents, inside the circle; each mark is as large as its part of the "
+        f"push, of which the mixes get {float(parts[~real].sum()):.0%}.",
+    )
 
 
 @style.in_course_style
@@ -240,7 +261,7 @@ def with_more_mixes(
     what: str,
     ax: Axes | None = None,
 ) -> Axes:
-    """A measure against the number of mixes k, a line for each way to use them; k = s dotted.
+    """A measure against the number of mixes k, a line for each way to use them; dotted: as many as parents.
 
     The axis is that of SSCL's figures 4 and 5, which have accuracy there.
 
@@ -250,7 +271,7 @@ def with_more_mixes(
     for look, (name, values) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
         ax.plot(counts, values, **look, label=name)
         told.append(f"{name} from {values[0]:.3g} at k = {counts[0]:,} to {values[-1]:.3g} at {counts[-1]:,}")
-    ax.axvline(hardest, color=style.GREY, linestyle=":", label=f"k = s = {hardest}")
+    ax.axvline(hardest, color=style.GREY, linestyle=":", label=f"k = H = {hardest}")
     ax.set_xscale("symlog", base=2, linthresh=min(k for k in counts if k))
     ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
     ax.minorticks_off()
@@ -258,36 +279,6 @@ def with_more_mixes(
     ax.set(xlabel="number of mixes k", ylabel=what)
     ax.legend(loc="best", frameon=True, framealpha=0.95, edgecolor="none")
     return describe(ax, f"{what} against the number of mixes: {'; '.join(told)}.")
-
-
-@style.in_course_style
-def ablation(measured: Mapping[str, float], what: str, data_set: str = "CIFAR-100") -> Figure:
-    """SSCL's table 4 beside a measure of ours for the same five rows.
-
-    - measured: a share for each row of TABLE_4; what: the measure, as a title; data_set: one of DATA_SETS
-
-    Raises ValueError where the rows are others.
-    """
-    if list(measured) != list(TABLE_4):
-        raise ValueError(f"ablation: rows are {', '.join(measured)}, but table 4 has {', '.join(TABLE_4)}")
-    column = DATA_SETS.index(data_set)
-    figure, (left, right) = new(10.4, 3.0, 1, 2, sharey=True)
-    reported = [row[column] for row in TABLE_4.values()]
-    for ax, values, text in (
-        (left, [100 * v for v in measured.values()], "{:.1f}%"),
-        (right, reported, "{:.2f}"),
-    ):
-        bars = ax.barh(range(len(values)), values, color="#9FC3DD", edgecolor=style.BLUE, height=0.62)
-        ax.bar_label(bars, [text.format(v) for v in values], padding=4)
-        ax.set_xlim(0, 1.17 * max(values))
-        ax.grid(axis="y", visible=False)
-    left.set_yticks(range(len(TABLE_4)), list(TABLE_4))
-    left.invert_yaxis()
-    left.set(title=f"here: {what}", xlabel="share in per cent")
-    right.set(title=f"the paper's table 4: {data_set}", xlabel="top-1 in per cent")
-    pairs = zip(TABLE_4, measured.values(), reported, strict=True)
-    said = "; ".join(f"{name}: {share:.1%} and {top:.2f}" for name, share, top in pairs)
-    return describe(figure, f"Two bar charts over the rows of table 4, {what} and the paper's top-1: {said}.")
 
 
 @style.in_course_style
