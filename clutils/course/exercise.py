@@ -141,7 +141,8 @@ class Exercise:
         if isinstance(expected, str):
             return isinstance(given, str) and _spelled(given) == _spelled(expected)
         if isinstance(expected, bool):
-            return type(given) is bool and given == expected
+            plain = given.item() if getattr(given, "shape", None) == () else given  # of torch or numpy
+            return type(plain) is bool and plain == expected
         if isinstance(expected, tuple | list):
             return (
                 isinstance(given, tuple | list)

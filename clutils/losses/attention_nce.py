@@ -63,6 +63,24 @@ class AttentionNCE(Loss):
         self.detach_attention = detach_attention
         self.settings()
 
+    @staticmethod
+    def as_written(
+        positives: Tensor,
+        negatives: Tensor,
+        temperature: float,
+        d_pos: float,
+        d_neg: float,
+        detach_attention: bool,
+    ) -> Tensor:
+        """Eq. 7 to 10 and 14, literally: (A, M), (A, N) -> (A,)."""
+        alpha = torch.softmax(positives / d_pos, dim=1)
+        beta = negatives.shape[1] * torch.softmax(negatives / d_neg, dim=1)
+        if detach_attention:
+            alpha, beta = alpha.detach(), beta.detach()
+        E_plus = torch.exp((alpha * positives).sum(dim=1) / temperature)
+        E_minus = torch.exp(beta * negatives / temperature)
+        return -torch.log(E_plus / (E_plus + E_minus.sum(dim=1)))
+
     def formula(self, pairs: Pairs) -> Tensor:
         alpha = self.attention(pairs.positives, pairs.positive_mask, self.d_pos)
         beta = counted(pairs) * self.attention(pairs.negatives, pairs.negative_mask, self.d_neg)

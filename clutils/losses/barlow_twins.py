@@ -26,8 +26,9 @@ class BarlowTwins(Loss):
     the biased one, nothing added, which is eq. 2. A feature that is constant over the batch has no
     correlation: ValueError (with check_inputs=False it counts as correlated with nothing).
 
-    - off_diagonal: default 0.0051, the paper's for ImageNet at D = 8192. The authors' code also scales the
-      whole loss by 1/40; not done here.
+    - off_diagonal: default 0.0051, that of the authors' command for ImageNet at D = 8192. Their first release
+      also multiplied the whole loss, by 0.024 in that command (`--scale-loss`), later ones did not; not done
+      here.
 
     Zbontar et al. 2021, "Barlow Twins" (arXiv 2103.03230), eq. 1 and 2.
     """
@@ -43,6 +44,15 @@ class BarlowTwins(Loss):
         super().__init__(check_inputs)
         self.off_diagonal = off_diagonal
         self.settings()
+
+    @staticmethod
+    def as_written(z1: Tensor, z2: Tensor, off_diagonal: float) -> Tensor:
+        """Eq. 1 and 2, literally: (B, D), (B, D) -> scalar."""
+        z1, z2 = ((z - z.mean(dim=0)) / z.std(dim=0, correction=0) for z in (z1, z2))
+        C = z1.T @ z2 / len(z1)
+        squares = (C - torch.eye(len(C)).to(C)) ** 2
+        on_diagonal = squares.diagonal().sum()
+        return on_diagonal + off_diagonal * (squares.sum() - on_diagonal)
 
     def prepare(self, z: Tensor, name: str) -> Tensor:
         """Features centred and of unit length over the batch."""

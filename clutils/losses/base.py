@@ -30,6 +30,8 @@ class Loss(nn.Module):
 
     Hyper-parameters are plain attributes, read and checked at every call, so that a slider may turn them
     while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
+    `as_written` is the paper's equation in a few literal lines, to read and to copy; it overflows where the
+    paper does, knows no masks, and checks nothing.
     `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait; NaN then gives NaN.
     """
 
@@ -384,7 +386,7 @@ def softplus(c: Tensor) -> Tensor:
     return -F.logsigmoid(-c)
 
 
-def unbraked(c: Tensor) -> Tensor:
+def ungated(c: Tensor) -> Tensor:
     """softplus(c)/sigmoid(c) = -log p+ / W: tends to 1 for an easy pair, where both tend to 0."""
     return torch.where(c < EASY, 1.0, softplus(c) / torch.sigmoid(c))
 

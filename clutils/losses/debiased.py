@@ -47,6 +47,15 @@ class Debiased(Loss):
         self.class_prior = class_prior
         self.settings()
 
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float, class_prior: float) -> Tensor:
+        """The estimator g in InfoNCE, literally: (A, P), (A, K) -> (A,)."""
+        N = negatives.shape[1]
+        E_plus, E_minus = torch.exp(positives / temperature), torch.exp(negatives / temperature)
+        estimate = (E_minus.sum(dim=1, keepdim=True) - N * class_prior * E_plus) / (1 - class_prior)
+        Ng = estimate.clamp(min=N * math.exp(-1 / temperature))
+        return -torch.log(E_plus / (E_plus + Ng)).mean(dim=1)
+
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)
         values = softplus(debiased(c, pairs, self.temperature, self.class_prior))
@@ -54,7 +63,11 @@ class Debiased(Loss):
 
 
 def debiased(c: Tensor, pairs: Pairs, temperature: float, class_prior: float) -> Tensor:
-    """log Ng/E+, (A, P), from c = log of the sum over the negatives/E+, (A, P): the contrast, debiased."""
+    """log Ng/E+, (A, P), from c = log of the sum over the negatives/E+, (A, P): the contrast, debiased.
+
+    estimate = (Σ E - N τ+ E+)/(1 - τ+), here divided by E+ and in logarithms, so that nothing overflows:
+    with share = N τ+ E+/Σ E its logarithm is c + log(1 - share) - log(1 - τ+).
+    """
     if class_prior == 0:
         return c  # nothing to take off; the sum itself never falls below the clamp
     N = counted(pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from clutils.losses.base import BLOCK_SIZE, Loss, contrast, mean_over_positives
@@ -31,6 +32,12 @@ class Decoupled(Loss):
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+        """L_DC, literally: (A, P), (A, K) -> (A,)."""
+        E_plus, E_minus = torch.exp(positives / temperature), torch.exp(negatives / temperature)
+        return -torch.log(E_plus / E_minus.sum(dim=1, keepdim=True)).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)

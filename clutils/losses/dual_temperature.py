@@ -1,11 +1,11 @@
-"""Dual temperature: one temperature shares the push out, another says how hard each anchor works."""
+"""Dual temperature: one temperature shares the push out, another says how far each anchor's gate is open."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.base import Loss, contrast, mean_over_positives, ungated
 from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
@@ -16,7 +16,7 @@ class DualTemperature(Loss):
     $$\ell = \mathrm{sg}\!\left[\frac{W(m\tau)}{W(\tau)}\right] (-\log p^+), \qquad
       \nabla\ell = W(m\tau)\,\nabla c$$
 
-    -log p+ and the shares p̂ of the push are at τ; the factor W that puts easy anchors to sleep is at the
+    -log p+ and the shares p̂ of the push are at τ; the gate W that shuts for easy anchors is at the
     hotter mτ, where it tells anchors apart less. Pull W(mτ)/τ, push (W(mτ)/τ) p̂_j. m = 1 is InfoNCE; for
     m → ∞, W(mτ) → K/(K+1), the same for all anchors: the decoupled loss's gradient, a little weaker.
 
@@ -40,9 +40,20 @@ class DualTemperature(Loss):
         self.ratio = ratio
         self.settings()
 
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float, ratio: float) -> Tensor:
+        """L_DT, literally, as the authors' code: (A, P), (A, K) -> (A,)."""
+
+        def share(tau: float) -> Tensor:  # p+ at this temperature
+            E_plus, E_minus = torch.exp(positives / tau), torch.exp(negatives / tau)
+            return E_plus / (E_plus + E_minus.sum(dim=1, keepdim=True))
+
+        p, hot = share(temperature), share(ratio * temperature)
+        return (((1 - hot) / (1 - p)).detach() * -torch.log(p)).mean(dim=1)
+
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)
         fixed = c.detach()
         with torch.no_grad():
-            effort = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
-        return mean_over_positives(effort * (unbraked(fixed) + c - fixed), pairs)
+            gate = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
+        return mean_over_positives(gate * (ungated(fixed) + c - fixed), pairs)

@@ -1,4 +1,4 @@
-"""FlatNCE: a loss whose value never moves and whose gradient is InfoNCE's without the brake."""
+"""FlatNCE: a loss whose value never moves and whose gradient is InfoNCE's with its gate open (W = 1)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ class FlatNCE(Loss):
         super().__init__(check_inputs)
         self.temperature = temperature
         self.settings()
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+        """L_FlatNCE, literally: (A, P), (A, K) -> (A,)."""
+        E_plus, E_minus = torch.exp(positives / temperature), torch.exp(negatives / temperature)
+        ratio = E_minus.sum(dim=1, keepdim=True) / E_plus
+        return (ratio / ratio.detach()).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)

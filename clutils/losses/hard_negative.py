@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -52,6 +54,18 @@ class HardNegative(Loss):
         self.class_prior = class_prior
         self.beta = beta
         self.settings()
+
+    @staticmethod
+    def as_written(
+        positives: Tensor, negatives: Tensor, temperature: float, class_prior: float, beta: float
+    ) -> Tensor:
+        """The estimator with weights, in InfoNCE, literally: (A, P), (A, K) -> (A,)."""
+        N = negatives.shape[1]
+        E_plus, E_minus = torch.exp(positives / temperature), torch.exp(negatives / temperature)
+        w = E_minus**beta / (E_minus**beta).mean(dim=1, keepdim=True)
+        estimate = ((w * E_minus).sum(dim=1, keepdim=True) - N * class_prior * E_plus) / (1 - class_prior)
+        Ng = estimate.clamp(min=N * math.exp(-1 / temperature))
+        return -torch.log(E_plus / (E_plus + Ng)).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)

@@ -1,4 +1,4 @@
-"""MACL: a temperature that follows the alignment, and InfoNCE divided by its own brake."""
+"""MACL: a temperature that follows the alignment, and InfoNCE divided by its own gate W."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from clutils.losses.base import SLACK, Loss, contrast, mean_over_positives, unbraked
+from clutils.losses.base import SLACK, Loss, contrast, mean_over_positives, ungated
 from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
 from clutils.similarities import Pairs
 
@@ -87,12 +87,22 @@ class MACL(Loss):
         with torch.autocast(positives.device.type, enabled=False):
             return self.formula(pairs, alignment)
 
+    @staticmethod
+    def as_written(
+        positives: Tensor, negatives: Tensor, temperature: float, alpha: float, alignment_threshold: float
+    ) -> Tensor:
+        """Eq. 7 and 11, literally, without a floor: (A, P), (A, K) -> (A,)."""
+        tau = temperature * (1 + alpha * (positives.mean().detach() - alignment_threshold))
+        E_plus, E_minus = torch.exp(positives / tau), torch.exp(negatives / tau)
+        p = E_plus / (E_plus + E_minus.sum(dim=1, keepdim=True))
+        return (-torch.log(p) / (1 - p).detach()).mean(dim=1)
+
     def formula(self, pairs: Pairs, alignment: float | Tensor | None = None) -> Tensor:
         if alignment is None:
             alignment = _mean(pairs.positives.detach(), pairs.positive_mask)
         c = contrast(pairs, self.temperature_at(alignment))
         fixed = c.detach()
-        return mean_over_positives(unbraked(fixed) + c - fixed, pairs)
+        return mean_over_positives(ungated(fixed) + c - fixed, pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A (one number; a tensor of them gives as many): eq. 7, with its floor."""

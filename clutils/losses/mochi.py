@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils import similarities
 from clutils.losses import mixing
 from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
 from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
+from clutils.losses.nt_xent import NTXent
 from clutils.similarities import Pairs
 
 
@@ -63,6 +65,29 @@ class MoCHi(Loss):
         self.query_mixed = query_mixed
         self.generator: torch.Generator | None = None
         self.settings()
+
+    @staticmethod
+    def as_written(
+        q: Tensor,
+        k: Tensor,
+        queue: Tensor,
+        temperature: float,
+        i: Tensor,
+        j: Tensor,
+        a: Tensor,
+        other: Tensor,
+        b: Tensor,
+    ) -> Tensor:
+        """Section 4, literally: unit queries, keys (B, D), queue (K, D) -> (B,).
+
+        Columns i, j and coefficients a of the mixes of pairs (B, s), columns `other` and coefficients b of
+        those with the query (B, s').
+        """
+        a, b, n = a[:, :, None], b[:, :, None], queue.detach()
+        pairs, with_query = a * n[i] + (1 - a) * n[j], b * q.detach()[:, None] + (1 - b) * n[other]
+        mixes = F.normalize(torch.cat([pairs, with_query], dim=1), dim=2)
+        negatives = torch.cat([q @ n.T, (mixes @ q[:, :, None])[:, :, 0]], dim=1)
+        return NTXent.as_written((q * k).sum(dim=1, keepdim=True), negatives, temperature)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
@@ -34,6 +35,12 @@ class PairMargin(Loss):
         super().__init__(check_inputs)
         self.margin = margin
         self.settings()
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+        """Eq. 4 without its halves, literally: (A, P), (A, K) -> (A,)."""
+        d_plus, d_minus = torch.sqrt(2 - 2 * positives), torch.sqrt(2 - 2 * negatives)
+        return (d_plus**2).mean(dim=1) + ((margin - d_minus).clamp(min=0) ** 2).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
         near = mean_over_positives(2 - 2 * pairs.positives, pairs)

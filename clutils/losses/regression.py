@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss
@@ -30,6 +31,11 @@ class Regression(Loss):
     against = "own view"
     takes = frozenset()
     paper, year, equation = "BYOL (Grill et al.), SimSiam", 2020, "eq. 2"
+
+    @staticmethod
+    def as_written(z1: Tensor, z2: Tensor) -> Tensor:
+        """Eq. 2, literally: (B, D), (B, D) -> scalar."""
+        return (F.normalize(z1, dim=1) - F.normalize(z2, dim=1)).square().sum(dim=1).mean()
 
     def pair_up(self, z1: Tensor, z2: Tensor, *nothing: None) -> Tensor:
         return (z1 * z2).sum(dim=1)  # (B,)

@@ -73,6 +73,25 @@ class SSCL(Loss):
         self.generator: torch.Generator | None = None
         self.settings()
 
+    @staticmethod
+    def as_written(
+        positives: Tensor,
+        negatives: Tensor,
+        temperature: float,
+        class_prior: float,
+        beta: float,
+        i: Tensor,
+        j: Tensor,
+        a: Tensor,
+    ) -> Tensor:
+        """Eq. 2 to 4, literally: (A, P), (A, K) -> (A,).
+
+        Columns i, j and coefficients a of the mixes: (A, k) each.
+        """
+        mixes = a * negatives.gather(1, i) + (1 - a) * negatives.gather(1, j)
+        everyone = torch.cat([negatives, mixes], dim=1)
+        return HardNegative.as_written(positives, everyone, temperature, class_prior, beta)
+
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)
 

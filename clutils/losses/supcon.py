@@ -41,6 +41,13 @@ class SupCon(Loss):
         self.temperature = temperature
         self.settings()
 
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
+        """Eq. 2, literally: (A, P), (A, K) -> (A,)."""
+        E_plus, E_minus = torch.exp(positives / temperature), torch.exp(negatives / temperature)
+        everyone = E_plus.sum(dim=1, keepdim=True) + E_minus.sum(dim=1, keepdim=True)
+        return -torch.log(E_plus / everyone).mean(dim=1)
+
     def formula(self, pairs: Pairs) -> Tensor:
         if pairs.positives.shape[1] == 1 and pairs.negative_mask is None:
             return softplus(contrast(pairs, self.temperature))[:, 0]  # the same, without cancellation

@@ -18,8 +18,9 @@ class Triplet(Loss):
     $$\ell = \frac{1}{PK}\sum_{p,j} \max\bigl(0,\; d_p^2 - d_j^2 + m\bigr), \qquad d^2 = 2 - 2s$$
 
     Without the hinge (some decks drop it) the loss falls for ever by pushing negatives that are far already.
-    A triplet in order by the margin teaches nothing; among the others all teach alike.
-    `batch_hard=True` keeps, for each anchor, only its farthest positive and its nearest negative.
+    A triplet in order by the margin has no gradient; among the others all have the same.
+    `batch_hard=True` keeps, for each anchor, only its farthest positive and its nearest negative; here on
+    squared distances as well, where Hermans et al. take, and argue for, the plain Euclidean ones.
 
     - margin: in squared distance; default 0.2, FaceNet's
 
@@ -35,6 +36,13 @@ class Triplet(Loss):
         self.margin = margin
         self.batch_hard = batch_hard
         self.settings()
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, margin: float, batch_hard: bool) -> Tensor:
+        """Eq. 2, literally: (A, P), (A, K) -> (A,), by a table of all triplets."""
+        d_plus, d_minus = 2 - 2 * positives, 2 - 2 * negatives  # squared distances
+        hinges = (d_plus[:, :, None] - d_minus[:, None, :] + margin).clamp(min=0)  # (A, P, K)
+        return hinges.amax(dim=(1, 2)) if batch_hard else hinges.mean(dim=(1, 2))
 
     def formula(self, pairs: Pairs) -> Tensor:
         positives, negatives = pairs.positives, pairs.negatives

@@ -488,7 +488,8 @@ def device(name: str | torch.device | None = None) -> torch.device:
     except (RuntimeError, TypeError):
         found = torch.device("meta")  # a word that torch does not know
     if found.type not in DEVICES:
-        raise ValueError(f"training: device is {str(name)!r}, but must be one of {', '.join(DEVICES)}, cuda:N")
+        known = f"{', '.join(DEVICES)}, cuda:N"
+        raise ValueError(f"training: device is {str(name)!r}, but must be one of {known}")
     try:
         torch.empty(0, device=found)
     except (RuntimeError, AssertionError) as error:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import runpy
+import statistics
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from clutils import anatomy, figures, losses
-from clutils.course import experiments, records, toys
+from clutils.course import evidence, experiments, records, toys
+from clutils.course import family as lesson
 from clutils.course.family import figures as family
+from clutils.course.family import table
 from clutils.figures import style
 
 CASES = toys.random_similarities(30, 1, 12, torch.Generator().manual_seed(0))
@@ -27,6 +33,7 @@ def test_angle_and_difference_are_those_of_numpy():
     assert family.difference(*tensors) == pytest.approx((np.linalg.norm(a - b, axis=1) / longer).max())
     assert family.angle(tensors[0], 3 * tensors[0]) < family.PARALLEL
     assert family.difference(tensors[0], 3 * tensors[0]) == pytest.approx(2 / 3)
+    assert family.angles(*tensors).tolist() == pytest.approx(np.degrees(np.arccos(cosine)))
     assert math.isnan(family.angle(tensors[0], 0 * tensors[0]))
 
 
@@ -38,12 +45,13 @@ def test_kin_are_found_and_strangers_are_not():
         "MACL, α = 0": losses.MACL(0.2, alpha=0.0),
         "dual": losses.DualTemperature(0.2),
         "SupCon": losses.SupCon(0.2),
+        "CLIP": losses.CLIP(0.2),
         "another τ": losses.NTXent(0.21),
         "HCL": losses.HardNegative(0.2),
     }
     same, parallel = family.kin(family.gradients(members, *CASES))
-    assert same == [["NT-Xent", "SupCon"], ["decoupled", "FlatNCE", "MACL, α = 0"]]
-    assert parallel == [["NT-Xent", "decoupled", "FlatNCE", "MACL, α = 0", "dual", "SupCon"]]
+    assert same == [["NT-Xent", "SupCon", "CLIP"], ["decoupled", "FlatNCE", "MACL, α = 0"]]
+    assert parallel == [["NT-Xent", "decoupled", "FlatNCE", "MACL, α = 0", "dual", "SupCon", "CLIP"]]
 
 
 def test_the_kinship_table_writes_what_was_measured():
@@ -52,7 +60,8 @@ def test_the_kinship_table_writes_what_was_measured():
     )
     ax = family.kinship(found)
     texts = [text.get_text() for text in ax.texts]
-    turned = f"{family.angle(found['a'], found['c']):.0f}°"
+    largest = family.angle(found["a"], found["c"])
+    turned = f"{float(family.angles(found['a'], found['c']).median()):.0f}° ({largest:.0f}°)"
     assert texts == ["=", "∥", turned, "∥", "=", turned, turned, turned, "="]
     assert "a, b, c" in figures.alt(ax)
 
@@ -69,6 +78,134 @@ def test_each_portrait_holds_its_losss_forces():
     torch.testing.assert_close(shown[pushed], push[0][order][pushed])
     assert own[1].get_ydata()[0] == pytest.approx(float(pull))
     assert len(own[2].get_ydata()) == int((push < 0).sum()) > 0
+
+
+# ---- the family on one page ------------------------------------------------------------------------------
+
+
+def test_the_page_has_every_loss_and_every_formula_is_autograds():
+    page, worst = lesson.one_page(seed=7)
+    assert {type(row.loss) for row in table.rows()} == {entry.loss for entry in losses.catalogue().values()}
+    assert len(page.splitlines()) == 2 + len(table.rows()) and worst < 1e-12
+    known = table.quantities(losses.NTXent(), *CASES)
+    assert not {name for name in table.TEX if name not in known}, "a name without a value"
+
+
+@pytest.mark.parametrize("column", ["value", "pull", "push"])
+@pytest.mark.parametrize("row", table.rows(), ids=lambda row: f"{row.loss.name} {row.says}".strip())
+def test_a_wrong_formula_on_the_page_is_found(row, column):
+    wrong = dataclasses.replace(row, **{column: f"{getattr(row, column)} + 0.01"})
+    assert table.difference(wrong, *table._cases(row, 0)) > 1e-3
+
+
+def test_a_formula_is_typeset_from_the_string_that_is_evaluated():
+    assert table.tex("S * p / ((1 - prior) * t * Z)") == r"S \, \hat p_j/((1 - \tau^+) \, \tau \, Z)"
+
+
+# ---- exercises -------------------------------------------------------------------------------------------
+
+
+def by_rows(push):
+    return torch.stack([row.clamp(min=0) / max(float(row.clamp(min=0).sum()), 1e-300) for row in push])
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        by_rows,
+        lambda push: torch.nan_to_num(push.clamp(min=0) / push.clamp(min=0).sum(1, keepdim=True)),
+        lambda push: torch.relu(push) / torch.relu(push).sum(dim=-1)[:, None].clamp(min=1e-12),
+    ],
+)
+def test_shares_of_the_push_written_otherwise_are_right(right):
+    assert lesson.shares_of_the_push.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda push: push.clamp(min=0) / push.clamp(min=0).sum(dim=1, keepdim=True),  # 0/0
+        lambda push: push / push.sum(dim=1, keepdim=True),
+        lambda push: push.abs() / push.abs().sum(dim=1, keepdim=True),
+        lambda push: push.clamp(min=0) / push.clamp(min=0).amax(dim=1, keepdim=True).clamp(min=1e-9),
+        lambda push: push.clamp(min=0),
+        lambda push: torch.softmax(push.clamp(min=0), dim=1),
+        lambda push: push**2 / (push**2).sum(dim=1, keepdim=True).clamp(min=1e-9),
+        lambda push: (push > 0).double() / (push > 0).sum(dim=1, keepdim=True).clamp(min=1),
+        lambda push: by_rows(push).T,
+    ],
+)
+def test_other_wrong_shares_are_rejected(wrong):
+    assert not lesson.shares_of_the_push.check(wrong)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        (losses.NTXent(0.201), losses.FlatNCE(0.2)),
+        [losses.NTXent(0.1995), losses.DualTemperature(0.2)],
+        (losses.HardNegative(0.2, class_prior=0.0, beta=0.001), losses.MACL(0.2, alpha=0)),
+        (losses.MACL(0.2, alpha=0.05), losses.Decoupled(0.2)),
+        (losses.AttentionNCE(0.2, d_neg=1e4), losses.DualTemperature(0.2, ratio=3)),
+    ],
+)
+def test_other_right_controls_pass(right):
+    assert lesson.two_controls.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (losses.NTXent(0.5), losses.Decoupled(0.2)),
+        (losses.Triplet(), losses.FlatNCE(0.2)),
+        (losses.NTXent(0.2), losses.Decoupled(0.2)),
+        (losses.Decoupled(0.2), losses.FlatNCE(0.2)),
+        (losses.NTXent(0.201), losses.NTXent(0.2)),
+        (losses.NTXent(0.201), losses.CLIP(0.2)),
+        (losses.NTXent(0.201), losses.Debiased(0.2)),
+        (losses.NTXent(0.201), losses.Decoupled(0.21)),
+        (losses.NTXent(0.201), losses.BarlowTwins()),
+        (losses.NTXent, losses.Decoupled),
+        ("NTXent", "Decoupled"),
+        (losses.NTXent(0.201),),
+        losses.NTXent(0.201),
+    ],
+)
+def test_other_wrong_controls_are_rejected(wrong):
+    assert not lesson.two_controls.check(wrong)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        lambda first, second: first.min() <= second.max() and second.min() <= first.max(),
+        lambda first, second: min(first) <= max(second) and min(second) <= max(first),
+        lambda first, second: (first.min() <= second.max()) & (second.min() <= first.max()),
+        lambda first, second: np.max([first.min(), second.min()]) <= np.min([first.max(), second.max()]),
+        lambda first, second: not (min(first) > max(second) or min(second) > max(first)),
+    ],
+)
+def test_overlaps_written_otherwise_are_right(right):
+    assert lesson.inside_the_spread.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda a, b: bool((a.mean() - b.mean()).abs() <= a.std(correction=0) + b.std(correction=0)),
+        lambda a, b: bool((a.mean() - b.mean()).abs() <= 2 * max(a.std(), b.std())),
+        lambda a, b: bool(b.min() <= a.median() <= b.max() or a.min() <= b.median() <= a.max()),
+        lambda a, b: bool(set(a.tolist()) & set(b.tolist())),
+        lambda a, b: bool(a.max() >= b.min()),
+        lambda a, b: bool((a.min() <= b).any()),
+        lambda a, b: not evidence.difference([*a.tolist()] * 2, [*b.tolist()] * 2).decided,
+        lambda a, b: bool(b.min() <= a.min() <= b.max()),
+        lambda a, b: True,
+        lambda a, b: 1,
+    ],
+)
+def test_other_wrong_overlaps_are_rejected(wrong):
+    assert not lesson.inside_the_spread.check(wrong)
 
 
 # ---- the record of the comparison ---------------------------------------------------------------------
@@ -113,3 +250,61 @@ def test_the_comparison_has_five_seeds_a_loss_at_two_temperatures_and_no_test_pi
     seen = {picture.numpy().tobytes() for picture in train.images}
     assert not seen & {picture.numpy().tobytes() for picture in validation.images}
     assert len(validation) == comparison["KEPT_APART"] and len(test) > 1000
+
+
+# ---- the record that decides ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def evidence_of(monkeypatch, tmp_path):
+    """Writes a record of made-up runs: name -> the mean kNN at each look."""
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+
+    def write(ends, subject="losses", seeds=5):
+        rows = []
+        for name, means in ends.items():
+            base = {
+                "subject": subject,
+                "contender": name,
+                "settings": '{"loss": ["NTXent", {"temperature": 0.2}]}',
+            }
+            rows.append(
+                base | {"stage": "grid", "seed": 0, "step": 1000, "steps": 1000, "knn_validation": 0.5}
+            )
+            for seed in range(seeds):
+                for step, mean in zip((0, 1000, 2000, 3000), means, strict=True):
+                    rows.append(
+                        base
+                        | {"stage": "seeds", "seed": seed, "step": step, "steps": 3000, "knn_validation": 0.5}
+                        | {"knn": mean + 0.01 * (seed - 2), "silent": 0.25}
+                    )
+        pd.DataFrame(rows).to_csv(tmp_path / "evidence.csv", index=False)
+
+    return write
+
+
+def test_without_rows_nothing_is_decided(evidence_of):
+    assert lesson.compared("losses", "NTXent") == [
+        "losses: no finished runs on record yet, so not decided here"
+    ]
+    evidence_of({"NTXent": (0.2, 0.8, 0.9, 0.9)}, seeds=2)
+    assert "not decided here" in lesson.compared("losses", "NTXent")[0]
+    assert "not decided here" in lesson.compared("views", "attention flat")[0]
+
+
+def test_with_rows_each_line_says_its_difference_and_whether_it_has_learned(evidence_of):
+    ends = {
+        "NTXent": (0.2, 0.8, 0.9, 0.9),
+        "HardNegative": (0.2, 0.8, 0.8, 0.8),
+        "SSCL": (0.2, 0.3, 0.5, 0.8),
+    }
+    evidence_of(ends)
+    plain, worse, learning = lesson.compared("losses", "NTXent")
+    assert plain.startswith("NT-Xent, τ = 0.2: 0.900 (5 seeds; 25% of the anchors push nothing)")
+    assert "along the run 0.200, 0.800, 0.900, 0.900" in plain and "less" not in plain
+    assert "HCL" in worse and "less NT-Xent: -10.0 points" in worse and "not decided" not in worse
+    assert "still learning, so not decided here" in learning
+    gap = evidence.difference(evidence.results("losses")["SSCL"], evidence.results("losses")["NTXent"])
+    assert str(gap) in learning and gap.decided
+    assert statistics.fmean(evidence.results("losses")["HardNegative"]) == pytest.approx(0.8)
+    assert json.dumps(evidence.chosen("losses", "SSCL")) == '{"loss": ["NTXent", {"temperature": 0.2}]}'

@@ -150,7 +150,7 @@ def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
     [
         (lambda: forces.explore("Nothing"), "'Nothing'"),
         (lambda: forces.explore("BarlowTwins"), "BarlowTwins"),
-        (lambda: forces.family("CLIP"), "'CLIP'"),
+        (lambda: forces.family("MoCHi"), "'MoCHi'"),
         (lambda: forces.explore(positive=2.0), "2.0"),
         (lambda: forces.one_anchor(0.5, 5, "odd", similarity=0.0), "'odd'"),
         (lambda: forces.beside([losses.NTXent()], *crowd()), "two losses"),

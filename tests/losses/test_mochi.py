@@ -53,6 +53,18 @@ def test_value_and_gradient_are_infonce_on_real_and_constant_synthetic_negatives
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_with_a_queue_it_is_the_papers_section_as_written(drawn):
+    loss = losses.MoCHi(0.3, hardest=4, synthetic=5, query_mixed=3)
+    q, k = (z.requires_grad_() for z in embeddings(5, 6))
+    queue = embeddings(9, 6, seed=3)[0]
+    value = loss(q, k, queue=queue)
+    (i, a), (j, _), (other, b) = drawn
+    written = loss.as_written(unit(q), unit(k), unit(queue), 0.3, i, j, a, other, b / 2).mean()
+    close(written, value)
+    for ours, theirs in zip(*(torch.autograd.grad(v, (q, k)) for v in (value, written)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
 def test_mixes_come_from_the_hardest_and_the_query_is_the_smaller_part(drawn):
     losses.MoCHi(0.3, hardest=3, synthetic=50, query_mixed=50)(*embeddings(6, 4))
     z = unit(torch.cat(embeddings(6, 4)))

@@ -7,6 +7,7 @@ import torch
 
 from clutils import losses
 from clutils.losses import mixing
+from clutils.similarities import two_views
 from tests.losses import oracles
 from tests.losses.beside_loops import each_way
 from tests.losses.inputs import close, embeddings, fails
@@ -54,6 +55,18 @@ def test_a_batch_is_hcl_on_the_real_negatives_and_each_anchors_own_mixes(drawn, 
     assert value == pytest.approx(mixed_in_loops(loss, z, z.roll(5, 0), negatives, drawn), rel=1e-10)
     assert not torch.equal(drawn[0][0], drawn[1][0])
     assert len({tuple(row) for row in drawn[0][1].tolist()}) == 10, "anchors share their draw"
+
+
+def test_a_batch_is_the_papers_equation_as_written(drawn):
+    loss = losses.SSCL(0.4, 0.15, 0.7, hardest=4, synthetic=6)
+    views = [z.requires_grad_() for z in embeddings(5, 7)]
+    value = loss(*views)
+    (i, a), (j, _) = drawn
+    pairs = two_views(*map(unit, views))
+    written = loss.as_written(pairs.positives, pairs.negatives, 0.4, 0.15, 0.7, i, j, a).mean()
+    close(written, value)
+    for ours, theirs in zip(*(torch.autograd.grad(v, views) for v in (value, written)), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("normalise", [False, True])

@@ -150,9 +150,9 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         (similarities, "owners", ", device=columns.device", ""),
         lambda: a_run(loss=losses.MoCHi(hardest=8, synthetic=4, query_mixed=2)).step(),
     ),
-    "the classes are made on the CPU": (
-        (losses.CLIP, "formula", ", device=table.device", ""),
-        lambda: a_run(loss=losses.CLIP()).step(),
+    "a diagonal is made on the CPU": (
+        (losses.BarlowTwins, "formula", ", device=correlations.device", ""),
+        lambda: a_run(loss=losses.BarlowTwins()).step(),
     ),
     "vectors stay on the GPU": (
         (maps, "_rows", ".cpu()", ""),

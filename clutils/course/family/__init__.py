@@ -1,6 +1,15 @@
 """Notebook 07, the family: all losses side by side."""
 
 from clutils.course.family.exercises import EXERCISES
-from clutils.course.family.figures import PARALLEL, angle, gradients, kin, kinship, portraits
+from clutils.course.family.figures import (
+    PARALLEL,
+    angle,
+    gradients,
+    kin,
+    kinship,
+    portraits,
+)
+from clutils.course.family.record import compared
+from clutils.course.family.table import one_page
 
-shares_of_the_push, same_as_decoupled, inside_the_spread = EXERCISES
+shares_of_the_push, two_controls, inside_the_spread = EXERCISES

@@ -39,38 +39,44 @@ def difference(a: Tensor, b: Tensor) -> float:
     return float(((a - b).norm(dim=1) / longer).max())
 
 
-def angle(a: Tensor, b: Tensor) -> float:
-    """The largest angle between two gradients (A, n) over the anchors that have both, in degrees."""
+def angles(a: Tensor, b: Tensor) -> Tensor:
+    """The angle between two gradients (A, n), in degrees, for each anchor that has both."""
     both = (a.norm(dim=1) > 0) & (b.norm(dim=1) > 0)
-    if not bool(both.any()):
-        return math.nan
     u, v = (torch.nn.functional.normalize(x[both], dim=1) for x in (a, b))
     # 2 asin(|u - v| / 2) is exact where the angle is small, and arccos is not
-    return float((2 * ((u - v).norm(dim=1) / 2).clamp(max=1).asin()).max().rad2deg())
+    return (2 * ((u - v).norm(dim=1) / 2).clamp(max=1).asin()).rad2deg()
+
+
+def angle(a: Tensor, b: Tensor) -> float:
+    """The largest of `angles`; NaN where no anchor has both."""
+    found = angles(a, b)
+    return float(found.max()) if len(found) else math.nan
 
 
 @style.in_course_style
 def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     """Angles between gradients, every loss with every other: "=" one gradient, "∥" one direction.
 
-    found: as from `gradients`.
+    Elsewhere the median over the anchors, and in brackets the largest. found: as from `gradients`.
     """
-    ax, names = axes_for(ax, 10.4, 8.2), list(found)
-    angles = torch.tensor([[angle(found[a], found[b]) for b in names] for a in names])
-    picture = ax.imshow(angles.numpy(), cmap="cividis_r", vmin=0, vmax=90)
+    names = list(found)
+    ax = axes_for(ax, 3.4 + 0.95 * len(names), 2.2 + 0.62 * len(names))
+    medians = torch.tensor([[float(angles(found[a], found[b]).median()) for b in names] for a in names])
+    picture = ax.imshow(medians.numpy(), cmap="cividis_r", vmin=0, vmax=90, aspect="auto")
     for i, a in enumerate(names):
         for j, b in enumerate(names):
-            same, turned = difference(found[a], found[b]) < SAME, float(angles[i, j])
-            text = "=" if same else "∥" if turned < PARALLEL else f"{turned:.0f}°"
-            ax.text(j, i, text, ha="center", va="center", color="white" if turned > 45 else "black", size=12)
+            same, largest = difference(found[a], found[b]) < SAME, angle(found[a], found[b])
+            text = "=" if same else "∥" if largest < PARALLEL else f"{medians[i, j]:.0f}° ({largest:.0f}°)"
+            color = "white" if medians[i, j] > 45 else "black"
+            ax.text(j, i, text, ha="center", va="center", color=color, size=12)
     ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
     ax.set_yticks(range(len(names)), names)
     ax.grid(False)
-    ax.set_title("largest angle between two gradients   (=  one gradient,   ∥  one direction)")
+    ax.set_title("angle between two gradients: median (largest)\n=  one gradient,   ∥  one direction")
     ax.figure.colorbar(picture, ax=ax, label="degrees", shrink=0.8)
     return describe(
         ax,
-        f"Table of the largest angle between the gradients of {', '.join(names)} on the same similarities.",
+        f"Table of the angles between the gradients of {', '.join(names)} on the same similarities.",
     )
 
 
@@ -129,8 +135,9 @@ def portraits(
         for ax in axes.flat:
             ax.set(yscale="log", ylim=(FLOOR, 4 * top), xlim=(-1.05, 1.05))
             ax.yaxis.set_minor_locator(NullLocator())
-        for ax in axes[-1]:
+        for ax in axes.flat[max(0, len(family) - columns) : len(family)]:  # the lowest of its column
             ax.set_xlabel("similarity")
+            ax.tick_params(labelbottom=True)
         for ax in axes[:, 0]:
             ax.set_ylabel("|∂ℓ/∂s|")
         handles = [
