@@ -116,7 +116,7 @@ def push_under_betas(
     ax.set_yscale("symlog", linthresh=1)  # so that who is drawn in is seen beside the hardest
     ax.set_yticks((-1, 0, 1, 10, 100), ("−1", "0", "1", "10", "100"))
     ax.minorticks_off()
-    ax.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K (log above 1)")
+    ax.set(xlabel="similarity s⁻ of the negative", ylabel="push times K (log above 1)")
     ax.legend(loc="upper left")
     return describe(
         ax,
@@ -242,7 +242,7 @@ def on_the_circle(
         ax.scatter(*everyone[who].T.numpy(), s=area, color=color, marker=marker, alpha=0.8, zorder=3)
     handles = [ax.scatter([], [], color=style.BLACK, marker="*", s=44, label="the anchor")]
     handles += [ax.scatter([], [], s=44, label=name, color=c, marker=m) for name, _, c, m in marks]
-    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    ax.figure.legend(handles=handles, loc="outside right center")
     ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return describe(
