@@ -9,11 +9,12 @@ $$\varepsilon = \mu(x) + \epsilon\odot\sigma(x),\quad \epsilon\sim N(0, I) \qqua
 Zhang et al. 2024, "Data augmentation of contrastive learning is estimating positive-incentive noise"
 (arXiv 2408.09929), eqs. 22 to 25. The paper calls Σ a variance and uses it as σ here, a standard deviation
 (eq. 23); it says neither how Σ stays positive nor what the image networks look like: both are choices here.
-(ϵ is symmetric, so a negative σ would draw the same noise as a positive one: the sign is a matter of reading.)
+(ϵ is symmetric, so a negative σ would draw the same noise as a positive one.)
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -94,7 +95,9 @@ class Generator(nn.Module):
             if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise ValueError(f"noise: {name} is {value!r}, but must be a positive number")
         if not skips and network not in WITH_SKIPS:
-            raise ValueError(f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have")
+            raise ValueError(
+                f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have"
+            )
         if positive == "bounded" and start >= highest:
             raise ValueError(f"noise: start is {start}, but must be below highest, {highest}")
         self.channels, self.distribution, self.learned_mean = channels, distribution, learned_mean
@@ -252,7 +255,7 @@ class ResNetUNet(nn.Module):
 
 def _way_up(widths: tuple[int, ...], padding: str, skips: bool) -> nn.ModuleList:
     """A convolution from each width to the next, which takes the skip beside it where there are skips."""
-    steps = zip(widths, widths[1:], strict=False)
+    steps = itertools.pairwise(widths)
     return nn.ModuleList(_convolution(narrow + wide * skips, wide, padding) for narrow, wide in steps)
 
 

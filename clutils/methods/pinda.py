@@ -25,7 +25,8 @@ class PiNDA(Method):
 
     - base: the name of the method whose step it is; base_settings: that method's own
     - network, distribution, learned_mean, positive, highest, start, rms, padding, skips: see
-      `noise.Generator`; network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of random noise
+      `noise.Generator`; network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of
+      random noise
     - penalty (live): λ, in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
       as in the paper, and 0 on fixed noise. Noise of σ in d entries has the norm σ√d, so one λ presses less
       the larger the input: λ = 1 on 8 x 8 digits is as much as 7 on 3 x 32 x 32, 21 on 3 x 96 x 96
@@ -36,7 +37,7 @@ class PiNDA(Method):
     - on: what the noise is added to: "picture", the whole picture as in algorithm 1, or "view", an augmented
       view of it, so that noise comes on top of the crop and the colours
     - noise_rate: the generator's learning rate as a share of the run's; 0.2 of conv16's 5e-3 is
-      the paper's 1e-3 (of a run at the paper's own 1e-3 it is 1)
+      the paper's 1e-3; of the mlp's 1e-3 it is 1
 
     x + ε is not clamped to [0, 1]: the paper does not, and a clamp would hide the gradient where it acts.
     The history gets `loss` (without the penalty, so that it compares with chance), `penalty_term` (λ times
