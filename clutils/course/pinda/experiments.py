@@ -103,9 +103,9 @@ def ceiling(
     test: ImageSet,
     network: str = "conv",
     skips: bool = True,
-    steps: int = 300,
-    batch_size: int = 64,
-    learning_rate: float = 3e-3,
+    steps: int = 200,
+    batch_size: int = 32,
+    learning_rate: float = 5e-3,
     seed: int = 0,
 ) -> torch.Tensor:
     """The positive control of the map test: the generator's own network, told the answer -> maps (N, H, W).
