@@ -4,7 +4,7 @@
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
     python benchmarks/pinda.py photos folder:PHOTOS/images       photographs, with masks in PHOTOS/masks
     python benchmarks/pinda.py stl10 --out runs/stl10            STL-10's unlabelled part, its maps drawn
-    python benchmarks/pinda.py stl10 folder:PATH --measured-on folder:OTHER      a sample of it; masks of OTHER
+    python benchmarks/pinda.py stl10 folder:PATH --measured-on folder:OTHER     a sample; masks from OTHER
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
     python benchmarks/pinda.py vectors vectors:har               the paper's protocol, raw numbers beside
     python benchmarks/pinda.py cost scenes
@@ -130,7 +130,7 @@ def maps(options: argparse.Namespace) -> None:
 
 
 def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: Any = None) -> None:
-    """The first eight of these pictures with their noise, and the measure where there is one, as PNG files."""
+    """The first eight of these pictures with their noise, and the measure if there is one, as PNG files."""
     from clutils.course import pinda as lesson
 
     folder.mkdir(parents=True, exist_ok=True)
