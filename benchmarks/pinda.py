@@ -1,18 +1,22 @@
-"""PiNDA at length: where its noise goes, and what it is worth.
+"""PiNDA at length: where its noise goes, what it is worth on vectors, and what it costs.
 
     python benchmarks/pinda.py maps scenes                       generated scenes, plain backgrounds
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
-    python benchmarks/pinda.py maps folder:PATH --measured-on folder:OTHER       your own; OTHER has masks
-    python benchmarks/pinda.py baselines scenes                  maps that cost nothing, on the same masks
+    python benchmarks/pinda.py photos folder:PHOTOS/images       photographs, with masks in PHOTOS/masks
+    python benchmarks/pinda.py stl10 --out runs/stl10            STL-10's unlabelled part, its maps drawn
+    python benchmarks/pinda.py stl10 folder:PATH --measured-on folder:OTHER     a sample; masks from OTHER
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
-    python benchmarks/pinda.py help vectors:digits
-    python benchmarks/pinda.py help scenes
+    python benchmarks/pinda.py vectors vectors:har               the paper's protocol, raw numbers beside
     python benchmarks/pinda.py cost scenes
 
-Prints a line a run; with --record it is also added to pinda_maps.csv, pinda_baselines.csv, pinda_along.csv,
-pinda_help.csv or pinda_cost.csv in benchmarks/records/, which notebook 10 shows. A run that the record holds
-already is left out, so an interrupted recording goes on where it stopped. --variants, --seeds and --steps
-choose among the runs.
+Maps are measured against the object and against its outline, beside what costs nothing, beside the untrained
+generator's and maps dealt to other pictures, and below a ceiling: the generator's network trained on masks.
+Of photographs one half is trained on and the other measured.
+
+Prints a line a map or run; with --record numbers (and no pictures) are added to pinda_maps.csv,
+pinda_along.csv, pinda_vectors.csv or pinda_cost.csv in benchmarks/records/, which notebook 10 shows. A run
+that the record holds already is left out, so an interrupted recording goes on where it stopped. --variants,
+--seeds and --steps choose among the runs.
 """
 
 from __future__ import annotations
@@ -21,84 +25,121 @@ import argparse
 import math
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
-from clutils import data, training
+import numpy as np
+import torch
+
+from clutils import data, figures, training
 from clutils.course import records
 from clutils.course.pinda import experiments as noise_experiments
-from clutils.course.pinda import maps as noise_maps
 from clutils.data import ImageSet, VectorSet
 
 SEEDS = (0, 1, 2)
-BASE: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0}
-# each changes one thing of the base: plain convolutions, softplus, reflected borders, SimCLR's views, λ = 3
+# each changes one thing: plain convolutions, softplus, from σ = 0.02, the paper's rate and λ, SimCLR's views
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "base": ({}, {}),
+    "U-Net": ({"network": "unet"}, {}),
+    "U-Net without skips": ({"network": "unet", "skips": False}, {}),
+    "sibling code's form": ({"network": "resnet18", "skips": False, "positive": "abs"}, {}),
     "no other augmentation": ({}, {"augmentation": "none"}),
     "noise on the view": ({"on": "view"}, {}),
-    "λ = 1": ({"penalty": 1.0}, {}),
-    "λ = 30": ({"penalty": 30.0}, {}),
+    "λ = 0.1": ({"penalty": 0.1}, {}),
+    "λ = 10": ({"penalty": 10.0}, {}),
     "exp": ({"positive": "exp"}, {}),
-    "bounded at 1.5": ({"positive": "bounded", "highest": 1.5}, {}),
-    "normalised to 0.3": ({"rms": 0.3}, {}),
+    "abs": ({"positive": "abs"}, {}),
+    "normalised to 0.1": ({"rms": 0.1}, {}),
     "uniform": ({"distribution": "uniform"}, {}),
     "μ learned": ({"learned_mean": True}, {}),
-    "U-Net": ({"network": "unet"}, {}),
-    "U-Net, zero padding": ({"network": "unet", "padding": "zeros"}, {}),
-    "encoder frozen": ({}, {"frozen": True}),
-    "generator five times slower": ({"noise_rate": 0.2}, {}),
+    "zero padding": ({"padding": "zeros"}, {}),
 }
+# what the record of long runs was made with: a larger start, five times the paper's rate, λ = 3
+LONG: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0, "start": 0.2}
 
 
 def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
     """Those to train on, and those with masks."""
     source, size = options.source, options.size
+    if options.what == "stl10" and not source.startswith("folder:"):
+        train = data.load("stl10", "unlabeled", size=size, limit=options.count)
+        return train, masked(options, size) if options.measured_on else train.subset(slice(0, 200))
+    if options.what == "photos":
+        both = data.load(source, size=size)
+        if both.masks is None:
+            raise SystemExit(f"{source} has no folder of masks beside it")
+        order = torch.randperm(len(both), generator=torch.Generator().manual_seed(0))
+        half = len(both) // 2
+        return both.subset(order[:half]), both.subset(order[half:])
     if source.startswith("folder:"):
-        train = data.load(source, size=size)
-        masked = data.load(options.measured_on or source, size=size)
-        if masked.masks is None:
-            raise SystemExit(
-                f"{options.measured_on or source} has no masks: --measured-on names some that have"
-            )
-        return train, masked
+        return data.load(source, size=size), masked(options, size)
     return data.load(source, size=size, limit=options.count), data.load(source, "test", size=size, limit=200)
 
 
+def masked(options: argparse.Namespace, size: int) -> ImageSet:
+    """The pictures that the maps are measured on."""
+    found = data.load(options.measured_on or options.source, size=size) if options.measured_on else None
+    if found is None or found.masks is None:
+        raise SystemExit(
+            f"{options.measured_on or options.source} has no masks: --measured-on names some that have"
+        )
+    return found
+
+
 def maps(options: argparse.Namespace) -> None:
+    """A row a map: of each run the learned scale, its controls, and the ceiling where there are masks."""
     train, test = pictures(options)
-    name = options.called or options.source.split(":")[0]
-    columns = ("pictures", "size", "variant", "seed", "steps")
-    done = records.known("pinda_maps", *columns) if options.record else set()
+    names = {"photos": "photographs", "stl10": "STL-10"}
+    name = options.called or names.get(options.what, options.source.split(":")[0])
+    done = (
+        records.known("pinda_maps", "pictures", "size", "variant", "seed", "steps")
+        if options.record
+        else set()
+    )
     for seed in options.seeds:
         for variant in options.variants or VARIANTS:
             if (name, options.size, variant, seed, options.steps) in done:
                 continue
             settings, others = VARIANTS[variant]
-            _, _, row = noise_experiments.learned_maps(
-                train, test, BASE | settings, steps=options.steps, seed=seed, **others
+            run, watch, row = noise_experiments.learned_maps(
+                train, test, settings, steps=options.steps, seed=seed, **others
             )
+            told = None
+            if train.masks is not None:
+                form = {"network": row["network"], "skips": row["skips"]}
+                told = noise_experiments.ceiling(train, test, **form, seed=seed)
+            found = noise_experiments.compared(run, test, watch.taken[0][0], told)
+            if test.masks is None:
+                draw(options.out or Path("."), f"{variant} {seed}", run, test)
+                continue
+            if row["learned_mean"]:
+                for step, when in ((0, "untrained"), (row["steps"], "trained")):
+                    mean = watch.taken[step][1].mean(dim=1)
+                    found[f"|μ - its mean|, {when}"] = (mean - mean.mean(dim=(1, 2), keepdim=True)).abs()
             command = (
-                f"python benchmarks/pinda.py maps {shown(options.source)} --size {options.size} "
+                f"python benchmarks/pinda.py {options.what} {shown(options.source)} --size {options.size} "
                 f'--steps {options.steps} --variants "{variant}" --seeds {seed} --record'
             )
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
-            records.keep(
-                "pinda_maps", head | {"measured_on": len(test), "variant": variant} | row, options.record
-            )
+            head |= {"measured_on": len(test), "variant": variant} | row
+            measured = noise_experiments.measured(found, test)
+            for each in measured.to_dict("records"):
+                records.keep("pinda_maps", head | each, options.record)
+            if options.out:
+                draw(options.out, f"{variant} {seed}", run, test, measured)
 
 
-def baselines(options: argparse.Namespace) -> None:
-    """What maps that cost nothing score on the same masks; nothing is trained."""
-    _, test = pictures(options)
-    name = options.called or options.source.split(":")[0]
-    done = records.known("pinda_baselines", "pictures", "size") if options.record else set()
-    if (name, options.size) in done:
-        return
-    command = f"python benchmarks/pinda.py baselines {shown(options.source)} --size {options.size} --record"
-    head = {"command": command, "pictures": name, "size": options.size, "measured_on": len(test)}
-    told = noise_maps.measure(noise_maps.detector_maps(test), test.masks)
-    for row in told.to_dict("records"):
-        records.keep("pinda_baselines", head | row, options.record)
+def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: Any = None) -> None:
+    """The first eight of these pictures with their noise, and the measure if there is one, as PNG files."""
+    from clutils.course import pinda as lesson
+
+    folder.mkdir(parents=True, exist_ok=True)
+    some = test.images[:8]
+    drawn = run.method.noise.eval()(some, torch.Generator().manual_seed(0))
+    pages = {"maps": figures.noise.noise(some, drawn.scale, drawn.sample)}
+    pages |= {} if measured is None else {"found": lesson.found(measured)}
+    for what, figure in pages.items():
+        (folder / f"{what} {name}.png").write_bytes(figures.png(figure))
 
 
 def along(options: argparse.Namespace) -> None:
@@ -111,10 +152,10 @@ def along(options: argparse.Namespace) -> None:
             if (options.source, variant, seed, options.steps) in done:
                 continue
             settings, others = VARIANTS[variant]
-            _, watch, row = noise_experiments.learned_maps(
+            run, watch, _ = noise_experiments.learned_maps(
                 train,
                 test,
-                BASE | settings,
+                LONG | settings,
                 steps=options.steps,
                 seed=seed,
                 every=math.ceil(options.steps / 16),
@@ -125,42 +166,46 @@ def along(options: argparse.Namespace) -> None:
                 f'--variants "{variant}" --seeds {seed} --record'
             )
             head = {"command": command, "pictures": options.source, "variant": variant, "seed": seed}
-            head |= {"steps": options.steps, "object_indifference": row["object_indifference"]}
+            blind = noise_experiments.compared(run, test)["encoder's indifference"]
+            indifferent = noise_experiments.measured({"blind": blind}, test)["object"].item()
+            head |= {"steps": options.steps, "object_indifference": indifferent}
             for each in noise_experiments.along(watch, test):
                 records.keep("pinda_along", head | each, options.record)
 
 
-def help_(options: argparse.Namespace) -> None:
-    source, name = options.source, options.called or options.source
-    if source.startswith("vectors:"):
-        train, test = (data.load(source, s) for s in ("train", "test"))
-        cases = [(None, contender) for contender in noise_experiments.CONTENDERS]
-    else:
-        train = data.load(source, limit=options.count, size=options.size)
-        test = data.load(source, "test", size=options.size)
-        if options.classes:
-            train, test = train.classes(options.classes), test.classes(options.classes)
-        cases = [(views, c) for views in (None, "simclr") for c in noise_experiments.CONTENDERS]
-    columns = ("pictures", "contender", "augmentation", "seed", "steps")
-    done = records.known("pinda_help", *columns) if options.record else set()
+def vectors(options: argparse.Namespace) -> None:
+    """Each contender's features as the paper judges them, and the raw numbers beside: five runs."""
+    train, test = of_vectors(options.source)
+    name = options.called or Path(options.source.removeprefix("vectors:")).stem
+    done = records.known("pinda_vectors", "data", "contender", "seed", "steps") if options.record else set()
+    command = f"python benchmarks/pinda.py vectors {shown(options.source)} --steps {options.steps} --record"
+    head = {"command": command, "data": name, "trained_on": len(train), "measured_on": len(test)}
+    raw = noise_experiments.worth(train.vectors, train.labels, test.vectors, test.labels)
+    untrained = {"batch_size": 0, "steps": options.steps, "seed": 0}
+    if (name, "raw numbers", 0, options.steps) not in done:
+        row = {"contender": "raw numbers"} | untrained | raw | {"noise": 0.0, "loss": math.nan}
+        records.keep("pinda_vectors", head | row, options.record)
     for seed in options.seeds:
-        for views, contender in cases:
-            if (name, contender, views or "none", seed, options.steps) in done:
-                continue
-            if options.variants and contender not in options.variants:
-                continue
-            _, row = noise_experiments.does_it_help(
-                contender, train, test, views, steps=options.steps, seed=seed
-            )
-            command = (
-                f"python benchmarks/pinda.py help {shown(source)} --steps {options.steps} "
-                f'--variants "{contender}" --seeds {seed} --record'
-            )
-            records.keep(
-                "pinda_help",
-                {"command": command, "pictures": name, "source": described(train)} | row,
-                options.record,
-            )
+        for contender in options.variants or noise_experiments.CONTENDERS:
+            if (name, contender, seed, options.steps) not in done:
+                _, row = noise_experiments.does_it_help(
+                    contender, train, test, options.steps, options.batch_size, seed
+                )
+                records.keep("pinda_vectors", head | row, options.record)
+
+
+def of_vectors(source: str) -> tuple[VectorSet, VectorSet]:
+    """A set of `data.load`, or an .npz file with X and y: four fifths to train on, each feature to [0, 1]."""
+    if not source.endswith(".npz"):
+        return data.load(source), data.load(source, "test")
+    with np.load(source) as file:
+        x, y = torch.from_numpy(file["X"]).float(), torch.from_numpy(file["y"]).long()
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    cut = 4 * len(x) // 5
+    low, high = x[order[:cut]].amin(dim=0), x[order[:cut]].amax(dim=0)
+    x = (x - low) / (high - low).clamp(min=1e-9)
+    names = [str(k) for k in range(int(y.max()) + 1)]
+    return tuple(VectorSet(x[part], y[part], names, source) for part in (order[:cut], order[cut:]))
 
 
 def cost(options: argparse.Namespace) -> None:
@@ -208,22 +253,22 @@ def cost(options: argparse.Namespace) -> None:
 
 def shown(source: str) -> str:
     """A source as a record names it, without the path of this machine."""
-    return "folder:PATH" if source.startswith("folder:") else source
-
-
-def described(train: ImageSet | VectorSet) -> str:
-    return f"{len(train):,} pictures of a folder" if "folder" in train.source else train.source
+    if source.startswith("folder:"):
+        return "folder:PATH"
+    return f"PATH/{Path(source).name}" if source.endswith(".npz") else source
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("maps", "baselines", "along", "help", "cost"))
+    parser.add_argument("what", choices=("maps", "photos", "stl10", "along", "vectors", "cost"))
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
-    parser.add_argument("--classes", nargs="+", help="of a folder, for help: these classes alone")
+    parser.add_argument("--out", type=Path, help="a folder for drawings of the maps")
     parser.add_argument("--called", help="what the record calls the pictures of a folder")
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--count", type=int, default=4000, help="generated pictures to train on")
+    parser.add_argument(
+        "--count", type=int, default=4000, help="pictures to train on, of sets that have more"
+    )
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--variants", nargs="+")
@@ -232,7 +277,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    {"maps": maps, "baselines": baselines, "along": along, "help": help_, "cost": cost}[options.what](options)
+    asked = {"maps": maps, "photos": maps, "stl10": maps, "along": along, "vectors": vectors, "cost": cost}
+    asked[options.what](options)
 
 
 if __name__ == "__main__":

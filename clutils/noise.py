@@ -9,10 +9,12 @@ $$\varepsilon = \mu(x) + \epsilon\odot\sigma(x),\quad \epsilon\sim N(0, I) \qqua
 Zhang et al. 2024, "Data augmentation of contrastive learning is estimating positive-incentive noise"
 (arXiv 2408.09929), eqs. 22 to 25. The paper calls Σ a variance and uses it as σ here, a standard deviation
 (eq. 23); it says neither how Σ stays positive nor what the image networks look like: both are choices here.
+(ϵ is symmetric, so a negative σ would draw the same noise as a positive one.)
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -24,7 +26,8 @@ from clutils import encoders
 
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 DISTRIBUTIONS = ("gaussian", "uniform")
-POSITIVE = ("softplus", "exp", "bounded")
+POSITIVE = ("softplus", "exp", "bounded", "abs")
+WITH_SKIPS = ("unet", "resnet18")
 SLOPE = 0.1  # of leaky ReLUs: with plain ones a small generator can die, and its map is flat
 SMALLEST = {"conv": 2, "unet": 8, "resnet18": 16}  # pixels a side: below, nothing is left to reflect
 
@@ -53,13 +56,16 @@ class Generator(nn.Module):
     - distribution: "gaussian" or "uniform"
     - learned_mean: μ from the same network; else μ = 0
     - positive: what makes σ positive of the network's output a: "softplus", log(1 + e^a); "exp", e^a;
-      "bounded", highest · sigmoid(a)
+      "bounded", highest · sigmoid(a); "abs", |start + a|, which can reach 0
     - highest: the bound of "bounded", in units of the input (pictures: 1 is from black to white)
     - start: σ where the last layer's weights give 0, so about where training starts
     - rms: where given, each input's ε is rescaled to this root mean square, and only its pattern is learned
       (the paper's figure 1 normalises the noise, without saying how)
     - padding: of the convolutions, "reflect" or "zeros"; with zeros the border is a place that can be told
       from all others, and it collects noise
+    - skips: of "unet" and "resnet18", whether the way up sees each size of the way down; without, a map is as
+      coarse as the smallest of them. "resnet18" without skips and with "abs" is the form of the same group's
+      code for a sibling paper (VPN): a guess at PiNDA's own
 
     Raises ValueError, quoting what came in, on a setting or an input that does not fit.
     """
@@ -72,9 +78,10 @@ class Generator(nn.Module):
         learned_mean: bool = False,
         positive: str = "softplus",
         highest: float = 1.0,
-        start: float = 0.2,
+        start: float = 0.02,
         rms: float | None = None,
         padding: str = "reflect",
+        skips: bool = True,
     ) -> None:
         super().__init__()
         _one_of("network", network, NETWORKS)
@@ -87,12 +94,16 @@ class Generator(nn.Module):
         for name, value in (("highest", highest), ("start", start), ("rms", rms)):
             if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise ValueError(f"noise: {name} is {value!r}, but must be a positive number")
+        if not skips and network not in WITH_SKIPS:
+            raise ValueError(
+                f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have"
+            )
         if positive == "bounded" and start >= highest:
             raise ValueError(f"noise: start is {start}, but must be below highest, {highest}")
         self.channels, self.distribution, self.learned_mean = channels, distribution, learned_mean
         self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
         out = channels * (2 if learned_mean else 1)
-        self.network = None if network == "fixed" else _network(network, channels, out, padding)
+        self.network = None if network == "fixed" else _network(network, channels, out, padding, skips)
         self.of_vectors, self.smallest = network == "mlp", SMALLEST.get(network, 1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
@@ -128,6 +139,8 @@ class Generator(nn.Module):
             return F.softplus(raw + math.log(math.expm1(self.start))), mean
         if self.positive == "exp":
             return self.start * raw.exp(), mean
+        if self.positive == "abs":
+            return (self.start + raw).abs(), mean
         return self.highest * torch.sigmoid(raw - math.log(self.highest / self.start - 1)), mean
 
     def _checked(self, x: Tensor) -> Tensor:
@@ -166,14 +179,14 @@ def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
 # ---- the networks ------------------------------------------------------------------------------------------
 
 
-def _network(name: str, channels: int, out: int, padding: str) -> nn.Module:
+def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> nn.Module:
     if name == "mlp":
         return encoders.MLP(channels, features=out)
     if name == "conv":
         return Plain(channels, out, padding)
     if name == "unet":
-        return UNet(channels, out, padding)
-    return ResNetUNet(channels, out, padding)
+        return UNet(channels, out, padding, skips)
+    return ResNetUNet(channels, out, padding, skips)
 
 
 def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
@@ -196,31 +209,30 @@ class Plain(nn.Sequential):
 class UNet(nn.Module):
     """Two halvings by average pooling and back, with a skip at each size: (N, C, H, W) -> (N, out, H, W)."""
 
-    def __init__(self, channels: int, out: int, padding: str, width: int = 16) -> None:
+    def __init__(self, channels: int, out: int, padding: str, skips: bool = True, width: int = 16) -> None:
         super().__init__()
+        self.skips = skips
         self.down = nn.ModuleList(
             _convolution(narrow, wide, padding)
             for narrow, wide in ((channels, width), (width, 2 * width), (2 * width, 4 * width))
         )
-        self.up = nn.ModuleList(
-            _convolution(narrow, wide, padding)
-            for narrow, wide in ((4 * width + 2 * width, 2 * width), (2 * width + width, width))
-        )
+        self.up = _way_up((4 * width, 2 * width, width), padding, skips)
         self.last = _convolution(width, out, padding)
 
     def forward(self, x: Tensor) -> Tensor:
-        skips = []
+        sizes = []
         for convolution in self.down:
-            x = F.leaky_relu(convolution(F.avg_pool2d(x, 2) if skips else x), SLOPE)
-            skips.append(x)
-        return self.last(_climb(self.up, skips))
+            x = F.leaky_relu(convolution(F.avg_pool2d(x, 2) if sizes else x), SLOPE)
+            sizes.append(x)
+        return self.last(_climb(self.up, sizes, self.skips))
 
 
 class ResNetUNet(nn.Module):
     """torchvision's ResNet-18 (3x3 stem) down, a decoder with skips up: (N, C, H, W) -> (N, out, H, W)."""
 
-    def __init__(self, channels: int, out: int, padding: str) -> None:
+    def __init__(self, channels: int, out: int, padding: str, skips: bool = True) -> None:
         super().__init__()
+        self.skips = skips
         self.down = encoders.build("resnet18", channels=channels)
         for module in self.down.modules():
             if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1):
@@ -228,24 +240,29 @@ class ResNetUNet(nn.Module):
                 module._reversed_padding_repeated_twice = [
                     p for p in reversed(module.padding) for _ in range(2)
                 ]
-        widths = ((512 + 256, 256), (256 + 128, 128), (128 + 64, 64))
-        self.up = nn.ModuleList(_convolution(narrow, wide, padding) for narrow, wide in widths)
+        self.up = _way_up((512, 256, 128, 64), padding, skips)
         self.last = _convolution(64, out, padding)
 
     def forward(self, x: Tensor) -> Tensor:
         net = self.down
         x = net.relu(net.bn1(net.conv1(x)))
-        skips = []
+        sizes = []
         for layer in (net.layer1, net.layer2, net.layer3, net.layer4):
             x = layer(x)
-            skips.append(x)
-        return self.last(_climb(self.up, skips))
+            sizes.append(x)
+        return self.last(_climb(self.up, sizes, self.skips))
 
 
-def _climb(up: nn.ModuleList, skips: list[Tensor]) -> Tensor:
-    """From the smallest picture to the largest: enlarge, put the skip beside it, convolve."""
-    *skips, x = skips
-    for convolution, skip in zip(up, reversed(skips), strict=True):
-        x = F.interpolate(x, size=skip.shape[-2:], mode="bilinear", align_corners=False)
-        x = F.leaky_relu(convolution(torch.cat([x, skip], dim=1)), SLOPE)
+def _way_up(widths: tuple[int, ...], padding: str, skips: bool) -> nn.ModuleList:
+    """A convolution from each width to the next, which takes the skip beside it where there are skips."""
+    steps = itertools.pairwise(widths)
+    return nn.ModuleList(_convolution(narrow + wide * skips, wide, padding) for narrow, wide in steps)
+
+
+def _climb(up: nn.ModuleList, sizes: list[Tensor], skips: bool) -> Tensor:
+    """From the smallest picture to the largest: enlarge, put the skip beside it if asked for, convolve."""
+    *sizes, x = sizes
+    for convolution, size in zip(up, reversed(sizes), strict=True):
+        x = F.interpolate(x, size=size.shape[-2:], mode="bilinear", align_corners=False)
+        x = F.leaky_relu(convolution(torch.cat([x, size], dim=1) if skips else x), SLOPE)
     return x

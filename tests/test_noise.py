@@ -109,6 +109,7 @@ def test_the_scale_follows_its_formula_and_starts_at_start(positive):
         "softplus": torch.log1p(torch.exp(raw + math.log(math.exp(0.25) - 1))),
         "exp": 0.25 * torch.exp(raw),
         "bounded": 0.7 / (1 + torch.exp(-(raw + math.log(0.25 / (0.7 - 0.25))))),
+        "abs": torch.where(raw > -0.25, raw + 0.25, -0.25 - raw),
     }[positive]
     torch.testing.assert_close(drawn(generator, x).scale.double(), expected, rtol=1e-5, atol=1e-6)
     with torch.no_grad():
@@ -137,6 +138,30 @@ def test_fixed_noise_has_one_scale_everywhere_and_nothing_to_learn():
         assert (found.scale == 0.3).all() and (found.mean == 0).all()
         standard = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
         torch.testing.assert_close(found.sample, 0.3 * standard)
+
+
+@pytest.mark.parametrize(("network", "cell"), [("unet", 4), ("resnet18", 8)])
+def test_without_skips_a_map_is_as_coarse_as_the_smallest_size_of_the_way_down(network, cell):
+    """Between the centres of its cells a bilinear map is straight, so it bends less than one with skips."""
+    smooth = torch.rand(2, 3, 64 // cell, 64 // cell, generator=torch.Generator().manual_seed(0))
+    bent = {}
+    for skips in (True, False):
+        generator = made(network, skips=skips).eval()
+        scale = drawn(generator, smooth.repeat_interleave(cell, 2).repeat_interleave(cell, 3)).scale.detach()
+        second = scale[..., 2:] - 2 * scale[..., 1:-1] + scale[..., :-2]  # of a bilinear map: 0 within a cell
+        bent[skips] = second.abs().mean() / scale.std()
+        assert scale.shape == (2, 3, 64, 64)
+    assert bent[False] < bent[True] / 2
+
+
+def test_the_sibling_codes_form_is_a_resnet_without_skips_and_with_a_modulus():
+    generator = made("resnet18", positive="abs", skips=False)
+    with torch.no_grad():
+        generator.network.last.bias.fill_(-3.0)  # below 0, where softplus would end the noise
+    found = drawn(generator.eval(), pictures(2, 32))
+    assert (found.scale > 1).all() and len(generator.network.up) == 3
+    found.sample.square().sum().backward()
+    assert all(p.grad is not None for p in generator.parameters())
 
 
 # ---- gradients and the penalty -------------------------------------------------------------------------
@@ -210,7 +235,8 @@ def test_the_resnet_pads_every_convolution_as_asked():
     [
         ({"network": "vit"}, "network is 'vit'; there are conv, unet"),
         ({"distribution": "laplace"}, "distribution is 'laplace'"),
-        ({"positive": "abs"}, "positive is 'abs'"),
+        ({"positive": "relu"}, "positive is 'relu'"),
+        ({"skips": False}, "skips is False, but 'conv' has none; unet, resnet18 have"),
         ({"padding": "circular"}, "padding is 'circular'"),
         ({"start": 0.0}, "start is 0.0, but must be a positive number"),
         ({"start": float("nan")}, "start is nan"),

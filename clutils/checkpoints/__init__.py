@@ -30,6 +30,7 @@ SETTINGS += ("method_kwargs", "cfg")
 # methods whose loss has no temperature, as origins and settings name them
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 GENERATOR = ("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding")
+GENERATOR += ("skips",)
 
 
 @dataclass

@@ -24,17 +24,20 @@ class PiNDA(Method):
       + \lambda\,\frac{1}{\overline{\|\varepsilon_\psi\|}}$$
 
     - base: the name of the method whose step it is; base_settings: that method's own
-    - network, distribution, learned_mean, positive, highest, start, rms, padding: see `noise.Generator`;
-      network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of random noise
-    - penalty (live): in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
-      as in the paper, and 0 on fixed noise
-    - share: of the pictures whose first view is the noisy one (live), drawn anew each step. Algorithm 2 draws
-      both views from the augmentations and PiNDA; with one augmentation beside PiNDA, three pictures in four
-      then meet PiNDA at least once. 1 is algorithm 1
+    - network, distribution, learned_mean, positive, highest, start, rms, padding, skips: see
+      `noise.Generator`; network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of
+      random noise
+    - penalty (live): λ, in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
+      as in the paper, and 0 on fixed noise. Noise of σ in d entries has the norm σ√d, so one λ presses less
+      the larger the input: λ = 1 on 8 x 8 digits is as much as 7 on 3 x 32 x 32, 21 on 3 x 96 x 96
+    - share: of the pictures whose first view is the noisy one (live), drawn anew each step; 1 is algorithm 1.
+      Algorithm 2 draws both views from the augmentations and PiNDA; with one augmentation beside PiNDA, a
+      quarter of the pairs have noise in both views and a quarter in none. Here view two has none. The
+      penalty counts every picture's noise and the loss meets a share of it, so λ acts as λ / share
     - on: what the noise is added to: "picture", the whole picture as in algorithm 1, or "view", an augmented
       view of it, so that noise comes on top of the crop and the colours
     - noise_rate: the generator's learning rate as a share of the run's; 0.2 of conv16's 5e-3 is
-      the paper's 1e-3
+      the paper's 1e-3; of the mlp's 1e-3 it is 1
 
     x + ε is not clamped to [0, 1]: the paper does not, and a clamp would hide the gradient where it acts.
     The history gets `loss` (without the penalty, so that it compares with chance), `penalty_term` (λ times
@@ -51,6 +54,7 @@ class PiNDA(Method):
         share=Hyperparameter(0, 1, open_below=True, dial=(0.05, 1, "even")),
         noise_rate=ABOVE_0,
         learned_mean=SWITCH,
+        skips=SWITCH,
     )
     live = ("penalty", "share")
 
@@ -66,9 +70,10 @@ class PiNDA(Method):
         learned_mean: bool = False,
         positive: str = "softplus",
         highest: float = 1.0,
-        start: float = 0.2,
+        start: float = 0.02,
         rms: float | None = None,
         padding: str = "reflect",
+        skips: bool = True,
         penalty: float | None = None,
         share: float = 1.0,
         on: str = "picture",
@@ -92,12 +97,13 @@ class PiNDA(Method):
             start=start,
             rms=rms,
             padding=padding,
+            skips=skips,
         )
         self.base, self.base_settings = base, base_settings
         self.network, self.distribution, self.learned_mean = network, distribution, learned_mean
         self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
-        self.padding, self.penalty, self.share, self.on = padding, penalty, share, on
-        self.noise_rate = noise_rate
+        self.padding, self.skips, self.noise_rate = padding, skips, noise_rate
+        self.penalty, self.share, self.on = penalty, share, on
         self.reported = {}
         self.check_settings()
 

@@ -115,7 +115,7 @@ def test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences
         def forward(self, weight_shift: float) -> torch.Tensor:
             bias = method.noise.network[-1].bias
             raw = method.noise.network(x) + weight_shift
-            scale = nn.functional.softplus(raw + math.log(math.expm1(0.2)))
+            scale = nn.functional.softplus(raw + math.log(math.expm1(method.noise.start)))
             draw = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
             sample = draw.double() * scale
             z1, z2 = method.head(method.encoder(torch.cat([x + sample, x]))).chunk(2)
@@ -134,7 +134,7 @@ def test_without_a_penalty_the_noise_dies_out_and_with_one_it_does_not():
     def noise_after(penalty, seed):
         run = training.Run(
             method="pinda", data=DIGITS, batch_size=64, steps=60, seed=seed, augmentation=STILL,
-            method_settings={"penalty": penalty, "noise_rate": 1.0},
+            method_settings={"penalty": penalty},
         )  # fmt: skip
         return advance(run, 60).history["noise"].iloc[-1]
 

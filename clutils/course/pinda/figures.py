@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 
 # SimCLR on CIFAR-10, seconds an epoch on the paper's GPU; the generators' are on top of the first
 TABLE_5 = {"SimCLR": 39, "DNN3": 5, "ResNet-18": 11, "ResNet-50": 36}
-VALUES = {
-    "object": "AUROC of the scale: object",
-    "outline": "AUROC of the scale: outline",
-    "knn": "Accuracy of kNN",
-    "probe": "Accuracy of a probe on all labels",
-    "probe_few": "Accuracy of a probe on few labels",
-}
 ENDS = {"object": ("the background", "the object"), "outline": ("the rest", "the outline")}
 CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zorder": 1}
 LONGEST = 36  # characters of a label, before it is folded
@@ -147,10 +140,35 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
     return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(told)}.")
 
 
-# ---- the maps ----------------------------------------------------------------------------------------------
-
-
 @style.in_course_style
+def curves(
+    x: Sequence[float] | Tensor,
+    lines: Mapping[str, Sequence[float] | Tensor],
+    xlabel: str,
+    ylabel: str,
+    log: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Several quantities against one: x (T,), and label -> (T,).
+
+    - log: x on a logarithmic axis
+
+    Raises ValueError where a line has another length than x.
+    """
+    ax = axes_for(ax, 8.8, 3.8)
+    at = torch.as_tensor(x, dtype=torch.float64)
+    told = []
+    for look, (label, line) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
+        y = torch.as_tensor(line, dtype=torch.float64).detach()
+        if y.shape != at.shape:
+            raise ValueError(f"curves: {label} is {tuple(y.shape)}, but x is {tuple(at.shape)}")
+        ax.plot(at, y, **look, markevery=max(1, len(at) // 7), label=_folded(label))
+        told.append(f"{label}: from {_number(float(y[0]))} to {_number(float(y[-1]))}")
+    ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
+
+
 # ---- what the maps find ------------------------------------------------------------------------------------
 
 
@@ -199,65 +217,6 @@ def found(table: pandas.DataFrame) -> Figure:
 
 
 @style.in_course_style
-def signs(records: pandas.DataFrame, value: str = "object", ax: Axes | None = None) -> Axes:
-    """Where the noise goes, variant by variant: a point a seed, a colour and a mark for each set of pictures.
-
-    - records: of `benchmarks/pinda.py maps`: pictures, variant, and the value
-    - value: "object" or "outline"; another column is named as it is
-    """
-    _needs("signs", records, ("pictures", "variant", value))
-    sets, variants = list(records["pictures"].unique()), list(records["variant"].unique())
-    ax = axes_for(ax, 8.8, 1.5 + max(0.17 + 0.1 * len(sets), 0.19 * _lines(variants).max()) * len(variants))
-    _rows(ax, records, "variant", variants, "pictures", sets, value, mean=False)
-    ax.axvline(0.5, **CHANCE, label="chance")
-    ax.set(xlabel=VALUES.get(value, value), xlim=_around_chance(records[value]))
-    if value in ENDS:
-        _more(ax, value)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
-    told = "; ".join(_sides(name, runs, value) for name, runs in records.groupby("pictures", sort=False))
-    return describe(ax, f"{VALUES.get(value, value)}, for each variant of PiNDA, a point a seed. {told}.")
-
-
-@style.in_course_style
-def explained(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
-    """The scale as a detector of the object against the encoder's indifference as one, a point a run.
-
-    The title gives Spearman's rank correlation over all runs, the legend that within each set of pictures.
-
-    - records: of `benchmarks/pinda.py maps`: pictures, object, object_indifference
-    """
-    _needs("explained", records, ("pictures", "object", "object_indifference"))
-    ax = axes_for(ax, 8.6, 4.4)
-    pair = ["object_indifference", "object"]
-    ends = _around_chance(records[pair].to_numpy().ravel())
-    told = []
-    groups = list(records.groupby("pictures", sort=False))
-    for look, (name, runs) in zip(style.series(len(groups), ordered=False), groups, strict=True):
-        label = f"{name}: {_correlation(runs, pair)}"
-        ax.plot(
-            runs[pair[0]],
-            runs[pair[1]],
-            **_point(look["color"], look["marker"]),
-            alpha=0.8,
-            label=_folded(label),
-        )
-        told.append(label)
-    ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1, zorder=1, label="equal")
-    ax.axhline(0.5, **CHANCE, label="chance")
-    ax.axvline(0.5, **CHANCE)
-    ax.set(xlim=ends, ylim=ends)
-    ax.set(xlabel="AUROC of the encoder's indifference: object", ylabel=VALUES["object"])
-    overall = _correlation(records, pair)
-    ax.set_title(f"all: {overall}")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.4)
-    return describe(
-        ax,
-        "Scatter of the AUROC of the learned scale against that of the encoder's indifference to noise, a "
-        f"point a run. Spearman's rank correlation over all: {overall}; {'; '.join(told)}.",
-    )
-
-
-@style.in_course_style
 def turning(records: pandas.DataFrame) -> Figure:
     """Where the noise goes as the run goes on: a panel for each kind of pictures, a thin line a seed.
 
@@ -287,59 +246,7 @@ def turning(records: pandas.DataFrame) -> Figure:
     )
 
 
-def _sides(name: str, runs: pandas.DataFrame, value: str) -> str:
-    """How many variants have all their seeds on one side of chance, in words."""
-    each = runs.groupby("variant")[value]
-    below, above = int((each.max() < 0.5).sum()), int((each.min() > 0.5).sum())
-    return (
-        f"{name}: of {each.ngroups} variants {below} below 0.5 with every seed, {above} above, "
-        f"from {runs[value].min():.2f} to {runs[value].max():.2f}"
-    )
-
-
-def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, ties sharing their mean rank; None where one does not vary."""
-    import pandas as pd
-
-    ranks = pd.DataFrame({"first": np.asarray(first), "second": np.asarray(second)}).rank()
-    if len(ranks) < 3 or (ranks.nunique() < 2).any():
-        return None
-    return float(ranks["first"].corr(ranks["second"]))
-
-
-def _correlation(runs: pandas.DataFrame, pair: Sequence[str]) -> str:
-    rho = spearman(runs[pair[0]], runs[pair[1]])
-    return f"ρ = {_number(rho)}, {len(runs)} runs" if rho is not None else f"{len(runs)} runs, no ρ"
-
-
-# ---- what it is worth, what it costs -----------------------------------------------------------------------
-
-
-@style.in_course_style
-def worth(records: pandas.DataFrame, value: str = "knn", ax: Axes | None = None) -> Axes:
-    """What features trained with each kind of noise are worth: a point a seed, and the mean as a tick.
-
-    - records: of `benchmarks/pinda.py help`, of one data set: contender, augmentation, and the value
-    - value: "knn", "probe" or "probe_few"
-    """
-    _needs("worth", records, ("contender", "augmentation", value))
-    kinds, contenders = list(records["augmentation"].unique()), list(records["contender"].unique())
-    ax = axes_for(
-        ax, 8.8, 1.5 + max(0.18 + 0.12 * len(kinds), 0.19 * _lines(contenders).max()) * len(contenders)
-    )
-    _rows(ax, records, "contender", contenders, "augmentation", kinds, value, mean=True)
-    ax.set_xlabel(VALUES.get(value, value))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.4g}"))
-    ax.plot([], [], linestyle="none", marker="|", markersize=14, mew=2.2, color=style.INK, label="mean")
-    title = f"augmentation: {kinds[0]}" if len(kinds) == 1 else "other augmentation"
-    if len(kinds) == 1:
-        next(line for line in ax.lines if line.get_label() == _folded(kinds[0])).set_label("one seed")
-    ax.legend(title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), handletextpad=0.4)
-    means = records.groupby(["augmentation", "contender"], sort=False)[value].mean()
-    told = (f"augmentation {kind}: " * (len(kinds) > 1) + _named(means[kind]) for kind in kinds)
-    return describe(
-        ax, f"{VALUES.get(value, value)} for each kind of noise, a point a seed. Means: {'; '.join(told)}."
-    )
+# ---- what it costs -------------------------------------------------------------------------------------
 
 
 @style.in_course_style
@@ -425,46 +332,9 @@ def _number(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def _named(values: pandas.Series) -> str:
-    return ", ".join(f"{name}: {value:.3f}" for name, value in values.items())
-
-
-def _around_chance(values: Sequence[float]) -> tuple[float, float]:
-    """Limits of an axis of AUROCs: the same room to both sides of 0.5, and no less than 0.2."""
-    reach = max(0.2, 1.15 * float(np.abs(np.asarray(values, float) - 0.5).max()))
-    return 0.5 - reach, 0.5 + reach
-
-
 def _more(ax: Axes, what: str) -> None:
     """What a value below and above chance means, at the two ends over the chart."""
     left, right = ENDS[what]
     style_of = {"transform": ax.transAxes, "va": "bottom", "fontsize": 9, "color": style.GREY}
     ax.text(0, 1.005, f"← more on {left}", ha="left", **style_of)
     ax.text(1, 1.005, f"more on {right} →", ha="right", **style_of)
-
-
-def _rows(
-    ax: Axes,
-    records: pandas.DataFrame,
-    row: str,
-    names: Sequence[str],
-    group: str,
-    groups: Sequence[str],
-    value: str,
-    mean: bool,
-) -> None:
-    """A row for each name, in it a track of points for each group, and where asked for its mean."""
-    for y in range(1, len(names), 2):
-        ax.axhspan(y - 0.5, y + 0.5, color="#F4F4F4", linewidth=0, zorder=0)
-    for k, (look, chosen) in enumerate(zip(style.series(len(groups), ordered=False), groups, strict=True)):
-        part = records[records[group] == chosen]
-        shift = 0.7 * ((k + 0.5) / len(groups) - 0.5)
-        at = part[row].map(list(names).index).to_numpy() + shift
-        point = _point(look["color"], look["marker"]) | {"alpha": 0.75, "zorder": 3}
-        ax.plot(part[value], at, **point, label=_folded(chosen))
-        for name, centre in part.groupby(row)[value].mean().items() if mean else ():
-            y = list(names).index(name) + shift
-            ax.plot(centre, y, marker="|", markersize=12, mew=2.2, color=style.INK, zorder=4)
-    ax.set_yticks(range(len(names)), [_folded(name) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.grid(axis="y", visible=False)

@@ -58,23 +58,127 @@ def test_no_known_wrong_detector_is_right_on_a_map_that_could_be_met():
         assert max(apart) > 0.02, wrong.name
 
 
-def test_a_map_that_is_the_same_on_all_pictures_knows_none_of_them():
-    """Such as the nearness to the centre: row by row the same AUROCs."""
-    central = torch.rand(1, 7, generator=torch.Generator().manual_seed(2)).double().expand(7, 7)
-    assert abs(float(lesson.above_shuffled.answer(central))) < 1e-12
+def test_a_gradient_is_asked_for_and_not_only_numbers():
+    def through_numpy(mean, scale, drawn):
+        return torch.from_numpy((mean + drawn * scale).detach().numpy())
+
+    def in_loops(mean, scale, drawn):
+        return torch.stack([m + d * s for m, s, d in zip(mean, scale, drawn, strict=True)])
+
+    assert "detached" in repr(lesson.sample.check(through_numpy))
+    assert lesson.sample.check(in_loops)
+    assert lesson.sample.check(lambda mean, scale, drawn: torch.stack([mean, drawn * scale]).sum(dim=0))
+    for wrong in (
+        lambda mean, scale, drawn: mean + drawn * scale.abs().detach().requires_grad_(),
+        lambda mean, scale, drawn: mean - drawn * scale,
+        lambda mean, scale, drawn: mean + torch.randn_like(drawn) * scale,
+        lambda mean, scale, drawn: mean + drawn,
+        lambda mean, scale, drawn: (mean + drawn * scale).clamp(-1, 1),
+        lambda mean, scale, drawn: torch.no_grad()(lambda: mean + drawn * scale)(),
+        lambda mean, scale, drawn: (mean + drawn * scale).sum(),
+        lambda mean, scale, drawn: mean + drawn * scale.mean(),
+    ):
+        assert not lesson.sample.check(wrong)
 
 
-def test_the_lead_on_the_own_pictures_can_be_counted_pair_by_pair():
+def test_the_noise_on_dead_entries_can_be_counted_one_by_one_or_by_columns():
+    def one_by_one(scale, x):
+        on = total = 0.0
+        for j in range(x.shape[1]):
+            power = sum(float(s) ** 2 for s in scale[:, j])
+            total += power
+            on += power if x[:, j].var() ** 0.5 < 0.02 else 0.0
+        return on / total
+
+    assert lesson.on_dead.check(one_by_one)
+    assert lesson.on_dead.check(
+        lambda scale, x: ((scale**2) * (x.std(0, keepdim=True) < 0.02)).sum() / (scale**2).sum()
+    )
+    for wrong in (
+        lambda scale, x: (scale[:, x.std(0) < 0.02] ** 2).sum(),
+        lambda scale, x: (scale[:, x.std(0) < 0.5] ** 2).sum() / (scale**2).sum(),
+        lambda scale, x: ((scale**2) / (scale**2).sum(1, keepdim=True))[:, x.std(0) < 0.02].sum(1).mean(),
+    ):
+        assert not lesson.on_dead.check(wrong)
+
+
+def test_the_lead_and_its_interval_can_be_counted_pair_by_pair():
     def one_by_one(scores):
         table, n = scores.tolist(), len(scores)
-        own = sum(table[i][i] for i in range(n)) / n
-        others = [table[i][j] for i in range(n) for j in range(n) if i != j]
-        return own - sum(others) / len(others)
+        each = [table[i][i] - sum(table[i][j] for j in range(n) if j != i) / (n - 1) for i in range(n)]
+        mean = sum(each) / n
+        half = 1.96 * (sum((x - mean) ** 2 for x in each) / (n - 1) / n) ** 0.5
+        return mean - half, mean + half
 
-    assert lesson.above_shuffled.check(one_by_one)
+    assert lesson.lead.check(one_by_one)
+    assert lesson.lead.check(lambda scores: list(one_by_one(scores)))
+    for wrong in (
+        lambda scores: tuple(reversed(one_by_one(scores))),
+        lambda scores: sum(one_by_one(scores)) / 2,
+        lambda scores: (max(one_by_one(scores)[0], 0), one_by_one(scores)[1]),
+        lambda scores: tuple(scores.diagonal().quantile(torch.tensor([0.025, 0.975]).double())),
+    ):
+        assert not lesson.lead.check(wrong)
 
 
-@pytest.mark.parametrize("name", ["sample", "task_entropy", "spared", "above_shuffled"])
+def test_one_map_for_all_pictures_has_a_lead_around_0():
+    central = torch.rand(1, 30, generator=torch.Generator().manual_seed(2)).double().expand(30, 30)
+    low, high = lesson.lead.answer(central)
+    assert low < 0 < high
+
+
+def trained(network, pictures, masks, new, target=lambda m: m.float(), steps=60, loss=None):
+    loss = loss or torch.nn.functional.mse_loss
+    optimiser = torch.optim.AdamW(network.parameters(), 0.02)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        loss(network(pictures)[:, 0], target(masks)).backward()
+        optimiser.step()
+    return network(new)[:, 0].detach()
+
+
+def test_a_positive_control_may_be_trained_in_other_ways():
+    assert lesson.positive_control.check(trained)
+    assert lesson.positive_control.check(lambda *given: trained(*given).sigmoid())
+    assert lesson.positive_control.check(
+        lambda *given: trained(*given, steps=100, loss=torch.nn.functional.smooth_l1_loss)
+    )
+
+
+def test_what_is_no_positive_control_is_told_by_what_it_lacks():
+    def stepless(network, pictures, masks, new):
+        torch.nn.functional.mse_loss(network(pictures)[:, 0], masks.float()).backward()
+        return network(new)[:, 0].detach()
+
+    for answer, said in (
+        (lambda network, pictures, masks, new: network(new)[:, 0].detach(), ("not trained", "dark ones")),
+        (stepless, ("not trained", "dark ones")),
+        (lambda network, pictures, masks, new: new[:, 0], ("does not come from the network",)),
+        (
+            lambda network, pictures, masks, new: (new[:, 0] - 0.5).abs(),
+            ("not trained", "does not"),
+        ),
+        (lambda *given: trained(*given, target=lambda m: (~m).float()), ("higher on the background",)),
+        (
+            lambda network, pictures, masks, new: trained(network, pictures, masks, pictures),
+            ("(10, 16, 16)",),
+        ),
+        (lambda network, pictures, masks, new: masks[: len(new)].float(), ("does not come", "not trained")),
+        (lambda network, pictures, masks, new: torch.zeros(10, 16, 16), ("not trained",)),
+        (lambda network, pictures, masks, new: None, ("raised",)),
+    ):
+        found = lesson.positive_control.check(answer)
+        assert not found and any(part in repr(found) for part in said), repr(found)
+
+
+@pytest.mark.parametrize("name", ["sample", "task_entropy", "on_dead", "spared", "lead", "positive_control"])
 def test_a_constant_is_no_answer(name):
     assert not getattr(lesson, name).check(lambda *_: 0.5)
     assert not getattr(lesson, name).check(lambda *_: math.nan)
+
+
+@pytest.mark.parametrize("exercise", [e for e in lesson.EXERCISES if e.wrong], ids=lambda e: e.name)
+def test_each_known_wrong_answer_is_told_by_its_name(exercise):
+    for wrong in exercise.wrong:
+        assert wrong.name in repr(exercise.check(wrong.answer)), wrong.name
+    assert exercise.check(exercise.answer)

@@ -3,51 +3,67 @@
 import pytest
 import torch
 
-from clutils import data, encoders, training
+from clutils import data, encoders
 from clutils.course.pinda import detectors, experiments, maps
 
 SCENES = data.load("scenes", limit=60)
 
 
-def run_of(steps=6, **settings) -> training.Run:
-    return training.Run(method="pinda", data=SCENES, batch_size=16, steps=steps, method_settings=settings)
-
-
-def test_a_run_with_a_frozen_encoder_moves_the_generator_alone():
+def test_the_row_of_a_run_has_its_settings_and_the_watch_its_maps():
     test = SCENES.subset(slice(0, 10))
-    run, _, row = experiments.learned_maps(
-        SCENES, test, {"penalty": 3.0}, steps=3, batch_size=16, frozen=True
+    run, watch, row = experiments.learned_maps(
+        SCENES, test, {"penalty": 3.0}, steps=4, batch_size=16, every=2
     )
-    fresh = run_of(3)
-    torch.testing.assert_close(run.encoder.convolutions[0].weight, fresh.encoder.convolutions[0].weight)
-    assert not torch.equal(run.method.noise.network[0].weight, fresh.method.noise.network[0].weight)
-    assert row["frozen"] and row["steps"] == 3 and row["penalty"] == 3.0
-
-
-def test_the_row_of_a_run_is_what_its_maps_measure():
-    test = SCENES.subset(slice(0, 10))
-    run, watch, row = experiments.learned_maps(SCENES, test, {}, steps=4, batch_size=16, every=2)
     assert watch.maps.steps == [0, 2, 4]
-    scale = maps.of(run.method.noise, test)[0].mean(dim=1)
-    assert row["object"] == pytest.approx(detectors.auroc(scale, test.masks).mean().item())
-    before = detectors.auroc(watch.maps.scale[0].mean(dim=1), test.masks).mean().item()
-    assert row["object_before"] == pytest.approx(before)
-    blind = maps.indifference(run.encoder, test.images)
-    assert row["object_indifference"] == pytest.approx(detectors.auroc(blind, test.masks).mean().item())
-    assert row["object_low"] <= row["object"] <= row["object_high"]
+    assert row["penalty"] == 3.0 and row["steps"] == 4 and row["start"] == 0.02 and row["skips"]
+    torch.testing.assert_close(maps.of(run.method.noise, test)[0], watch.maps.scale[-1])
+
+
+def test_a_runs_maps_stand_beside_what_they_have_to_beat():
+    test = SCENES.subset(slice(0, 10))
+    run, watch, _ = experiments.learned_maps(SCENES, test, {}, steps=2, batch_size=16)
+    found = experiments.compared(run, test, watch.maps.scale[0], ceiling=torch.rand(10, 32, 32))
+    assert [*found][:2] == ["scale, trained", "scale, untrained"] and [*found][-1].endswith("the ceiling")
+    assert all(each.shape == test.masks.shape for each in found.values())
+    whole = torch.nn.Sequential(run.encoder, run.method.head)  # where the loss is, not where the features are
+    assert torch.equal(found["encoder's indifference"], maps.indifference(whole, test.images))
+    told = experiments.measured(found, test).set_index("map")
+    each = detectors.auroc(found["scale, trained"], test.masks)
+    assert told.loc["scale, trained", "object"] == pytest.approx(each.mean().item())
+
+
+def test_pictures_without_an_object_or_without_a_background_are_left_out_of_the_measure():
+    test = SCENES.subset(slice(0, 6))
+    test.masks = test.masks.clone()
+    test.masks[0], test.masks[1] = False, True
+    each = {"one": torch.rand(6, 32, 32)}
+    told = experiments.measured(each, test)
+    expected = maps.measure({"one": each["one"][2:]}, test.masks[2:])
+    assert told.equals(expected)
+
+
+def test_the_ceiling_finds_what_it_was_told_and_is_at_chance_before():
+    train, test = SCENES.subset(slice(0, 40)), SCENES.subset(slice(40, 60))
+    score = {
+        steps: detectors.auroc(
+            experiments.ceiling(train, test, steps=steps, batch_size=16), test.masks
+        ).mean()
+        for steps in (0, 60)
+    }
+    assert score[60] > 0.75 > score[0]
+    state = torch.random.get_rng_state()
+    experiments.ceiling(train, test, "unet", skips=False, steps=1, batch_size=4)
+    assert torch.equal(state, torch.random.get_rng_state())
+    with pytest.raises(ValueError, match="have no masks"):
+        experiments.ceiling(data.load("digits", limit=8), test)
 
 
 @pytest.mark.parametrize("contender", experiments.CONTENDERS)
-def test_every_contender_runs_on_vectors_and_on_pictures(contender):
+def test_every_contender_runs_on_vectors(contender):
     vectors = data.load("vectors:digits", limit=150)
-    for train, augmentation in ((vectors, None), (SCENES, None), (SCENES, "simclr")):
-        run, row = experiments.does_it_help(
-            contender, train, train, augmentation, steps=2, batch_size=16, labels=50
-        )
-        assert row["steps"] == 2 and 0 <= row["knn"] <= 1 and 0 <= row["probe_few"] <= 1
-        assert isinstance(run.encoder, encoders.MLP) == (train is vectors)
-        if run.settings.method == "pinda":
-            assert run.method.on == ("view" if augmentation else "picture")
+    run, row = experiments.does_it_help(contender, vectors, vectors, steps=2, batch_size=16, labels=50)
+    assert row["steps"] == 2 and 0 <= row["knn"] <= 1 and 0 <= row["probe_few"] <= 1
+    assert isinstance(run.encoder, encoders.MLP)
 
 
 def test_task_entropy_is_the_integral_of_minus_p_log_p():

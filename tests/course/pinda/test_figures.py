@@ -144,74 +144,18 @@ def test_found_names_the_columns_it_lacks():
         pinda.found(MEASURED[:0])
 
 
-def recorded():
-    rows = [
-        ("scenes", "base", 0, 0.3, 0.35),
-        ("scenes", "base", 1, 0.4, 0.3),
-        ("scenes", "λ = 1", 0, 0.6, 0.62),
-        ("scenes", "λ = 1", 1, 0.45, 0.4),
-        ("hard", "base", 0, 0.55, 0.7),
-        ("hard", "λ = 1", 0, 0.58, 0.6),
-    ]
-    return pd.DataFrame(rows, columns=["pictures", "variant", "seed", "object", "object_indifference"])
+def test_curves_are_the_numbers_given_and_one_of_another_length_is_refused():
+    ax = pinda.curves(
+        [0.1, 1.0, 10.0], {"one": [1.0, 2.0, 3.0], "two": torch.zeros(3)}, "σ", "nats", log=True
+    )
+    x, y = labelled(ax, "one")
+    assert x.tolist() == [0.1, 1.0, 10.0] and y.tolist() == [1.0, 2.0, 3.0]
+    assert ax.get_xscale() == "log" and "one: from 1.00 to 3.00" in figures.alt(ax)
+    with pytest.raises(ValueError, match=r"two is \(2,\), but x is \(3,\)"):
+        pinda.curves([1, 2, 3], {"two": [1.0, 2.0]}, "x", "y")
 
 
-def test_signs_has_a_point_a_seed_in_the_row_of_its_variant():
-    ax = pinda.signs(recorded())
-    for name in ("scenes", "hard"):
-        values, places = labelled(ax, name)
-        rows = recorded().query("pictures == @name")
-        assert values.tolist() == rows["object"].tolist()
-        assert [round(float(y)) for y in places] == [["base", "λ = 1"].index(v) for v in rows["variant"]]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["base", "λ = 1"]
-    low, high = ax.get_xlim()
-    assert (low + high) / 2 == pytest.approx(0.5), "chance is in the middle"
-    assert "scenes: of 2 variants 1 below 0.5 with every seed, 0 above, from 0.30 to 0.60" in figures.alt(ax)
-    assert "hard: of 2 variants 0 below 0.5 with every seed, 2 above" in figures.alt(ax)
-
-
-def test_two_sets_of_pictures_are_told_apart_without_colour():
-    for ax in (pinda.signs(recorded()), pinda.explained(recorded())):
-        marks = {line.get_marker() for line in ax.lines if line.get_linestyle() == "None"}
-        assert len(marks) == 2
-
-
-def test_explained_draws_each_run_and_gives_spearmans_correlation():
-    ax = pinda.explained(recorded())
-    rows = recorded()
-    expected = stats.spearmanr(rows["object"], rows["object_indifference"]).statistic
-    assert ax.get_title("left") == f"all: ρ = {expected:.2f}, 6 runs"
-    (scenes,) = [line for line in ax.lines if str(line.get_label()).startswith("scenes")]
-    assert list(scenes.get_xdata()) == rows["object_indifference"][:4].tolist()
-    assert list(scenes.get_ydata()) == rows["object"][:4].tolist()
-    assert "hard: 2 runs, no ρ" in figures.alt(ax), "two points lie on a line whatever they are"
-    assert ax.get_xlim() == ax.get_ylim()
-
-
-def test_spearman_shares_ranks_among_ties_and_has_no_answer_for_a_constant():
-    first, second = [1, 2, 2, 3, 9], [2, 1, 4, 4, 5]
-    assert pinda.spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
-    assert pinda.spearman([1, 1, 1], [1, 2, 3]) is None
-
-
-# ---- what it is worth, what it costs -------------------------------------------------------------------
-
-
-def test_worth_has_a_point_a_seed_and_a_tick_at_the_mean():
-    rows = [
-        (contender, augmentation, seed, 0.5 + 0.01 * seed + 0.1 * (augmentation == "simclr"))
-        for contender in ("no noise", "PiNDA")
-        for augmentation in ("none", "simclr")
-        for seed in range(3)
-    ]
-    table = pd.DataFrame(rows, columns=["contender", "augmentation", "seed", "probe"])
-    ax = pinda.worth(table, "probe")
-    assert labelled(ax, "none")[0].tolist() == pytest.approx([0.5, 0.51, 0.52] * 2)
-    ticks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]
-    assert sorted(float(line.get_xdata()[0]) for line in ticks) == pytest.approx([0.51, 0.51, 0.61, 0.61])
-    assert "augmentation simclr: no noise: 0.610, PiNDA: 0.610" in figures.alt(ax)
-    alone = pinda.worth(table[table["augmentation"] == "none"], "probe")
-    assert [t.get_text() for t in alone.get_legend().get_texts()] == ["one seed", "mean"]
+# ---- what it costs -------------------------------------------------------------------------------------
 
 
 def costs(encoders=("conv16",)):
@@ -248,7 +192,7 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
         lambda ax: pinda.auxiliary([1.0], ax=ax),
         lambda ax: pinda.collapse({"run": history([0.2, 0.1])}, ax=ax),
         lambda ax: pinda.along(t, {"one": t**2}, ax=ax),
-        lambda ax: pinda.signs(recorded(), ax=ax),
+        lambda ax: pinda.curves(t, {"one": t**2}, "x", "y", ax=ax),
     ]
     for ax, call in zip(axes.flat, calls, strict=True):
         assert call(ax) is ax
@@ -258,11 +202,9 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
 def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
     name = "SimCLR's views, noise on the whole picture, λ = 0.1, generator's rate × 0.2"
     t = torch.linspace(-1, 1, 5)
-    rows = recorded().assign(variant=name)
     legends = [pinda.collapse({name: history([0.2, 0.1])}), pinda.along(t, {name: t**2})]
     labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]
-    signs = pinda.signs(rows)
-    for ax, label in (*labels, (signs, signs.get_yticklabels()[0])):
+    for ax, label in labels:
         assert "\n" in label.get_text() and "λ\xa0=\xa00.1" in label.get_text()
         figures.png(ax)  # settles the layout
         assert ax.get_position().width > 0.4

@@ -1,0 +1,77 @@
+"""Is it the place that matters? Four arms of PiNDA with equal noise in every picture and channel.
+
+    run = training.Run(method="pinda", ..., method_settings={"on": "view"})
+    arms.use(run, "dealt", rms=0.05)            # before its first step
+
+The amount is the same in all four, so a difference between them is owed to where the noise goes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from clutils.noise import Generator, Noise
+
+if TYPE_CHECKING:
+    from clutils.training import Run
+
+ARMS = {
+    "uniform": "the same scale everywhere; nothing is learned",
+    "learned": "the generator's own map",
+    "dealt": "each picture gets the map that was learned for another picture of the batch",
+    "adversarial": "the generator learns to raise the loss",
+}
+
+
+def use(run: Run, arm: str, rms: float) -> Run:
+    """Give a run of method pinda, before its first step, the noise of an arm; returns the run.
+
+    - arm: of `ARMS`
+    - rms: root mean square of ε over each picture's every channel (of vectors, over each vector), in units of
+      the input
+
+    With the amount fixed the penalty is a constant, and is set to 0. In "dealt" the gradient of the loss in ε
+    is handed to the picture's own map: the generator learns as it would, while the encoder meets the maps on
+    the wrong pictures. The arm is not part of a saved run: after `training.resume`, call this again.
+
+    Raises ValueError on an arm that there is not, an rms that is not positive, and a run whose noise has
+    nothing to learn, learns a mean, has an rms of its own, or has taken steps.
+    """
+    if arm not in ARMS:
+        raise ValueError(f"arms: arm is {arm!r}; there are {', '.join(ARMS)}")
+    if not 0 < rms < math.inf:
+        raise ValueError(f"arms: rms is {rms!r}, but must be a positive number")
+    generator = getattr(run.method, "noise", None)
+    if not isinstance(generator, Generator) or generator.network is None:
+        raise ValueError(f"arms: a run of pinda with a network is needed, this is {run.settings.method}'s")
+    if generator.learned_mean or generator.rms is not None or generator._forward_hooks or run.steps_done:
+        raise ValueError("arms: a run without a learned mean, rms, arm and steps of its own is needed")
+    run.method.penalty = 0.0
+
+    def replaced(module: Generator, given: tuple[object, ...], drawn: Noise) -> Noise:
+        return _noise(drawn, arm, rms)
+
+    generator.register_forward_hook(replaced)
+    return run
+
+
+def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
+    standard = (drawn.sample / drawn.scale.clamp(min=1e-12)).detach()  # of mean 0 and variance 1
+    scale = _levelled(torch.ones_like(drawn.scale) if arm == "uniform" else drawn.scale, rms)
+    sample = _levelled(scale * standard, rms)
+    if arm == "dealt":
+        scale = scale.detach().roll(1, dims=0)
+        sample = _levelled(scale * standard, rms) + sample - sample.detach()
+    if arm == "adversarial":
+        sample = 2 * sample.detach() - sample
+    return Noise(sample, scale, drawn.mean)
+
+
+def _levelled(x: Tensor, rms: float) -> Tensor:
+    """Every channel of every picture, or every vector, rescaled to this root mean square."""
+    over = tuple(range(2, x.ndim)) or (1,)
+    return x * (rms / x.pow(2).mean(dim=over, keepdim=True).sqrt().clamp(min=1e-12))
