@@ -69,9 +69,14 @@ ANEW = Wrong(
 )
 
 
+def _trains(run: training.Run) -> None:
+    run.loss = losses.NTXent(temperature=0.5)
+    run.step()
+
+
 TRAINED = Wrong(
     "a rescue that trains by itself",
-    lambda run: [setattr(run, "loss", losses.NTXent(temperature=0.5)), run.step()] and None,
+    _trains,
     "set something about the run and leave the steps to the check: how many a rescue takes is the question.",
 )
 
@@ -118,7 +123,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
 
 RESCUE = Exercise(
     name="rescue",
-    question="rescue(run): change something about the collapsed run, so that the check's 100 steps part it again.",
+    question="rescue(run): change something about the collapsed run, so that in 100 steps it parts again.",
     answer=rescue,
     hints=[
         "Which term of the loss would ever part two different pictures? `run.loss` may be changed.",
