@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FALLEN, GOING_ON = 40, 100  # steps after which the run has collapsed, and steps that it is then given
 COLD = 0.05  # a τ at which NT-Xent gets that far
-AWAKE = 0.15  # spread of directions that counts as brought back: the collapsed run's is some 0.02
+PARTED = 0.15  # spread of directions that counts as brought back: the collapsed run's is some 0.02
 
 
 def collapsed_run(seed: int = 0) -> training.Run:
@@ -109,7 +109,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     except Exception as error:  # whatever a reader's own code brings about is an answer to report on
         return f"the run ended with {type(error).__name__}: {error}"
     reached = spread(run)
-    if reached >= AWAKE:
+    if reached >= PARTED:
         return None
     if isinstance(run.loss, losses.Regression):
         return ALONE.name
@@ -117,7 +117,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
         return TOO_WARM.name
     return (
         f"after {GOING_ON} further steps the directions are {reached:.2f} apart, after {fallen:.2f} when it "
-        f"was handed to you; wanted is {AWAKE}"
+        f"was handed to you; wanted is {PARTED}"
     )
 
 

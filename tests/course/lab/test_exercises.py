@@ -24,7 +24,7 @@ def test_the_run_has_collapsed_and_the_spread_is_that_of_directions(fallen):
         mean = sum(column.tolist()) / len(column)
         total += (sum((x - mean) ** 2 for x in column.tolist()) / (len(column) - 1)) ** 0.5
     assert training_lab.spread(fallen) == pytest.approx(total / z.shape[1] * z.shape[1] ** 0.5, rel=1e-4)
-    assert training_lab.spread(fallen) < training_lab.AWAKE / 4
+    assert training_lab.spread(fallen) < training_lab.PARTED / 4
     random = torch.randn(600, 128, generator=torch.Generator().manual_seed(0))
     assert float(normalize(random, dim=1).std(dim=0).mean()) * 128**0.5 == pytest.approx(1, abs=0.02)
 
