@@ -1,8 +1,6 @@
-"""The methods beside each other at length: augmentations, batch size, cost.
+"""The methods beside each other: SimCLR's augmentations two by two, and what a step costs.
 
     python benchmarks/methods.py composition        SimCLR with every one and every two of five augmentations
-    python benchmarks/methods.py augmentations      methods with the full set, and with parts of it left out
-    python benchmarks/methods.py batch              methods by batch size, all seeing as many pictures
     python benchmarks/methods.py cost               seconds, parameters and memory of a step of every method
     python benchmarks/methods.py share              of a step, how much is the comparing, by batch size
 
@@ -35,21 +33,9 @@ ALONE: dict[str, dict[str, Any]] = {
     "flip": {"flip": 0.5},
     "blur": {"blur": 0.5},
 }
-SETS: dict[str, dict[str, Any]] = {  # BYOL's figure 3b; 'full' is what a run has when it names none
-    "full": {},
-    "no grayscale": {"grayscale": 0.0},
-    "no colour": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)},
-    "crop only": {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0), "flip": 0.0},
-}
-PICTURES_SEEN = {"composition": 300 * 256, "augmentations": 300 * 128, "batch": 300 * 128}  # in a run
-BATCH_SIZES = {"batch": (32, 64, 128, 256), "share": (64, 256, 1024)}
-METHODS = {  # those that a subcommand runs when none are named
-    "augmentations": ("simclr", "byol"),
-    "batch": ("simclr", "byol", "simsiam"),
-    "cost": ("simclr", "moco", "byol", "simsiam", "supcon"),
-    "share": ("simclr", "byol"),
-}
-SEEDS = {"composition": (0, 1)}  # three where nothing else is said
+STEPS, BATCH, SEEDS = 300, 256, (0, 1)  # of `composition`
+BATCH_SIZES = (64, 256, 1024)  # of `share`
+METHODS = {"cost": ("simclr", "moco", "byol", "simsiam", "supcon"), "share": ("simclr", "byol")}
 
 
 def composed(first: str, second: str) -> views.Augmentation:
@@ -60,48 +46,25 @@ def composed(first: str, second: str) -> views.Augmentation:
 
 def composition(options: argparse.Namespace) -> None:
     """The order of two is that of the chain, so each two are run once."""
-    pairs = [("none", "none"), *combinations_with_replacement(ALONE, 2)]
-    cases = [("simclr", {"first": a, "second": b}, composed(a, b), 256, None) for a, b in pairs]
-    go("composition", cases, options)
-
-
-def augmentations(options: argparse.Namespace) -> None:
-    cases = [
-        (method, {"augmentation": name}, views.Augmentation(**settings), 128, None)
-        for name, settings in SETS.items()
-        for method in options.methods
-    ]
-    go("augmentations", cases, options)
-
-
-def batch(options: argparse.Namespace) -> None:
-    """The learning rate goes with the root of the batch size, from what a run of 256 has by itself."""
-    highest = {method: training.usual_rate(method) for method in options.methods}
-    cases = [
-        (method, {}, None, size, highest[method] * (size / 256) ** 0.5)
-        for size in options.batch_sizes
-        for method in options.methods
-    ]
-    go("batch", cases, options)
-
-
-def go(what: str, cases: list[tuple], options: argparse.Namespace) -> None:
     train, test = data.load("scenes"), data.load("scenes", "test")
     raw = experiments.accuracy(measures.raw_inputs, train, test)
-    for seed in options.seeds or SEEDS.get(what, (0, 1, 2)):
-        for method, named, augmentation, batch_size, rate in cases:
-            steps = options.steps or PICTURES_SEEN[what] // batch_size
-            row = named | {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
-            if options.record and tuple(row.values()) in records.known(f"methods_{what}", *row):
+    pairs = [("none", "none"), *combinations_with_replacement(ALONE, 2)]
+    for seed in options.seeds or SEEDS:
+        for first, second in pairs:
+            steps = options.steps or STEPS
+            row = {"first": first, "second": second, "method": "simclr", "seed": seed, "steps": steps}
+            row["batch_size"] = BATCH
+            if options.record and tuple(row.values()) in records.known("methods_composition", *row):
                 continue
+            augmentation = composed(first, second)
             _, found = experiments.of_method(
-                method, train, test, augmentation, steps, batch_size, rate, seed, options.precision
+                "simclr", train, test, augmentation, steps, BATCH, None, seed, options.precision
             )
-            command = f"python benchmarks/methods.py {what} --methods {method} --seeds {seed} --steps {steps}"
-            if what == "batch":
-                command += f" --batch-sizes {batch_size}"
+            command = (
+                f"python benchmarks/methods.py composition --methods simclr --seeds {seed} --steps {steps}"
+            )
             records.keep(
-                f"methods_{what}",
+                "methods_composition",
                 {"command": f"{command} --record", "source": train.source} | row | found | {"knn_raw": raw},
                 options.record,
             )
@@ -183,18 +146,18 @@ def in_turns(ways: dict[Any, Callable[[], object]], turns: int) -> dict[str, dic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    whats = {f.__name__: f for f in (composition, augmentations, batch, cost, share)}
+    whats = {f.__name__: f for f in (composition, cost, share)}
     parser.add_argument("what", choices=whats)
     parser.add_argument("--methods", nargs="+")
-    parser.add_argument("--seeds", type=int, nargs="+", help="0 1 2, of composition 0 1")
-    parser.add_argument("--steps", type=int, help="as many as see 38,400 pictures, of composition 76,800")
+    parser.add_argument("--seeds", type=int, nargs="+", help="0 1")
+    parser.add_argument("--steps", type=int, help="of composition, 300")
     parser.add_argument("--batch-sizes", type=int, nargs="+")
     parser.add_argument("--precision", choices=("float32", "bfloat16"))
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    options.methods = options.methods or METHODS.get(options.what, ("simclr",))
-    options.batch_sizes = options.batch_sizes or BATCH_SIZES.get(options.what)
+    options.methods = options.methods or METHODS.get(options.what)
+    options.batch_sizes = options.batch_sizes or BATCH_SIZES
     whats[options.what](options)
 
 

@@ -236,8 +236,12 @@ def _gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[T
     values = caught[0].transpose(0, 1).flatten(1).double()
     mean, var = values.mean(dim=1), values.var(dim=1) + 1e-12
     old_mean, old_var = (x.double() for x in remembered)
-    old_var = old_var + 1e-12
-    return ((old_var / var).log() + (var + (mean - old_mean).square()) / old_var - 1).mean().item() / 2
+    return divergence(mean, var, old_mean, old_var + 1e-12).mean().item()
+
+
+def divergence(mean: Tensor, var: Tensor, old_mean: Tensor, old_var: Tensor) -> Tensor:
+    """KL, in nats and elementwise, of N(mean, var), which is met, from N(old_mean, old_var), expected."""
+    return ((old_var / var).log() + (var + (mean - old_mean).square()) / old_var - 1) / 2
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------

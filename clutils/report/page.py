@@ -74,17 +74,18 @@ thead th:first-child { width: 8rem; }
 GLOSSARY = {
     "embedding, features": "the numbers that an encoder gives for a picture; compared here by their cosine, "
     "so that length does not count",
-    "kNN": f"each judged picture gets the class that its {NEIGHBOURS} nearest gallery pictures have, the "
-    "nearer counting more; the share that comes out right",
+    "kNN": f"each judged picture gets the class that its {NEIGHBOURS} nearest gallery pictures have, by "
+    "cosine s and weights exp(s / 0.1); the share that comes out right",
     "linear probe": "a logistic regression on the features of labelled gallery pictures, asked about the "
-    "judged",
+    "judged, with one fixed penalty: a thermometer, not the papers' linear evaluation",
     "raw pixels, fresh weights": "the same with the pictures' own values (for the probe their principal "
     "directions), and with the same network before any training: what there is without learning",
     "chance": "the share of the largest class: what one gets who always says that",
     "nats": "how far two distributions are apart, by the divergence of normal ones; 0 = the same",
     "spread": "of an embedding's length, the part in which pictures differ",
-    "effective rank": "how many directions carry the variance, the exponential of the entropy of its shares; "
-    "at most as many as features, or pictures less one",
+    "effective rank": "how many directions are in use, the exponential of the entropy of the singular "
+    "values' shares (Roy & Vetterli 2007; not of their squares, the variances); at most as many as features, "
+    "or pictures less one",
     "dead units": "numbers of the embedding that are the same for all pictures",
     "view": "a random crop, mirrored, with other colours: what training compares",
     "alignment, uniformity": "the mean squared distance of a picture's two views (0 = they coincide); the "

@@ -1,9 +1,16 @@
-"""Notebook 13: the lead that a reader works out is the one that a report tells."""
+"""Notebook 13: exercises agree with the report and know wrong answers; three runs are as ill as said."""
 
 from __future__ import annotations
 
+from itertools import permutations, product
+
+import pytest
+import torch
+
+from clutils import checkpoints, data, report
 from clutils.course import checkpoint as lesson
-from clutils.report import lines
+from clutils.course.checkpoint import exercises
+from clutils.report import GOOD, examination, lines
 
 
 def test_the_report_passes_the_exercise_on_the_lead():
@@ -11,3 +18,76 @@ def test_the_report_passes_the_exercise_on_the_lead():
         return lines.lead({"positive_similarity": positives.mean(), "negative_similarity": negatives.mean()})
 
     assert lesson.lead.check(told)
+    assert lesson.lead.check(lambda p, n: 1 - (1 - p.mean()) / (1 - n.mean()))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda p, n: p.mean(),
+        lambda p, n: (p.mean() - n.mean()) / p.mean(),
+        lambda p, n: (p.median() - n.median()) / (1 - n.median()),
+        lambda p, n: (p.mean() - n.mean()) / (1 + n.mean()),
+        lambda p, n: (p.mean() - n.mean()) / 2,
+        lambda p, n: (n.mean() - p.mean()) / (1 - n.mean()),
+        lambda p, n: (p - n.mean(dim=1, keepdim=True)).mean() / (1 - p.mean()),
+        lambda p, n: (p > n).double().mean(),
+        lambda p, n: (p.mean() - n.mean()) / (1 - n.mean()).abs().sqrt(),
+    ],
+)
+def test_another_lead_is_refused(answer):
+    assert not lesson.lead.check(answer)
+
+
+def test_the_mean_of_each_anchors_lead_is_named():
+    def own(p, n):
+        return (1 - (1 - p[:, 0]) / (1 - n.mean(dim=1))).mean()
+
+    assert "mean of each anchor's own lead" in lesson.lead.check(own).message
+
+
+def test_each_order_of_the_reports_but_one_is_wrong_and_named():
+    right = [order for order in permutations("ABC") if lesson.where_to_look_first.check(list(order))]
+    assert right == [("B", "C", "A")]
+    for order in set(permutations("ABC")) - {("B", "C", "A")}:
+        assert "This is" in lesson.where_to_look_first.check(order).message
+    for other in ("BCA", ["B"], ["B", "C"], ["b", "c", "a", "d"]):
+        assert not lesson.where_to_look_first.check(other)
+
+
+def test_of_all_that_may_be_said_of_three_pages_one_is_right_and_each_slip_has_a_reason():
+    every = list(product(exercises.WORDS, repeat=3))
+    assert [list(words) for words in every if lesson.what_happened.check(list(words))] == [exercises.AILMENTS]
+    for words in every:
+        slips = sum(a != b for a, b in zip(words, exercises.AILMENTS, strict=True))
+        if slips:
+            assert "page" in lesson.what_happened.check(list(words)).message
+    for other in ("collapse", ["collapse"], ["a", "b", "c"], [..., ..., ...]):
+        assert "three of these words" in lesson.what_happened.check(other).message
+
+
+def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
+    """Which line gives each away, and is good or less ill on the two others."""
+    seen = {}
+    for letter, run in lesson.ill_runs(data.load("scenes", limit=2048)).items():
+        run.save(tmp_path / f"{letter}.pt")
+        opened = checkpoints.open(tmp_path / f"{letter}.pt")
+        found = report.check(opened, report.load("scenes", 800), map_names=())
+        seen[letter] = {line.name: line for line in found.verdicts}
+        assert seen[letter]["what it is fed"].level == GOOD
+        assert "good: what it is fed" in lesson.told(found)
+    assert "jitter" in seen["A"]["robustness"].says
+    assert seen["A"]["temperature"].level == seen["A"]["dimensions in use"].level == GOOD
+    assert seen["B"]["temperature"].level == report.BROKEN and "τ = 5" in seen["B"]["temperature"].value
+    assert seen["B"]["dimensions in use"].level == GOOD
+    assert seen["C"]["the space of the loss"].level == report.BROKEN
+    assert seen["C"]["dimensions in use"].level == report.BROKEN
+
+
+def test_the_divergence_is_that_of_torch():
+    draw = torch.Generator().manual_seed(0)
+    m, v, m0, v0 = torch.rand(4, 6, generator=draw, dtype=torch.float64) + 0.1
+    met, expected = (torch.distributions.Normal(a, b.sqrt()) for a, b in ((m, v), (m0, v0)))
+    torch.testing.assert_close(
+        examination.divergence(m, v, m0, v0), torch.distributions.kl_divergence(met, expected)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 import runpy
 from itertools import combinations_with_replacement
@@ -15,7 +16,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import nn
 from torch.nn import functional as F
 
-from clutils import data, encoders, figures, losses, measures, methods, training
+from clutils import data, encoders, figures, losses, methods
 from clutils.course import methods as lesson
 from clutils.course import records
 from clutils.course.methods import experiments
@@ -144,29 +145,28 @@ def test_simclrs_table_is_as_its_own_averages_say():
     np.testing.assert_allclose(found, averages, atol=0.06)  # of rounded entries
 
 
-def recorded() -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"method": m, "batch_size": b, "seed": s, "knn": 0.4 + 0.01 * s + (m == "byol") * 0.1 + b / 1e4}
-            | {"knn_untrained": 0.3, "knn_raw": 0.2}
-            for m in ("simclr", "byol")
-            for b in (32, 64)
-            for s in (0, 1, 2)
-        ]
-    )
+CURVES = pd.DataFrame(
+    {"contender": ["BYOL"] * 2 + ["SimCLR"] * 2, "step": [0, 300] * 2}
+    | {"mean": [0.3, 0.6, 0.3, 0.8], "min": [0.2, 0.5, 0.2, 0.7], "max": [0.4, 0.9, 0.4, 0.85]}
+)
 
 
-def test_compared_draws_a_point_for_each_seed_and_a_line_through_the_means():
-    table = recorded()
-    ax = draw.compared(table, "batch_size")
-    points = [line for line in ax.get_lines() if line.get_linestyle() == "None"]
-    assert sum(len(line.get_xdata()) for line in points) == len(table)
-    means = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    for name, method in (("SimCLR", "simclr"), ("BYOL", "byol")):
-        own = table[table["method"] == method].groupby("batch_size")["knn"].mean()
-        np.testing.assert_allclose(means[name], 100 * own)
-    assert np.allclose(means["untrained"], 30) and np.allclose(means["raw pixels"], 20)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["32", "64"]
+def test_along_draws_the_means_as_lines_and_the_range_of_the_seeds_as_bands():
+    ax = draw.along(CURVES)
+    lines = {line.get_label(): list(line.get_ydata()) for line in ax.get_lines()}
+    assert lines == {"BYOL": [30, 60], "SimCLR": [30, 80]}
+    heights = sorted(float(band.get_paths()[0].vertices[:, 1].max()) for band in ax.collections)
+    assert heights == [85, 90]
+    assert "BYOL 30 % at 0, 60 % at 300" in figures.alt(ax)
+    assert [line.get_label() for line in draw.along(CURVES, ["SimCLR"]).get_lines()] == ["SimCLR"]
+
+
+def test_the_two_ends_of_the_linear_theory_are_drawn_with_their_ridge():
+    ax = draw.two_ends({"grows": [0.1, 0.5], "falls": [0.01, 0.0]}, 0.5, ridge=0.05, end=0.6)
+    drawn = {line.get_label(): list(line.get_ydata()) for line in ax.get_lines()}
+    assert drawn["grows"] == [0.1, 0.5] and drawn["stable"] == [0.6, 0.6] and drawn["ridge"] == [0.05, 0.05]
+    assert list(ax.get_lines()[0].get_xdata()) == [0, 0.5]
+    assert "falls: from 0.010 to 0.000" in figures.alt(ax)
 
 
 def test_the_share_of_comparing_is_drawn_in_percent():
@@ -180,20 +180,6 @@ def test_the_share_of_comparing_is_drawn_in_percent():
 
 def test_a_spread_is_mean_and_range():
     assert draw.spread([1.0, 2.0, 6.0], " %") == "3.0 % (1.0 to 6.0)"
-
-
-def test_learning_rates_are_told_by_method_where_each_has_one():
-    runs = pd.DataFrame(
-        {
-            "method": ["simclr", "byol", "simclr"],
-            "learning_rate": [0.005, 0.0025, 0.005],
-            "batch_size": [1, 1, 2],
-        }
-    )
-    assert draw.learning_rates(runs) == "SimCLR 0.005, BYOL 0.0025"
-    runs.loc[0, "learning_rate"] = 0.001
-    with pytest.raises(ValueError, match=r"simclr have \[0\.001, 0\.005\]"):
-        draw.learning_rates(runs)
 
 
 # ---- how old keys grow -------------------------------------------------------------------------------------
@@ -322,17 +308,53 @@ def test_of_method_tells_what_the_encoder_learned():
 
 
 def test_the_package_follows_as_the_exercise_does():
+    """At the first step, where the schedule is at its base."""
     torch.manual_seed(0)
     leader, target = nn.Linear(3, 2), nn.Linear(3, 2)
     expected = [
-        lesson.follow.answer(old.detach().clone(), new.detach(), 0.9)
+        lesson.follow.answer(old.detach().clone(), new.detach(), 0, 100, 0.9)
         for old, new in zip(target.parameters(), leader.parameters(), strict=True)
     ]
     target.requires_grad_(False)
     momentum.follow([target], [leader], 0.9)
     for found, right in zip(target.parameters(), expected, strict=True):
         torch.testing.assert_close(found, right)
-    assert lesson.follow.check(lambda target, online, momentum: torch.lerp(online, target, momentum))
+
+
+def sine_squared(target, online, step, steps, base):
+    return torch.lerp(target, online, (1 - base) * (1 - math.sin(math.pi * step / (2 * steps)) ** 2))
+
+
+def in_numpy(target, online, step, steps, base):
+    m = 1 - (1 - base) * (np.cos(np.pi * step / steps) + 1) / 2
+    return online + m * (target - online)
+
+
+@pytest.mark.parametrize("answer", [sine_squared, in_numpy])
+def test_the_schedule_may_be_written_otherwise(answer):
+    assert lesson.follow.check(answer)
+
+
+@pytest.mark.parametrize(
+    "m",
+    [
+        lambda x, base: base ** (1 - x),  # geometric, from base to 1
+        lambda x, base: 1 - (1 - base) * (1 - x) ** 2,
+        lambda x, base: base + (1 - base) * math.sin(math.pi * x / 2),
+        lambda x, base: base + (1 - base) * (3 * x**2 - 2 * x**3),  # smooth step
+        lambda x, base: 1.0 if x == 1 else base,
+        lambda x, base: 0.996 + 0.004 * (1 - math.cos(math.pi * x)) / 2,
+        lambda x, base: 1 - (1 - base) * (1 + math.cos(math.pi * x)),  # the half forgotten
+        lambda x, base: base * (1 + math.cos(math.pi * x)) / 2 + 1 - base,
+        lambda x, base: 1 - (1 - base) * (1 + math.cos(180 * x)) / 2,  # degrees
+    ],
+)
+def test_another_schedule_is_refused(m):
+    def answer(target, online, step, steps, base):
+        own = m(step / steps, base)
+        return own * target + (1 - own) * online
+
+    assert not lesson.follow.check(answer)
 
 
 def test_the_packages_loss_against_a_queue_is_that_of_the_exercise():
@@ -349,7 +371,51 @@ def test_the_queue_may_be_written_with_cross_entropy():
         loss = F.cross_entropy(logits / temperature, torch.zeros(len(queries), dtype=torch.int64))
         return loss, torch.vstack([queue, keys])[len(keys) :]
 
-    assert lesson.moco_step.check(with_cross_entropy)
+    def without_graph(queries, keys, queue, temperature):
+        with torch.no_grad():
+            keys = keys.clone()
+        return with_cross_entropy(queries, keys, queue, temperature)
+
+    def of_the_package(queries, keys, queue, temperature):
+        keys = keys.detach()
+        return losses.NTXent(temperature)(queries, keys, queue=queue), torch.cat([queue, keys])[-len(queue) :]
+
+    assert lesson.moco_step.check(without_graph) and lesson.moco_step.check(of_the_package)
+    assert "no detach at all" in lesson.moco_step.check(with_cross_entropy).message
+
+
+def made_wrong(loss=lambda x: x, after=lambda x: x, keys=lambda k: k.detach(), queries=lambda q: q):
+    """The right step with something done to what goes in or comes out."""
+
+    def step(q, k, queue, t):
+        value, rows = lesson.moco_step.answer(queries(q), keys(k), queue, t)
+        return loss(value), after(rows)
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        made_wrong(loss=lambda x: x.detach()),
+        made_wrong(loss=lambda x: torch.tensor(x.item(), dtype=torch.float64)),
+        made_wrong(loss=lambda x: 2 * x),
+        made_wrong(loss=lambda x: x + 1),
+        made_wrong(loss=lambda x: x.exp()),
+        made_wrong(queries=lambda q: q.detach() + 0 * q),
+        made_wrong(queries=lambda q: 2 * q),
+        made_wrong(keys=lambda k: k.detach().flip(0)),
+        made_wrong(after=lambda rows: rows.flip(0)),
+        made_wrong(after=lambda rows: rows[1:]),
+        made_wrong(after=lambda rows: 2 * rows),
+        lambda q, k, queue, t: (made_wrong()(q, k, queue, t)[0], torch.cat([queue, k])[-len(queue) :]),
+        lambda q, k, queue, t: (
+            (made_wrong()(q, k, queue, t)[0] + 0.1 * (q * k).sum() * 0 + k.sum() * 0.1,) * 2
+        ),
+    ],
+)
+def test_a_step_of_moco_with_something_wrong_is_refused(answer):
+    assert not lesson.moco_step.check(answer)
 
 
 def test_simsiams_step_has_the_gradient_of_the_exercise():
@@ -388,7 +454,7 @@ def test_what_differs_from_simsiams_loss_is_named():
         return 3 * lesson.simsiam_loss.answer(p1, p2, z1, z2)
 
     assert "the gradient by p1" in repr(lesson.simsiam_loss.check(tripled))
-    assert "z1" not in repr(lesson.simsiam_loss.check(tripled))
+    assert "right: the gradient by z1 and" not in repr(lesson.simsiam_loss.check(tripled))
     assert "scalar" in repr(lesson.simsiam_loss.check(lambda p1, p2, z1, z2: p1))
 
 
@@ -398,24 +464,14 @@ def test_a_constant_is_no_answer(name):
 
 
 def test_of_a_step_of_moco_the_part_that_is_off_is_named():
-    right = lesson.moco_step.answer
-
-    def loss_off(q, k, queue, t):
-        loss, after = right(q, k, queue, t)
-        return loss + 1, after
-
-    def queue_off(q, k, queue, t):
-        loss, after = right(q, k, queue, t)
-        return loss, torch.cat([after[:-1], 2 * after[-1:]])
-
     for answer, said in (
-        (loss_off, r"the loss is \d+\.\d{4} and should be \d+\.\d{4}; the queue is right"),
-        (queue_off, r"the loss is right; 1 of the queue's 7 rows"),
+        (made_wrong(loss=lambda x: x + 1), "the loss differs from what is asked for; right: the queue"),
         (
-            lambda q, k, queue, t: (right(q, k, queue, t)[0], queue[:, :2]),
-            r"shape \(7, 2\) and should be .*\(7, 4\)",
+            made_wrong(after=lambda rows: 2 * rows),
+            "the queue differs from what is asked for; right: the loss",
         ),
-        (lambda q, k, queue, t: right(q, k, queue, t)[0], "two things are asked for"),
+        (made_wrong(loss=lambda x: 2 * x), "the loss and the gradient by the queries differ"),
+        (lambda q, k, queue, t: made_wrong()(q, k, queue, t)[0], "two things are asked for"),
         (lambda q, k, queue, t: (q @ k.T, queue), r"to be one number.*shape \(3, 3\)"),
         (lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
         (lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
@@ -430,53 +486,23 @@ def test_of_a_step_of_moco_the_part_that_is_off_is_named():
 SCRIPT = runpy.run_path(str(records.ROOT / "benchmarks" / "methods.py"))
 
 
-def test_the_shortest_recorded_runs_come_out_again():
-    table = records.read("methods_batch")
-    short = table[table["steps"] == table["steps"].min()]
-    assert set(short["method"]) == set(SCRIPT["METHODS"]["batch"])
-    train, test = data.load("scenes"), data.load("scenes", "test")
-    for row in short.to_dict("records"):
-        assert row["steps"] <= 20, "a row short enough to be run again is missing"
-        assert train.source == row["source"]
-        _, found = experiments.of_method(
-            row["method"],
-            train,
-            test,
-            steps=row["steps"],
-            batch_size=row["batch_size"],
-            learning_rate=row["learning_rate"],
-            seed=row["seed"],
-        )
-        allowed = {"knn": 0.04, "knn_untrained": 0.01, "loss": 0.1, "uniformity": 0.3}
-        for column, most in allowed.items():
-            assert found[column] == pytest.approx(row[column], abs=most), (row["method"], column)
-    assert experiments.accuracy(measures.raw_inputs, train, test) == pytest.approx(row["knn_raw"], abs=1e-4)
-
-
-def test_every_batch_size_has_its_seeds_and_saw_as_many_pictures():
-    table = records.read("methods_batch")
-    full = table[table["steps"] > 20]
-    assert (full["steps"] * full["batch_size"] == SCRIPT["PICTURES_SEEN"]["batch"]).all()
-    assert not full.duplicated(["method", "batch_size", "seed"]).any()
-    counted = full.groupby(["method", "batch_size"])["seed"].nunique()
-    wanted = [(m, b) for m in SCRIPT["METHODS"]["batch"] for b in SCRIPT["BATCH_SIZES"]["batch"]]
-    assert set(counted.index) == set(wanted)
-    assert (counted >= 3).all()
-
-
-def test_the_learning_rate_went_with_the_root_of_the_batch():
-    for row in records.read("methods_batch").itertuples():
-        highest = training.usual_rate(row.method)
-        assert row.learning_rate == pytest.approx(highest * (row.batch_size / 256) ** 0.5, abs=6e-6)
-
-
-def test_every_set_of_augmentations_has_its_seeds():
-    full = records.read("methods_augmentations").query("steps == 300")
-    assert not full.duplicated(["method", "augmentation", "seed"]).any()
-    counted = full.groupby(["method", "augmentation"])["seed"].nunique()
-    wanted = [(m, name) for m in SCRIPT["METHODS"]["augmentations"] for name in SCRIPT["SETS"]]
-    assert set(counted.index) == set(wanted)
-    assert (counted >= 3).all()
+def test_of_the_record_of_evidence_a_subjects_seeds_are_read_and_nothing_is_there_before_it(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    assert experiments.recorded("methods") == {}
+    rows = [
+        {"subject": "methods", "stage": stage, "contender": name, "seed": seed, "steps": 3000, "step": step}
+        | {"knn": 0.3 + 0.1 * (step > 0) + 0.01 * seed}
+        for name, seeds in (("BYOL", (2, 0, 1)), ("MoCo", (0, 1)))
+        for seed in seeds
+        for stage, step in (("seeds", 0), ("seeds", 3000), ("grid", 3000))
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "evidence.csv", index=False)
+    assert experiments.recorded("methods") == {"BYOL": pytest.approx([0.4, 0.41, 0.42])}
+    assert experiments.recorded("methods", step=0) == {"BYOL": pytest.approx([0.3, 0.31, 0.32])}
+    assert set(experiments.recorded("methods", least=2)) == {"BYOL", "MoCo"}
+    assert experiments.recorded("augmentations") == {}
 
 
 def test_every_two_augmentations_were_run_once_a_seed():
@@ -504,7 +530,7 @@ def test_every_method_of_the_notebook_has_its_cost_and_simclr_is_the_measure():
 
 
 def test_commands_in_the_records_name_no_path_of_a_machine():
-    for what in ("composition", "augmentations", "batch", "cost", "share"):
+    for what in ("composition", "cost", "share"):
         for command in records.read(f"methods_{what}")["command"]:
             assert command.startswith(f"python benchmarks/methods.py {what}") and command.endswith("--record")
             assert "/" not in command.removeprefix("python benchmarks/methods.py")

@@ -1,5 +1,6 @@
 """Notebook 13, is this checkpoint healthy?"""
 
-from clutils.course.checkpoint.exercises import EXERCISES
+from clutils.course.checkpoint.exercises import EXERCISES, REPORTS
+from clutils.course.checkpoint.runs import ill_runs, told
 
-lead, where_to_look_first = EXERCISES
+lead, where_to_look_first, what_happened = EXERCISES

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FALLEN, GOING_ON = 40, 100  # steps after which the run has collapsed, and steps that it is then given
 COLD = 0.05  # a τ at which NT-Xent gets that far
-AWAKE = 0.15  # spread of directions that counts as brought back: the collapsed run's is some 0.02
+PARTED = 0.15  # spread of directions that counts as brought back: the collapsed run's is some 0.02
 
 
 def collapsed_run(seed: int = 0) -> training.Run:
@@ -69,6 +69,18 @@ ANEW = Wrong(
 )
 
 
+def _trains(run: training.Run) -> None:
+    run.loss = losses.NTXent(temperature=0.5)
+    run.step()
+
+
+TRAINED = Wrong(
+    "a rescue that trains by itself",
+    _trains,
+    "set something about the run and leave the steps to the check: how many a rescue takes is the question.",
+)
+
+
 def _settings(run: training.Run) -> dict[str, Any]:
     """What may be set about a run, and how much its optimiser remembers."""
     warmth = getattr(run.loss, "temperature", None)  # of a loss that has none, where a reader set one
@@ -83,13 +95,13 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
         returned = answer(run)
         after = run.method.state_dict()
         same = {name: torch.equal(before[name], after[name]) for name in before if name in after}
-        untouched = _settings(run) == settings and all(same.values()) and run.steps_done == FALLEN
-        if returned is None and untouched:
+        if run.steps_done != FALLEN:
+            return TRAINED.name
+        if returned is None and _settings(run) == settings and all(same.values()):
             return "your function returned nothing, and changed nothing about the run"
         if returned is not None and returned is not run:
             return ANEW.name if isinstance(returned, training.Run) else f"it returned {returned!r}, not a run"
-        new = not all(kept for name, kept in same.items() if name.startswith(("encoder.", "head.")))
-        if new and run.steps_done == FALLEN:
+        if not all(kept for name, kept in same.items() if name.startswith(("encoder.", "head."))):
             return "encoder or head have other weights now: a fresh start is no rescue"
         run.steps = max(run.steps, run.steps_done + GOING_ON)
         for _ in range(GOING_ON):
@@ -97,7 +109,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     except Exception as error:  # whatever a reader's own code brings about is an answer to report on
         return f"the run ended with {type(error).__name__}: {error}"
     reached = spread(run)
-    if reached >= AWAKE:
+    if reached >= PARTED:
         return None
     if isinstance(run.loss, losses.Regression):
         return ALONE.name
@@ -105,20 +117,20 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
         return TOO_WARM.name
     return (
         f"after {GOING_ON} further steps the directions are {reached:.2f} apart, after {fallen:.2f} when it "
-        f"was handed to you; wanted is {AWAKE}"
+        f"was handed to you; wanted is {PARTED}"
     )
 
 
 RESCUE = Exercise(
     name="rescue",
-    question="rescue(run): change something about the collapsed run, so that 100 more steps part it again.",
+    question="rescue(run): change something about the collapsed run, so that in 100 steps it parts again.",
     answer=rescue,
     hints=[
         "Which term of the loss would ever part two different pictures? `run.loss` may be changed.",
         "A loss with negatives is needed. Its gradient within the clump is small beside those that AdamW "
         "remembers: a colder τ makes it larger; or has `run.optimiser` a memory that can be cleared?",
     ],
-    wrong=[ALONE, TOO_WARM, ANEW],
+    wrong=[ALONE, TOO_WARM, ANEW, TRAINED],
     judge=_judge_rescue,
 )
 
@@ -130,6 +142,11 @@ def too_hot(accuracies: dict[float, Sequence[float]]) -> float:
     best = max(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
     worse = [t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best])]
     return min(worse)
+
+
+def _with_ties(accuracies: dict[float, Sequence[float]]) -> float:
+    best = max(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
+    return min(t for t in accuracies if t > best and max(accuracies[t]) <= min(accuracies[best]))
 
 
 def _means_alone(accuracies: dict[float, Sequence[float]]) -> float:
@@ -175,13 +192,18 @@ def _tables() -> list[tuple[Any, ...]]:
         (
             {0.1: (0.3, 0.8, 0.82), 0.3: (0.75, 0.76, 0.79), 0.6: (0.7, 0.73, 0.74), 2.0: (0.1, 0.2, 0.25)},
         ),  # so does the median
+        ({0.1: (0.80, 0.84), 0.4: (0.75, 0.80), 0.7: (0.70, 0.79), 1.5: (0.6, 0.7)},),  # a tie
+        (
+            {0.1: (0.85, 0.60), 0.3: (0.70, 0.70), 1.0: (0.65, 0.62), 2.0: (0.5, 0.55)},
+        ),  # the worst seed misleads
+        ({0.02: (0.80, 0.84), 0.05: (0.70, 0.75), 0.3: (0.6, 0.6), 1.0: (0.5, 0.5)},),
     ]
 
 
 TOO_HOT = Exercise(
     name="too_hot",
     question="too_hot({τ: accuracies of its seeds}): the lowest τ above the best one at which every seed is "
-    "worse than every seed of the best, which is the one with the highest mean. There is one.",
+    "worse (a tie is not) than every seed of the best, which is the one with the highest mean. There is one.",
     answer=too_hot,
     hints=[
         "First the best τ, by the mean of its seeds. Then only those that are hotter.",
@@ -212,6 +234,11 @@ TOO_HOT = Exercise(
             "a τ that is too cold",
             _cold_as_well,
             "it is worse beyond the spread, but lies below the best τ: look above it only.",
+        ),
+        Wrong(
+            "a tie counted as worse",
+            _with_ties,
+            "its best seed must lie below the worst seed of the best: equal is within the spread.",
         ),
         Wrong("the hottest one that is worse", _the_hottest, "asked is where it begins: the lowest of them."),
     ],

@@ -2,17 +2,19 @@
 
 from clutils.course.methods import experiments
 from clutils.course.methods.exercises import EXERCISES
+from clutils.course.methods.experiments import recorded
 from clutils.course.methods.figures import (
     NAMES,
+    SIMCLR_FIGURE_5,
+    along,
     collapse,
-    compared,
     composition,
     diagram,
     key_ages,
-    learning_rates,
     share_of_comparing,
     spread,
+    two_ends,
 )
 from clutils.course.methods.panels import explore_key_ages
 
-follow, moco_step, simsiam_loss = EXERCISES
+moco_step, follow, simsiam_loss = EXERCISES

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clutils import measures, similarities, training
+from clutils.course import evidence, records
 from clutils.course.experiments import accuracy
 from clutils.data import ImageSet
 from clutils.views import Augment
@@ -53,6 +54,22 @@ def of_method(
     found["effective_rank"] = measures.effective_rank(run.embed(test))
     found["loss"] = float(run.history["loss"].tail(max(1, steps // 10)).mean())
     return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity", "seconds")}
+
+
+def recorded(subject: str, step: int | None = None, least: int = 3) -> dict[str, list[float]]:
+    """kNN of a subject's runs in the record of evidence: contender -> a value a seed, in their order.
+
+    - step: how many steps they had done, 0 being untrained; None: at the end
+    - least: contenders with fewer seeds are left out; so {} where nothing is on record yet
+    """
+    try:
+        table = records.read(evidence.RECORD)
+    except FileNotFoundError:
+        return {}
+    own = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
+    own = own[own["step"] == (own["steps"] if step is None else step)].sort_values("seed")
+    found = {name: rows["knn"].tolist() for name, rows in own.groupby("contender", sort=False)}
+    return {name: values for name, values in found.items() if len(values) >= least}
 
 
 def kept_for_backward(run: training.Run) -> int:

@@ -1,7 +1,7 @@
 """The methods beside each other: a diagram of each, how old MoCo's keys grow, and the records of notebook 11.
 
 A diagram is drawn from a method object and a step that it takes, not from what is known of its paper. The
-records are those of `benchmarks/methods.py`. SIMCLR_FIGURE_5 is the paper's, not ours.
+records are those of `benchmarks/methods.py` and `benchmarks/evidence.py`; SIMCLR_FIGURE_5 is the paper's.
 """
 
 from __future__ import annotations
@@ -293,6 +293,28 @@ def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
     return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(told)}.")
 
 
+# ---- the linear theory -------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, end: float) -> Axes:
+    """The size of an embedding along time, in the linear theory: label -> w² after every `step` of time.
+
+    - ridge, end: where w² neither falls nor grows; a course that starts below the first collapses
+    """
+    ax = axes_for(None, 8.6, 3.6)
+    told = []
+    for look, (label, sizes) in zip(style.series(len(courses), ordered=False), courses.items(), strict=True):
+        time = step * np.arange(len(sizes))
+        ax.plot(time, sizes, **look, markevery=max(1, len(sizes) // 8), label=label)
+        told.append(f"{label}: from {sizes[0]:.3f} to {sizes[-1]:.3f}")
+    for level, dash, label in ((end, (0, (6, 2)), "stable"), (ridge, (0, (1, 1.5)), "ridge")):
+        ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=label, zorder=1)
+    ax.set(xlabel="time", ylabel="size of the embedding, w²", ylim=(-0.02, None))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(ax, f"Size of the embedding against time in the linear theory. {'; '.join(told)}.")
+
+
 # ---- the records -------------------------------------------------------------------------------------------
 
 
@@ -341,41 +363,26 @@ def _heat(ax: Axes, table: np.ndarray, names: Sequence[str], title: str, decimal
 
 
 @style.in_course_style
-def compared(table: pandas.DataFrame, by: str, label: str = "", ax: Axes | None = None) -> Axes:
-    """kNN accuracy of each method by one setting: a point a seed, a line through the means; baselines dashed.
+def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
+    """kNN accuracy against the steps of a run: mean of the seeds, and a band from their lowest to highest.
 
-    - table: rows with method, seed, knn, knn_untrained, knn_raw and the column `by`; its values stand along
-      the axis in the order in which they come
+    - curves: of `evidence.curves`; its step 0 is the untrained encoder
+    - names: of the contenders to draw; None: all
     """
-    ax = axes_for(ax, 9.2, 4.0)
-    values = list(dict.fromkeys(table[by]))
-    told, handles, kinds = [], [], list(dict.fromkeys(table["method"]))
-    for k, name in enumerate(kinds):
-        look, own = LOOKS[name], table[table["method"] == name]
-        shift = 0.12 * (k - (len(kinds) - 1) / 2)
-        at = own[by].map(values.index) + shift
-        ax.plot(at, 100 * own["knn"], color=look["color"], marker=look["marker"], linestyle="", alpha=0.55)
-        means = [100 * own.loc[own[by] == value, "knn"].mean() for value in values]
-        handles.append(Line2D([], [], **look, label=NAMES[name]))
-        ax.plot([i + shift for i in range(len(values))], means, **look, markersize=1, label=NAMES[name])
-        listed = ", ".join(f"{value} {mean:.0f} %" for value, mean in zip(values, means, strict=True))
-        told.append(f"{NAMES[name]}: {listed}")
-    for column, dash, name in (
-        ("knn_untrained", (0, (1, 1.5)), "untrained"),
-        ("knn_raw", (0, (6, 2)), "raw pixels"),
-    ):
-        level = 100 * table[column].mean()
-        look = {"color": style.GREY, "linestyle": dash, "linewidth": 1.5}
-        ax.axhline(level, **look, label=name, zorder=1)
-        handles.append(Line2D([], [], **look, label=name))
-        told.append(f"{name} {level:.0f} %")
-    ax.set_xticks(range(len(values)), [f"{value}" for value in values])
-    ax.set(xlabel=label or by.replace("_", " "), ylabel="kNN accuracy, %")
-    ax.margins(x=0.08)
-    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return describe(
-        ax, f"kNN accuracy by {label or by.replace('_', ' ')}, means over seeds. {'; '.join(told)}."
-    )
+    ax = axes_for(ax, 9.2, 4.2)
+    told = []
+    drawn = [name for name in dict.fromkeys(curves["contender"]) if names is None or name in set(names)]
+    for look, name in zip(style.series(len(drawn), ordered=False), drawn, strict=True):
+        own = curves[curves["contender"] == name].sort_values("step")
+        ax.plot(own["step"], 100 * own["mean"], **look, label=name)
+        ax.fill_between(
+            own["step"], 100 * own["min"], 100 * own["max"], color=look["color"], alpha=0.18, linewidth=0
+        )
+        points = zip(own["step"], 100 * own["mean"], strict=True)
+        told.append(f"{name} {', '.join(f'{mean:.0f} % at {step}' for step, mean in points)}")
+    ax.set(xlabel="steps (0: untrained)", ylabel="kNN accuracy, %")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(told)}.")
 
 
 @style.in_course_style
@@ -408,14 +415,3 @@ def spread(values: Iterable[float], unit: str = "") -> str:
     values = list(values)
     low, high = min(values), max(values)
     return f"{sum(values) / len(values):.1f}{unit} ({low:.1f} to {high:.1f})"
-
-
-def learning_rates(table: pandas.DataFrame) -> str:
-    """'SimCLR 0.005, BYOL 0.0025', of a table of runs. Raises ValueError where a method has several."""
-    told = []
-    for method, rows in table.groupby("method", sort=False):
-        found = set(rows["learning_rate"])
-        if len(found) > 1:
-            raise ValueError(f"learning_rates: the runs of {method} have {sorted(found)}")
-        told.append(f"{NAMES[method]} {found.pop():g}")
-    return ", ".join(told)

@@ -24,7 +24,7 @@ def test_the_run_has_collapsed_and_the_spread_is_that_of_directions(fallen):
         mean = sum(column.tolist()) / len(column)
         total += (sum((x - mean) ** 2 for x in column.tolist()) / (len(column) - 1)) ** 0.5
     assert training_lab.spread(fallen) == pytest.approx(total / z.shape[1] * z.shape[1] ** 0.5, rel=1e-4)
-    assert training_lab.spread(fallen) < training_lab.AWAKE / 4
+    assert training_lab.spread(fallen) < training_lab.PARTED / 4
     random = torch.randn(600, 128, generator=torch.Generator().manual_seed(0))
     assert float(normalize(random, dim=1).std(dim=0).mean()) * 128**0.5 == pytest.approx(1, abs=0.02)
 
@@ -50,8 +50,19 @@ def test_what_is_no_rescue_is_named():
         run.loss = losses.NTXent(1.0)
         run.optimiser.state.clear()
 
+    def trains(run):
+        run.loss, run.steps = losses.NTXent(1.0), 400
+        for _ in range(5):
+            run.step()
+
+    def trains_and_sets_the_count_back(run):
+        trains(run)
+        run.steps_done = training_lab.FALLEN
+
     assert lesson.rescue.check(forgets)
     for answer, said in (
+        (trains, "leave the steps to the check"),
+        (trains_and_sets_the_count_back, "a fresh start is no rescue"),
         (shaken, "a fresh start is no rescue"),
         (lambda run: None, "changed nothing about the run"),
         (lambda run: setattr(run.loss, "note", 1), "changed nothing about the run"),
@@ -78,11 +89,72 @@ def test_too_hot_may_be_written_with_a_loop():
 
     assert lesson.too_hot.check(by_hand)
 
-    def by_best_seed(accuracies):
-        best = max(accuracies, key=lambda t: max(accuracies[t]))
-        return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
+    def with_pandas(accuracies):
+        table = pd.DataFrame({t: pd.Series(values) for t, values in accuracies.items()})
+        best = table.mean().idxmax()
+        return table.columns[(table.columns > best) & (table.max() < table[best].min())].min()
 
-    assert not lesson.too_hot.check(by_best_seed)
+    assert lesson.too_hot.check(with_pandas)
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def first_where(worse, hotter=lambda t, best: t > best, best=lambda a: max(a, key=lambda t: mean(a[t]))):
+    """The lowest τ that is worse than the best by some rule."""
+
+    def answer(accuracies):
+        top = best(accuracies)
+        found = [t for t in accuracies if hotter(t, top) and worse(accuracies[t], accuracies[top])]
+        return min(found, default=0.0)
+
+    return answer
+
+
+def outside(own, top):
+    return max(own) < min(top)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        first_where(lambda own, top: max(own) <= min(top)),
+        first_where(lambda own, top: mean(own) < mean(top)),
+        first_where(lambda own, top: min(own) < min(top)),
+        first_where(lambda own, top: max(own) < max(top)),
+        first_where(lambda own, top: mean(own) < min(top)),
+        first_where(lambda own, top: max(own) < mean(top)),
+        first_where(lambda own, top: mean(own) < 0.9 * mean(top)),
+        first_where(outside, hotter=lambda t, best: t != best),
+        first_where(outside, hotter=lambda t, best: t > 0.5),
+        first_where(outside, best=min),
+        first_where(outside, best=lambda a: max(a, key=lambda t: min(a[t]))),
+        first_where(outside, best=lambda a: max(a, key=lambda t: max(a[t]))),
+        lambda a: max(a),
+        lambda a: sorted(a)[-2],
+    ],
+)
+def test_another_rule_for_too_hot_is_refused(answer):
+    assert not lesson.too_hot.check(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda h: [],
+        lambda h: [(s, t) for s, t in zip(h["step"], h["temperature"], strict=True) if t > 1],
+        lambda h: list(zip(h["step"], h["temperature"], strict=True)),
+        lambda h: [(s, t) for s, t in lesson.turned.answer(h)][:1],
+        lambda h: [(s + 1, t) for s, t in lesson.turned.answer(h)],
+        lambda h: [(t, s) for s, t in lesson.turned.answer(h)],
+        lambda h: [(s, round(t)) for s, t in lesson.turned.answer(h)],
+        lambda h: [s for s, _ in lesson.turned.answer(h)],
+        lambda h: h.drop_duplicates("temperature")[["step", "temperature"]].to_numpy().tolist()[1:],
+    ],
+)
+def test_another_list_of_turns_is_refused(answer):
+    assert not lesson.turned.check(answer)
 
 
 def test_turned_reads_the_history_of_a_run_that_was_turned():
