@@ -31,7 +31,8 @@ def judged_sweep() -> tuple[bool | None, str, str]:
     two neighbours are told apart the other way round; else None, as with runs that still learn.
     """
     if not recorded_sweep(["knn"]):
-        return None, "no run of the sweep is on record yet", "to come with the runs"
+        controls = "none yet; they will be the untrained encoder and the accuracy at the best temperature"
+        return None, "no run of the sweep is on record yet", controls
     ends = {column: evidence.results(SUBJECT, column) for column in ("knn", "uniformity", "tolerance")}
     names = sorted(ends["knn"], key=lambda name: float(name.removeprefix("τ = ")))
     tests = {
@@ -55,6 +56,6 @@ def judged_sweep() -> tuple[bool | None, str, str]:
     return (
         always,
         shown_by + "are past their learning phase",
-        f"kNN accuracy is {start:.2f} untrained and {means[best]:.2f} at {best}; these seeds tell {detectable} "
-        "apart",
+        f"kNN accuracy is {start:.2f} untrained and {means[best]:.2f} at {best}; these seeds tell apart "
+        f"{detectable}",
     )
