@@ -23,7 +23,7 @@ from clutils.course.forces import gradient_scaling
 SIMILARITY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
 
 
-def crowd(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def distribution(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     draw = torch.Generator().manual_seed(seed)
     return torch.tensor([0.7, 0.3], dtype=torch.float64), torch.rand(30, generator=draw).double() * 1.6 - 0.8
 
@@ -42,7 +42,7 @@ def test_shares_are_the_histogram_of_the_push():
 
 @pytest.mark.parametrize("name", SIMILARITY)
 def test_the_curve_passes_through_the_pull_at_the_anchors_own_place(name):
-    positives, negatives = crowd()
+    positives, negatives = distribution()
     loss = getattr(losses, name)()
     here = anatomy.forces(loss, positives[None], negatives[None])[0].sum()
     along = torch.tensor([-0.6, float(positives.mean()), 0.9], dtype=torch.float64)  # others beside it
@@ -51,7 +51,7 @@ def test_the_curve_passes_through_the_pull_at_the_anchors_own_place(name):
 
 
 def test_the_pull_along_the_sweep_is_the_closed_form():
-    negatives = crowd()[1]
+    negatives = distribution()[1]
     curve = forces.pulls(losses.NTXent(0.2), torch.tensor([0.1]).double(), negatives)
     total = torch.exp(negatives / 0.2).sum()
     expected = total / (total + torch.exp(drawn.SWEEP / 0.2)) / 0.2
@@ -60,7 +60,7 @@ def test_the_pull_along_the_sweep_is_the_closed_form():
 
 @pytest.mark.parametrize("name", SIMILARITY)
 def test_the_picture_holds_each_force(name):
-    positives, negatives = crowd()
+    positives, negatives = distribution()
     loss = getattr(losses, name)()
     picture = forces.Beside(several=True)
     said = picture.update((losses.NTXent(0.5), loss), positives, negatives)
@@ -153,7 +153,7 @@ def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
         (lambda: forces.family("MoCHi"), "'MoCHi'"),
         (lambda: forces.explore(positive=2.0), "2.0"),
         (lambda: forces.one_anchor(0.5, 5, "odd", similarity=0.0), "'odd'"),
-        (lambda: forces.beside([losses.NTXent()], *crowd()), "two losses"),
+        (lambda: forces.beside([losses.NTXent()], *distribution()), "two losses"),
     ],
 )
 def test_a_question_that_can_not_be_is_quoted(call, message):
@@ -211,18 +211,20 @@ def by_loop(positive, negatives, temperature):
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 3.0])
 @pytest.mark.parametrize("K", [1, 3, 7, 40])
 def test_counting_equal_negatives_gives_what_listing_them_gives(K, temperature):
-    crowds = {
+    distributions = {
         gradient_scaling.all_equal(-0.3): [-0.3] * K,
         gradient_scaling.few_hard(0.8, -0.4, 5): [0.8] * min(K, 5) + [-0.4] * max(K - 5, 0),
     }
-    for crowd, listed in crowds.items():
+    for distribution, listed in distributions.items():
         expected = by_loop(0.2, listed, temperature)
-        assert float(gradient_scaling.scale(0.2, crowd, temperature, K)) == pytest.approx(expected, rel=1e-12)
+        assert float(gradient_scaling.scale(0.2, distribution, temperature, K)) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 def test_scale_gives_each_temperature_a_row_and_each_count_a_column():
-    crowd = gradient_scaling.few_hard(0.7, -0.7, 2)
-    W = gradient_scaling.scale(0.4, crowd, torch.tensor([0.1, 0.5]), torch.tensor([2, 10, 100]))
+    distribution = gradient_scaling.few_hard(0.7, -0.7, 2)
+    W = gradient_scaling.scale(0.4, distribution, torch.tensor([0.1, 0.5]), torch.tensor([2, 10, 100]))
     for row, t in zip(W, (0.1, 0.5), strict=True):
         for value, K in zip(row, (2, 10, 100), strict=True):
             assert float(value) == pytest.approx(by_loop(0.4, [0.7] * 2 + [-0.7] * (K - 2), t), rel=1e-6)
@@ -238,9 +240,9 @@ def test_extreme_case_is_macls_figure_2():
 
 @pytest.mark.parametrize("temperature, W", COUNTEREXAMPLE.items())
 def test_counterexample_to_proposition_2_shows_the_measured_values(temperature, W):
-    crowd = gradient_scaling.few_hard(hard=0.9, easy=-0.9, number=1)
+    distribution = gradient_scaling.few_hard(hard=0.9, easy=-0.9, number=1)
     negatives = torch.tensor([[0.9] + [-0.9] * 200], dtype=torch.float64)
-    here = float(gradient_scaling.scale(0.5, crowd, temperature, 201))
+    here = float(gradient_scaling.scale(0.5, distribution, temperature, 201))
     assert here == pytest.approx(W, abs=6e-4)
     listed = anatomy.gradient_scale(torch.tensor([0.5], dtype=torch.float64), negatives, temperature)
     assert here == pytest.approx(float(listed), rel=1e-12)
@@ -257,16 +259,16 @@ def test_turning_point_is_where_scipy_finds_the_minimum():
 
 @pytest.mark.parametrize("positive, similarity", [(1.0, -1.0), (-1.0, 1.0), (0.5, 0.5), (0.0, 0.3)])
 def test_no_turning_point_where_all_negatives_lie_on_one_side(positive, similarity):
-    crowd = gradient_scaling.all_equal(similarity)
-    assert gradient_scaling.turning_point(positive, crowd, 100) is None
+    distribution = gradient_scaling.all_equal(similarity)
+    assert gradient_scaling.turning_point(positive, distribution, 100) is None
 
 
 @pytest.mark.parametrize("K", [1, 2, 10, 510, 65_536])
 def test_gaussian_negatives_number_K_around_their_mean(K):
-    crowd = gradient_scaling.gaussian(0.2, 0.1)
-    counts = crowd.counts(torch.tensor([float(K)], dtype=torch.float64))
+    distribution = gradient_scaling.gaussian(0.2, 0.1)
+    counts = distribution.counts(torch.tensor([float(K)], dtype=torch.float64))
     assert float(counts.sum()) == pytest.approx(K)
-    assert float((counts * crowd.similarities).sum() / K) == pytest.approx(0.2, abs=1e-3)
+    assert float((counts * distribution.similarities).sum() / K) == pytest.approx(0.2, abs=1e-3)
 
 
 def test_gaussian_W_is_that_of_a_typical_draw():
@@ -279,16 +281,17 @@ def test_gaussian_W_is_that_of_a_typical_draw():
 
 
 def test_hardest_gaussian_negative_gets_harder_with_their_number():
-    crowd = gradient_scaling.gaussian(0.0, 0.1)
+    distribution = gradient_scaling.gaussian(0.0, 0.1)
     hardest = [
-        float(crowd.similarities[crowd.counts(torch.tensor([float(K)])) > 0].max()) for K in (10, 100, 10_000)
+        float(distribution.similarities[distribution.counts(torch.tensor([float(K)])) > 0].max())
+        for K in (10, 100, 10_000)
     ]
     assert hardest == sorted(set(hardest))
 
 
 def test_shares_of_the_push_are_the_summed_hardness_weights():
-    crowd = gradient_scaling.few_hard(0.9, -0.9, 3)
-    number, push = gradient_scaling.push_shares(crowd, 50, 0.4)
+    distribution = gradient_scaling.few_hard(0.9, -0.9, 3)
+    number, push = gradient_scaling.push_shares(distribution, 50, 0.4)
     listed = anatomy.hardness_weights(torch.tensor([[0.9] * 3 + [-0.9] * 47], dtype=torch.float64), 0.4)[0]
     assert number.tolist() == pytest.approx([3 / 50, 47 / 50])
     assert push.tolist() == pytest.approx([float(listed[:3].sum()), float(listed[3:].sum())], rel=1e-12)
@@ -296,8 +299,8 @@ def test_shares_of_the_push_are_the_summed_hardness_weights():
 
 @pytest.mark.parametrize("similarity", [-1.0, -0.95, 0.0, 0.999, 1.0])
 def test_no_share_is_lost_between_the_bins(similarity):
-    crowd = gradient_scaling.all_equal(similarity)
-    bins = gradient_scaling.binned(crowd, torch.ones(1, dtype=torch.float64))
+    distribution = gradient_scaling.all_equal(similarity)
+    bins = gradient_scaling.binned(distribution, torch.ones(1, dtype=torch.float64))
     assert float(bins.sum()) == 1
     k = int(bins.argmax())
     assert gradient_scaling.BINS[k] <= similarity <= gradient_scaling.BINS[k + 1]

@@ -1,4 +1,4 @@
-"""Notebook 02: its figures and panel draw what a plain loop computes; its records come out again."""
+"""Notebook 02: its figures and panel draw what a plain loop computes; its exercises take no mistake."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def line(ax, label):
     return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
-def test_the_brake_is_the_slope_of_the_loss():
-    ax = temperature.brake({"three points": -2.5})
+def test_the_gate_is_the_slope_of_the_loss():
+    ax = temperature.gate({"three points": -2.5})
     c, loss = line(ax, "the loss")
     _, slope = line(ax, "its slope")
     np.testing.assert_allclose(loss, np.log1p(np.exp(c)), rtol=1e-12)
@@ -51,18 +51,6 @@ def test_the_effective_number_drawn_is_the_mean_over_the_anchors():
     assert "of 30" in figures.alt(ax)
 
 
-def test_w_is_lowest_where_the_weighed_negatives_meet_the_positive():
-    positives, negatives = toys.one_hard_negative()
-    t, mean = line(temperature.weighed_negative(positives, negatives), "mean negative")
-    at = math.exp(np.interp(-0.5, -mean, np.log(t)))
-    ax = temperature.turn(positives, negatives, at=at)
-    grid, W = line(ax, "W")
-    assert grid[W.argmin()] == pytest.approx(at, rel=0.05)
-    expected = [1 - 1 / (1 + math.exp(0.4 / x) + 200 * math.exp(-1.4 / x)) for x in grid]
-    np.testing.assert_allclose(W, expected, rtol=1e-12)
-    assert "201 negatives, lowest at temperature 0.275" in figures.alt(ax)
-
-
 def test_the_circle_shows_each_point_in_its_class():
     z1, _, labels = toys.classes_on_the_circle()
     ax = temperature.circle(z1, labels, path=z1[None].expand(3, -1, -1), title="start")
@@ -85,17 +73,7 @@ def test_results_are_drawn_run_by_run_with_their_mean():
     assert "0.85 at 0.1, 0.65 at 1" in figures.alt(ax)
 
 
-def test_pulls_are_the_closed_forms():
-    negatives = torch.tensor([[0.3, -0.5]], dtype=torch.float64)
-    ax = temperature.pulls([losses.NTXent(0.2), losses.Decoupled(0.2)], negatives)
-    s, pull = line(ax, "NTXent")
-    others = math.exp(0.3 / 0.2) + math.exp(-0.5 / 0.2)
-    np.testing.assert_allclose(pull, others / (others + np.exp(s / 0.2)) / 0.2, rtol=1e-9)
-    np.testing.assert_allclose(line(ax, "Decoupled")[1], 5.0, rtol=1e-12)
-
-
 def test_the_panel_moves_to_the_frame_and_says_its_numbers():
-
     panel = lesson.dilemma(temperatures=(0.1, 1.0), steps=12)
     z1, z2, labels = toys.classes_on_the_circle()
     path = descent.move(losses.NTXent(1.0), z1, z2, steps=12, learning_rate=0.1)
@@ -111,7 +89,7 @@ def test_the_panel_moves_to_the_frame_and_says_its_numbers():
     pushed = anatomy.push_on_classmates(path.z1[12], path.z2[12], labels, 1.0).mean()
     assert share.lines[-1].get_ydata()[0] == pytest.approx(float(pushed))
     assert f"tolerance {here.get_ydata()[0]:.2f}" in panel.readout.value
-    assert f"{float(pushed):.0%} of the push falls on classmates, who are 20%" in panel.readout.value
+    assert f"{float(pushed):.0%} of the push falls on false negatives, which are 20%" in panel.readout.value
     with pytest.raises(ValueError, match=r"value is 0\.3, but must be one of 0\.1, 1"):
         lesson.dilemma(temperatures=(0.1, 1.0), value=0.3)
 
@@ -147,3 +125,136 @@ def test_each_recorded_temperature_has_three_seeds_and_can_be_run_again_by_its_c
         settings = f"--steps {row['steps']} --temperatures {row['temperature']} --seeds {row['seed']}"
         assert row["command"].startswith("python benchmarks/temperature.py")
         assert row["command"].endswith(settings)
+
+
+# ---- the recorded sweep -------------------------------------------------------------------------------
+
+
+def test_a_sweep_has_a_line_for_each_number_of_steps_with_the_seeds_reach():
+    rows = [
+        {"contender": f"τ = {t}", "step": step, "mean": step / 1000 + t, "min": 0.0, "max": 4.0, "count": 3}
+        for step in (0, 3000)
+        for t in (0.2, 0.05)
+    ]
+    ax = temperature.sweep(pd.DataFrame(rows), "kNN accuracy")
+    for (line_, _, _), step in zip(ax.containers, (0, 3000), strict=True):
+        assert line_.get_xdata().tolist() == [0.05, 0.2]
+        assert line_.get_ydata().tolist() == pytest.approx([step / 1000 + 0.05, step / 1000 + 0.2])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["untrained", "3,000 steps"]
+    assert "3,000 steps 3.05, 3.20" in figures.alt(ax)
+
+
+def rows_of(uniformity: dict[float, float]):
+    """Five seeds' looks at steps 0, 2,000 and 3,000 of each temperature, tolerance following uniformity."""
+    return pd.DataFrame(
+        {
+            "subject": "temperature",
+            "stage": "seeds",
+            "contender": f"τ = {t}",
+            "seed": seed,
+            "steps": 3000,
+            "step": step,
+            "knn": (0.2 if step == 0 else 0.9) + 0.001 * seed,
+            "uniformity": -value + 0.01 * seed,
+            "tolerance": -value / 2 + 0.01 * seed,
+        }
+        for t, value in uniformity.items()
+        for seed in range(5)
+        for step in (0, 2000, 3000)
+    )
+
+
+@pytest.mark.parametrize(
+    ("uniformity", "always"),
+    [
+        ({0.05: 3.0, 0.2: 2.5, 1.0: 1.0}, True),
+        ({0.05: 2.0, 0.2: 2.5, 1.0: 1.0}, False),
+        ({0.05: 2.0, 0.2: 2.0, 1.0: 2.001}, None),
+        ({}, None),
+    ],
+)
+def test_the_sweep_decides_what_its_seeds_can_tell_apart(uniformity, always, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    if uniformity:
+        rows_of(uniformity).to_csv(tmp_path / "evidence.csv", index=False)
+    found, shown_by, control = lesson.judged_sweep()
+    assert found is always and shown_by and control
+    swept = lesson.recorded_sweep(["knn", "uniformity"])
+    assert bool(swept) == bool(uniformity)
+    if uniformity:
+        assert "kNN accuracy is 0.20 untrained and 0.90" in control
+        assert "3,000 steps 0.90" in figures.alt(temperature.sweep(swept["knn"], "kNN"))
+
+
+# ---- the exercises ------------------------------------------------------------------------------------
+
+
+def contrast(s, n, t):
+    return torch.logsumexp(n / t, dim=1) - s[:, 0] / t
+
+
+def by_autograd(s, n, t):
+    s = s.clone().requires_grad_()
+    value = -torch.log_softmax(torch.cat([s, n], dim=1) / t, dim=1)[:, 0]
+    return -torch.autograd.grad(value.sum(), s)[0][:, 0]
+
+
+ANSWERS = {
+    "pull": [
+        by_autograd,
+        lambda s, n, t: (1 - torch.softmax(torch.cat([s, n], 1) / t, 1)[:, 0]) / t,
+        lambda s, n, t: anatomy.gradient_scale(s, n, t) / t,
+    ],
+    "negatives_to_open": [
+        lambda W, s, n, t: math.exp(math.log(W) - math.log(1 - W) + s / t - n / t),
+        lambda W, s, n, t: 1 / (1 / W - 1) * math.exp(s / t) / math.exp(n / t),
+        lambda W, s, n, t: torch.tensor(W, dtype=torch.float64).logit().add((s - n) / t).exp(),
+    ],
+    "hot_limit": [
+        lambda s, n: (n.sum(1) - n.shape[1] * s[:, 0]) / (n.shape[1] + 1),
+        lambda s, n: torch.cat([s, n], 1).mean(1) - s[:, 0],
+        lambda s, n: 1e6 * (torch.log1p(((n - s) / 1e6).exp().sum(1)) - math.log(n.shape[1] + 1)),
+    ],
+}
+MISTAKES = {  # beside those that the exercises know by name
+    "pull": [
+        lambda s, n, t: torch.sigmoid(contrast(s, n, t)),
+        lambda s, n, t: torch.sigmoid(-contrast(s, n, t)) / t,
+        lambda s, n, t: contrast(s, n, t) / t,
+        lambda s, n, t: torch.nn.functional.softplus(contrast(s, n, t)),
+        lambda s, n, t: torch.sigmoid(contrast(s, n, t)) / t**2,
+        lambda s, n, t: torch.sigmoid(contrast(s, n, t)).mean() / t,
+        lambda s, n, t: torch.sigmoid(contrast(s, n, 1.0)) / t,
+        lambda s, n, t: (torch.sigmoid(contrast(s, n, t)) / t)[:, None],
+        lambda s, n, t: torch.sigmoid(torch.logsumexp(n / t, dim=0)[0] - s[:, 0] / t) / t,
+    ],
+    "negatives_to_open": [
+        lambda W, s, n, t: W / (1 - W) * math.exp(2 / t),
+        lambda W, s, n, t: W / (1 - W) * math.exp(s / t),
+        lambda W, s, n, t: W / (1 - W) * (s - n) / t,
+        lambda W, s, n, t: W / (1 - W) * math.exp(s - n),
+        lambda W, s, n, t: 1 / (1 - W) * math.exp((s - n) / t),
+        lambda W, s, n, t: math.exp(W + (s - n) / t),
+        lambda W, s, n, t: int(W / (1 - W) * math.exp((s - n) / t)),
+        lambda W, s, n, t: W / (1 - W) * 10 ** ((s - n) / t),
+    ],
+    "hot_limit": [
+        lambda s, n: torch.zeros(len(s)),
+        lambda s, n: n.mean(1) - s[:, 0],
+        lambda s, n: torch.cat([s, n], 1).mean(1),
+        lambda s, n: ((n - s).sum(1) / (n.shape[1] + 1)).clamp(min=0),
+        lambda s, n: (n - s).sum(1) / (n.shape[1] + 2),
+        lambda s, n: torch.log1p((n - s).exp().sum(1)) - math.log(n.shape[1] + 1),
+        lambda s, n: (n - s).sum() / (n.shape[1] + 1),
+        lambda s, n: torch.full((len(s),), math.log(n.shape[1] + 1)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_exercise_takes_other_ways_and_no_mistake(name):
+    exercise = getattr(lesson, name)
+    for answer in ANSWERS[name]:
+        assert exercise.check(answer), exercise.check(answer)
+    for mistake in MISTAKES[name]:
+        assert not exercise.check(mistake)

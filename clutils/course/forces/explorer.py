@@ -6,7 +6,7 @@ import torch
 
 from clutils import figures
 from clutils.course.forces import gradient_scaling
-from clutils.course.forces.gradient_scaling import Crowd
+from clutils.course.forces.gradient_scaling import Distribution
 from clutils.course.forces.negatives import DISTRIBUTIONS, READS, show_what_is_read
 from clutils.course.panels import Panel, choose, counts, log_slider, panel, slider
 from clutils.figures import style
@@ -110,26 +110,26 @@ class _Picture:
         hard: float,
         number: int,
     ) -> str:
-        crowd = {
+        distribution = {
             "equal": lambda: gradient_scaling.all_equal(similarity),
             "gaussian": lambda: gradient_scaling.gaussian(similarity, deviation),
             "few hard": lambda: gradient_scaling.few_hard(hard, similarity, number),
         }[negatives]()
-        W = float(gradient_scaling.scale(positive, crowd, temperature, count))
-        along_t = gradient_scaling.scale(positive, crowd, self.temperatures, count)[:, 0]
-        along_k = gradient_scaling.scale(positive, crowd, temperature, self.counts)[0]
+        W = float(gradient_scaling.scale(positive, distribution, temperature, count))
+        along_t = gradient_scaling.scale(positive, distribution, self.temperatures, count)[:, 0]
+        along_k = gradient_scaling.scale(positive, distribution, temperature, self.counts)[0]
         self.against_t.set_ydata(along_t.numpy())
         self.against_k.set_ydata(along_k.numpy())
         self.here_t.set_data([temperature], [W])
         self.here_k.set_data([count], [W])
         self.limit.set_ydata([count / (count + 1)] * 2)
-        turn = gradient_scaling.turning_point(positive, crowd, count)
+        turn = gradient_scaling.turning_point(positive, distribution, count)
         self.lowest.set_data(*([[], []] if turn is None else [[turn[0]], [turn[1]]]))
-        shares, push = gradient_scaling.push_shares(crowd, count, temperature)
-        self.share.set_data(gradient_scaling.binned(crowd, shares).numpy())
-        self.push.set_data(gradient_scaling.binned(crowd, push).numpy())
+        shares, push = gradient_scaling.push_shares(distribution, count, temperature)
+        self.share.set_data(gradient_scaling.binned(distribution, shares).numpy())
+        self.push.set_data(gradient_scaling.binned(distribution, push).numpy())
         self.positive.set_xdata([positive] * 2)
-        return _sentence(W, temperature, count, turn, crowd, push)
+        return _sentence(W, temperature, count, turn, distribution, push)
 
 
 def _sentence(
@@ -137,7 +137,7 @@ def _sentence(
     temperature: float,
     count: int,
     turn: tuple[float, float] | None,
-    crowd: Crowd,
+    distribution: Distribution,
     push: torch.Tensor,
 ) -> str:
     moves = (
@@ -145,7 +145,7 @@ def _sentence(
         if turn is None
         else f"W is lowest, {turn[1]:.3f}, at τ = {turn[0]:.2f}, and rises to both sides"
     )
-    centre = float((push * crowd.similarities).sum())
+    centre = float((push * distribution.similarities).sum())
     text = (
         f"W = {W:.3f} at τ = {temperature:.3g} and K = {count:,}; as τ grows it goes to K/(K+1) = "
         f"{count / (count + 1):.3f}. {moves}. On average the push lands on similarity {centre:.2f}."

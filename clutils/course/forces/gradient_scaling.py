@@ -26,7 +26,7 @@ BINS = torch.linspace(-1, 1, 41, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
-class Crowd:
+class Distribution:
     """How the similarities of an anchor's K negatives are distributed, for any K.
 
     - similarities: (m,), the values that occur, in [-1, 1]
@@ -48,14 +48,14 @@ class Crowd:
         return self.similarities + temperature * self.counts(_column(K)).log()
 
 
-def all_equal(similarity: float = -1.0) -> Crowd:
+def all_equal(similarity: float = -1.0) -> Distribution:
     """Every negative at the same similarity."""
     _in_range("similarity", similarity)
     value = torch.tensor([similarity], dtype=torch.float64)
-    return Crowd(value, lambda K: K, f"all negatives at {_say(similarity)}")
+    return Distribution(value, lambda K: K, f"all negatives at {_say(similarity)}")
 
 
-def gaussian(mean: float = 0.0, deviation: float = 0.1) -> Crowd:
+def gaussian(mean: float = 0.0, deviation: float = 0.1) -> Distribution:
     """Negatives spread as a typical draw of K from a Gaussian cut off at -1 and 1, in steps of 0.005.
 
     Typical means that the hardest lies at the quantile 1 - 1/(2K + 2): it gets harder as K grows, and no
@@ -75,10 +75,10 @@ def gaussian(mean: float = 0.0, deviation: float = 0.1) -> Crowd:
         return K * inside.diff(dim=-1) / (1 - 2 * tail)
 
     text = f"negatives spread around {_say(mean)}, standard deviation {deviation:g}"
-    return Crowd((edges[1:] + edges[:-1]) / 2, counts, text)
+    return Distribution((edges[1:] + edges[:-1]) / 2, counts, text)
 
 
-def few_hard(hard: float = 0.9, easy: float = -0.9, number: int = 1) -> Crowd:
+def few_hard(hard: float = 0.9, easy: float = -0.9, number: int = 1) -> Distribution:
     """`number` negatives at `hard` (all, where K is smaller), the others at `easy`.
 
     With s+ = 0.5, one at 0.9 and 200 at -0.9 this is the counter-example to MACL's proposition 2.
@@ -89,7 +89,9 @@ def few_hard(hard: float = 0.9, easy: float = -0.9, number: int = 1) -> Crowd:
         raise ValueError(f"few_hard: number is {number}, but at least one negative is hard")
     values = torch.tensor([hard, easy], dtype=torch.float64)
     text = f"{number:,} at {_say(hard)}, the others at {_say(easy)}"
-    return Crowd(values, lambda K: torch.cat([K.clamp(max=number), (K - number).clamp(min=0)], dim=-1), text)
+    return Distribution(
+        values, lambda K: torch.cat([K.clamp(max=number), (K - number).clamp(min=0)], dim=-1), text
+    )
 
 
 def temperature_axis(points: int = 161) -> Tensor:
@@ -102,18 +104,20 @@ def count_axis(points: int = 97) -> Tensor:
     return torch.logspace(*map(math.log10, COUNTS), points, dtype=torch.float64)
 
 
-def scale(positive: float, crowd: Crowd, temperatures: Tensor | float, counts: Tensor | float) -> Tensor:
+def scale(
+    positive: float, distribution: Distribution, temperatures: Tensor | float, counts: Tensor | float
+) -> Tensor:
     """W = `anatomy.gradient_scale` for each temperature (T,) and number of negatives (C,) -> (T, C).
 
     A single number instead of a tensor counts as one of them.
     """
-    return anatomy.gradient_scale(*_cases(positive, crowd, temperatures, counts)).reshape(
+    return anatomy.gradient_scale(*_cases(positive, distribution, temperatures, counts)).reshape(
         torch.as_tensor(temperatures).numel(), torch.as_tensor(counts).numel()
     )
 
 
 def turning_point(
-    positive: float, crowd: Crowd, count: float, temperatures: Tensor | None = None
+    positive: float, distribution: Distribution, count: float, temperatures: Tensor | None = None
 ) -> tuple[float, float] | None:
     """The temperature at which W is smallest, and that W; None where W has no minimum between the ends.
 
@@ -122,28 +126,27 @@ def turning_point(
     """
     grid = temperature_axis() if temperatures is None else temperatures
     for _ in range(2):  # on the axis, then between the neighbours of its smallest value
-        c = anatomy.contrast(*_cases(positive, crowd, grid, count))
+        c = anatomy.contrast(*_cases(positive, distribution, grid, count))
         k = int(c.argmin())
         if k in (0, len(grid) - 1) or c[k] > min(c[0], c[-1]) - 1e-9:
             return None
         best = float(grid[k])
         grid = torch.linspace(float(grid[k - 1]), float(grid[k + 1]), 201, dtype=torch.float64)
-    return best, float(scale(positive, crowd, best, count))
+    return best, float(scale(positive, distribution, best, count))
 
 
-def push_shares(crowd: Crowd, count: float, temperature: float) -> tuple[Tensor, Tensor]:
-    """Of K negatives at each of the crowd's values: their share in number and their share of the push, (m,)
-    each.
+def push_shares(distribution: Distribution, count: float, temperature: float) -> tuple[Tensor, Tensor]:
+    """Of K negatives at each of the distribution's values: their shares in number and of the push, (m,) each.
 
     The second is the sum of their hardness weights p̂_j.
     """
-    push = anatomy.hardness_weights(crowd.weighted(count, temperature)[None], temperature)[0]
-    return crowd.counts(_column(count)) / count, push
+    push = anatomy.hardness_weights(distribution.weighted(count, temperature)[None], temperature)[0]
+    return distribution.counts(_column(count)) / count, push
 
 
-def binned(crowd: Crowd, shares: Tensor) -> Tensor:
-    """Shares (m,) at the crowd's similarities, summed over the bins of [-1, 1]: (len(BINS) - 1,)."""
-    bin_of = torch.bucketize(crowd.similarities, BINS[1:-1], right=True)
+def binned(distribution: Distribution, shares: Tensor) -> Tensor:
+    """Shares (m,) at the distribution's similarities, summed over the bins of [-1, 1]: (len(BINS) - 1,)."""
+    bin_of = torch.bucketize(distribution.similarities, BINS[1:-1], right=True)
     return torch.zeros(len(BINS) - 1, dtype=shares.dtype).index_add(0, bin_of, shares)
 
 
@@ -169,7 +172,7 @@ def push_frame(ax: Axes) -> None:
 @style.in_course_style
 def against_temperature(
     positive: float = 1.0,
-    negatives: Crowd | None = None,
+    negatives: Distribution | None = None,
     counts: Sequence[int] = (1, 16, 256, 4096, 65_536),
     ax: Axes | None = None,
 ) -> Axes:
@@ -178,20 +181,20 @@ def against_temperature(
     The defaults are MACL's extreme case (figure 2): s+ = 1 and every s- = -1, the easiest pair there is,
     where W = K e^(-2/τ) / (1 + K e^(-2/τ)).
     """
-    ax, crowd, grid = axes_for(ax), negatives or all_equal(), temperature_axis()
+    ax, distribution, grid = axes_for(ax), negatives or all_equal(), temperature_axis()
     looks = style.series(len(counts))
     for look, count in zip(looks, counts, strict=True):
-        W = scale(positive, crowd, grid, count)[:, 0]
+        W = scale(positive, distribution, grid, count)[:, 0]
         ax.plot(grid, W, **look, markevery=(4 * len(ax.lines) % 20, 20), label=f"K = {count:,}")
     for look, count in zip(looks, counts, strict=True):
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     temperature_frame(ax)
-    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
     _legend_outside(ax)
     return describe(
         ax,
         f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "
-        f"s+ = {_say(positive)} and {crowd.text}; each line goes to its limit K/(K+1), dashed, as "
+        f"s+ = {_say(positive)} and {distribution.text}; each line goes to its limit K/(K+1), dashed, as "
         "the temperature grows.",
     )
 
@@ -199,32 +202,32 @@ def against_temperature(
 @style.in_course_style
 def against_count(
     positive: float = 1.0,
-    negatives: Crowd | None = None,
+    negatives: Distribution | None = None,
     temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0),
     ax: Axes | None = None,
 ) -> Axes:
     """W against the number of negatives K, a line for each temperature; the dashed line is K/(K+1)."""
-    ax, crowd, grid = axes_for(ax), negatives or all_equal(), count_axis()
+    ax, distribution, grid = axes_for(ax), negatives or all_equal(), count_axis()
     for look, temperature in zip(style.series(len(temperatures)), temperatures, strict=True):
-        W = scale(positive, crowd, temperature, grid)[0]
+        W = scale(positive, distribution, temperature, grid)[0]
         ax.plot(grid, W, **look, markevery=(3 * len(ax.lines) % 12, 12), label=f"τ = {temperature:g}")
     ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
     count_frame(ax)
-    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
     _legend_outside(ax)
     return describe(
         ax,
         f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
-        f"with s+ = {_say(positive)} and {crowd.text}; every line rises with K; K/(K+1) is dashed.",
+        f"with s+ = {_say(positive)} and {distribution.text}; every line rises with K; K/(K+1) is dashed.",
     )
 
 
 @style.in_course_style
-def surface(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | None = None) -> Axes:
+def surface(positive: float = 1.0, negatives: Distribution | None = None, ax: Axes | None = None) -> Axes:
     """W over temperature and number of negatives as a map of colours, with contour lines."""
-    ax, crowd = axes_for(ax), negatives or all_equal()
+    ax, distribution = axes_for(ax), negatives or all_equal()
     temperatures, counts = temperature_axis(121), count_axis(97)
-    W = scale(positive, crowd, temperatures, counts).T.numpy()
+    W = scale(positive, distribution, temperatures, counts).T.numpy()
     temperatures, counts = temperatures.numpy(), counts.numpy()
     mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, cmap="viridis", shading="gouraud")
     # one colour per line: white on the dark low values, black on the bright high ones
@@ -240,23 +243,23 @@ def surface(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | No
     _logarithmic(ax, "y", "number of negatives K", COUNTS)
     ax.clabel(lines, fmt="%g", fontsize=10)
     ax.grid(False)
-    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
     ax.figure.colorbar(mesh, ax=ax, label="gradient scale W", shrink=0.95)
     return describe(
         ax,
-        f"Map of W over temperature and number of negatives, with s+ = {_say(positive)} and {crowd.text}, "
-        "and its contour lines from 0.1 to 0.99.",
+        f"Map of W over temperature and number of negatives, with s+ = {_say(positive)} and "
+        f"{distribution.text}, and its contour lines from 0.1 to 0.99.",
     )
 
 
 @style.in_course_style
-def relief(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | None = None) -> Axes:
+def relief(positive: float = 1.0, negatives: Distribution | None = None, ax: Axes | None = None) -> Axes:
     """The same surface in three dimensions; `ax`, where given, is of projection '3d'."""
-    crowd = negatives or all_equal()
+    distribution = negatives or all_equal()
     if ax is None:
         _, ax = new(6.5, 5.0, subplot_kw={"projection": "3d"})
     temperatures, counts = temperature_axis(61).log10(), count_axis(49).log10()
-    W = scale(positive, crowd, 10**temperatures, 10**counts)
+    W = scale(positive, distribution, 10**temperatures, 10**counts)
     x, y = torch.meshgrid(temperatures, counts, indexing="ij")
     ax.plot_surface(x.numpy(), y.numpy(), W.numpy(), cmap="viridis", vmin=0, vmax=1, rcount=61, ccount=49)
     ticks = [0.02, 0.1, 0.5, 2, 20]
@@ -265,18 +268,18 @@ def relief(positive: float = 1.0, negatives: Crowd | None = None, ax: Axes | Non
     ax.set(xlabel="temperature τ", zlabel="W", zlim=(0, 1))
     ax.set_ylabel("negatives K", labelpad=10)
     ax.view_init(elev=28, azim=-125)
-    ax.set_title(f"s⁺ = {_say(positive)}, {crowd.text}")
+    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
     return describe(
         ax,
         f"W as a surface over temperature and number of negatives, with s+ = {_say(positive)} and "
-        f"{crowd.text}.",
+        f"{distribution.text}.",
     )
 
 
 @style.in_course_style
 def directions(
     positive: float,
-    crowds: Sequence[Crowd],
+    distributions: Sequence[Distribution],
     count: int = 201,
     names: Sequence[str] = (),
     ax: Axes | None = None,
@@ -284,10 +287,14 @@ def directions(
     """W against τ for several distributions of K negatives, the minimum marked where there is one."""
     ax, grid = axes_for(ax), temperature_axis()
     turns = []
-    for k, (look, crowd) in enumerate(zip(style.series(len(crowds), ordered=False), crowds, strict=True)):
-        name = names[k] if k < len(names) else crowd.text
-        ax.plot(grid, scale(positive, crowd, grid, count)[:, 0], **look, markevery=(5 * k, 25), label=name)
-        turn = turning_point(positive, crowd, count)
+    for k, (look, distribution) in enumerate(
+        zip(style.series(len(distributions), ordered=False), distributions, strict=True)
+    ):
+        name = names[k] if k < len(names) else distribution.text
+        ax.plot(
+            grid, scale(positive, distribution, grid, count)[:, 0], **look, markevery=(5 * k, 25), label=name
+        )
+        turn = turning_point(positive, distribution, count)
         if turn is not None:
             ax.plot(*turn, marker="o", markersize=12, fillstyle="none", color=style.INK, linestyle="none")
             turns.append(f"{name} has its minimum {turn[1]:.3f} at temperature {turn[0]:.2f}")
@@ -298,7 +305,7 @@ def directions(
     ax.legend(loc="lower right")
     return describe(
         ax,
-        f"W against temperature with s+ = {_say(positive)} and {count} negatives for {len(crowds)} "
+        f"W against temperature with s+ = {_say(positive)} and {count} negatives for {len(distributions)} "
         f"distributions of them; {'; '.join(turns) if turns else 'none has a minimum inside'}.",
     )
 
@@ -335,15 +342,15 @@ def hardness(
 
 @style.in_course_style
 def who_is_pushed(
-    negatives: Crowd | None = None, count: int = 510, temperature: float = 0.1, ax: Axes | None = None
+    negatives: Distribution | None = None, count: int = 510, temperature: float = 0.1, ax: Axes | None = None
 ) -> Axes:
     """Where the negatives lie, and where the push on them goes: two histograms over the similarity."""
-    ax, crowd = axes_for(ax), negatives or gaussian()
-    number, push = push_shares(crowd, count, temperature)
+    ax, distribution = axes_for(ax), negatives or gaussian()
+    number, push = push_shares(distribution, count, temperature)
     edges = BINS.numpy()
-    ax.stairs(binned(crowd, number), edges, fill=True, color="#BDBDBD", label="share of the negatives")
+    ax.stairs(binned(distribution, number), edges, fill=True, color="#BDBDBD", label="share of the negatives")
     ax.stairs(
-        binned(crowd, push),
+        binned(distribution, push),
         edges,
         color=style.VERMILLION,
         linewidth=2.2,
@@ -352,7 +359,10 @@ def who_is_pushed(
     push_frame(ax)
     ax.set_title(f"K = {count:,}, τ = {temperature:g}")
     ax.legend(loc="upper left")
-    middle = float((number * crowd.similarities).sum()), float((push * crowd.similarities).sum())
+    middle = (
+        float((number * distribution.similarities).sum()),
+        float((push * distribution.similarities).sum()),
+    )
     return describe(
         ax,
         f"Histogram of {count:,} negatives over their similarity, mean {middle[0]:.2f}, and of the push on "
@@ -361,13 +371,13 @@ def who_is_pushed(
 
 
 def _cases(
-    positive: float, crowd: Crowd, temperatures: Tensor | float, counts: Tensor | float
+    positive: float, distribution: Distribution, temperatures: Tensor | float, counts: Tensor | float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Every temperature with every number of negatives: positives (A,), negatives (A, m), τ (A, 1)."""
     _in_range("positive", positive)
     t = torch.as_tensor(temperatures, dtype=torch.float64).reshape(-1, 1, 1)
     K = torch.as_tensor(counts, dtype=torch.float64).reshape(-1)
-    negatives = crowd.weighted(K, t)  # (T, C, m)
+    negatives = distribution.weighted(K, t)  # (T, C, m)
     rows = negatives.shape[0] * negatives.shape[1]
     return (
         torch.full((rows,), float(positive), dtype=torch.float64),

@@ -16,6 +16,7 @@ from clutils.course.macl.figures import (
     reruns,
     table_8,
     table_b3,
+    turn,
 )
 
-adaptive_temperature, macl_loss, largest_alpha = EXERCISES
+counter_example, adaptive_temperature, macl_loss = EXERCISES

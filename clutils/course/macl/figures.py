@@ -1,4 +1,4 @@
-"""MACL (arXiv 2207.07874): the temperature that follows the alignment, who is penalised, the paper's tables.
+"""MACL (arXiv 2207.07874): where W turns, the temperature that follows the alignment, the paper's tables.
 
 Forces and temperatures are computed by `clutils.anatomy` and the loss itself. TABLE_6 to TABLE_B3 are the
 paper's numbers, not ours.
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.course.forces.figures import title_of
+from clutils.course.forces.gradient_scaling import temperature_axis, temperature_frame
 from clutils.course.sphere.descent import Trajectory
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import MACL, Loss, catalogue
@@ -61,6 +62,42 @@ LABELS = {name: MACL.ranges[name].symbol for name in FIXED}
 LOWEST, HIGHEST = -1.3, 2.2  # of the axis of τ_a/τ0
 REACH = 0.62  # the longest arrow of `penalties`, in radii
 OUTSIDE = 1.13  # where its arrows start, so that no point covers a short one
+
+
+# ---- where W turns ---------------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def turn(positives: Tensor, negatives: Tensor, at: float) -> Figure:
+    """One anchor along τ: its negatives' mean, weighed by p̂, beside s+; below it W, lowest where they meet.
+
+    - positives (1, 1), negatives (1, K); at: the temperature at which W turns
+    """
+    figure, (above, below) = new(7.5, 5.4, rows=2, sharex=True)
+    grid, positive, K = temperature_axis(), float(positives), negatives.shape[1]
+    every = negatives.expand(len(grid), -1)
+    mean = (anatomy.hardness_weights(every, grid[:, None]) * every).sum(dim=1)
+    W = anatomy.gradient_scale(positives.expand(len(grid), 1), every, grid[:, None])
+    low = anatomy.gradient_scale(positives, negatives, at).item()
+    above.plot(grid, mean, color=style.VERMILLION, linestyle="-", label="mean negative, weighed: Σ p̂ⱼ s⁻ⱼ")
+    above.axhline(positive, color=style.BLUE, linestyle="--", label=f"positive: s⁺ = {positive:g}")
+    below.plot(grid, W, color=style.BLACK, linestyle="-", label="W")
+    below.axhline(K / (K + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3, label="K/(K+1)")
+    below.plot([at], [low], marker="v", markersize=9, color=style.BLACK, linestyle="none")
+    below.annotate(f"τ = {at:.3g}, W = {low:.3g}", (at, low), (8, -4), textcoords="offset points", va="top")
+    for ax in (above, below):
+        temperature_frame(ax)
+        ax.axvline(at, color=style.GREY, linestyle=":")
+        ax.legend(loc="best")
+    above.set(xlabel="", ylabel="similarity", ylim=(-1.05, 1.05))
+    room = max(float(W.max() - W.min()), 0.02)
+    below.set_ylim(float(W.min()) - 0.3 * room, float(W.max()) + 0.12 * room)
+    return describe(
+        figure,
+        f"One anchor with {K} negatives against temperature. Their weighed mean falls from "
+        f"{float(mean[0]):.2f} to {float(mean[-1]):.2f} and meets the positive, {positive:g}, at {at:.3g}; "
+        f"there W is lowest, {low:.3g}.",
+    )
 
 
 # ---- the adaptive temperature ----------------------------------------------------------------------------
@@ -249,8 +286,8 @@ def reruns() -> pandas.DataFrame:
     """What the paper's own tables tell of its noise: pairs of rows that have one gradient.
 
     A row for each pair: where it stands, the two accuracies and how far they lie `apart`; for table B.3 also
-    MACL's `lead` over their mean. FlatNCE and the decoupled loss, MACL at α = 0 and the decoupled loss, have
-    one gradient.
+    MACL's `lead` over the best of them and dual temperature, and how far `dual` temperature lies above their
+    mean. FlatNCE and the decoupled loss, MACL at α = 0 and the decoupled loss, have one gradient.
     """
     import pandas as pd
 
@@ -258,10 +295,10 @@ def reruns() -> pandas.DataFrame:
     rows = [{"table": "7", "measure": top, "batch": 256, "one": a, "other": b} for top, a, b in pairs]
     for column, measure in enumerate(MEASURES):
         one, other = TABLE_B3["FlatNCE"][column], TABLE_B3["Decoupled"][column]
-        macl = TABLE_B3["MACL"][column]
-        for batch, a, b, m in zip(BATCHES, one, other, macl, strict=True):
+        dual, macl = TABLE_B3["DualTemperature"][column], TABLE_B3["MACL"][column]
+        for batch, a, b, d, m in zip(BATCHES, one, other, dual, macl, strict=True):
             row = {"table": "B.3", "measure": measure, "batch": batch, "one": a, "other": b}
-            rows.append(row | {"lead": round(m - (a + b) / 2, 3)})
+            rows.append(row | {"lead": round(m - max(a, b, d), 3), "dual": round(d - (a + b) / 2, 3)})
     table = pd.DataFrame(rows)
     table["apart"] = (table["one"] - table["other"]).abs().round(2)
     return table
@@ -269,7 +306,7 @@ def reruns() -> pandas.DataFrame:
 
 @style.in_course_style
 def lead(measure: str, ax: Axes | None = None) -> Axes:
-    """MACL's lead in table B.3 over two rows with one gradient, beside how far those two lie apart.
+    """MACL's lead in table B.3 over the best of the other three, and how far two with one gradient lie apart.
 
     - measure: one of MEASURES
     """
@@ -278,12 +315,18 @@ def lead(measure: str, ax: Axes | None = None) -> Axes:
     places = range(len(rows))
     ax.bar(places, rows["apart"], width=0.55, color="#C9C9C9", edgecolor=style.GREY, hatch="//",
            label="FlatNCE and decoupled, apart")  # fmt: skip
-    ax.plot(places, rows["lead"], **style.loss("MACL"), markersize=9, label="MACL's lead over their mean")
+    ax.plot(
+        places,
+        rows["lead"],
+        **style.loss("MACL"),
+        markersize=9,
+        label="MACL's lead over the best of the others",
+    )
     ax.set_xticks(places, [f"{batch:,}" for batch in rows["batch"]])
     ax.set(xlabel="batch size (pictures)", ylabel="points", ylim=(0, 1.75), title=measure)
     leads = ", ".join(f"{x:.2f}" for x in rows["lead"])
     return describe(
         ax,
-        f"From the paper's table B.3, {measure}: MACL's lead is {leads} points at the five batch sizes; "
+        f"From the paper's table B.3, {measure}: MACL's lead over the best other is {leads} points; "
         f"the two rows with one gradient lie up to {rows['apart'].max():.2f} apart.",
     )

@@ -2,15 +2,14 @@
 
 from clutils.course.temperature.exercises import EXERCISES
 from clutils.course.temperature.figures import (
-    brake,
     by_temperature,
     circle,
     cold_limit,
     effective_negatives,
-    pulls,
-    turn,
-    weighed_negative,
+    gate,
+    sweep,
 )
 from clutils.course.temperature.panels import dilemma
+from clutils.course.temperature.recorded import judged_sweep, recorded_sweep
 
-pull, negatives_to_release, counter_example = EXERCISES
+pull, negatives_to_open, hot_limit = EXERCISES

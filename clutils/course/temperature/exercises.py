@@ -8,14 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clutils import anatomy
 from clutils.course import toys
 from clutils.course.exercise import Exercise, Wrong
-
-COLD, HOT = 0.05, 10.0  # between these the counter-example has to turn
-HIGH, LOW = 0.9, 0.65
-FEWEST = 10
-
 
 # ---- 1: the pull ---------------------------------------------------------------------------------
 
@@ -79,7 +73,7 @@ PULL = Exercise(
         Wrong(
             "p⁺/τ in place of (1 - p⁺)/τ",
             lambda s, n, t: 1 / t - pull(s, n, t),
-            "that is strongest when the positive has won; the brake works the other way round.",
+            "that is strongest when the positive has won; the gate works the other way round.",
         ),
         Wrong(
             "the gradient in place of the pull",
@@ -87,7 +81,7 @@ PULL = Exercise(
             "the pull is minus the derivative: downhill.",
         ),
         Wrong(
-            "1/τ, the pull without its brake",
+            "1/τ, the pull with the gate wide open",
             lambda s, n, t: torch.full_like(s[:, 0], 1 / t),
             "that is the decoupled loss's pull; NT-Xent's has the factor W.",
         ),
@@ -96,23 +90,23 @@ PULL = Exercise(
 )
 
 
-# ---- 2: how many negatives release the brake ------------------------------------------------------
+# ---- 2: how many negatives open the gate ---------------------------------------------------------
 
 
-def negatives_to_release(W: float, positive: float, negative: float, temperature: float) -> float:
+def negatives_to_open(W: float, positive: float, negative: float, temperature: float) -> float:
     return (
         W / (1 - W) * math.exp((positive - negative) / temperature)
     )  # W = sigmoid(c), so c = log(W/(1 - W))
 
 
 def _turned_round(W: float, positive: float, negative: float, temperature: float) -> float:
-    return negatives_to_release(W, negative, positive, temperature)
+    return negatives_to_open(W, negative, positive, temperature)
 
 
-RELEASE = Exercise(
-    name="negatives_to_release",
-    question="How many negatives, all at one similarity, bring the brake to W? A number, not rounded.",
-    answer=negatives_to_release,
+OPEN = Exercise(
+    name="negatives_to_open",
+    question="How many negatives, all at one similarity, open the gate to W? A number, not rounded.",
+    answer=negatives_to_open,
     hints=[
         "With K equal negatives, Σ exp(s⁻/τ) = K exp(s⁻/τ). What is the contrast c then?",
         "W = sigmoid(c) turned round is e^c = W/(1 - W). Solve it for K.",
@@ -121,7 +115,7 @@ RELEASE = Exercise(
         Wrong(
             "the answer for W = 1/2, whatever W is",
             lambda W, s, n, t: math.exp((s - n) / t),
-            "c = 0 is half released; other W need c = log(W/(1 - W)).",
+            "c = 0 is half open; other W need c = log(W/(1 - W)).",
         ),
         Wrong(
             "W in place of its odds W/(1 - W)",
@@ -136,7 +130,7 @@ RELEASE = Exercise(
         Wrong(
             "the gap the wrong way round",
             _turned_round,
-            "the nearer the positive, the more negatives it takes to wake the anchor.",
+            "the nearer the positive, the more negatives it takes to open the gate.",
         ),
         Wrong(
             "the exponential forgotten",
@@ -150,7 +144,7 @@ RELEASE = Exercise(
         ),
         Wrong(
             "the right number rounded up",
-            lambda W, s, n, t: math.ceil(negatives_to_release(W, s, n, t)),
+            lambda W, s, n, t: math.ceil(negatives_to_open(W, s, n, t)),
             "leave it unrounded here, so that it can be compared.",
         ),
     ],
@@ -158,65 +152,59 @@ RELEASE = Exercise(
 )
 
 
-# ---- 3: a counter-example of one's own -----------------------------------------------------------
-
-ALL_BELOW, ALL_ABOVE = "every negative below the positive", "the negatives' mean above the positive"
-TOO_SHALLOW = "a dip that is too shallow"
+# ---- 3: the hot limit ----------------------------------------------------------------------------
 
 
-def turns_deeply(answer: Any) -> str | None:
-    """None for (positive, negatives) whose W is above 0.9 at τ = 0.05 and 10 and below 0.65 between."""
-    try:
-        positive, negatives = answer
-        s = torch.as_tensor(positive, dtype=torch.float64).reshape(1)
-        n = torch.as_tensor(negatives, dtype=torch.float64).reshape(1, -1)
-    except (TypeError, ValueError, RuntimeError):
-        return f"expected two things, (positive, [negative, negative, ...]), got {answer!r:.60}."
-    if n.shape[1] < FEWEST:
-        return f"{n.shape[1]} negatives; at least {FEWEST} are asked for."
-    both = torch.cat([s, n[0]])
-    if not bool((both.abs() <= 1).all()):
-        return f"a similarity lies between -1 and 1, and you have {float(both[~(both.abs() <= 1)][0]):g}."
-    if n.max() <= s:
-        return ALL_BELOW
-    if n.mean() >= s:
-        return ALL_ABOVE
-    temperatures = torch.logspace(math.log10(COLD), math.log10(HOT), 400, dtype=torch.float64)
-    W = anatomy.gradient_scale(s.expand(400), n.expand(400, -1), temperatures[:, None])
-    for end, at in ((0, COLD), (-1, HOT)):
-        if W[end] <= HIGH:
-            return f"W is {float(W[end]):.3f} at τ = {at:g}, and should be above {HIGH:g} there."
-    return TOO_SHALLOW if W.min() >= LOW else None
+def hot_limit(positives: Tensor, negatives: Tensor) -> Tensor:
+    return (negatives - positives).sum(dim=1) / (negatives.shape[1] + 1)  # log(1 + Σ e^x) at small x
 
 
-COUNTER_EXAMPLE = Exercise(
-    name="counter_example",
-    question=f"(positive, [negatives]): W above {HIGH} at τ = {COLD} and {HOT:g}, below {LOW} between.",
-    answer=(0.8, [0.95] + 19 * [-1.0]),
+HOT = Exercise(
+    name="hot_limit",
+    question="τ (ℓ - log(K + 1)) of NT-Xent as τ → ∞: positives (A, 1), negatives (A, K) -> (A,).",
+    answer=hot_limit,
     hints=[
-        "W turns only when s⁺ lies between the mean of the negatives and the hardest of them.",
-        "Cold, the hardest negative decides: how far above s⁺ must it be for W > 0.9? No farther.",
-        "Hot, the number decides: W tends to K/(K+1). In between, the easy ones must already be silent.",
+        "Write the loss as log(1 + Σ e^x_j) with the small numbers x_j = (s⁻_j - s⁺)/τ.",
+        "e^x is 1 + x for small x, and log(K + 1 + y) is log(K + 1) + y/(K + 1) for small y.",
     ],
     wrong=[
         Wrong(
-            ALL_BELOW,
-            (0.5, [0.2] + 20 * [-0.9]),
-            "then warming only ever raises W, and cold it is near 0: the claim holds here.",
+            "the mean over K in place of K + 1",
+            lambda s, n: (n - s).mean(dim=1),
+            "the denominator of p⁺ has K + 1 terms: the positive's own is the 1 in 1 + Σ e^x.",
         ),
         Wrong(
-            ALL_ABOVE,
-            (-0.5, [0.9] + 20 * [0.1]),
-            "then warming only ever lowers W: the claim holds here too.",
+            "the sum over the negatives",
+            lambda s, n: (n - s).sum(dim=1),
+            "log(K + 1 + y) grows by y/(K + 1), not by y.",
         ),
         Wrong(
-            TOO_SHALLOW,
-            (0.5, [0.9] + 200 * [-0.9]),
-            f"W turns, but never falls below {LOW:g}: bring the hardest negative nearer to s⁺, and keep "
-            "the easy ones few and far.",
+            "the cold limit",
+            lambda s, n: (n.amax(dim=1) - s[:, 0]).clamp(min=0),
+            "that is the hinge on the hardest negative, the other end: hot, all weigh the same.",
+        ),
+        Wrong(
+            "each gap with a hinge",
+            lambda s, n: (n - s).clamp(min=0).sum(dim=1) / (n.shape[1] + 1),
+            "e^x is 1 + x on both sides of zero: hot, there is no hinge at all.",
+        ),
+        Wrong(
+            "the gap the wrong way round",
+            lambda s, n: (s - n).sum(dim=1) / (n.shape[1] + 1),
+            "a nearer negative makes the loss larger, a nearer positive makes it smaller.",
+        ),
+        Wrong(
+            "the negatives' mean without the positive",
+            lambda s, n: n.sum(dim=1) / (n.shape[1] + 1),
+            "each x_j is a gap, s⁻_j - s⁺: the positive is in all of them.",
+        ),
+        Wrong(
+            "the positive counted once",
+            lambda s, n: (n.sum(dim=1) - s[:, 0]) / (n.shape[1] + 1),
+            "s⁺ stands in each of the K gaps.",
         ),
     ],
-    judge=turns_deeply,
+    cases=lambda: [case[:2] for case in _random_cases()],
 )
 
-EXERCISES = [PULL, RELEASE, COUNTER_EXAMPLE]
+EXERCISES = [PULL, OPEN, HOT]

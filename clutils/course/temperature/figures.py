@@ -1,4 +1,4 @@
-"""What the temperature does beside scaling W: the brake, its cold limit, where W turns, and the dilemma.
+"""What the temperature does: the gate W, the cold limit, how many negatives share the push, the dilemma.
 
 Every value is computed by `clutils.anatomy` or by the losses themselves.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.figures import axes_for, describe, style
-from clutils.losses import Loss, NTXent
+from clutils.losses import NTXent
 from clutils.losses.base import softplus
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def axis(points: int = 121) -> Tensor:
 
 
 @style.in_course_style
-def brake(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Axes:
+def gate(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Axes:
     """The loss softplus(c) and its slope W = sigmoid(c) against the contrast c.
 
     - marks: name -> c, anchors to be shown on the slope
@@ -38,7 +38,7 @@ def brake(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> A
     ax = axes_for(ax)
     c = torch.linspace(-8, 5, 261, dtype=torch.float64)
     ax.axvspan(-8, -3, color="#EFEFEF", zorder=0)
-    ax.text(-7.8, 3.55, "asleep: W < 0.05", color=style.INK, va="top")
+    ax.text(-7.8, 3.55, "nearly shut: W < 0.05", color=style.INK, va="top")
     ax.plot(c, softplus(c), color=style.BLUE, linestyle="-", label="the loss ℓ = softplus(c)")
     ax.plot(c, c.sigmoid(), color=style.VERMILLION, linestyle="--", label="its slope W = sigmoid(c)")
     told = []
@@ -76,17 +76,17 @@ def cold_limit(temperatures: Sequence[float] = (1.0, 0.5, 0.2, 0.05), ax: Axes |
 
 @style.in_course_style
 def effective_negatives(
-    crowds: Mapping[str, Tensor], marked: float | None = None, ax: Axes | None = None
+    sets: Mapping[str, Tensor], marked: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """How many negatives an anchor really sees, exp of the entropy of p̂, against τ.
+    """The effective number of negatives, exp of the entropy of p̂, against τ.
 
-    - crowds: name -> negatives (A, K); the line is the mean over the anchors
+    - sets: name -> negatives (A, K); the line is the mean over the anchors
     - marked: a temperature to draw a dotted line at
     """
     ax, grid = axes_for(ax), axis(61)
-    looks = style.series(len(crowds), ordered=False)
+    looks = style.series(len(sets), ordered=False)
     told = []
-    for k, (look, (name, negatives)) in enumerate(zip(looks, crowds.items(), strict=True)):
+    for k, (look, (name, negatives)) in enumerate(zip(looks, sets.items(), strict=True)):
         seen = torch.stack([anatomy.effective_negatives(negatives, float(t)).mean() for t in grid])
         ax.plot(grid, seen, **look, markevery=(3 * k, 12), label=f"{name}, K = {negatives.shape[1]:,}")
         told.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
@@ -100,47 +100,6 @@ def effective_negatives(
         ax,
         f"Effective number of negatives against temperature, rising to K (dashed): {'; '.join(told)}.",
     )
-
-
-@style.in_course_style
-def weighed_negative(positives: Tensor, negatives: Tensor, ax: Axes | None = None) -> Axes:
-    """The negatives' mean similarity, each weighed by its p̂, against τ, and s+: W turns where they meet.
-
-    positives (1, 1), negatives (1, K): one anchor.
-    """
-    ax, grid = axes_for(ax), axis()
-    weights = anatomy.hardness_weights(negatives.expand(len(grid), -1), grid[:, None])
-    mean, positive = (weights * negatives).sum(dim=1), float(positives)
-    ax.plot(grid, mean, color=style.VERMILLION, linestyle="-", label="mean negative, weighed: Σ p̂ⱼ s⁻ⱼ")
-    ax.axhline(positive, color=style.BLUE, linestyle="--", label=f"positive: s⁺ = {positive:g}")
-    _temperature(ax)
-    ax.set(ylabel="similarity", ylim=(-1.05, 1.05))
-    ax.legend(loc="best")
-    return describe(
-        ax,
-        f"The weighed mean of the negatives falls from {float(mean[0]):.2f} to {float(mean[-1]):.2f} as the "
-        f"temperature rises; the positive stays at {positive:g}.",
-    )
-
-
-@style.in_course_style
-def turn(positives: Tensor, negatives: Tensor, at: float | None = None, ax: Axes | None = None) -> Axes:
-    """W against τ for one anchor, positives (1, 1), negatives (1, K); `at` marks where it turns."""
-    ax, grid, K = axes_for(ax), axis(), negatives.shape[1]
-    W = anatomy.gradient_scale(positives.expand(len(grid), 1), negatives.expand(len(grid), -1), grid[:, None])
-    ax.plot(grid, W, color=style.BLACK, linestyle="-", label="W")
-    ax.axhline(K / (K + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3, label="K/(K+1)")
-    lowest = ""
-    if at is not None:
-        low = anatomy.gradient_scale(positives, negatives, at).item()
-        ax.plot([at], [low], marker="v", markersize=9, color=style.BLACK, linestyle="none")
-        ax.annotate(f"τ = {at:.3g}, W = {low:.3g}", (at, low), (8, -4), textcoords="offset points", va="top")
-        lowest = f", lowest at temperature {at:.3g} with {low:.3g}"
-    _temperature(ax)
-    room = max(float(W.max() - W.min()), 0.02)
-    ax.set(ylabel="gradient scale W", ylim=(float(W.min()) - 0.3 * room, float(W.max()) + 0.12 * room))
-    ax.legend(loc="lower right")
-    return describe(ax, f"W against temperature for one anchor with {K} negatives{lowest}.")
 
 
 @style.in_course_style
@@ -218,19 +177,29 @@ def by_temperature(
 
 
 @style.in_course_style
-def pulls(losses: Sequence[Loss], negatives: Tensor, highest: float = 1.0, ax: Axes | None = None) -> Axes:
-    """The pull on the positive against s+, for several losses on the same negatives (1, K)."""
-    ax = axes_for(ax)
-    s = torch.linspace(-1, highest, 81, dtype=torch.float64)
-    for k, loss in enumerate(losses):
-        pull = [float(anatomy.forces(loss, at.view(1, 1), negatives)[0]) for at in s]
-        name = type(loss).__name__
-        ax.plot(s, pull, **style.loss(name), markevery=(4 * k, 20), label=name)
-    ax.set(xlim=(-1, 1), xlabel="similarity of the positive s⁺", ylabel="pull on the positive -∂ℓ/∂s⁺")
-    ax.set_ylim(bottom=0)
-    ax.legend(loc="lower left")
-    names = [type(loss).__name__ for loss in losses]
-    return describe(ax, f"Pull on the positive against its similarity for {', '.join(names)}.")
+def sweep(curves: pandas.DataFrame, label: str, ax: Axes | None = None) -> Axes:
+    """A recorded sweep of τ: a line for each number of steps, bars from the lowest seed to the highest.
+
+    - curves: as `evidence.curves("temperature", ...)` gives them: contender ("τ = 0.05"), step, mean, min,
+      max, count
+    - label: of the vertical axis
+    """
+    ax = axes_for(ax, 4.2, 3.6)
+    table = curves.assign(temperature=curves["contender"].str.removeprefix("τ = ").astype(float))
+    told = []
+    for look, (step, rows) in zip(style.series(table["step"].nunique()), table.groupby("step"), strict=True):
+        rows = rows.sort_values("temperature")
+        reach = (rows["mean"] - rows["min"], rows["max"] - rows["mean"])
+        name = f"{step:,} steps" if step else "untrained"
+        ax.errorbar(rows["temperature"], rows["mean"], yerr=reach, **look, capsize=3, label=name)
+        told.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
+    ticks = sorted(table["temperature"].unique())
+    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
+    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    ax.set_xticks([], minor=True)
+    ax.legend(loc="best")
+    seeds = int(table["count"].min())
+    return describe(ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(told)}.")
 
 
 def _temperature(ax: Axes) -> None:

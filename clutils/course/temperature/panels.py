@@ -25,8 +25,8 @@ def dilemma(
     """Classes on the circle under NT-Xent, moved beforehand: sliders over τ and the steps.
 
     Left the points after so many steps; in the middle their tolerance and uniformity along the way, for each
-    temperature; right the share of the push that falls on classmates, at the temperature chosen. The step
-    length is proportional to τ (0.1 τ), so that 1/τ does not decide who is faster.
+    temperature; right the share of the push that falls on false negatives, at the temperature chosen. The
+    step length is proportional to τ (0.1 τ), so that 1/τ does not decide who is faster.
 
     Raises ValueError where `value` is not among the temperatures.
     """
@@ -72,10 +72,10 @@ class _Picture:
         (self.trade_here,) = plane.plot([], [], **here)
         (self.shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
         (self.share_here,) = share.plot([], [], **here)
-        plane.set(xlabel="uniformity (left: more even)", ylabel="tolerance (up: classmates closer)")
+        plane.set(xlabel="uniformity (left: more even)", ylabel="tolerance (up: classes tighter)")
         plane.set_title("the dilemma")
         share.set(xlim=(0, steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
-        share.set_title("push on classmates")
+        share.set_title("push on false negatives")
         figures.describe(
             self.figure,
             f"Three charts: {len(self.labels)} points of {len(looks)} classes on a circle, after the chosen "
@@ -84,7 +84,7 @@ class _Picture:
         )
 
     def _fair(self) -> float:
-        """Classmates among an anchor's negatives, in number."""
+        """The share of false negatives among an anchor's negatives, in number."""
         same = (self.labels[:, None] == self.labels[None, :]).sum(dim=1).double().mean().item()
         return (same - 1) / (len(self.labels) - 1)
 
@@ -101,5 +101,5 @@ class _Picture:
         return (
             f"τ = {temperature:g}, step {step}: tolerance {tolerance[step]:.2f} (from {tolerance[0]:.2f}), "
             f"uniformity {uniformity[step]:.2f} (from {uniformity[0]:.2f}). {push[step]:.0%} of the push "
-            f"falls on classmates, who are {self._fair():.0%} of the negatives."
+            f"falls on false negatives, which are {self._fair():.0%} of all."
         )
