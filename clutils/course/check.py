@@ -1,4 +1,7 @@
-"""Checks that a notebook puts behind each derived equation: they compare, and print what they compared."""
+"""Checks that a notebook puts behind each derived equation: they compare, and print what they compared.
+
+check.DETAILS = True        the largest difference that was found, and what is allowed, in every line
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from torch import Tensor
 
 from clutils.course import toys
 
+DETAILS = False
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}  # relative to the larger of 1 and the value
 
 
@@ -18,7 +22,7 @@ class Unequal(AssertionError):
 
 
 def equal(left: Tensor | float, right: Tensor | float, says: str, tolerance: float | None = None) -> None:
-    """Both sides, one printed line: `says`, the value, the largest difference.
+    """Both sides, one printed line: `says` and the value.
 
     - left, right: tensors of one shape, or numbers
     - says: the equation in words, as in "softplus(c) = NT-Xent"
@@ -27,8 +31,7 @@ def equal(left: Tensor | float, right: Tensor | float, says: str, tolerance: flo
     Raises Unequal, showing both sides, when they differ by more.
     """
     a, b = _tensor(left), _tensor(right)
-    gap, allowed = _compare(a, b, says, tolerance)
-    _say(f"✓ {says}: {_show(a)}  (largest difference {gap:.0e}, allowed {allowed:.0e})")
+    _say(f"✓ {says}: {_show(a)}", *_compare(a, b, says, tolerance))
 
 
 def equal_everywhere(
@@ -55,11 +58,12 @@ def equal_everywhere(
         case = f"{says} (K = {K}, τ = {temperature:.3g})"
         gap, allowed = _compare(left.detach(), right.detach(), case, tolerance)
         worst, done = max(worst, gap), done + anchors
-    _say(f"✓ {says}, on {done:,} random cases: largest difference {worst:.0e}, allowed {allowed:.0e}")
+    _say(f"✓ {says}, on {done:,} random cases", worst, allowed)
 
 
-def _say(line: str) -> None:
+def _say(line: str, gap: float, allowed: float) -> None:
     """Print it, broken between words: a notebook breaks lines of more than some 104 within them."""
+    line += f"  (largest difference {gap:.0e}, allowed {allowed:.0e})" if DETAILS else ""
     print(textwrap.fill(line, 104, subsequent_indent="  ", replace_whitespace=False, drop_whitespace=True))
 
 

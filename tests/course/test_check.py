@@ -9,14 +9,15 @@ from clutils import anatomy, losses
 from clutils.course import check, toys
 
 
-def test_equal_prints_what_it_compared(capsys):
+def test_equal_prints_what_it_compared_and_how_closely_when_asked(capsys, monkeypatch):
     positives, negatives = toys.three_points()
     c = anatomy.contrast(positives, negatives, 0.2)
-    check.equal(
-        torch.log1p(c.exp()), losses.NTXent(0.2).per_anchor(positives, negatives), "softplus(c) = NT-Xent"
-    )
-    printed = capsys.readouterr().out
-    assert "softplus(c) = NT-Xent: 0.08028" in printed
+    both = torch.log1p(c.exp()), losses.NTXent(0.2).per_anchor(positives, negatives)
+    check.equal(*both, "softplus(c) = NT-Xent")
+    assert capsys.readouterr().out == "✓ softplus(c) = NT-Xent: 0.08028\n"
+    monkeypatch.setattr(check, "DETAILS", True)
+    check.equal(*both, "softplus(c) = NT-Xent")
+    assert "(largest difference" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

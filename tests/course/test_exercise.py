@@ -153,7 +153,8 @@ def test_a_wrong_number_is_called_wrong_whatever_its_type():
     assert "of type str" in repr(asked.check(lambda x: "one and a half"))
 
 
-def test_words_are_right_in_any_case_and_with_spaces_around():
+def test_words_are_right_in_any_case_hyphenated_or_not_and_with_spaces_around():
     asked = Exercise("word", "which?", "class prior", ["look"], [Wrong("the other", "temperature", "no.")])
-    assert asked.check(" Class Prior ")
+    for word in (" Class Prior ", "class-prior", "class_prior"):
+        assert asked.check(word)
     assert "the other" in repr(asked.check("TEMPERATURE"))

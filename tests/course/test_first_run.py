@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import data, maps, training, views
+from clutils import data, figures, maps, training, views
 from clutils.course import experiments, records
 from clutils.course import first_run as lesson
 
@@ -84,22 +84,194 @@ def test_the_recorded_maps_are_of_the_recorded_runs():
     assert share["simclr"] > 0.5 > 0.2 > share["crop"]
 
 
-def test_one_of_the_flat_runs_has_not_collapsed_and_it_is_the_exercises_answer():
+def test_the_four_recorded_runs_ail_as_the_exercise_has_it_and_their_curves_show_it():
     ailing = records.read("ailing_runs")
-    flat, alive = set(), set()
-    for row in ailing.itertuples():
-        loss, alignment, uniformity = (
-            [float(v) for v in getattr(row, name).split()] for name in ("loss", "alignment", "uniformity")
-        )
-        assert len(loss) == row.steps
-        chance = math.log(2 * row.batch_size - 1)
-        if abs(loss[-1] - chance) < 0.1:
-            flat.add(row.run)
-        if alignment[-1] > 0.2 and uniformity[-1] < -0.5:
-            alive.add(row.run)
-    assert len(flat) == 3
-    assert flat & alive == {lesson.flat_but_not_collapsed.answer}
-    assert {w.answer for w in lesson.flat_but_not_collapsed.wrong} == set("ABCD") - (flat & alive)
+    called = {
+        "views of different pictures are paired": "pairs",
+        "nothing": "none",
+        "τ = 10": "temperature",
+        "no negatives in the gradient": "push",
+    }
+    assert lesson.ailments.answer == tuple(
+        called[ailment] for ailment in ailing.sort_values("run")["ailment"]
+    )
+    curves = {
+        called[row.ailment]: {
+            name: [float(v) for v in getattr(row, name).split()]
+            for name in ("loss", "alignment", "uniformity")
+        }
+        for row in ailing.itertuples()
+    }
+    chance = math.log(2 * ailing["batch_size"][0] - 1)
+    assert all(len(c["loss"]) == ailing["steps"][0] for c in curves.values())
+    for name, curve in curves.items():
+        assert (abs(curve["loss"][-1] - chance) < 0.1) == (name != "none")
+        assert (curve["uniformity"][-1] > -0.2) == (name in ("pairs", "push")), "collapsed"
+    assert curves["pairs"]["loss"][0] > chance + 0.5 > chance > curves["push"]["loss"][1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("none", "none", "none", "none"),
+        ("pairs", "temperature", "none", "push"),
+        ("temperature", "none", "push", "pairs"),
+        ("push", "none", "pairs", "temperature"),
+        ("push", "temperature", "none", "pairs"),
+        ("pairs", "none", "temperature"),
+        ("pairs", "none", "temperature", ...),
+        "pairs none temperature push",
+        {"A": "pairs", "B": "none", "C": "temperature", "D": "push"},
+        "C",
+    ],
+)
+def test_another_diagnosis_is_refused(wrong):
+    assert not lesson.ailments.check(wrong)
+
+
+def test_a_diagnosis_may_be_a_list_in_any_case():
+    assert lesson.ailments.check(["Pairs", "none", "TEMPERATURE", "push"])
+
+
+def with_sets(arm, other, untrained, ceiling):
+    told_apart = all(good > bad for good in ceiling for bad in untrained)
+    enough = len(arm) >= 3 and len(other) >= 3
+    better = {a > b for a in arm for b in other}
+    if not told_apart or not enough or len(better) == 2:
+        return "not decided"
+    return "supported" if better == {True} else "contradicted"
+
+
+def with_sorting(arm, other, untrained, ceiling):
+    lowest, highest = sorted(arm)[0], sorted(other)[-1]
+    if len(arm) < 3 or len(other) < 3 or sorted(ceiling)[0] <= sorted(untrained)[-1]:
+        return "not decided"
+    if lowest > highest:
+        return "Supported"
+    return "contradicted" if sorted(arm)[-1] < sorted(other)[0] else "not decided"
+
+
+@pytest.mark.parametrize("right", [with_sets, with_sorting])
+def test_the_test_of_a_claim_may_be_written_in_any_right_way(right):
+    assert lesson.verdict.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda arm, other, low, high: "not decided",
+        lambda arm, other, low, high: "supported" if min(arm) > max(other) else "not decided",
+        lambda arm, other, low, high: with_sets(arm, other, low, [1.0]),  # no positive control
+        lambda arm, other, low, high: with_sets(arm, other, [0.0], high),  # no negative control
+        lambda arm, other, low, high: with_sets(arm, other, [min(low)], [max(high)]),
+        lambda arm, other, low, high: with_sets([*arm, *arm], other, low, high),  # two seeds are enough
+        lambda arm, other, low, high: with_sets(arm, [*other] * 3, low, high),
+        lambda arm, other, low, high: with_sets([sum(arm) / len(arm)] * 3, [*other] * 3, low, high),
+        lambda arm, other, low, high: with_sets([sorted(arm)[len(arm) // 2]] * len(arm), other, low, high),
+        lambda arm, other, low, high: with_sets([max(arm)] * len(arm), other, low, high),
+        lambda arm, other, low, high: min(arm) > max(other),
+        lambda arm, other, low, high: with_sets(other, arm, low, high),
+    ],
+)
+def test_a_test_that_decides_too_much_or_too_little_is_refused(wrong):
+    assert not lesson.verdict.check(wrong)
+
+
+def vote_in_a_loop(similarities, labels, k, temperature):
+    found = []
+    for row in similarities:
+        nearest = row.argsort(descending=True)[:k]
+        votes = {}
+        for j in nearest.tolist():
+            votes[int(labels[j])] = votes.get(int(labels[j]), 0.0) + math.exp(row[j] / temperature)
+        found.append(max(votes, key=votes.get))
+    return torch.tensor(found)
+
+
+def vote_by_one_hot(similarities, labels, k, temperature):
+    threshold = similarities.topk(k, dim=1).values[:, -1:]
+    weight = torch.where(similarities >= threshold, (similarities / temperature).exp(), 0.0)
+    return (weight @ torch.nn.functional.one_hot(labels).to(weight)).argmax(dim=1)
+
+
+@pytest.mark.parametrize("right", [vote_in_a_loop, vote_by_one_hot])
+def test_the_vote_may_be_counted_in_any_right_way(right):
+    assert lesson.knn_vote.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda s, y, k, t: y[s.topk(k, dim=1).indices].mode(dim=1).values,  # without weights
+        lambda s, y, k, t: vote_in_a_loop(s, y, k - 1, t),
+        lambda s, y, k, t: vote_in_a_loop(s, y, k + 1, t),
+        lambda s, y, k, t: vote_in_a_loop(s, y, 1, t),
+        lambda s, y, k, t: vote_in_a_loop(s, y, len(y), t),
+        lambda s, y, k, t: vote_in_a_loop(-s, y, k, t),
+        lambda s, y, k, t: vote_in_a_loop(s, y, k, 1.0),
+        lambda s, y, k, t: y[s.topk(k, dim=1).indices[:, -1]],  # the k-th alone
+        lambda s, y, k, t: s.argmax(dim=1),
+    ],
+)
+def test_another_vote_is_refused(wrong):
+    assert not lesson.knn_vote.check(wrong)
+
+
+# ---- few labels --------------------------------------------------------------------------------------------
+
+
+def test_as_many_labels_of_each_class_are_told_and_another_seed_tells_others():
+    labels = torch.arange(60) % 3
+    rows = lesson.told(labels, 12, seed=1)
+    assert labels[rows].bincount().tolist() == [4, 4, 4] and len(rows.unique()) == 12
+    assert torch.equal(rows, lesson.told(labels, 12, seed=1))
+    assert not torch.equal(rows, lesson.told(labels, 12, seed=2))
+    assert len(lesson.told(labels, 60)) == 60
+    for count in (10, 0, 63):
+        with pytest.raises(ValueError, match=f"count is {count}"):
+            lesson.told(labels, count)
+
+
+def test_the_shortest_recorded_supervised_run_comes_out_again():
+    row = (
+        records.read("few_labels").query("arm == 'supervised' and step == steps").sort_values("steps").iloc[0]
+    )
+    assert row["steps"] <= 20, "a row short enough to be run again is missing"
+    train, test = data.load("scenes"), data.load("scenes", "test", limit=1500)
+    part = train.subset(lesson.told(train.labels, int(row["labels"]), int(row["seed"])))
+    (right,) = lesson.supervised(
+        part,
+        test,
+        int(row["steps"]),
+        [int(row["steps"])],
+        int(row["batch_size"]),
+        row["learning_rate"],
+        int(row["seed"]),
+    )
+    assert right.double().mean().item() == pytest.approx(row["accuracy"], abs=0.05)
+
+
+def test_what_notebook_03_says_of_few_labels_is_on_record():
+    table = records.read("few_labels").query("steps > 100 and step in (0, steps)")
+    at = {key: part["accuracy"] for key, part in table.groupby(["arm", "labels"])}
+    rated = table[(table["arm"] == "supervised") & (table["labels"] == 100) & (table["seed"] == 0)]
+    best = rated.loc[rated["validation"].idxmax(), "learning_rate"]
+    ends = table[(table["arm"] == "supervised") & (table["learning_rate"] == best)]
+    supervised = {labels: part["accuracy"] for labels, part in ends.groupby("labels")}
+    assert at["contrastive", 20].min() > supervised[20].max()
+    assert supervised[500].min() > at["contrastive", 500].max()
+    for labels in (20, 100, 500):
+        assert at["raw pixels", labels].max() < at["untrained", labels].min()
+        assert at["untrained", labels].max() < at["contrastive", labels].min()
+
+
+def test_label_efficiency_draws_every_arm_and_says_its_means():
+    pandas = pytest.importorskip("pandas")
+    rows = [(arm, n, seed, 0.1 * n + 0.01 * seed) for arm in "ab" for n in (1, 5) for seed in (0, 2)]
+    table = pandas.DataFrame(rows, columns=["arm", "labels", "seed", "accuracy"])
+    ax = lesson.label_efficiency(table, 0.1)
+    assert "a 0.11 with 1, 0.51 with 5; b 0.11" in figures.alt(ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
 
 
 # ---- panels ------------------------------------------------------------------------------------------------
@@ -113,9 +285,9 @@ def scenes():
 @pytest.fixture(scope="module")
 def world():
     """Ten classes around ten centres: embeddings, a map that keeps them, labels."""
-    draw = torch.Generator().manual_seed(0)
+    dice = torch.Generator().manual_seed(0)
     labels = torch.arange(120) % 10
-    z = torch.randn(10, 20, generator=draw)[labels] + 0.2 * torch.randn(120, 20, generator=draw)
+    z = torch.randn(10, 20, generator=dice)[labels] + 0.2 * torch.randn(120, 20, generator=dice)
     return z, maps.pca(z), labels
 
 

@@ -8,13 +8,18 @@ from clutils import figures
 from clutils.course import start as lesson
 
 
-def test_the_journey_shows_a_batchs_similarities_as_they_are():
-    z = torch.nn.functional.normalize(torch.randn(6, 5, generator=torch.Generator().manual_seed(0)), dim=1)
-    pictures = torch.rand(2, 3, 8, 8)
-    figure = lesson.journey(pictures[0], pictures, z[:2], z @ z.T, 1.25)
-    (table,) = figure.axes[3].images
-    np.testing.assert_allclose(table.get_array(), (z @ z.T).numpy())
-    assert "1.25" in [text.get_text() for text in figure.axes[4].texts]
+def test_the_journey_shows_each_encoders_similarities_as_they_are_and_its_loss():
+    dice = torch.Generator().manual_seed(0)
+    pairs = {name: tuple(torch.randn(2, 3, 5, generator=dice)) for name in ("untrained", "trained")}
+    pictures = torch.rand(2, 3, 8, 8, generator=dice)
+    figure = lesson.journey(
+        pictures[0], pictures, pairs["trained"][0][:2], pairs, {"untrained": 1.25, "trained": 0.5}
+    )
+    for ax, both, loss in zip(figure.axes[3:], pairs.values(), ("1.25", "0.50"), strict=True):
+        z = torch.nn.functional.normalize(torch.cat(both), dim=1)
+        np.testing.assert_allclose(ax.images[0].get_array(), (z @ z.T).numpy(), rtol=1e-5, atol=1e-6)
+        assert loss in ax.get_title(loc="left") + ax.get_title()
+    assert "untrained 1.25, trained 0.50" in figures.alt(figure)
 
 
 def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up():
@@ -28,3 +33,42 @@ def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up
     assert figures.alt(ax).startswith("3 small pictures")
     with pytest.raises(ValueError, match=r"points is \(2, 2\), but 3 pictures"):
         lesson.picture_map(points[:2], pictures)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        lambda a, b: torch.nn.functional.cosine_similarity(a, b, dim=0),
+        lambda a, b: (a / a.norm()) @ (b / b.norm()),
+        lambda a, b: a.dot(b) / (a.dot(a) * b.dot(b)).sqrt(),
+        lambda a, b: 1 - (a / a.norm() - b / b.norm()).square().sum() / 2,
+    ],
+)
+def test_the_cosine_may_be_written_in_any_right_way(right):
+    assert lesson.cosine.check(right)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda a, b: a @ b / b.norm(),
+        lambda a, b: a @ b / (a.norm() + b.norm()),
+        lambda a, b: a @ b / len(a),
+        lambda a, b: (a * b) / (a.norm() * b.norm()),  # not added up
+        lambda a, b: torch.acos(a @ b / (a.norm() * b.norm())),  # the angle itself
+        lambda a, b: (a @ b / (a.norm() * b.norm())).abs(),
+        lambda a, b: torch.corrcoef(torch.stack([a, b]))[0, 1],  # about the means
+        lambda a, b: 1 - a @ b / (a.norm() * b.norm()),  # the cosine distance
+        lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
+    ],
+)
+def test_what_is_not_the_cosine_is_refused(wrong):
+    assert not lesson.cosine.check(wrong)
+
+
+def test_sscls_letter_is_a_class_prior_however_it_is_spelled():
+    for right in ("class prior", "class-prior", "Class Prior"):
+        assert lesson.what_sscl_calls_tau.check(right)
+    wrongs = ("temperature", "Temperature ", "prior temperature", "beta", "r", "", "margin", 0.1, None)
+    for wrong in wrongs:
+        assert not lesson.what_sscl_calls_tau.check(wrong)

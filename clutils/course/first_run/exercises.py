@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from clutils.course.exercise import Exercise, Wrong
 
+Runs = Sequence[float]
 
-def _chance_level(batch_size: int) -> float:
-    return math.log(2 * batch_size - 1)
+
+def _verdict(arm: Runs, other: Runs, untrained: Runs, ceiling: Runs) -> str:
+    if min(ceiling) <= max(untrained) or min(len(arm), len(other)) < 3:
+        return "not decided"
+    if min(arm) > max(other):
+        return "supported"
+    return "contradicted" if max(arm) < min(other) else "not decided"
+
+
+def _tests() -> list[tuple[Runs, Runs, Runs, Runs]]:
+    """Apart both ways, overlapping, too few seeds on either side, and a measure that can't tell."""
+    good, bad, low, high = (0.9, 0.92, 0.91), (0.8, 0.85, 0.82), (0.3, 0.31), (0.95, 0.97)
+    return [
+        (good, bad, low, high),
+        (bad, good, low, high),
+        ((0.8, 0.95, 0.9), (0.82, 0.81, 0.83), low, high),
+        ((0.81, 0.82, 0.83), (0.8, 0.95, 0.9), low, high),
+        ((0.5, 0.55, 0.99), (0.9, 0.92, 0.91), low, high),
+        ((0.9, 0.91), bad, low, high),
+        (bad, (0.9,), low, high),
+        (good, bad, (0.3, 0.95), (0.94, 0.97)),
+        (bad, good, (0.8,), (0.8, 0.9, 0.9)),
+    ]
 
 
 def _knn_vote(similarities: Tensor, labels: Tensor, k: int, temperature: float) -> Tensor:
@@ -52,43 +74,65 @@ def _positions(similarities: Tensor, labels: Tensor, k: int, temperature: float)
 
 def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
     """Random similarities in which no two answers, right or wrong, agree on every row."""
-    draw = torch.Generator().manual_seed(3)
+    dice = torch.Generator().manual_seed(3)
     return [
-        (2 * torch.rand(40, n, generator=draw, dtype=torch.float64) - 1, labels, k, t)
+        (2 * torch.rand(40, n, generator=dice, dtype=torch.float64) - 1, labels, k, t)
         for n, k, t in ((30, 7, 0.1), (60, 11, 0.2))
-        for labels in (torch.randint(4, (n,), generator=draw),)
+        for labels in (torch.randint(4, (n,), generator=dice),)
     ]
 
 
 EXERCISES = [
     Exercise(
-        name="chance_level",
-        question="NT-Xent on a batch of B pictures in two views each, when all similarities are equal.",
-        answer=_chance_level,
+        name="verdict",
+        question='What accuracies say of "arm is better than other": one of three words.',
+        answer=_verdict,
         hints=[
-            "How many views does an anchor compare itself with, its positive included?",
-            "There are 2B views in all, one of them is the anchor itself. Equal similarities: equal shares.",
+            "First ask whether the measure could have told a good encoder from a bad one at all: is every "
+            "value of `ceiling` above every value of `untrained`?",
+            "Then whether there are three seeds of each arm.",
+            "Then compare the lowest of one arm with the highest of the other, both ways.",
         ],
         wrong=[
             Wrong(
-                "log B",
-                math.log,
-                "that is a guess among B pictures, but the candidates are views, of which there are 2B.",
+                "a comparison of means",
+                lambda arm, other, *rest: _verdict(
+                    *([sum(x) / len(x)] * len(x) for x in (arm, other)), *rest
+                ),
+                "where seeds overlap, another seed may turn it round.",
             ),
-            Wrong("log 2B", lambda b: math.log(2 * b), "an anchor is not compared with itself."),
             Wrong(
-                "log(2B - 2)",
-                lambda b: math.log(2 * b - 2),
-                "those are the negatives alone; the positive stands in the denominator too.",
+                "a comparison of the best seeds",
+                lambda arm, other, *rest: _verdict(*([max(x)] * len(x) for x in (arm, other)), *rest),
+                "the best of several is luck as well.",
             ),
-            Wrong("2B - 1", lambda b: 2 * b - 1, "that many candidates; the loss is the logarithm of it."),
             Wrong(
-                "minus the logarithm",
-                lambda b: -math.log(2 * b - 1),
-                "the share is 1/(2B - 1), and the loss is MINUS its logarithm: positive.",
+                "blind to the number of seeds",
+                lambda arm, other, *rest: _verdict([*arm] * 3, [*other] * 3, *rest),
+                "one or two seeds always look apart; three of each are asked for.",
+            ),
+            Wrong(
+                "without controls",
+                lambda arm, other, *_: _verdict(arm, other, [0.0], [1.0]),
+                "a measure by which a supervised encoder is no better than an untrained one tells nothing.",
+            ),
+            Wrong(
+                "absence of evidence taken for evidence",
+                lambda *given: _verdict(*given).replace("not decided", "contradicted"),
+                "what was not seen to be better may still be: overlapping seeds decide nothing.",
+            ),
+            Wrong(
+                "a test that can't say no",
+                lambda *given: _verdict(*given).replace("contradicted", "not decided"),
+                "where every seed of `other` is above every seed of `arm`, the claim is contradicted.",
+            ),
+            Wrong(
+                "the other way round",
+                lambda arm, other, *rest: _verdict(other, arm, *rest),
+                "the claim is that `arm` is the better one.",
             ),
         ],
-        cases=lambda: [(2,), (64,), (256,), (4096,)],
+        cases=_tests,
     ),
     Exercise(
         name="knn_vote",
@@ -121,24 +165,35 @@ EXERCISES = [
         cases=_neighbourhoods,
     ),
     Exercise(
-        name="flat_but_not_collapsed",
-        question='One letter: "A", "B", "C" or "D".',
-        answer="C",
+        name="ailments",
+        question='One of "none", "pairs", "temperature", "push" for each of A, B, C and D, in this order.',
+        answer=("pairs", "none", "temperature", "push"),
         hints=[
-            "Where a run has collapsed, all embeddings are equal. What are alignment and uniformity then?",
-            "How far can the loss fall at all? The floor depends on τ: what is it for a large one?",
+            "Which run's loss leaves chance for good?",
+            "Two runs collapse: alignment and uniformity go to 0, all embeddings become one. One does not.",
+            "Compare the first steps of the two that collapse. Whose loss starts above chance, and why?",
         ],
         wrong=[
             Wrong(
-                "a collapsed run",
-                "A",
-                "its alignment and uniformity are both near 0: every picture has the same embedding.",
+                "the two collapsed runs exchanged",
+                ("push", "none", "temperature", "pairs"),
+                "where the pairs are wrong, positives are no nearer than negatives from the first step, and "
+                "the loss begins above chance. Where nothing pushes, it first falls.",
             ),
-            Wrong("the healthy run", "B", "its loss is well below chance, so it isn't stuck."),
             Wrong(
-                "a run without negatives",
-                "D",
-                "its alignment and uniformity are both 0: every picture has the same embedding.",
+                "the warm run and the run without push exchanged",
+                ("pairs", "none", "push", "temperature"),
+                "without push all embeddings become equal; too high a temperature flattens the loss alone.",
+            ),
+            Wrong(
+                "the warm run and the run with wrong pairs exchanged",
+                ("temperature", "none", "pairs", "push"),
+                "where views of different pictures are pulled together, alignment falls. In C it does not.",
+            ),
+            Wrong(
+                "the healthy run among the ill",
+                ("pairs", "temperature", "none", "push"),
+                "the healthy run's loss leaves chance for good.",
             ),
         ],
     ),

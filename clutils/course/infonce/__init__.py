@@ -2,4 +2,4 @@
 
 from clutils.course.infonce.exercises import EXERCISES
 
-nt_xent_row, negatives_of_an_anchor, triplet_row = EXERCISES
+nt_xent, negatives_of_an_anchor, mined_push = EXERCISES

@@ -2,194 +2,238 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from clutils import losses
 from clutils.course import toys
 from clutils.course.exercise import Exercise, Wrong
 
 
-def _nt_xent_row(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    logits = torch.cat([positives, negatives], dim=1) / temperature
-    return logits.logsumexp(dim=1) - logits[:, 0]
+def _nt_xent(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
+    z = torch.cat([z1, z2])
+    z = z / z.norm(dim=1, keepdim=True)
+    logits = z @ z.T / temperature
+    logits.fill_diagonal_(-torch.inf)
+    positive = torch.arange(len(z)).roll(len(z1))
+    return -logits.log_softmax(dim=1)[torch.arange(len(z)), positive].mean()
 
 
-def _without_the_positive(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return (negatives / temperature).logsumexp(dim=1) - positives[:, 0] / temperature
+def _variant(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float,
+    normalise: bool = True,
+    diagonal: float | None = -torch.inf,
+    anchors: int = 2,
+    shift: int = 0,
+) -> Tensor:
+    """NT-Xent, or one of its wrong forms: rows of so many views as anchors, the positive `shift` rows off."""
+    z = torch.cat([z1, z2])
+    z = F.normalize(z, dim=1) if normalise else z
+    logits, rows = z @ z.T / temperature, anchors * len(z1)
+    if diagonal is not None:
+        logits.fill_diagonal_(diagonal)
+    return F.cross_entropy(logits[:rows], torch.arange(len(z)).roll(len(z1) + shift)[:rows])
 
 
-def _without_temperature(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return _nt_xent_row(positives, negatives, 1.0)
+def _other_view_only(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
+    cross = F.normalize(z1, dim=1) @ F.normalize(z2, dim=1).T / temperature
+    own = torch.arange(len(z1))
+    return (F.cross_entropy(cross, own) + F.cross_entropy(cross.T, own)) / 2
 
 
-def _mean_of_negatives(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    up = (positives[:, 0] / temperature).exp()
-    return -(up / (up + (negatives / temperature).exp().mean(dim=1))).log()
+def _batches() -> list[tuple[Tensor, Tensor, float]]:
+    """Views of different lengths, so that normalising matters."""
+    dice = torch.Generator().manual_seed(1)
+    found = []
+    for batch, dimension, temperature in ((3, 2, 0.2), (5, 8, 0.5), (16, 4, 0.1)):
+        z1 = torch.randn(batch, dimension, generator=dice, dtype=torch.float64)
+        near = z1 + 0.5 * torch.randn(batch, dimension, generator=dice, dtype=torch.float64)
+        found.append((z1, 3 * near, temperature))
+    return found
 
 
-def _times_temperature(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return _nt_xent_row(positives, negatives, 1 / temperature)
+def _negatives_of_an_anchor(batch: int, views: int) -> int:
+    return views * (batch - 1)
 
 
-def _no_logarithm(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return (-_nt_xent_row(positives, negatives, temperature)).exp()
+def _mined_push(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    hardest = negatives == negatives.max(dim=1, keepdim=True).values
+    active = 2 * negatives - 2 * positives + margin > 0
+    return 2.0 * (hardest & active)
 
 
-def _sign(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return -_nt_xent_row(positives, negatives, temperature)
+def _all_active(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    return 2 / negatives.shape[1] * (2 * negatives - 2 * positives + margin > 0)
 
 
-def _mean_over_anchors(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
-    return _nt_xent_row(positives, negatives, temperature).mean()
+def _without_hinge(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    return 2.0 * (negatives == negatives.max(dim=1, keepdim=True).values)
 
 
-def _rows() -> list[tuple[Tensor, Tensor, float]]:
-    draw = torch.Generator().manual_seed(1)
-    return [
-        (*toys.three_points(), 0.2),
-        (*toys.random_similarities(4, 1, 6, draw), 0.5),
-        (*toys.random_similarities(3, 1, 30, draw), 0.1),
-    ]
+def _farthest(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    return _mined_push(positives, -negatives, margin)
 
 
-def _negatives_of_an_anchor(batch: int) -> int:
-    return 2 * batch - 2
-
-
-def _triplet_row(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    near, far = 2 - 2 * positives, 2 - 2 * negatives
-    return (near - far + margin).clamp(min=0).mean(dim=1)
-
-
-def _no_hinge(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return ((2 - 2 * positives) - (2 - 2 * negatives) + margin).mean(dim=1)
-
-
-def _unsquared(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    near, far = (2 - 2 * positives).sqrt(), (2 - 2 * negatives).sqrt()
-    return (near - far + margin).clamp(min=0).mean(dim=1)
-
-
-def _hinge_on_the_mean(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return _no_hinge(positives, negatives, margin).clamp(min=0)
-
-
-def _wrong_way_round(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return _triplet_row(-positives, -negatives, margin)
-
-
-def _similarities_for_distances(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return (negatives - positives + margin).clamp(min=0).mean(dim=1)
-
-
-def _summed(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return _triplet_row(positives, negatives, margin) * negatives.shape[1]
+def _similarity_for_distance(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
+    hardest = negatives == negatives.max(dim=1, keepdim=True).values
+    return 1.0 * (hardest & (negatives - positives + margin > 0))
 
 
 def _triplets() -> list[tuple[Tensor, Tensor, float]]:
-    draw = torch.Generator().manual_seed(2)
+    """Rows in order and rows in disorder in each case."""
+    dice = torch.Generator().manual_seed(2)
     return [
-        (*toys.three_points(), 1.2),
-        (*toys.random_similarities(4, 1, 6, draw), 0.2),
-        (*toys.random_similarities(3, 1, 20, draw), 1.0),
+        (*toys.random_similarities(12, 1, 6, dice), 0.2),
+        (*toys.random_similarities(12, 1, 3, dice), 1.0),
+        (torch.tensor([[0.9], [0.2]], dtype=torch.float64), toys.three_points()[1].repeat(2, 1), 0.5),
     ]
 
 
 EXERCISES = [
     Exercise(
-        name="nt_xent_row",
-        question="NT-Xent of each anchor from its similarities: (A, 1) and (A, K) -> (A,).",
-        answer=_nt_xent_row,
+        name="nt_xent",
+        question="NT-Xent of two views z1, z2, (B, D) each and of any length: one number.",
+        answer=_nt_xent,
         hints=[
-            "ℓ = -log(e^(s⁺/τ) / (e^(s⁺/τ) + Σ_j e^(s⁻_j/τ))). The fraction is a softmax over 1 + K logits.",
-            "`torch.cat([positives, negatives], dim=1) / temperature` are the logits, the positive's first.",
-            "-log softmax at place 0 is `logits.logsumexp(dim=1) - logits[:, 0]`.",
+            "Put both views into one table z, (2B, D), and divide each row by its length. `z @ z.T` has all "
+            "similarities.",
+            "An anchor isn't compared with itself: `fill_diagonal_(-torch.inf)` takes it out.",
+            "The positive of row i is row i + B, and of row i + B it is row i: "
+            "`torch.arange(2 * B).roll(B)`. That is the class for `F.cross_entropy`.",
         ],
         wrong=[
             Wrong(
+                "without normalising",
+                partial(_variant, normalise=False),
+                "similarities are cosines; these rows have lengths.",
+            ),
+            Wrong(
+                "an anchor compared with itself",
+                partial(_variant, diagonal=None),
+                "similarity 1 stands on the diagonal, harder than any negative. Mask it.",
+            ),
+            Wrong(
+                "a mask of zeros",
+                partial(_variant, diagonal=0.0),
+                "a logit of 0 still adds e^0 = 1 to the sum; what shall not count is -inf.",
+            ),
+            Wrong(
+                "the other view's negatives alone",
+                _other_view_only,
+                "that is CLIP's comparison. NT-Xent has the anchor's own view of other pictures, too.",
+            ),
+            Wrong(
+                "one view as anchor",
+                partial(_variant, anchors=1),
+                "all 2B views are anchors once, those of z2 as well.",
+            ),
+            Wrong(
+                "a positive from the wrong row",
+                partial(_variant, shift=1),
+                "row i's positive is the same picture's other view, B rows on (or back).",
+            ),
+            Wrong(
                 "the decoupled loss",
-                _without_the_positive,
-                "the positive is missing from the denominator, so the anchor is never satisfied. The softmax "
-                "is over all 1 + K candidates.",
+                lambda *views: losses.Decoupled(views[2])(*views[:2]),
+                "the positive is missing from the denominator. The sum runs over all but the anchor itself.",
+            ),
+            Wrong(
+                "a sum over the anchors",
+                lambda *views: 2 * len(views[0]) * _nt_xent(*views),
+                "the mean over the 2B anchors is asked for.",
+            ),
+            Wrong(
+                "multiplied by τ",
+                lambda z1, z2, t: _nt_xent(z1, z2, 1 / t),
+                "similarities are divided by the temperature.",
             ),
             Wrong(
                 "NT-Xent at τ = 1",
-                _without_temperature,
-                "the temperature acts on the similarities, inside the exponential; a factor outside cancels "
-                "in the fraction.",
+                lambda z1, z2, t: _nt_xent(z1, z2, 1.0),
+                "the temperature acts inside the exponential.",
             ),
             Wrong(
-                "a mean over the negatives",
-                _mean_of_negatives,
-                "the denominator sums them: each negative is one more candidate to pass for the positive.",
-            ),
-            Wrong("multiplied by τ", _times_temperature, "similarities are divided by the temperature."),
-            Wrong("the probability p⁺", _no_logarithm, "the loss is -log p⁺."),
-            Wrong("log p⁺", _sign, "a loss is to be made small, so it is -log p⁺."),
-            Wrong(
-                "the mean over the anchors",
-                _mean_over_anchors,
-                "one value for each anchor is asked for, (A,); the mean comes last.",
+                "log p⁺", lambda *views: -_nt_xent(*views), "a loss is to be made small, so it is -log p⁺."
             ),
         ],
-        cases=_rows,
+        cases=_batches,
     ),
     Exercise(
         name="negatives_of_an_anchor",
-        question="How many negatives does an anchor have in a batch of B pictures with two views each?",
+        question="How many negatives has an anchor in a batch of pictures with several views each?",
         answer=_negatives_of_an_anchor,
         hints=[
             "How many views are in the batch? Which of them are no negatives of this anchor?",
-            "2B views, without the anchor itself and without its positive.",
+            "All views of its own picture are out: itself and its positives.",
         ],
         wrong=[
-            Wrong("2B - 1", lambda batch: 2 * batch - 1, "that counts the positive among the negatives."),
-            Wrong("2B", lambda batch: 2 * batch, "that counts the anchor itself and its positive."),
             Wrong(
-                "B - 1",
-                lambda batch: batch - 1,
-                "that is the other view alone, as CLIP compares; in NT-Xent the anchor's own view of the "
-                "other pictures counts as well.",
+                "right for two views alone",
+                lambda batch, views: views * batch - 2,
+                "with more views an anchor has more than one positive, and those are no negatives.",
+            ),
+            Wrong(
+                "two views of every picture",
+                lambda batch, views: 2 * batch - 2,
+                "that leaves the further views of other pictures out.",
+            ),
+            Wrong(
+                "its own positives among the negatives",
+                lambda batch, views: views * batch - 1,
+                "only the anchor itself is taken out; its positives must be as well.",
+            ),
+            Wrong("all views", lambda batch, views: views * batch, "its own picture's views are none."),
+            Wrong(
+                "a view of each other picture",
+                lambda batch, views: batch - 1,
+                "each of the other pictures is there in several views, and all of them count.",
             ),
         ],
-        cases=lambda: [(2,), (4,), (256,)],
+        cases=lambda: [(2, 2), (4, 3), (256, 2), (64, 8)],
     ),
     Exercise(
-        name="triplet_row",
-        question="The triplet loss of each anchor from its similarities: (A, 1) and (A, K) -> (A,).",
-        answer=_triplet_row,
+        name="mined_push",
+        question="∂ℓ/∂s⁻_j of the triplet loss on each anchor's hardest negative: (A, 1), (A, K) -> (A, K).",
+        answer=_mined_push,
         hints=[
-            "On the unit sphere the squared distance is d² = 2 - 2s.",
-            "Each negative makes one triple: max(0, d₊² - d_j² + m). The hinge acts on each, then the mean.",
-            "`.clamp(min=0)` is the hinge, `.mean(dim=1)` the mean over an anchor's triples.",
+            "The loss of one anchor is max(0, 2 s⁻ - 2 s⁺ + m) with the largest s⁻. On which similarities "
+            "does it depend?",
+            "All negatives but the hardest get 0. The hardest gets the slope of the hinge: while it is open.",
+            "There is no mean over K any more, so the slope is not 2/K.",
         ],
         wrong=[
+            Wrong("the loss without mining", _all_active, "only the hardest triple counts, and it alone."),
+            Wrong(
+                "2/K on the hardest",
+                lambda s, n, m: _mined_push(s, n, m) / n.shape[1],
+                "one triple is left, so nothing is averaged over K.",
+            ),
             Wrong(
                 "the loss without its hinge",
-                _no_hinge,
-                "triples in order by more than the margin count below zero and pay for those in disorder.",
+                _without_hinge,
+                "where the hardest triple is in order by the margin, the force is exactly 0.",
             ),
-            Wrong(
-                "the distance, not its square",
-                _unsquared,
-                "FaceNet's loss compares squared distances, 2 - 2s; no root is taken.",
-            ),
-            Wrong(
-                "a hinge on the mean",
-                _hinge_on_the_mean,
-                "the hinge belongs on each triple; after the mean the easy ones have paid for the hard ones.",
-            ),
-            Wrong(
-                "positive and negative exchanged",
-                _wrong_way_round,
-                "the loss should grow when the negative is nearer than the positive.",
-            ),
+            Wrong("the farthest negative", _farthest, "the hardest negative is the most similar one."),
             Wrong(
                 "similarities in place of squared distances",
-                _similarities_for_distances,
-                "d² = 2 - 2s, so a difference of squared distances is twice that of the similarities.",
+                _similarity_for_distance,
+                "d² = 2 - 2s, so the hinge holds twice the difference of the similarities.",
             ),
-            Wrong("a sum over the triples", _summed, "the mean over the K triples is asked for."),
+            Wrong(
+                "the gradient of the mean over the anchors",
+                lambda s, n, m: _mined_push(s, n, m) / len(n),
+                "for each anchor, before any mean over anchors.",
+            ),
+            Wrong(
+                "the other sign",
+                lambda s, n, m: -_mined_push(s, n, m),
+                "a push is ∂ℓ/∂s⁻, positive where the loss wants the negative farther.",
+            ),
         ],
         cases=_triplets,
     ),

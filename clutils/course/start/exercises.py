@@ -29,8 +29,8 @@ def _distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _vectors() -> list[tuple[Tensor, ...]]:
-    draw = torch.Generator().manual_seed(0)
-    return [tuple(torch.randn(2, n, generator=draw, dtype=torch.float64)) for n in (2, 3, 8)]
+    dice = torch.Generator().manual_seed(0)
+    return [tuple(torch.randn(2, n, generator=dice, dtype=torch.float64)) for n in (2, 3, 8)]
 
 
 EXERCISES = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -9,21 +11,27 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.similarities import normalise
 
 
 @style.in_course_style
-def journey(picture: Tensor, views: Tensor, features: Tensor, similarities: Tensor, loss: float) -> Figure:
-    """Picture -> two views -> features -> who resembles whom -> one number, as five panels.
+def journey(
+    picture: Tensor,
+    views: Sequence[Tensor],
+    features: Tensor,
+    pairs: Mapping[str, tuple[Tensor, Tensor]],
+    losses: Mapping[str, float],
+) -> Figure:
+    """Picture -> two views -> features -> who resembles whom under each encoder, with the loss, as panels.
 
-    - picture: (C, H, W), uint8 or in [0, 1]; views: (2, C, h, w) of it
+    - picture: (C, H, W), uint8 or in [0, 1]; views: two of it, (C, h, w) each
     - features: (2, D), one row a view
-    - similarities: (2B, 2B) cosines of a batch that the picture opens: rows 0 and B are its views
-    - loss: of that batch
+    - pairs: name of an encoder -> both views' embeddings (B, D) of a batch; losses: that name -> the loss
     """
-    figure, axes = new(11.0, 2.9, columns=5, width_ratios=[1, 1, 1.25, 1.45, 0.8])
+    figure, axes = new(11.6, 2.9, columns=3 + len(pairs), width_ratios=[1, 1, 1.25, *[1.45] * len(pairs)])
     axes[0].imshow(_pixels(picture))
     axes[0].set_title("1  a picture")
-    gap = np.ones((2, views.shape[-1], 3))
+    gap = np.ones((2, views[0].shape[-1], 3))
     axes[1].imshow(np.concatenate([_pixels(views[0]), gap, _pixels(views[1])]))
     axes[1].set_title("2  two views of it")
     strips = features.detach().float()
@@ -35,17 +43,17 @@ def journey(picture: Tensor, views: Tensor, features: Tensor, similarities: Tens
     axes[2].set_yticks([0, 1], ["view 1", "view 2"])
     axes[2].set_xlabel("feature")
     axes[2].grid(False)
-    _similarities(axes[3], similarities.detach())
-    axes[4].text(0.5, 0.55, f"{loss:.2f}", ha="center", va="center", fontsize=26, weight="bold")
-    axes[4].text(0.5, 0.25, "the loss", ha="center", va="center")
-    axes[4].set_title("5  a number")
-    for ax in (axes[0], axes[1], axes[4]):
+    for ax in axes[:2]:
         ax.set_axis_off()
+    for number, (ax, (name, both)) in enumerate(zip(axes[3:], pairs.items(), strict=True), start=4):
+        z = normalise(torch.cat(both).detach())
+        _similarities(ax, z @ z.T)
+        ax.set_title(f"{number}  {name}: loss {losses[name]:.2f}")
+    said = ", ".join(f"{name} {losses[name]:.2f}" for name in pairs)
     describe(
         figure,
-        "Five panels: a picture, two randomly altered views of it, the features of both as "
-        f"coloured strips, the table of similarities of a batch with each picture's own other view outlined, "
-        f"and the loss of that batch, {loss:.2f}.",
+        "A picture, two randomly altered views of it, the features of both as coloured strips, and tables of "
+        f"a batch's similarities with each picture's own other view outlined; loss: {said}.",
     )
     return figure
 
@@ -56,7 +64,6 @@ def _similarities(ax: Axes, similarities: Tensor) -> None:
     for i in range(size):
         j = (i + batch) % size
         ax.add_patch(_square(j, i))
-    ax.set_title("4  who resembles whom")
     ax.set_xticks([0, batch], ["view 1", "view 2"])
     ax.set_yticks([0, batch], ["view 1", "view 2"])
     ax.grid(False)

@@ -1,0 +1,97 @@
+"""Label efficiency: a probe on features learned without labels, and the same encoder trained with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clutils import encoders, views
+from clutils.data import ImageSet
+from clutils.figures import axes_for, describe, style
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+
+def told(labels: Tensor, count: int, seed: int = 0) -> Tensor:
+    """Rows whose label is told, (count,): the same number of each class in labels (N,), drawn by seed.
+
+    Raises ValueError unless count is a multiple of the number of classes and each class has enough rows; all
+    N of them may be told, too.
+    """
+    if count == len(labels):
+        return torch.arange(count)
+    classes, sizes = labels.unique(return_counts=True)
+    each, rest = divmod(count, len(classes))
+    if rest or not 1 <= each <= int(sizes.min()):
+        raise ValueError(
+            f"told: count is {count}, but must be a multiple of the {len(classes)} classes, "
+            f"of which the smallest has {int(sizes.min())} rows"
+        )
+    dice = torch.Generator().manual_seed(seed)
+    rows = [(labels == c).nonzero()[:, 0] for c in classes]
+    return torch.cat([own[torch.randperm(len(own), generator=dice)[:each]] for own in rows])
+
+
+def supervised(
+    train: ImageSet,
+    test: ImageSet,
+    steps: int,
+    looks: Sequence[int],
+    batch_size: int = 128,
+    learning_rate: float = 3e-3,
+    seed: int = 0,
+) -> list[Tensor]:
+    """conv16 and a linear layer, trained with cross-entropy on the labels of `train` -> whom it gets right.
+
+    The supervised reference of a contrastive run: the same encoder, augmentation (SimCLR's) and schedule
+    (a short rise, then a cosine), one view of each picture.
+
+    - looks: steps after which `test` is judged: (N,) bools for each of them
+    """
+    torch.manual_seed(seed)
+    dice = torch.Generator().manual_seed(seed)
+    augment = views.Augmentation(size=train.images.shape[-1])
+    encoder = encoders.build("conv16", channels=train.images.shape[1])
+    network = nn.Sequential(encoder, nn.Linear(encoder.features, len(train.class_names)))
+    optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate)
+    rising, found = max(1, steps // 20), []
+    for step in range(1, steps + 1):
+        network.train()
+        rows = torch.randint(len(train), (batch_size,), generator=dice)
+        logits = network(encoders.as_input(augment(train.images[rows], dice)))
+        loss = F.cross_entropy(logits, train.labels[rows])
+        optimiser.zero_grad()
+        loss.backward()
+        rise = min(1.0, step / rising)
+        optimiser.param_groups[0]["lr"] = learning_rate * rise * (1 + math.cos(math.pi * step / steps)) / 2
+        optimiser.step()
+        if step in looks:
+            found.append(encoders.embed(network, test.images).argmax(dim=1) == test.labels)
+    return found
+
+
+@style.in_course_style
+def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None = None) -> Axes:
+    """Accuracy against the number of labels, a line through the means of each arm's seeds and a mark a seed.
+
+    - table: columns arm, labels, seed, accuracy; guessing: accuracy of a blind guess, dotted
+    """
+    ax, said = axes_for(ax, 7.6, 4.4), []
+    arms = list(dict.fromkeys(table["arm"]))
+    for look, arm in zip(style.series(len(arms), ordered=False), arms, strict=True):
+        own = table[table["arm"] == arm]
+        means = own.groupby("labels")["accuracy"].mean()
+        ax.plot(means.index, means, label=arm, **look)
+        ax.plot(own["labels"], own["accuracy"], marker="_", color=look["color"], linestyle="none")
+        said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
+    ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4)
+    ax.set(xscale="log", xlabel="labels told", ylabel="test accuracy", ylim=(0, 1))
+    ax.legend(loc="lower right")
+    return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")
