@@ -454,6 +454,8 @@ def _scored(answer: Callable[..., Tensor], sees: bool, bright: bool) -> float:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         given = answer(_Eye(sees), shown[:30].clone(), scenes.masks[:30].clone(), shown[30:].clone())
+    if given is None or given is Ellipsis:
+        return math.nan
     if not isinstance(given, Tensor) or given.shape != (10, 16, 16):
         got = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
         raise TypeError(f"maps of the new pictures are asked for, (10, 16, 16), got {got}")
@@ -465,6 +467,8 @@ def _judge_control(answer: Callable[..., Tensor]) -> str | None:
         light, dark, blind = (_scored(answer, *case) for case in ((True, True), (True, False), (False, True)))
     except Exception as error:  # whatever a reader's own code raises is an answer to report on
         return f"your code raised {type(error).__name__}: {error}"
+    if math.isnan(light):
+        return "your function returned nothing yet"
     if abs(blind - 0.5) > 0.1:
         return CONTROL_WRONG["blind"]
     if min(light, dark) > 0.9:
