@@ -25,7 +25,7 @@ from clutils.course.first_run import few_labels
 NAME = "few_labels"
 SEEDS = (0, 1, 2)
 COUNTS = {"features": (10, 20, 50, 100, 500, 8000), "supervised": (20, 100, 8000, 500)}
-RATES = (3e-3, 1e-2, 3e-2)
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 CHOSEN_AT = 100  # labels
 STEPS = 300
 BATCH = 128
