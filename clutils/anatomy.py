@@ -57,7 +57,7 @@ def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) 
 
 
 def gradient_scale(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
-    """The gradient-scaling factor W = 1 - p+ = sigmoid(c), (A,): 1 = full force, 0 = the anchor is asleep.
+    """The gradient-scaling factor W = 1 - p+ = sigmoid(c), (A,): a gate: 1 = open, full force; 0 = shut.
 
     positives (A,) or (A, 1), negatives (A, K); temperature one number, or (A, 1) to sweep it.
     MACL (arXiv 2207.07874), eq. 3.

@@ -6,7 +6,7 @@ So what a notebook runs live, and what its record holds, are the same code at di
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +17,7 @@ from clutils.data import ImageSet
 from clutils.views import Augment
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 NEIGHBOURS = 20
 QUESTIONS = ("class", "bright", "right")
@@ -159,54 +159,6 @@ def with_loss(
         "seconds": run.rows[-1]["seconds"],
     }
     return run, found
-
-
-def chosen(runs: pandas.DataFrame) -> dict[str, list[float]]:
-    """Recorded runs of `with_loss` -> "name, τ = ..." to its seeds' test accuracies, a line for each loss.
-
-    Of a loss's temperatures the one with the best mean accuracy on validation pictures is taken.
-    """
-    found = {}
-    for name, own in runs.groupby("name", sort=False):
-        means = own.groupby("temperature")["knn_validation"].mean()
-        best = own[own["temperature"] == means.idxmax()].sort_values("seed")
-        found[f"{name}, τ = {means.idxmax():g}"] = best["knn"].tolist()
-    return found
-
-
-def decided(results: Mapping[str, Sequence[float]]) -> list[tuple[str, str]]:
-    """(better, worse) for every two names whose values do not overlap: one's lowest above the other's.
-
-    Raises ValueError on fewer than three values of a name: those always look apart, and decide nothing.
-    """
-    few = {name: len(values) for name, values in results.items() if len(values) < 3}
-    if few:
-        raise ValueError(f"decided: needs three seeds or more of each, got {few}")
-    return [(a, b) for a in results for b in results if min(results[a]) > max(results[b])]
-
-
-def embedded_views(
-    train: ImageSet, test: ImageSet, steps: int = 60, pictures: int = 64, number: int = 2, seed: int = 0
-) -> tuple[Tensor, Tensor]:
-    """What a loss sees of a real, briefly trained encoder: z (pictures, number, D), unit rows, and labels.
-
-    The encoder is trained with NT-Xent at τ = 0.2; then `number` views of each of the first test pictures go
-    through encoder and head. With CLUTILS_FAST=1 the training is as short as everywhere.
-    """
-    run = training.train(
-        loss=losses.NTXent(0.2),
-        data=train,
-        steps=training.FAST_STEPS if training.fast() else steps,
-        batch_size=128,
-        learning_rate=1e-2,
-        seed=seed,
-        progress=False,
-    )
-    draw = torch.Generator().manual_seed(seed)
-    some = test.subset(slice(0, pictures))
-    seen = [run.project(run.augmentation(some.images, generator=draw)) for _ in range(number)]
-    z = torch.stack([similarities.normalise(view) for view in seen], dim=1)
-    return z, some.labels
 
 
 def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> float:
