@@ -8,6 +8,7 @@
     python benchmarks/evidence.py batch --record            SimCLR and BYOL, fewer pictures compared at a time
     python benchmarks/evidence.py pinda_factors --record     PiNDA, one setting changed at a time
     python benchmarks/evidence.py pinda --record             PiNDA beside random noise and none
+    python benchmarks/evidence.py arms --record             PiNDA's noise and three others of the same amount
     python benchmarks/evidence.py all --record               all of these, one after another
 
 Every contender is tried on a grid of its own, learning rate by one setting, as large as the others': seed 0,
@@ -28,6 +29,7 @@ from typing import Any, NamedTuple
 
 from clutils import data, losses, views
 from clutils.course import evidence, records
+from clutils.course.pinda import arms
 from clutils.data import ImageSet
 
 RECORD = "evidence"
@@ -208,10 +210,24 @@ def pinda() -> Iterator[Case]:
     yield from tuned("pinda", "PiNDA", fixed | {"method": "pinda"}, by(method_settings=learned))
 
 
+def placed() -> Iterator[Case]:
+    """Equal root mean square in every picture and channel: what is owed to where the noise goes."""
+    fixed = {"method": "pinda", "learning_rate": 5e-3, "loss": ["NTXent", {"temperature": 0.1}]}
+    settings = fixed | {"method_settings": {"start": 0.02, "on": "view"}}
+    for rms, seeds in ((0.05, SEEDS), (0.02, SEEDS[:2]), (0.1, SEEDS[:2])):
+        for arm in arms.ARMS:
+            for seed in seeds:
+                case = settings | {"arm": [arm, rms]}
+                yield Case(
+                    "arms", "seeds", f"{arm}, {rms}", case, seed, GRID_STEPS, (0, 300, 650, GRID_STEPS)
+                )
+
+
 SUBJECTS = {
     "pinda_factors": pinda_factors,
     "methods": methods,
     "pinda": pinda,
+    "arms": placed,
     "temperature": temperature,
     "losses": family,
     "augmentations": augmentations,

@@ -18,6 +18,7 @@ from torch import Tensor
 from clutils import anatomy, measures, similarities, training
 from clutils.course import records
 from clutils.course.experiments import accuracy
+from clutils.course.pinda import arms
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment
 
@@ -39,7 +40,8 @@ def looked_at(
 ) -> list[dict[str, Any]]:
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
-    - settings: of `training.Run`, but for data, steps and batch size; and `at_a_time`, see `in_parts`
+    - settings: of `training.Run`, but for data, steps and batch size; and two of its own: `at_a_time`, see
+      `in_parts`, and `arm`, the arguments of `pinda.arms.use`
     - knn_validation, knn: accuracy (k = 20) on pictures to choose by and on those to judge by; the training
       pictures vote
     - effective_rank: of the test pictures' features
@@ -49,8 +51,10 @@ def looked_at(
       none; seconds: spent in steps so far
     """
     settings = dict(settings)
-    at_a_time = settings.pop("at_a_time", batch_size)
+    at_a_time, arm = settings.pop("at_a_time", batch_size), settings.pop("arm", None)
     run = training.Run(data=train, steps=steps, batch_size=batch_size, **settings)
+    if arm is not None:
+        arms.use(run, *arm)
     if at_a_time < batch_size:
         in_parts(run, at_a_time)
     rows = []
