@@ -36,6 +36,7 @@ def task(gpu, tmp_path):
             seconds=0.1,
             notebooks=("none",),
         )
+        options.record, options.seconds, options.notebooks = False, 0.1, ("none",)
         return gpu.Task(options, train, test)
 
     return make
@@ -58,27 +59,77 @@ def test_what_has_a_line_is_left_out_and_a_cut_loses_nothing(gpu, task, tmp_path
     assert [line["found"] for line in lines] == done and all("machine" in line for line in lines)
 
 
-def test_a_run_that_was_cut_goes_on_from_its_checkpoint(gpu, task, tmp_path):
+def test_a_failure_has_a_line_and_is_tried_again_and_the_others_go_on(gpu, task, tmp_path):
+    broken = True
+
+    def first():
+        if broken:
+            raise RuntimeError("no compiler")
+        return {"found": 1}
+
+    def units():
+        yield {"unit": "first"}, first
+        yield {"unit": "second"}, lambda: {"found": 2, "errors": ["a cell"] if broken else []}
+
+    assert not task().go("some", units())
+    broken = False
+    assert task().go("some", units())
+    lines = [json.loads(line) for line in (tmp_path / "some.jsonl").read_text().splitlines()]
+    assert [line.get("error") for line in lines] == ["RuntimeError: no compiler", None, None, None]
+    assert [line.get("found") for line in lines] == [None, 2, 1, 2]
+
+
+def test_other_pictures_or_another_encoder_are_other_work(gpu, task):
+    done = []
+
+    def units():
+        yield {"unit": 1}, lambda: done.append(1) or {}
+
+    task().go("some", units())
+    other = task()
+    other.common = other.common | {"encoder": "conv32"}
+    other.go("some", units())
+    assert done == [1, 1]
+
+
+@pytest.mark.parametrize("how", ["the minutes", "an interrupt"])
+def test_a_run_that_was_cut_goes_on_from_its_checkpoint(gpu, task, tmp_path, how, monkeypatch):
     def begin():
         return training.Run(data=task().train, batch_size=64, steps=3, seed=1)
 
-    with pytest.raises(gpu.OutOfTime):
-        task(minutes=-1.0).trained("run", begin)
-    assert training.resume(tmp_path / "run.pt", data=task().train).steps_done == 1
-    cut, whole = task().trained("run", lambda: pytest.fail("it begins anew")), begin().finish(progress=False)
-    assert cut.steps_done == 3 and not (tmp_path / "run.pt").exists()
+    def interrupted():
+        run = begin()
+        steps = iter([run.step])
+        monkeypatch.setattr(run, "step", lambda: next(steps, _interrupt)())
+        return run
+
+    def _interrupt():
+        raise KeyboardInterrupt
+
+    late, first = (task(minutes=-1.0), begin) if how == "the minutes" else (task(), interrupted)
+    with pytest.raises((gpu.OutOfTime, KeyboardInterrupt)):
+        late.trained({"run": 1}, first)
+    (kept_file,) = tmp_path.glob("*.pt")
+    assert training.resume(kept_file, data=task().train).steps_done == 1
+    again = task()
+    cut, whole = (
+        again.trained({"run": 1}, lambda: pytest.fail("it begins anew")),
+        begin().finish(progress=False),
+    )
+    assert cut.steps_done == 3 and again.resumed and kept_file.exists(), "kept until its line is written"
     kept, expected = cut.method.state_dict(), whole.method.state_dict()
     assert all(torch.equal(kept[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize("name", ["profile", "pinda", "macl"])
+@pytest.mark.parametrize("name", ["tour", "profile", "recipes", "pinda", "macl"])
 def test_the_first_of_each_task_runs(gpu, task, name, tmp_path, monkeypatch):
     monkeypatch.setitem(
         gpu.cookbook.RECIPES, "gpu-3min", gpu.cookbook.RECIPES["cpu-1min"] | {"batch_size": 64}
     )
     key, do = next(gpu.TASKS[name](task()))
     found = do()
-    assert key and found and all(value is None or value > 0 for value in found.values())
+    assert key and found
+    assert all(value > 0 for name, value in found.items() if isinstance(value, float) and name != "load")
     assert name != "profile" or "conv" in (tmp_path / "profile.txt").read_text()
 
 
@@ -91,7 +142,8 @@ def test_a_folder_is_no_cifar_by_its_name(gpu):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--source", "nonsense"], "nonsense"),
+        (["--source", "nonsense", "--encoder", "conv16"], "nonsense"),
+        ([], "torch sees no GPU"),
         (["--encoder", "resnet99"], "resnet99"),
         (["--steps", "0"], "is 0"),
     ],

@@ -13,4 +13,4 @@ from clutils.course.pinda.figures import (
 )
 from clutils.course.pinda.panels import auxiliary_gaussian, noise_maps
 
-sample, task_entropy, on_dead, spared, lead, positive_control = EXERCISES
+sample, task_entropy, on_dead, spared, mean_lead, positive_control = EXERCISES

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from clutils import data
 from clutils.course.exercise import Exercise, Wrong
@@ -93,8 +92,8 @@ def _judge_sample(answer: Callable[..., Tensor]) -> str | None:
     try:
         if answer(*torch.ones(3, 2)) in (None, Ellipsis):
             return "your function returned nothing yet"
-    except (RuntimeError, ValueError, TypeError):
-        pass  # a tensor has no single truth; what raises, raises again below
+    except Exception:  # a tensor has no single truth; what a reader's own code raises, it raises again below
+        pass
     try:
         found = all_of(answer)
     except Exception as error:  # whatever a reader's own code raises is an answer to report on
@@ -317,7 +316,7 @@ DEAD = Exercise(
 # ---- 5: its own picture, or any, and how surely? -------------------------------------------------
 
 
-def lead(scores: Tensor) -> tuple[Tensor, Tensor]:
+def mean_lead(scores: Tensor) -> tuple[Tensor, Tensor]:
     n = len(scores)
     own = scores.diagonal()
     others = (scores.sum(dim=1) - own) / (n - 1)
@@ -349,9 +348,9 @@ def _leads(scores: Tensor) -> Tensor:
 
 
 LEAD = Exercise(
-    name="lead",
+    name="mean_lead",
     question="scores (N, N), map i on mask j -> (low, high): 95 % interval of the mean lead on its own.",
-    answer=lead,
+    answer=mean_lead,
     hints=[
         "A map's lead: its score on its own picture, the diagonal, less its mean over the other N - 1 masks.",
         "N leads, one a picture: their mean, ± 1.96 times their standard deviation over √N.",
@@ -399,12 +398,12 @@ LEAD = Exercise(
         ),
         Wrong(
             "each mask with the other maps",
-            lambda scores: lead(scores.T),
+            lambda scores: mean_lead(scores.T),
             "row i is map i: the mean is over the masks of its row, not over a column.",
         ),
         Wrong(
             "the others less the own",
-            lambda scores: tuple(-end for end in reversed(lead(scores))),
+            lambda scores: tuple(-end for end in reversed(mean_lead(scores))),
             "a map that knows its own picture should come out above 0.",
         ),
     ],
@@ -417,7 +416,7 @@ LEAD = Exercise(
 def positive_control(network: nn.Module, pictures: Tensor, masks: Tensor, new: Tensor) -> Tensor:
     optimiser = torch.optim.Adam(network.parameters(), 0.01)
     for _ in range(60):
-        loss = F.binary_cross_entropy_with_logits(network(pictures)[:, 0], masks.float())
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(network(pictures)[:, 0], masks.float())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -436,12 +435,33 @@ class _Eye(nn.Module):
         return self.layers(x if self.sees else torch.zeros_like(x))
 
 
-CONTROL_WRONG = {
-    "untrained": "the network was not trained, so what it could find is not known: fit it to the masks.",
-    "inverted": "the map is higher on the background. Higher is to mean object.",
-    "blind": "a network that sees nothing still finds the object: your map does not come from the network.",
-    "guessed": "it finds bright objects and no dark ones: learn from the masks which it is.",
-}
+def _by_brightness(network: nn.Module, pictures: Tensor, masks: Tensor, new: Tensor) -> Tensor:
+    grey, at = pictures[:, 0], masks.bool()
+    return new[:, 0] * (grey[at].mean() - grey[~at].mean()).sign()
+
+
+CONTROL_WRONG = [
+    Wrong(
+        "a network that was not told the masks",
+        lambda network, pictures, masks, new: network(new)[:, 0].detach(),
+        "it finds bright objects or dark ones, whichever it happens to: fit it to the masks.",
+    ),
+    Wrong(
+        "the background's maps",
+        lambda *given: -positive_control(*given),
+        "the map is higher on the background. Higher is to mean object.",
+    ),
+    Wrong(
+        "maps without the network",
+        _by_brightness,
+        "a network that sees nothing still finds the object: your map does not come from the network.",
+    ),
+    Wrong(
+        "maps that find nothing",
+        lambda network, pictures, masks, new: torch.zeros_like(new[:, 0]),
+        "they are at chance, as if it was not trained: fit the network to the masks.",
+    ),
+]
 
 
 def _scored(answer: Callable[..., Tensor], sees: bool, bright: bool) -> float:
@@ -470,14 +490,12 @@ def _judge_control(answer: Callable[..., Tensor]) -> str | None:
     if math.isnan(light):
         return "your function returned nothing yet"
     if abs(blind - 0.5) > 0.1:
-        return CONTROL_WRONG["blind"]
+        return CONTROL_WRONG[2].name
     if min(light, dark) > 0.9:
         return None
     if max(light, dark) < 0.1:
-        return CONTROL_WRONG["inverted"]
-    if max(light, dark) > 0.9:
-        return CONTROL_WRONG["guessed"]
-    return CONTROL_WRONG["untrained"]
+        return CONTROL_WRONG[1].name
+    return CONTROL_WRONG[0 if max(light, dark) > 0.9 else 3].name
 
 
 CONTROL = Exercise(
@@ -487,9 +505,10 @@ CONTROL = Exercise(
     ),
     answer=positive_control,
     hints=[
-        "The masks are a target of 0 and 1 for each pixel: `F.binary_cross_entropy_with_logits`.",
+        "The masks are a target of 0 and 1 for each pixel: `nn.functional.binary_cross_entropy_with_logits`.",
         "An optimiser over network.parameters(), some dozen steps (Adam, 0.01), then network(new)[:, 0].",
     ],
+    wrong=CONTROL_WRONG,
     judge=_judge_control,
 )
 
