@@ -106,6 +106,8 @@ def check(options: argparse.Namespace) -> int:
     try:
         gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
     except ValueError as error:
+        if (options.data or "").startswith("folder:"):  # what lies there is no matter of usage
+            raise
         raise BadUsage(str(error)) from error
     told = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
     print(f"{told} (the others lend their labels)", flush=True)
