@@ -33,6 +33,8 @@ import io
 import json
 import math
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,8 +46,11 @@ import torch
 from clutils import data, encoders, losses, measures, methods, training
 from clutils.course import lab as lesson
 from clutils.course import records
-from clutils.training import interrupts, provenance
+from clutils.course.pinda import arms as equal
+from clutils.training import provenance
 
+STOPPED = threading.Event()  # by a signal
+RMS = 0.05  # of the noise of four arms with equal amounts
 ASKED = {"gpu-3min": (0.83, 180), "gpu-10min": (0.90, 600)}  # kNN with k = 10, seconds
 LOSSES = {
     "NT-Xent": losses.NTXent,
@@ -67,7 +72,8 @@ class Task:
     def __init__(self, options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
         self.options, self.train, self.test = options, train, test
         self.end = time.monotonic() + 60 * options.minutes
-        self.common = {"source": train.source, "encoder": options.encoder}
+        pictures = training.checkpoint.fingerprint(train.images)
+        self.common = {"source": train.source, "pictures": pictures, "encoder": options.encoder}
         self.kept: list[Path] = []  # the checkpoints of what has no line yet
         self.resumed = False
 
@@ -77,8 +83,7 @@ class Task:
         What fails gets a line with its error, and is tried again by the next call. Raises OutOfTime.
         """
         file, well = self.options.out / f"{name}.jsonl", True
-        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        done = [line for line in lines if not line.get("error") and not line.get("errors")]
+        done = [line for line in _lines(file) if not line.get("error") and not line.get("errors")]
         for own, do in units:
             key = self.common | own
             if any(line.items() >= key.items() for line in done):
@@ -88,28 +93,37 @@ class Task:
             self.kept, self.resumed = [], False
             try:
                 row = key | do()
+            except OutOfTime:
+                raise
             except Exception as error:  # the others are tried all the same
                 row = key | {"error": f"{type(error).__name__}: {error}"}
             well = well and not row.get("error") and not row.get("errors")
             told = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
             print(name, *told, flush=True)
+            cut = file.exists() and not file.read_text().endswith("\n")
             with file.open("a") as opened:
-                opened.write(json.dumps(row | provenance.provenance()) + "\n")
+                opened.write("\n" * cut + json.dumps(row | provenance.provenance()) + "\n")
             if not row.get("error"):
                 for checkpoint in self.kept:
                     checkpoint.unlink(missing_ok=True)
         return well
 
-    def trained(self, key: dict[str, Any], begin: Callable[[], training.Run]) -> training.Run:
+    def trained(
+        self,
+        key: dict[str, Any],
+        begin: Callable[[], training.Run],
+        prepared: Callable[[training.Run], training.Run] = lambda run: run,
+    ) -> training.Run:
         """A run, from its checkpoint in OUT where there is one, to its end; a checkpoint every five minutes.
 
-        When it is interrupted or the minutes are over there is one, too. Raises OutOfTime.
+        `prepared` does what a checkpoint does not keep. When the run is interrupted or the minutes are over
+        there is a checkpoint, too. Raises OutOfTime.
         """
         name = hashlib.sha256(json.dumps(self.common | key, sort_keys=True).encode()).hexdigest()[:16]
         kept = self.options.out / f"{name}.pt"
         self.kept.append(kept)
         self.resumed = kept.exists()
-        run = training.resume(kept, data=self.train) if self.resumed else begin()
+        run = prepared(training.resume(kept, data=self.train) if self.resumed else begin())
         saved = time.monotonic()
         try:
             while not run.done:
@@ -126,6 +140,15 @@ class Task:
 
     def steps(self, epochs: int, batch_size: int) -> int:
         return self.options.steps or epochs * (len(self.train) // batch_size)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    """Those of a .jsonl file; one that was cut half-written is left out."""
+    found = []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with contextlib.suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found
 
 
 def recipes(task: Task) -> Iterator[Unit]:
@@ -192,6 +215,7 @@ def pinda(task: Task) -> Iterator[Unit]:
     arms: dict[str, dict[str, Any] | None] = {"no noise": None}
     arms |= {f"PiNDA, λ = {penalty:g}": {**learned, "penalty": penalty} for penalty in (1.0, 0.1)}
     arms |= {f"random noise, σ = {s}": {"network": "fixed", "start": s} for s in (0.02, 0.05, 0.1)}
+    arms |= {f"{arm}, rms {RMS}": learned for arm in equal.ARMS}  # equal amounts, in different places
 
     def one(arm: str, seed: int, steps: int) -> dict[str, Any]:
         settings = arms[arm]
@@ -208,6 +232,7 @@ def pinda(task: Task) -> Iterator[Unit]:
                 learning_rate=1e-3,
                 method_settings={} if settings is None else {**settings, "on": "view"},
             ),
+            lambda run: equal.use(run, arm.split(",")[0], RMS) if arm.endswith(f"rms {RMS}") else run,
         )
         found = {"seconds": run.rows[-1]["seconds"], "noise": run.rows[-1].get("noise")}
         return cookbook.judged(run.embed, task.train, task.test) | found
@@ -273,7 +298,9 @@ def tour(task: Task) -> Iterator[Unit]:
             lab.set(temperature=temperature)
         lab.stop()
         found = {"status": lab.background.status, "turned": len(lab.current.changes)}
-        return found | {"said": lab.error.value, "looks": len(lab.current.watcher.looks)}
+        if found["turned"] < 4 or lab.error.layout.display != "none":
+            found["error"] = f"the lab: {found['status']} {lab.error.value}"
+        return found | {"looks": len(lab.current.watcher.looks)}
 
     for path in sorted((records.ROOT / "notebooks").glob("*.ipynb")):
         if path.stem[:2] in options.notebooks or "all" in options.notebooks:
@@ -296,8 +323,10 @@ def errors_of(notebook: Path) -> dict[str, Any]:
             with contextlib.redirect_stdout(io.StringIO()):
                 result = shell.run_cell("".join(cell["source"]))
             error = result.error_before_exec or result.error_in_exec
-            if isinstance(error, KeyboardInterrupt):
-                raise error
+            if STOPPED.is_set() or isinstance(
+                error, KeyboardInterrupt
+            ):  # a run's `finish` takes an interrupt
+                raise KeyboardInterrupt
             if error is not None:
                 found.append(f"code cell {number}: {type(error).__name__}: {error}")
     finally:
@@ -316,7 +345,25 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
+def first_recipe(task: Task) -> Iterator[Unit]:
+    """gpu-3min, once."""
+    yield next(recipes(task))
+
+
+def stop(*_: object) -> None:
+    STOPPED.set()
+    raise KeyboardInterrupt
+
+
 TASKS = {f.__name__: f for f in (tour, profile, recipes, pinda, macl)}
+ALL = (  # file, units; what is wanted first comes first
+    ("tour", tour),
+    ("profile", profile),
+    ("recipes", first_recipe),
+    ("pinda", pinda),
+    ("recipes", recipes),
+    ("macl", macl),
+)
 
 
 def main() -> None:
@@ -327,11 +374,16 @@ def main() -> None:
     parser.add_argument("--source", default="cifar10", help="as in data.load; default: cifar10")
     parser.add_argument("--encoder", choices=encoders.NAMES, default="resnet18")
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
-    parser.add_argument("--steps", type=int, help="another length of every run, to try it")
+    parser.add_argument("--steps", type=int, help="another length of the runs of recipes, pinda and macl")
     parser.add_argument("--seconds", type=float, default=40.0, help="of tour, for each method")
     parser.add_argument("--notebooks", nargs="+", default=("all",), help="of tour: their numbers, or 'none'")
     parser.add_argument("--record", action="store_true", help="of recipes: in benchmarks/records/, too")
     options = parser.parse_args()
+    known = {path.stem[:2] for path in (records.ROOT / "notebooks").glob("[0-9]*.ipynb")} | {"all", "none"}
+    if not set(options.notebooks) <= known:
+        parser.error(
+            f"--notebooks is {' '.join(options.notebooks)}, but there are {', '.join(sorted(known))}"
+        )
     if options.steps is not None and options.steps < 1:
         parser.error(f"--steps is {options.steps}, but must be a whole number from 1 on")
     if options.encoder == "resnet18" and not torch.cuda.is_available():
@@ -347,8 +399,10 @@ def main() -> None:
             cookbook.RECIPES[name] |= {"encoder": options.encoder, "compile": False, "batch_size": 128}
     task = Task(options, train, test)
     try:
-        with interrupts.termination_as_interrupt():
-            well = [task.go(name, TASKS[name](task)) for name in TASKS if options.task in ("all", name)]
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, stop)
+        work = ALL if options.task == "all" else ((options.task, TASKS[options.task]),)
+        well = [task.go(name, units(task)) for name, units in work]
     except OutOfTime:
         print("the minutes are over: the same command goes on from here")
     except KeyboardInterrupt:

@@ -8,7 +8,8 @@ bit for bit.
 On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on pictures or
 features (PiNDA's, SimCL's) and mixed negatives (SSCL's, MoCHi's) are drawn on the device: from the seed too,
 but other numbers. Sums are not the same to the last bit, and convolutions in float32 take cuDNN's default,
-TF32. A GPU is asked once a step what came out, and works through the rest without the processor waiting.
+TF32. In one process and uncompiled, a GPU is asked once a step what came out, and works through the rest
+without the processor waiting.
 """
 
 from __future__ import annotations

@@ -79,6 +79,55 @@ def test_a_failure_has_a_line_and_is_tried_again_and_the_others_go_on(gpu, task,
     assert [line.get("found") for line in lines] == [None, 2, 1, 2]
 
 
+def test_the_end_of_the_minutes_within_a_unit_is_no_failure_and_a_half_line_is_no_end(gpu, task, tmp_path):
+    def units():
+        def cut():
+            raise gpu.OutOfTime
+
+        yield {"unit": 1}, dict
+        yield {"unit": 2}, cut
+
+    with pytest.raises(gpu.OutOfTime):
+        task().go("some", units())
+    file = tmp_path / "some.jsonl"
+    file.write_text(file.read_text() + '{"unit": 2, "cut in')
+    done = []
+    again = iter([({"unit": 1}, dict), ({"unit": 2}, lambda: done.append(2) or {})])
+    assert task().go("some", again) and done == [2]
+    assert [line["unit"] for line in gpu._lines(file)] == [1, 2]
+
+
+def test_a_notebook_tells_its_errors_and_a_signal_ends_it(gpu, tmp_path, monkeypatch):
+    cells = [
+        "from clutils import training\nrun = training.Run(data='digits', batch_size=32, steps=2)",
+        "1 / 0",
+    ]
+    path = tmp_path / "x.ipynb"
+
+    def write(last):
+        code = [{"cell_type": "code", "source": [source]} for source in (*cells, last)]
+        path.write_text(json.dumps({"cells": code}))
+
+    write("print('well')")
+    assert gpu.errors_of(path)["errors"] == ["code cell 1: ZeroDivisionError: division by zero"]
+    write("import gpu\ndef cut(run): gpu.stop()\nrun.finish(cut, progress=False)")
+    with pytest.raises(KeyboardInterrupt):
+        gpu.errors_of(path)
+    gpu.STOPPED.clear()
+
+
+def test_the_lab_turns_its_dials_and_a_broken_run_is_an_error(gpu, task, monkeypatch):
+    *_, (key, turned) = gpu.tour(task())
+    found = turned()
+    assert key == {"lab": "dials turned"} and found["turned"] == 4 and "error" not in found
+
+    def broken(run):
+        raise RuntimeError("CUDA error")
+
+    monkeypatch.setattr(training.Run, "step", broken)
+    assert "CUDA error" in turned()["error"]
+
+
 def test_other_pictures_or_another_encoder_are_other_work(gpu, task):
     done = []
 

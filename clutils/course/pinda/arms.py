@@ -39,7 +39,7 @@ def use(run: Run, arm: str, rms: float) -> Run:
     the wrong pictures. The arm is not part of a saved run: after `training.resume`, call this again.
 
     Raises ValueError on an arm that there is not, an rms that is not positive, and a run whose noise has
-    nothing to learn, learns a mean, has an rms of its own, or has taken steps.
+    nothing to learn, learns a mean, or has an rms or an arm already.
     """
     if arm not in ARMS:
         raise ValueError(f"arms: arm is {arm!r}; there are {', '.join(ARMS)}")
@@ -48,8 +48,8 @@ def use(run: Run, arm: str, rms: float) -> Run:
     generator = getattr(run.method, "noise", None)
     if not isinstance(generator, Generator) or generator.network is None:
         raise ValueError(f"arms: a run of pinda with a network is needed, this is {run.settings.method}'s")
-    if generator.learned_mean or generator.rms is not None or generator._forward_hooks or run.steps_done:
-        raise ValueError("arms: a run without a learned mean, rms, arm and steps of its own is needed")
+    if generator.learned_mean or generator.rms is not None or generator._forward_hooks:
+        raise ValueError("arms: a run without a learned mean, rms and arm of its own is needed")
     run.method.penalty = 0.0
 
     def replaced(module: Generator, given: tuple[object, ...], drawn: Noise) -> Noise:
