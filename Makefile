@@ -2,36 +2,103 @@
 #   ARGS=...     passed on:           make lab ARGS="--no-browser --port 9999"    make test ARGS="-k views"
 #   PYTHON=...   which Python:        PYTHON=python3.12 make lab
 #   VENV=...     which environment:   VENV=/big/venv make lab
+#   WORKERS=...  tests at a time:     make test WORKERS=0    (0: in this process, one after another)
+#   TORCH=...    which PyTorch:       TORCH=cpu make lab     (auto: by whether an NVIDIA driver is here; default)
+#   WHEELS=...   a folder of wheels:  make wheels WHEELS=/stick; then, with no network, make lab WHEELS=/stick
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
+TORCH ?= auto
+WHEELS ?=
 ARGS ?=
+space := $(subst ,, )
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
-SET_UP = @command -v "$(PYTHON)" >/dev/null || { echo "clutils set-up: no $(PYTHON) here: install Python 3.11 or newer" >&2; exit 1; }; \
-	"$(PYTHON)" .ci/set_up.py "$(VENV)"
+READY := $(subst $(space),\ ,$(VENV)/ready)# the stamp of a finished set-up; holds for one place and one Python
+WHERE = "$(BIN)/python" -c 'import os, sys; print(os.getcwd(), sys.version_info[:2])'
+OFFLINE = $(if $(WHEELS),--no-index --find-links "$(WHEELS)")
+INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE)
+# glibc keeps the large blocks that a step frees for the next one, instead of fetching pages that the kernel has to
+# clear first: 300 page faults a training step in place of 10,000 (conv16), and 137 ms in place of 170
+lab test test-all: export MALLOC_MMAP_THRESHOLD_ = 4294967296
+lab test test-all: export MALLOC_TRIM_THRESHOLD_ = 8589934592
+# two workers on two cores: a thread that waits for another gives its core away (500 ms a step, spinning: 265)
+test test-all: export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: help environment test-environment lab test lint format benchmarks clean
+.PHONY: help environment test-environment lab explorers book slides site exam test test-all lint format benchmarks wheels clean
+.DELETE_ON_ERROR:
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
 lab: environment  ## open the course in JupyterLab
 	@"$(BIN)/python" -m clutils lab $(ARGS)
 
-test: test-environment  ## run the tests
-	@"$(BIN)/python" -m pytest $(ARGS)
+explorers: environment  ## write the explorers into explorers/: pages that open with no network and no kernel
+	@"$(BIN)/python" -m clutils explore all $(ARGS)
 
-lint: test-environment  ## check style and format
-	@"$(BIN)/ruff" check && "$(BIN)/ruff" format --check
+test: test-environment  ## run the tests
+	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
+
+test-all: test-environment  ## run the tests and the longer sweeps
+	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "" $(ARGS)
+
+exam: environment  ## write exams from the exercises, into exams/; ARGS="02 04" for some notebooks
+	@"$(BIN)/python" -m clutils exam $(ARGS)
+
+lint: test-environment  ## check style, format and types
+	@"$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy"
 
 benchmarks: test-environment  ## measure again what the course says of speed; ARGS=views for one
 	@set -e; for file in benchmarks/$(or $(ARGS),*).py; do echo "== $$file"; "$(BIN)/python" "$$file"; done
 
+book: book-environment  ## run the notebooks and build the book: build/book opens with a double click
+	@"$(BIN)/python" -m clutils book $(ARGS)
+
+slides: book-environment  ## build the slides of the stage paths
+	@"$(BIN)/python" -m clutils slides $(ARGS)
+
+site: book-environment  ## book and slides for a static host; ARGS="--base-url https://..."
+	@"$(BIN)/python" -m clutils site $(ARGS)
+
+# what this environment has, as wheels: as many GB as PyTorch's builds take, packed
+wheels: override OFFLINE :=
+wheels: book-environment  ## pack all that a hall without a network needs into the folder WHEELS
+	@test -n "$(WHEELS)" || { echo "name the folder, as in make wheels WHEELS=/stick" >&2; exit 1; }
+	"$(BIN)/python" -m pip freeze --exclude-editable >"$(VENV)/installed.txt"
+	"$(BIN)/python" .ci/install_torch.py $(TORCH) --wheels "$(WHEELS)" --constraint "$(VENV)/installed.txt"
+	"$(BIN)/python" -m pip wheel --disable-pip-version-check --no-build-isolation --wheel-dir "$(WHEELS)" \
+	--find-links "$(WHEELS)" --constraint "$(VENV)/installed.txt" \
+	'$(shell sed -n 's/^requires = \["\([^"]*\)"\].*/\1/p' pyproject.toml)' '.[book]'
+
 clean:  ## remove the environment
 	@test ! -e "$(VENV)" || test -e "$(VENV)/pyvenv.cfg" && rm -rf "$(VENV)"
 
-environment:
-	$(SET_UP)
+environment: $(READY)
 
-test-environment:
-	$(SET_UP) test
+test-environment: $(READY)-test
+
+book-environment: $(READY)-book
+
+ifneq ($(shell cat "$(VENV)/ready" 2>/dev/null),$(shell $(WHERE) 2>/dev/null))
+.PHONY: $(READY)
+endif
+
+# setuptools first: an update that needs nothing new then needs no network either
+$(READY): requirements.txt pyproject.toml
+	@"$(BIN)/python" -m pip --version >/dev/null 2>&1 || { set -e; \
+	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "clutils needs Python 3.11 or \
+	newer, but $(PYTHON) is $$("$(PYTHON)" -V 2>&1): name another, as in PYTHON=python3.12 make lab" >&2; exit 1; }; \
+	test -e "$(VENV)/pyvenv.cfg" || test -z "$$(ls -A "$(VENV)" 2>/dev/null)" || { echo "$(VENV) is there and is no \
+	virtual environment: name another place, as in VENV=.venv2 make lab" >&2; exit 1; }; \
+	echo "Setting up $(VENV): a few minutes, once"; "$(PYTHON)" -m venv --clear "$(VENV)"; }
+	@"$(BIN)/python" .ci/forget_halves.py
+	$(INSTALL) '$(shell sed -n 's/^requires = \["\([^"]*\)"\].*/\1/p' pyproject.toml)'
+	"$(BIN)/python" .ci/install_torch.py $(TORCH) $(OFFLINE)
+	$(INSTALL) --no-build-isolation --editable .
+	@$(WHERE) >"$@"
+
+$(READY)-test $(READY)-book: $(READY)
+	@"$(BIN)/python" .ci/forget_halves.py
+	$(INSTALL) --no-build-isolation --editable '.[$(if $(filter %-test,$@),test,book)]'
+	@touch "$@"
