@@ -1,4 +1,4 @@
-"""Files that are there whole or as they were before, whatever happens to the process that writes them."""
+"""Atomic file writes: temporary file, fsync, rename."""
 
 from __future__ import annotations
 

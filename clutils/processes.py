@@ -1,4 +1,4 @@
-r"""One run in several processes, as `torchrun --nproc-per-node 2 -m clutils train ...` starts them.
+r"""Data-parallel training, as `torchrun --nproc-per-node 2 -m clutils train ...` starts it.
 
 Every process makes the same views of the whole batch, by the same seeds, and sends its share of them through
 the encoder: of W processes, process r takes every W-th picture from the r-th on, in all of its views. The
@@ -22,6 +22,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -58,7 +59,7 @@ def joined(device: str | None = None) -> Iterator[int]:
         yield rank()
         return
     on_gpus = torch.cuda.is_available() if device is None else str(device).partition(":")[0] == "cuda"
-    settings: dict[str, object] = {"timeout": PATIENCE}
+    settings: dict[str, Any] = {"timeout": PATIENCE}
     if on_gpus:
         if device is not None and str(device) != "cuda":
             raise ValueError(
@@ -77,7 +78,7 @@ def joined(device: str | None = None) -> Iterator[int]:
         os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
     group.init_process_group("nccl" if on_gpus else "gloo", **settings)
     try:
-        _unhurried = group.new_group(backend="gloo", timeout=DOWNLOAD)
+        _unhurried = cast(group.ProcessGroup, group.new_group(backend="gloo", timeout=DOWNLOAD))
         yield rank()
     finally:
         _unhurried = None

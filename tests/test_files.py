@@ -1,7 +1,5 @@
 """Atomic writes: what another process has under way stays, and a failure names the file."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

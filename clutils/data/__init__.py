@@ -1,4 +1,4 @@
-"""Data: `load(name)` gives a whole set of pictures or of vectors as one tensor, or says why it can't.
+"""Data: `load(name)` gives a set of images, vectors, graphs or sentences as one tensor, or says why it can't.
 
 `vector_set` makes such a set of any numbers.
 """
@@ -8,25 +8,35 @@ from __future__ import annotations
 import operator
 import os
 from pathlib import Path
+from typing import cast
 
-from clutils.data import arrays, digits, folders, hard_scenes, published, scenes, vectors
+from clutils.data import arrays, digits, folders, graphs, hard_scenes, published, scenes, sentences, vectors
 from clutils.data.arrays import vector_set
+from clutils.data.kinds import KINDS, Kind, kind_called, kind_of, width
 from clutils.data.published import OnDisk
-from clutils.data.sets import ImageSet, Unavailable, VectorSet, nearest
+from clutils.data.sets import GraphSet, ImageSet, SentenceSet, Unavailable, VectorSet, nearest
 
 __all__ = [
+    "KINDS",
     "NAMES",
+    "GraphSet",
     "ImageSet",
+    "Kind",
     "OnDisk",
+    "SentenceSet",
     "Unavailable",
     "VectorSet",
     "directory",
+    "kind_called",
+    "kind_of",
     "load",
     "on_disk",
     "vector_set",
+    "width",
 ]
 
-OWN = ("folder:", "vectors:array:")  # beginnings of names that end in a path
+# beginnings of names that end in a path
+OWN = ("folder:", "vectors:array:", "graphs:file:", "sentences:file:")
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
@@ -38,9 +48,30 @@ NAMES = {
     "fashion-mnist": "70,000 pictures of clothes in 10 classes, 28x28, grey; a download of 31 MB",
     "folder:PATH": "your own pictures, in class-named folders",
     "vectors:digits": "the same 1,797 digits as 64 numbers each",
+    "vectors:breast-cancer": "569 tumours, 30 measures of their cell nuclei, 2 classes, inside scikit-learn",
+    "vectors:wine": "178 wines, 13 chemical measures, 3 classes, inside scikit-learn",
+    "vectors:iris": "150 flowers, 4 lengths, 3 classes, inside scikit-learn",
+    "vectors:letter": "20,000 drawn capitals, 16 features, 26 classes; a download of 1 MB",
+    "vectors:satimage": "6,430 satellite windows, 36 features, 6 classes; a download of 1 MB",
     "vectors:har": "10,299 windows of a phone's sensors, 561 features, 6 classes; a download of tens of MB",
     "vectors:reuters": "10,000 news stories of 4 categories, 2,000 tf-idf terms; a download of 656 MB",
     "vectors:array:PATH": "your own numbers: .npy (N, D), .npz with `vectors` and perhaps `labels`, or .csv",
+    "graphs:atlas-connected": "all 1,252 graphs of up to 7 nodes, inside networkx; the class is exact",
+    "graphs:atlas-bipartite": "the same, by whether two colours suffice",
+    "graphs:atlas-triangles": "the same, by whether there is a triangle",
+    "graphs:atlas-planar": "the same, by whether it can be drawn without a crossing",
+    "graphs:motifs": "generated: a tree with a motif tied to it, the class is the motif",
+    "graphs:mutag": "188 molecules, 2 classes; a download of tens of kB",
+    "graphs:proteins": "1,113 proteins, 2 classes, those of at most 128 nodes; a download of 1 MB",
+    "graphs:file:PATH": "your own graphs, a text file in the layout of GIN's authors",
+    "nodes:blocks": "generated: 150 nodes of a stochastic block model, the class is the block",
+    "nodes:karate": "34 members of a karate club, inside networkx, the class is the side they took",
+    "nodes:miserables": "77 characters of Les Misérables, inside networkx, by whether all hangs on them",
+    "nodes:florentine": "15 Florentine families, inside networkx, by whether all hangs on them",
+    "nodes:cora": "2,708 papers and who cites whom, 7 classes; a download of some MB",
+    "nodes:citeseer": "3,327 papers and who cites whom, 6 classes; a download of some MB",
+    "sentences:topics": "about 3,000 sentences of Python's own help, 79 topics, inside Python",
+    "sentences:file:PATH": "your own text: a line a sentence, and perhaps a tab and its label",
 }
 _SPLITS = {
     "scenes": tuple(scenes.COUNTS),
@@ -48,7 +79,9 @@ _SPLITS = {
     "digits": tuple(digits.COUNTS),
     **{name: tuple(found.splits) for name, found in published.SETS.items()},
     "vectors:digits": tuple(digits.COUNTS),
-    **{f"vectors:{name}": vectors.SPLITS for name in vectors.SETS},
+    **{f"vectors:{name}": vectors.SPLITS for name in (*vectors.INSIDE, *vectors.SETS)},
+    "sentences:topics": sentences.SPLITS,
+    **graphs.SPLITS,
 }
 
 
@@ -61,26 +94,28 @@ def load(
     root: str | os.PathLike[str] | None = None,
     seed: int = 0,
     download: bool = True,
-) -> ImageSet | VectorSet:
-    """The pictures or vectors called `name`: one of `NAMES`.
+) -> ImageSet | VectorSet | GraphSet | SentenceSet:
+    """The images, vectors, graphs or sentences called `name`: one of `NAMES`.
 
     A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:array:PATH' (see
-    `arrays.read`). 'vectors:digits' has the same split as the pictures; of 'vectors:har' and
-    'vectors:reuters' every feature is rescaled to [0, 1] by the training part.
+    `arrays.read`), 'graphs:file:PATH' (see `graphs.read`; of graphs and nodes, `graphs.load`),
+    'sentences:file:PATH' (see `sentences.read`). 'vectors:digits' has the same split as the images; of the
+    other sets of vectors with a name every feature is rescaled to [0, 1] by the training part.
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
     - `limit`: the first so many (of a folder: as many of each class); 'scenes' and 'scenes-hard' give any
       number, 8,000 and 2,000 where none is asked for
-    - `size`: pictures of size x size, instead of the size they have; a folder's are cut to the square
+    - `size`: images of size x size, instead of the size they have; a folder's are cut to the square
     - `root`: the data directory, where downloads land; else see `directory`
-    - `seed`: of 'scenes' and 'scenes-hard'; other sets are what they are
+    - `seed`: of 'scenes' and 'scenes-hard', of generated graphs; other sets are what they are
     - `download`: False never touches the network
     - `fallback`: for notebooks: the set to take instead, after one printed line, where `name` is unavailable
 
     Raises `ValueError` for a name, split, limit or size that can't be; `Unavailable`, a FileNotFoundError, in
     one line with what to do, where the data isn't there and can't be fetched.
     """
-    limit, size, seed = _whole("limit", limit, 1), _whole("size", size, 4), _whole("seed", seed, 0)
+    limit, size = _whole("limit", limit, 1), _whole("size", size, 4)
+    seed = cast(int, _whole("seed", seed, 0))
     for what, given in (("data.load", name), ("data.load: fallback", fallback)):
         if given is None and what != "data.load":
             continue
@@ -91,8 +126,9 @@ def load(
                 f"; did you mean 'vectors:{given}'?" if given.startswith("array:") else nearest(given, NAMES)
             )
             raise ValueError(f"{what}: no data called {given!r}{hint}")
-        if size is not None and given.startswith("vectors:"):
-            raise ValueError(f"{what}: size is {size}, but {given} has vectors, not pictures")
+        kind = kind_called(given).name
+        if size is not None and kind != "pictures":
+            raise ValueError(f"{what}: size is {size}, but {given} has {kind}, not pictures")
     if name in _SPLITS and split not in _SPLITS[name]:
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
     try:
@@ -126,12 +162,18 @@ def on_disk(root: str | os.PathLike[str] | None = None) -> list[OnDisk]:
 
 def _load(
     name: str, split: str, limit: int | None, size: int | None, root: Path, seed: int, download: bool
-) -> ImageSet | VectorSet:
+) -> ImageSet | VectorSet | GraphSet | SentenceSet:
+    if name.startswith(("graphs:", "nodes:")):
+        return graphs.load(name, split, limit, root, download, seed)
     if name in ("scenes", "scenes-hard"):
         make = scenes.make if name == "scenes" else hard_scenes.make
         return make(limit or scenes.COUNTS[split], size or 32, seed, split)
     if name.startswith("folder:"):
         return folders.read(name.removeprefix("folder:"), split, limit, size)
+    if name.startswith("sentences:file:"):
+        return sentences.read(name.removeprefix("sentences:file:"), split, limit)
+    if name == "sentences:topics":
+        return sentences.topics(split, limit)
     if name.startswith("vectors:array:"):
         return arrays.read(name.removeprefix("vectors:array:"), split, limit)
     if name == "vectors:digits":

@@ -1,4 +1,4 @@
-"""A reader's own vectors: a set made from arrays, or read from .npy, .npz or .csv. Nothing is rescaled."""
+"""Vectors of the reader's own: made from arrays, or read from .npy, .npz or .csv. Nothing is rescaled."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from clutils.data.sets import Unavailable, VectorSet
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
+KEYS = {"X": "vectors", "y": "labels", "vectors": "vectors", "labels": "labels"}  # in an .npz: what they are
 LABEL_COLUMNS = ("label", "labels")  # what a .csv calls the column that is no feature
 
 
@@ -44,7 +45,7 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     """The vectors in a file, all of them 'train'; the first `limit` of them.
 
     - .npy: one array (N, D)
-    - .npz: an array `vectors` (N, D) and, where there are any, `labels` (N,)
+    - .npz: an array `vectors` (N, D) and, where there are any, `labels` (N,); `X` and `y` do as well
     - .csv: a row a vector, separated by commas; the first line may name the columns, and one called `label`
       holds the labels
 
@@ -64,7 +65,8 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
         raise ValueError(f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed")
     vectors, labels = _read_csv(name, file) if file.suffix.lower() == ".csv" else _read_numpy(name, file)
     values = _numbers(name, vectors)
-    codes, names = np.full(len(values), -1), ()
+    codes = np.full(len(values), -1)
+    names: tuple[str, ...] = ()
     if labels is not None:
         codes, names = _codes(name, labels, len(values), None)
     kept = values[:limit]
@@ -79,7 +81,7 @@ def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
             stored = np.load(opened, allow_pickle=False)
             if isinstance(stored, np.ndarray):
                 return stored, None
-            arrays = {key: stored[key] for key in ("vectors", "labels") if key in stored.files}
+            arrays = {KEYS[key]: stored[key] for key in KEYS if key in stored.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         why = "it holds Python objects, whose pickles can run code" if "pickle" in str(error) else error
         raise ValueError(f"{name} can't be read: {why}; save plain numbers with numpy.save") from error
@@ -174,5 +176,5 @@ def _codes(
             "to the largest is a class"
         )
     codes = given.astype(np.int64)
-    names = map(str, range(int(codes.max()) + 1)) if class_names is None else class_names
-    return codes, tuple(names)
+    numbers = range(int(codes.max()) + 1)
+    return codes, tuple(map(str, numbers) if class_names is None else class_names)

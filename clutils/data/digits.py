@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits inside scikit-learn: real pictures of 8x8, nothing to download."""
+"""Digits: the 1,797 handwritten 8x8 images inside scikit-learn, nothing to download."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ CLASS_NAMES = tuple("0123456789")
 
 
 def images(split: str = "train", limit: int | None = None) -> ImageSet:
-    """8x8 pictures, (N, 1, 8, 8), scikit-learn's 0..16 stretched to 0..255 (0 = paper, 255 = ink).
+    """8x8 images, (N, 1, 8, 8), scikit-learn's 0..16 stretched to 0..255 (0 = paper, 255 = ink).
 
-    The split is fixed: of every class, each fourth picture in scikit-learn's order is a test picture.
+    The split is fixed: of every class, each fourth image in scikit-learn's order is a test image.
     The same 13 people wrote both parts, so the test asks for new digits by known hands.
     """
     values, labels = _part(split, limit)

@@ -1,4 +1,4 @@
-"""A reader's own pictures: a folder of class-named folders, with masks beside it where there are any."""
+"""Image folders of the reader's own: a folder of class-named folders, with masks where there are any."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp"),
     *(".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
 )
-ROOM = 4e9  # bytes that pictures may take when no `size` was asked for
+ROOM = 4e9  # bytes that images may take when no `size` was asked for
 
-_AT_ONCE = 64  # pictures a thread takes at a time
+_AT_ONCE = 64  # images a thread takes at a time
 
 
 def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet:
-    """The pictures below `path`, as RGB, (N, 3, H, W).
+    """The images below `path`, as RGB, (N, 3, H, W).
 
     - Folders inside `path` are the classes, by name; what lies deeper belongs to the class above it. Without
-      folders, the pictures have no class: label -1. Files that aren't pictures, and hidden ones, are ignored.
+      folders, the images have no class: label -1. Files that aren't images, and hidden ones, are ignored.
     - Where all folders inside (but for `masks`) are called train, test, validation, val or unlabeled, they
       are the splits, and classes lie in them. Any other folder has the one split 'train'.
     - A folder `masks` beside the folder of classes, or beside the splits, with the same names in it, gives
-      the masks: bright is object. Either every picture has one or none has.
-    - Order: a first picture of every class, then a second, and so on, so a `limit` takes as many of each.
-    - `size`: a picture is scaled until its shorter side fits, and its central square is cut out. Without it,
-      pictures all of one size stay as they are, and mixed ones become squares of the shortest side there is.
+      the masks: bright is object. Either every image has one or none has.
+    - Order: a first image of every class, then a second, and so on, so a `limit` takes as many of each.
+    - `size`: an image is scaled until its shorter side fits, and its central square is cut out. Without it,
+      images all of one size stay as they are, and mixed ones become squares of the shortest side there is.
     - Photographs are turned as their camera says, transparency becomes white, 16 bits become 8.
 
-    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no pictures, or one that
+    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or one that
     can't be read: then nothing is loaded.
     """
     folder = Path(path).expanduser()
@@ -108,8 +108,8 @@ def _layout(folder: Path, split: str) -> tuple[Path, tuple[str, ...]]:
 
 def _listing(base: Path, class_names: tuple[str, ...]) -> tuple[list[str], list[int], int]:
     """Files below `base` and labels, one of each class in turn; and how many lie beside the class folders."""
-    loose = sorted(entry.name for entry in os.scandir(base) if entry.is_file() and _is_picture(entry.name))
-    of_class = [_pictures(base, name) if (base / name).is_dir() else [] for name in class_names]
+    loose = sorted(entry.name for entry in os.scandir(base) if entry.is_file() and _is_image(entry.name))
+    of_class = [_image_files(base, name) if (base / name).is_dir() else [] for name in class_names]
     if not any(of_class):
         return loose, [-1] * len(loose), 0
     turns = zip_longest(*([(name, label) for name in names] for label, names in enumerate(of_class)))
@@ -118,12 +118,12 @@ def _listing(base: Path, class_names: tuple[str, ...]) -> tuple[list[str], list[
 
 
 def _masks_of(folder: Path, base: Path, names: list[str]) -> list[str] | None:
-    """The mask of each picture, or None where there are none; `masks` lies beside classes or splits."""
+    """The mask of each image, or None where there are none; `masks` lies beside classes or splits."""
     below = "" if base == folder else base.name
     masks = folder / "masks" if below else folder.absolute().parent / "masks"
     if not masks.is_dir() or masks == folder.absolute():
         return None
-    known = {os.path.splitext(name)[0]: name for name in _pictures(masks, below)}
+    known = {os.path.splitext(name)[0]: name for name in _image_files(masks, below)}
     found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
     missing = found.count(None)
     if missing == len(found):
@@ -140,8 +140,8 @@ def _folders(folder: Path) -> list[str]:
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _visible(entry.name))
 
 
-def _pictures(base: Path, below: str) -> list[str]:
-    """The pictures in the folder `below` of `base` and in all folders in it, named from `base`, in order."""
+def _image_files(base: Path, below: str) -> list[str]:
+    """The images in the folder `below` of `base` and in all folders in it, named from `base`, in order."""
     start = len(os.path.join(base, ""))
     return sorted(found[start:] for found in _walk(base / below))
 
@@ -149,10 +149,10 @@ def _pictures(base: Path, below: str) -> list[str]:
 def _walk(folder: Path) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = filter(_visible, folders)
-        yield from (os.path.join(place, name) for name in names if _is_picture(name))
+        yield from (os.path.join(place, name) for name in names if _is_image(name))
 
 
-def _is_picture(name: str) -> bool:
+def _is_image(name: str) -> bool:
     return _visible(name) and name.lower().endswith(SUFFIXES)
 
 
@@ -166,7 +166,7 @@ def _visible(name: str) -> bool:
 def _decode(
     path: str, files: list[str], masks: list[str] | None, size: int | None, shape: tuple[int, int]
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Pictures (N, 3, *shape) and masks (N, *shape); no pictures where one has another shape."""
+    """Images (N, 3, *shape) and masks (N, *shape); no images where one has another shape."""
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
         raise ValueError(
@@ -180,11 +180,11 @@ def _decode(
     def place(at: int) -> None:
         if odd:
             return
-        picture = _picture(files[at], size)
-        if picture.shape[:2] != shape:
+        image = _read_image(files[at], size)
+        if image.shape[:2] != shape:
             odd.append(at)
             return
-        images[at] = picture.transpose(2, 0, 1)
+        images[at] = image.transpose(2, 0, 1)
         if masks and inside is not None:
             inside[at] = _mask(masks[at], files[at], size)
 
@@ -205,7 +205,7 @@ def _each(path: str, doing: str, files: list[str], do: Callable[[int], None]) ->
                 raise
             except UnidentifiedImageError:
                 failures[at] = f"{files[at]} (no picture is in it, whatever its name says)"
-            except Exception as error:  # a broken file makes Pillow raise nearly anything; told below
+            except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
                 failures[at] = f"{files[at]} ({error or type(error).__name__})"
         return len(chunk)
 
@@ -232,17 +232,17 @@ def _shape(file: str) -> tuple[int, int]:
         return image.size if _orientation(image) > 4 else image.size[::-1]
 
 
-def _picture(file: str, size: int | None) -> np.ndarray:
-    """One picture as uint8 (H, W, 3)."""
+def _read_image(file: str, size: int | None) -> np.ndarray:
+    """One image as uint8 (H, W, 3)."""
     with Image.open(file) as image:
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
         return np.asarray(_cut(_rgb(_upright(image)), size, Image.Resampling.BICUBIC))
 
 
-def _mask(file: str, picture: str, size: int | None) -> np.ndarray:
-    """One mask as bool (H, W): bright is object; a mask of 0 and 1 is understood as well."""
-    if _shape(file) != (shape := _shape(picture)):
+def _mask(file: str, of: str, size: int | None) -> np.ndarray:
+    """One mask as bool (H, W): bright is object; a mask of 0 and 1 too."""
+    if _shape(file) != (shape := _shape(of)):
         raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
     with Image.open(file) as image:
         grey = _upright(image).convert("L")
@@ -253,12 +253,9 @@ def _mask(file: str, picture: str, size: int | None) -> np.ndarray:
 
 def _cut(image: Image.Image, size: int | None, resampling: Image.Resampling) -> Image.Image:
     """The central square, scaled to size x size."""
-    width, height = image.size
-    if size is None or (width, height) == (size, size):
+    if size is None or image.size == (size, size):
         return image
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    return image.resize((size, size), resampling, box=(left, top, left + side, top + side))
+    return ImageOps.fit(image, (size, size), resampling)
 
 
 def _orientation(image: Image.Image) -> int:

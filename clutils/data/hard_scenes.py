@@ -1,13 +1,13 @@
 """Hard scenes: the object lies on a background as textured as itself, so that edges alone don't find it.
 
 As in `scenes` there is one object with its exact mask, the class is its texture, and lengths are in units of
-1/32 of the picture's side. What differs:
+1/32 of the image's side. What differs:
 
 - the background has a texture of its own, drawn independently of the class, out of the same ones with the
   same periods and a contrast as strong (never 'plain': a background without edges would give the object away)
-- the two colours of either surface are as far from one grey, the same on both; in most pictures the surfaces
+- the two colours of either surface are as far from one grey, the same on both; in most images the surfaces
   share one palette, but for a tinge
-- objects are smaller, and lie anywhere in the picture, more often near its border than in its middle
+- objects are smaller, and lie anywhere in the image, more often near its border than in its middle
 """
 
 from __future__ import annotations
@@ -30,18 +30,11 @@ def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> Ima
 
     Raises ValueError for a size or seed out of range.
     """
-    images, labels, masks = scenes.in_chunks("scenes-hard", _draw, count, size, seed, split, _STREAM)
-    return ImageSet(
-        images=images,
-        labels=labels,
-        class_names=scenes.CLASS_NAMES,
-        masks=masks,
-        source=f"{count:,} generated hard scenes, {size}x{size} (no photographs; seed {seed}, split {split})",
-    )
+    return scenes.in_chunks("scenes-hard", "hard scenes", _draw, count, size, seed, split, _STREAM)
 
 
 def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One chunk: pictures uint8 (100, 3, size, size), masks bool (100, size, size), labels (100,)."""
+    """One chunk: images uint8 (100, 3, size, size), masks bool (100, size, size), labels (100,)."""
     n = scenes.CHUNK
     labels = rng.permutation(np.arange(n) % len(scenes.CLASS_NAMES))
     behind = rng.integers(_PLAIN, size=n)  # every texture but 'plain', which is the last
@@ -49,25 +42,18 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, 
     reach = rng.uniform(*RADIUS, n) * scenes.HALF_EXTENT[shape]
     # mostly near 0 or 1, against a border: spread evenly, whole objects would cover the middle far too often
     place = rng.beta(0.2, 0.2, (2, n))
-    centre = reach + place * (scenes.SIDE - 2 * reach)  # the whole object is in the picture
+    centre = reach + place * (scenes.SIDE - 2 * reach)  # the whole object is in the image
     origin = rng.uniform(0, scenes.SIDE, (2, n))  # the background's own, not the object's
     near = (rng.uniform(size=n) < 2 / 3) & (labels != behind)  # of one texture, only colour tells them apart
     colours = _colours(rng, near)
 
-    at = ((np.arange(size) + 0.5) * scenes.SIDE / size).astype(np.float32)  # pixel centres, in units
-    inside = scenes.within(shape, reach, *_offsets(at, centre))
+    inside = scenes.within(shape, reach, *scenes.offsets(size, centre))
     surfaces = []
     for textures, middle, (first, second) in zip((labels, behind), (centre, origin), colours, strict=True):
-        mixture = scenes.mixtures(rng, textures, *_offsets(at, middle))[:, None]
+        mixture = scenes.mixtures(rng, textures, *scenes.offsets(size, middle))[:, None]
         surfaces.append(mixture * first + (1 - mixture) * second)
-    pictures = np.where(inside[:, None], *surfaces)
-    return np.rint(pictures * 255).astype(np.uint8), inside, labels
-
-
-def _offsets(at: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """dx (n, 1, size) and dy (n, size, 1) of the pixel centres from `middle` (2, n)."""
-    dx, dy = (at - m[:, None].astype(np.float32) for m in middle)
-    return dx[:, None, :], dy[:, :, None]
+    images = np.where(inside[:, None], *surfaces)
+    return np.rint(images * 255).astype(np.uint8), inside, labels
 
 
 def _colours(rng: np.random.Generator, near: np.ndarray) -> np.ndarray:

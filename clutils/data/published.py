@@ -1,34 +1,74 @@
-"""CIFAR-10, CIFAR-100, STL-10 and Fashion-MNIST: where they come from and how their files are laid out.
+"""CIFAR-10, CIFAR-100 and Fashion-MNIST as torchvision reads and downloads them, and STL-10.
 
+STL-10 is read here: torchvision would hold its 2.7 GB of unlabelled images in memory, and unpack them all.
 Addresses, checksums and folders are torchvision's, so a directory that torchvision filled is used as it is.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
+import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clutils.data.downloads import Archive, Member, ensure
+from clutils.data.downloads import SWITCHED_OFF, explained, human, resumed, unpack
 from clutils.data.sets import ImageSet
+
+STL10_COUNTS = {"train": 5_000, "test": 8_000, "unlabeled": 100_000}
+STL10_NAMES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+PIXELS = 3 * 96 * 96
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published set: its archives, the files each split needs, its pictures' side and how to read them."""
+    """A published set: torchvision's class, the side of its images, its download's bytes, its splits."""
 
     title: str
+    torchvision: str
     side: int
-    folder: str
-    archives: tuple[Archive, ...]
-    splits: dict[str, tuple[str, ...]]  # split -> paths of the members it is read from
-    read: Callable[[Path, tuple[str, ...]], tuple[Tensor, Tensor, tuple[str, ...]]]
+    size: int
+    splits: tuple[str, ...] = ("train", "test")
+
+    @property
+    def theirs(self) -> Any:
+        """torchvision's class, which knows addresses, checksums and files."""
+        import torchvision
+
+        return getattr(torchvision.datasets, self.torchvision)
+
+    @property
+    def folder(self) -> str:
+        """Where the unpacked files lie, below the data directory."""
+        return getattr(self.theirs, "base_folder", f"{self.torchvision}/raw")
+
+    def archives(self) -> list[tuple[str, str, str]]:
+        """(address, path below the data directory, MD5) of each file to download."""
+        theirs = self.theirs
+        if hasattr(theirs, "resources"):
+            return [
+                (theirs.mirrors[0] + file, f"{self.folder}/{file}", md5) for file, md5 in theirs.resources
+            ]
+        return [(theirs.url, theirs.filename, theirs.tgz_md5)]
+
+    def whole(self, root: Path) -> dict[Path, bool]:
+        """Each unpacked file that the splits are read from, and whether it is there, complete."""
+        from torchvision.datasets.utils import check_integrity
+
+        folder, theirs = root / self.folder, self.theirs
+        if self.torchvision == "STL10":
+            return {
+                root / path: _size(root / path) == size for path, size in _stl10_files(*self.splits).items()
+            }
+        if hasattr(theirs, "resources"):
+            paths = [folder / file.removesuffix(".gz") for file, _ in theirs.resources]
+            return {path: _is_whole_idx(path) for path in paths}
+        files = [*theirs.train_list, *theirs.test_list, (theirs.meta["filename"], theirs.meta["md5"])]
+        return {folder / file: check_integrity(folder / file, md5) for file, md5 in files}
 
 
 class OnDisk(NamedTuple):
@@ -40,12 +80,25 @@ class OnDisk(NamedTuple):
     complete: bool  # whether every split loads without a network
 
 
+SETS = {
+    "cifar10": Published("CIFAR-10", "CIFAR10", 32, 170_498_071),
+    "cifar100": Published("CIFAR-100", "CIFAR100", 32, 169_001_437),
+    "stl10": Published("STL-10", "STL10", 96, 2_640_397_119, tuple(STL10_COUNTS)),
+    "fashion-mnist": Published("Fashion-MNIST", "FashionMNIST", 28, 30_878_645),
+}
+
+
 def load(name: str, split: str, limit: int | None, root: Path, download: bool) -> ImageSet:
-    """One split of a published set; what is missing is downloaded first, unless `download` is False."""
+    """One split of a published set; what is missing is downloaded first, unless `download` is False.
+
+    Raises `Unavailable`, in one line that says what happened and what to do.
+    """
     published = SETS[name]
-    paths = published.splits[split]
-    ensure(name, published.archives, set(paths), root, download)
-    images, labels, class_names = published.read(root, paths)
+    url, path, _ = published.archives()[0]
+    by_hand = f"put {Path(path).name} ({human(published.size)}, {url}) into {(root / path).parent} by hand"
+    with explained(name, root, f"{by_hand}; or load pictures of your own as 'folder:PATH'"):
+        read = _stl10 if name == "stl10" else _torchvisions
+        images, labels, class_names = read(published, split, root, download)
     total = len(images)
     images, labels = images[:limit], labels[:limit]
     count = f"{len(images):,} of {total:,}" if len(images) < total else f"all {total:,}"
@@ -63,160 +116,85 @@ def on_disk(root: Path) -> list[OnDisk]:
     """The published sets of which anything lies below `root`."""
     found = []
     for name, published in SETS.items():
-        paths = [root / a.path for a in published.archives]
-        paths += [root / m.path for a in published.archives for m in a.members]
-        paths += [p.with_name(p.name + ".part") for p in paths]
-        size = sum(p.stat().st_size for p in paths if p.is_file())
+        archives = [root / path for _, path, _ in published.archives()]
+        unpacked = published.whole(root)
+        paths = [*archives, *unpacked]
+        size = sum(max(_size(path), 0) for path in (*paths, *(Path(f"{path}.part") for path in paths)))
         if size:
-            complete = all(
-                archive.there(root) or all(m.whole(root) for m in archive.members)
-                for archive in published.archives
-            )
-            found.append(OnDisk(name, root / published.folder, size, complete))
+            packed = sum(_size(path) for path in archives) == published.size
+            found.append(OnDisk(name, root / published.folder, size, packed or all(unpacked.values())))
     return found
 
 
-def _read_cifar(root: Path, paths: tuple[str, ...]) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """Python pickles; `data` is (N, 3072), all red, all green, all blue, row by row."""
-    # `ensure` has just compared each file's MD5 with the published one, so these pickles are the known ones
-    *batches, meta = (pickle.loads((root / path).read_bytes(), encoding="latin1") for path in paths)
-    pixels = np.concatenate([batch["data"] for batch in batches]).reshape(-1, 3, 32, 32)
-    key = "labels" if "labels" in batches[0] else "fine_labels"
-    labels = np.concatenate([batch[key] for batch in batches]).astype(np.int64)
-    names = meta["label_names"] if key == "labels" else meta["fine_label_names"]
-    return torch.from_numpy(pixels), torch.from_numpy(labels), tuple(names)
+def _torchvisions(
+    published: Published, split: str, root: Path, download: bool
+) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+    from torchvision.datasets.utils import check_integrity, download_and_extract_archive
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tarfile and NumPy, about what torchvision and the files do
+        if not all(published.whole(root).values()):
+            for url, path, md5 in published.archives():
+                if not download and not check_integrity(root / path, md5):
+                    raise ValueError(SWITCHED_OFF)
+                download_and_extract_archive(url, (root / path).parent, filename=Path(path).name, md5=md5)
+        found = published.theirs(root, train=split == "train")
+    images = torch.as_tensor(found.data)
+    images = images[:, None] if images.dim() == 3 else images.permute(0, 3, 1, 2)
+    return images, torch.as_tensor(found.targets), tuple(found.classes)
 
 
-def _read_stl10(root: Path, paths: tuple[str, ...]) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+def _stl10(
+    published: Published, split: str, root: Path, download: bool
+) -> tuple[Tensor, Tensor, tuple[str, ...]]:
     """Bytes, (N, 3, 96 columns, 96 rows): each channel is stored column by column. Labels 1..10.
 
-    The pictures stay on the disk, as a private memory map: pages are read when looked at, and
+    The images stay on the disk, as a private memory map: pages are read when looked at, and
     writing to the tensor changes a copy in memory, never the file.
     """
-    stored = np.memmap(root / paths[0], np.uint8, mode="c").reshape(-1, 3, 96, 96)
+    from torchvision.datasets.utils import check_integrity
+
+    files = _stl10_files(split)
+    missing = {path: size for path, size in files.items() if _size(root / path) != size}
+    if missing:
+        ((url, path, md5),) = published.archives()
+        archive = root / path
+        if not check_integrity(archive, md5):
+            if not download:
+                raise ValueError(SWITCHED_OFF)
+            resumed(url, archive)
+            if not check_integrity(archive, md5):
+                archive.unlink()
+                raise ValueError(f"what {url} sent is not the file; perhaps a login page of your network?")
+        unpack(archive, missing, root)
+    pixels, *labels = (root / path for path in files)
+    stored = np.memmap(pixels, np.uint8, mode="c").reshape(-1, 3, 96, 96)
     images = torch.from_numpy(stored).transpose(2, 3)
-    if len(paths) == 1:  # the unlabelled split
-        return images, torch.full((len(images),), -1), _STL10_NAMES
-    labels = np.fromfile(root / paths[1], np.uint8).astype(np.int64) - 1
-    return images, torch.from_numpy(labels), _STL10_NAMES
+    if not labels:
+        return images, torch.full((len(images),), -1), STL10_NAMES
+    return images, torch.from_numpy(np.fromfile(labels[0], np.uint8).astype(np.int64) - 1), STL10_NAMES
 
 
-def _read_idx(root: Path, paths: tuple[str, ...]) -> tuple[Tensor, Tensor, tuple[str, ...]]:
-    """MNIST's own format: a header of 16 bytes before the pictures, of 8 before the labels."""
-    pixels = np.fromfile(root / paths[0], np.uint8, offset=16).reshape(-1, 1, 28, 28)
-    labels = np.fromfile(root / paths[1], np.uint8, offset=8).astype(np.int64)
-    return torch.from_numpy(pixels), torch.from_numpy(labels), _FASHION_NAMES
+def _stl10_files(*splits: str) -> dict[str, int]:
+    """Path below the data directory -> its bytes, of images and, but for the unlabelled, of labels."""
+    files = {}
+    for split in splits:
+        files[f"stl10_binary/{split}_X.bin"] = STL10_COUNTS[split] * PIXELS
+        if split != "unlabeled":
+            files[f"stl10_binary/{split}_y.bin"] = STL10_COUNTS[split]
+    return files
 
 
-_STL10_NAMES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
-_FASHION_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
+def _is_whole_idx(path: Path) -> bool:
+    """Whether a file of MNIST's format is as long as its header says: its fourth byte is its dimensions."""
+    if _size(path) < 8:
+        return False
+    with open(path, "rb") as file:
+        dimensions = file.read(4)[3]
+        shape = np.frombuffer(file.read(4 * dimensions), ">i4").tolist()
+    return _size(path) == 4 + 4 * dimensions + math.prod(shape)
 
 
-def _cifar(title: str, archive: str, size: int, md5: str, folder: str, files: dict[str, str]) -> Published:
-    """`files`: name -> MD5; the last is the table of class names, the one before it the test batch."""
-    members = tuple(Member(f"{folder}/{name}", md5=check) for name, check in files.items())
-    *train, test, meta = (member.path for member in members)
-    url = f"https://www.cs.toronto.edu/~kriz/{archive}"
-    return Published(
-        title=title,
-        side=32,
-        folder=folder,
-        archives=(Archive(url, archive, size, md5, members),),
-        splits={"train": (*train, meta), "test": (test, meta)},
-        read=_read_cifar,
-    )
-
-
-_CIFAR10 = _cifar(
-    "CIFAR-10",
-    "cifar-10-python.tar.gz",
-    170_498_071,
-    "c58f30108f718f92721af3b95e74349a",
-    "cifar-10-batches-py",
-    {
-        "data_batch_1": "c99cafc152244af753f735de768cd75f",
-        "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
-        "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
-        "data_batch_4": "634d18415352ddfa80567beed471001a",
-        "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
-        "test_batch": "40351d587109b95175f43aff81a1287e",
-        "batches.meta": "5ff9c542aee3614f3951f8cda6e48888",
-    },
-)
-
-_CIFAR100 = _cifar(
-    "CIFAR-100",
-    "cifar-100-python.tar.gz",
-    169_001_437,
-    "eb9058c3a382ffc7106e4002c42a8d85",
-    "cifar-100-python",
-    {
-        "train": "16019d7e3df5f24257cddd939b257f8d",
-        "test": "f0ef6b0ae62326f3e7ffdfab6717acfc",
-        "meta": "7973b15100ade9c7d40fb424638fde48",
-    },
-)
-
-_STL10 = Published(
-    title="STL-10",
-    side=96,
-    folder="stl10_binary",
-    archives=(
-        Archive(
-            "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
-            "stl10_binary.tar.gz",
-            2_640_397_119,
-            "91f7769df0f17e558f3565bffb0c7dfb",
-            (
-                Member("stl10_binary/train_X.bin", 5_000 * 27_648, "918c2871b30a85fa023e0c44e0bee87f"),
-                Member("stl10_binary/train_y.bin", 5_000, "5a34089d4802c674881badbb80307741"),
-                Member("stl10_binary/test_X.bin", 8_000 * 27_648, "7f263ba9f9e0b06b93213547f721ac82"),
-                Member("stl10_binary/test_y.bin", 8_000, "36f9794fa4beb8a2c72628de14fa638e"),
-                Member("stl10_binary/unlabeled_X.bin", 100_000 * 27_648, "5242ba1fed5e4be9e1e742405eb56ca4"),
-            ),
-        ),
-    ),
-    splits={
-        "train": ("stl10_binary/train_X.bin", "stl10_binary/train_y.bin"),
-        "test": ("stl10_binary/test_X.bin", "stl10_binary/test_y.bin"),
-        "unlabeled": ("stl10_binary/unlabeled_X.bin",),
-    },
-    read=_read_stl10,
-)
-
-
-def _fashion(name: str, size: int, md5: str, unpacked: int) -> Archive:
-    path = f"FashionMNIST/raw/{name}"
-    url = f"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{name}.gz"
-    return Archive(url, f"{path}.gz", size, md5, (Member(path, unpacked),))
-
-
-_FASHION = Published(
-    title="Fashion-MNIST",
-    side=28,
-    folder="FashionMNIST",
-    archives=(
-        _fashion("train-images-idx3-ubyte", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 47_040_016),
-        _fashion("train-labels-idx1-ubyte", 29_515, "25c81989df183df01b3e8a0aad5dffbe", 60_008),
-        _fashion("t10k-images-idx3-ubyte", 4_422_102, "bef4ecab320f06d8554ea6380940ec79", 7_840_016),
-        _fashion("t10k-labels-idx1-ubyte", 5_148, "bb300cfdad3c16e7a12a480ee83cd310", 10_008),
-    ),
-    splits={
-        "train": ("FashionMNIST/raw/train-images-idx3-ubyte", "FashionMNIST/raw/train-labels-idx1-ubyte"),
-        "test": ("FashionMNIST/raw/t10k-images-idx3-ubyte", "FashionMNIST/raw/t10k-labels-idx1-ubyte"),
-    },
-    read=_read_idx,
-)
-
-SETS = {"cifar10": _CIFAR10, "cifar100": _CIFAR100, "stl10": _STL10, "fashion-mnist": _FASHION}
+def _size(path: Path) -> int:
+    """Its bytes; -1 where there is no such file."""
+    return path.stat().st_size if path.is_file() else -1

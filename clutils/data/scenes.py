@@ -1,6 +1,6 @@
 """Generated scenes: one textured object on a background, with its exact mask; the class is the texture.
 
-Lengths are in units of 1/32 of the picture's side, so that a scene is the same scene at every size.
+Lengths are in units of 1/32 of the image's side, so that a scene is the same scene at every size.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from clutils.data.sets import ImageSet
 
@@ -27,10 +26,10 @@ CLASS_NAMES = (
 )
 COUNTS = {"train": 8000, "test": 2000}  # without a limit; with one there are as many as you ask for
 SHAPES = ("disc", "square", "diamond")
-SIDE = 32.0  # units along a picture's side
+SIDE = 32.0  # units along an image's side
 SIZES = (16, 512)
 
-CHUNK = 100  # pictures drawn from one seed: ten of each class, in random order
+CHUNK = 100  # images drawn from one seed: ten of each class, in random order
 HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equal areas, in radii
 
 
@@ -39,26 +38,20 @@ def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> Ima
 
     Every run of 100 has its own random stream, made from (seed, split, number of the run).
     """
-    images, labels, masks = in_chunks("scenes", _draw, count, size, seed, split)
-    return ImageSet(
-        images=images,
-        labels=labels,
-        class_names=CLASS_NAMES,
-        masks=masks,
-        source=f"{count:,} generated scenes, {size}x{size} (no photographs; seed {seed}, split {split})",
-    )
+    return in_chunks("scenes", "scenes", _draw, count, size, seed, split)
 
 
 def in_chunks(
     name: str,
+    what: str,
     draw: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray, np.ndarray]],
     count: int,
     size: int,
     seed: int,
     split: str,
     stream: tuple[int, ...] = (),
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Images, labels and masks of `count` pictures, 100 to a call of `draw(rng, size)`.
+) -> ImageSet:
+    """`count` images, 100 to a call of `draw(rng, size)`, which gives images, masks and labels.
 
     Every run of 100 has a generator of its own, made from (seed, split, number of the run, *stream).
 
@@ -74,36 +67,46 @@ def in_chunks(
     for chunk, start in enumerate(range(0, count, CHUNK)):
         rng = np.random.default_rng([seed, list(COUNTS).index(split), chunk, *stream])
         part = slice(start, min(start + CHUNK, count))
-        n = part.stop - part.start
-        pictures, inside, texture = draw(rng, size)
-        images[part], masks[part], labels[part] = pictures[:n], inside[:n], texture[:n]
-    return torch.from_numpy(images), torch.from_numpy(labels), torch.from_numpy(masks)
+        drawn = (values[: part.stop - part.start] for values in draw(rng, size))
+        images[part], masks[part], labels[part] = drawn
+    return ImageSet(
+        images=torch.from_numpy(images),
+        labels=torch.from_numpy(labels),
+        class_names=CLASS_NAMES,
+        masks=torch.from_numpy(masks),
+        source=f"{count:,} generated {what}, {size}x{size} (no photographs; seed {seed}, split {split})",
+    )
 
 
 def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One chunk: pictures uint8 (100, 3, size, size), masks bool (100, size, size), labels (100,)."""
+    """One chunk: images uint8 (100, 3, size, size), masks bool (100, size, size), labels (100,)."""
     n = CHUNK
     labels = rng.permutation(np.arange(n) % len(CLASS_NAMES))
     shape = rng.integers(len(SHAPES), size=n)
     radius = rng.uniform(10.0, 12.7, n)
     reach = radius * HALF_EXTENT[shape]
-    centre = reach + rng.uniform(size=(2, n)) * (SIDE - 2 * reach)  # the whole object is in the picture
+    centre = reach + rng.uniform(size=(2, n)) * (SIDE - 2 * reach)  # the whole object is in the image
     first, second, ground = _colours(rng, n)
     background = _background(rng, ground, size)
 
-    at = ((np.arange(size) + 0.5) * SIDE / size).astype(np.float32)  # pixel centres, in units
-    dx, dy = (at - c[:, None].astype(np.float32) for c in centre)
-    dx, dy = dx[:, None, :], dy[:, :, None]
+    dx, dy = offsets(size, centre)
     inside = within(shape, reach, dx, dy)
 
     mixture = mixtures(rng, labels, dx, dy)[:, None]
     surface = mixture * first + (1 - mixture) * second
-    pictures = np.where(inside[:, None], surface, background)
-    return np.rint(pictures * 255).astype(np.uint8), inside, labels
+    images = np.where(inside[:, None], surface, background)
+    return np.rint(images * 255).astype(np.uint8), inside, labels
+
+
+def offsets(size: int, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """dx (n, 1, size) and dy (n, size, 1), in units, of the pixel centres from `middle` (2, n)."""
+    at = ((np.arange(size) + 0.5) * SIDE / size).astype(np.float32)
+    dx, dy = (at - m[:, None].astype(np.float32) for m in middle)
+    return dx[:, None, :], dy[:, :, None]
 
 
 def mixtures(rng: np.random.Generator, labels: np.ndarray, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Each picture's texture all over it, (n, size, size): 1 where the first colour is, 0 where the second.
+    """Each image's texture all over it, (n, size, size): 1 where the first colour is, 0 where the second.
 
     dx (n, 1, size), dy (n, size, 1): offsets in units from the texture's centre.
     """
@@ -147,7 +150,7 @@ def _background(rng: np.random.Generator, ground: np.ndarray, size: int) -> np.n
 
 
 def _smooth(lattice: np.ndarray, size: int) -> np.ndarray:
-    """Interpolate (..., k, k) values, spread evenly over the picture, to (..., size, size)."""
+    """Interpolate (..., k, k) values, spread evenly over the image, to (..., size, size)."""
     k = lattice.shape[-1]
     at = (np.arange(size) + 0.5) / size * (k - 1)
     low = np.minimum(at.astype(int), k - 2)

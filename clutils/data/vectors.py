@@ -1,4 +1,4 @@
-"""HAR and Reuters, the two sets without pictures in PiNDA's table I: fetched once by scikit-learn, then kept.
+"""Sets of vectors: tables inside scikit-learn, and those that it fetches once, as PiNDA's HAR and Reuters.
 
 Every feature is rescaled to [0, 1]: minus its least value in the training part, over its range there. A test
 vector may lie a little outside; a feature that is constant in training becomes 0 where it has that value.
@@ -7,30 +7,28 @@ What scikit-learn fetched lies in `scikit-learn/` of the data directory, what wa
 
 from __future__ import annotations
 
-import http.client
-import os
-import socket
+import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from clutils.data.downloads import unreachable
+from clutils import files
+from clutils.data.downloads import SWITCHED_OFF, explained, reach
 from clutils.data.published import OnDisk
-from clutils.data.sets import Unavailable, VectorSet
+from clutils.data.sets import VectorSet
 
 SPLITS = ("train", "test")
 SEED = 0  # of every random choice made here
 ROOTS = ("CCAT", "GCAT", "MCAT", "ECAT")  # RCV1's four root categories, in the order of DEC's labels
 DOCUMENTS, TERMS, TRAINING_DOCUMENTS = 10_000, 2_000, 8_000
 
-_STALL = 20.0  # seconds without a byte after which a transfer counts as broken
 _HAR_SHAPE, _HAR_TRAIN = (10_299, 561), 7_352
 _HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
 
@@ -51,26 +49,25 @@ class Fetched:
 
     title: str
     class_names: tuple[str, ...]
-    amount: str  # of the download, for messages
     url: str  # asked for a sign of life before scikit-learn, which may wait for minutes, is started
     folder: str  # below scikit-learn's data home
     make: Callable[[Path], Parts]
 
 
 def load(name: str, split: str, limit: int | None, root: Path, download: bool) -> VectorSet:
-    """One split of 'har' or 'reuters', (N, 561) or (N, 2000); fetched first where it isn't here yet.
+    """One split of a set of `INSIDE` or `SETS`, (N, D); one of `SETS` is fetched first where it isn't here.
 
     Raises `Unavailable`, in one line that says what happened and what to do.
     """
-    fetched = SETS[name]
-    path = _place(name, root)
-    kept = _read(path, split)
-    if kept is None:
-        _fetch(name, root, download)
-        kept = _read(path, split)
-    if kept is None:
-        raise Unavailable(f"vectors:{name}: {path} was just written and can't be read; is the disk in order?")
-    vectors, labels, division = kept
+    if name in INSIDE:
+        fetched = INSIDE[name]
+        parts = fetched.make(root)
+        inside = parts.is_train == (split == "train")
+        vectors, labels = rescaled(parts.vectors, parts.is_train)[inside], parts.labels[inside]
+        division = parts.division
+    else:
+        fetched = SETS[name]
+        vectors, labels, division = _read(_place(name, root), split) or _fetch(name, split, root, download)
     total = len(vectors)
     vectors, labels = vectors[:limit], labels[:limit]
     count = f"{len(vectors):,} of {total:,}" if len(vectors) < total else f"all {total:,}"
@@ -88,10 +85,10 @@ def on_disk(root: Path) -> list[OnDisk]:
     found = []
     for name, fetched in SETS.items():
         path, folder = _place(name, root), root / "scikit-learn" / fetched.folder
-        files = [file for file in (path, *folder.rglob("*")) if file.is_file()]
-        if files:
-            size = sum(file.stat().st_size for file in files)
-            found.append(OnDisk(f"vectors:{name}", path if path.is_file() else folder, size, path.is_file()))
+        sizes = [file.stat().st_size for file in (path, *folder.rglob("*")) if file.is_file()]
+        if sizes:
+            there = path.is_file()
+            found.append(OnDisk(f"vectors:{name}", path if there else folder, sum(sizes), there))
     return found
 
 
@@ -151,11 +148,78 @@ def reuters(home: Path) -> Parts:
     )
 
 
+def table(name: str) -> Parts:
+    """One of `INSIDE` in its own units: (N, D), its labels, and which rows are for training.
+
+    Of every class a quarter, drawn at random with seed 0, is the test part.
+    """
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{name.replace('-', '_')}")()
+    labels, is_train = found.target.astype(np.int64), np.ones(len(found.target), bool)
+    dice = np.random.default_rng(SEED)
+    for label in range(len(found.target_names)):
+        own = np.flatnonzero(labels == label)
+        is_train[dice.permutation(own)[: round(len(own) / 4)]] = False
+    division = f"a quarter of each class, drawn at random with seed {SEED}, is the test part"
+    return Parts(found.data, labels, is_train, division)
+
+
+def openml(name: str, shape: tuple[int, int], classes: int, training: int) -> Callable[[Path], Parts]:
+    """A maker of OpenML's set of this name, version 1: `training` of its rows, drawn at random, train."""
+
+    def make(home: Path) -> Parts:
+        from sklearn.datasets import fetch_openml
+
+        found = fetch_openml(name, version=1, data_home=home, as_frame=False)
+        values = np.asarray(found.data, np.float64)
+        known, labels = np.unique(np.asarray(found.target).astype(str), return_inverse=True)
+        if values.shape != shape or len(known) != classes:
+            raise ValueError(
+                f"what came is {values.shape} with {len(known)} classes, not {shape} with {classes}"
+            )
+        is_train = np.zeros(len(values), bool)
+        is_train[np.random.default_rng(SEED).permutation(len(values))[:training]] = True
+        division = f"parts drawn at random with seed {SEED}, not the authors' own"
+        return Parts(values, labels.astype(np.int64), is_train, division)
+
+    return make
+
+
+def _inside(name: str, title: str, *class_names: str) -> Fetched:
+    return Fetched(f"{title}, inside scikit-learn", class_names, "", "", lambda home: table(name))
+
+
+def _from_openml(
+    name: str, title: str, class_names: tuple[str, ...], shape: tuple[int, int], training: int
+) -> Fetched:
+    url = f"https://www.openml.org/api/v1/json/data/list/data_name/{name}/limit/2"
+    return Fetched(title, class_names, url, "openml", openml(name, shape, len(class_names), training))
+
+
+INSIDE = {
+    "breast-cancer": _inside("breast-cancer", "Breast Cancer Wisconsin, cell nuclei", "malignant", "benign"),
+    "wine": _inside("wine", "Wine, chemical analyses of three cultivars", "class_0", "class_1", "class_2"),
+    "iris": _inside("iris", "Iris, lengths of leaves", "setosa", "versicolor", "virginica"),
+}
 SETS = {
+    "letter": _from_openml(
+        "letter",
+        "Letter Recognition, 16 moments of drawn capitals",
+        tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        shape=(20_000, 16),
+        training=16_000,
+    ),
+    "satimage": _from_openml(
+        "satimage",
+        "Statlog Landsat, 3 x 3 pixels in four bands",
+        ("red soil", "cotton crop", "grey soil", "damp grey soil", "stubble", "very damp grey soil"),
+        shape=(6430, 36),
+        training=4_435,
+    ),
     "har": Fetched(
         title="Human Activity Recognition Using Smartphones, windows of 2.56 s",
         class_names=("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
-        amount="tens of MB",
         url="https://www.openml.org/api/v1/json/data/list/data_name/har/limit/2",
         folder="openml",
         make=har,
@@ -163,7 +227,6 @@ SETS = {
     "reuters": Fetched(
         title="Reuters RCV1-v2, a sample of 10,000 documents of one root category",
         class_names=ROOTS,
-        amount="656 MB",
         url="https://ndownloader.figshare.com/files/5976048",
         folder="RCV1",
         make=reuters,
@@ -182,57 +245,27 @@ def _place(name: str, root: Path) -> Path:
     return root / "vectors" / f"{name}.npz"
 
 
-def _fetch(name: str, root: Path, download: bool) -> None:
-    """Let scikit-learn fetch the set, rescale it, and keep it; what goes wrong becomes `Unavailable`."""
-    fetched, home = SETS[name], root / "scikit-learn"
-    try:
+def _fetch(name: str, split: str, root: Path, download: bool) -> tuple[np.ndarray, np.ndarray, str]:
+    """Let scikit-learn fetch the set, rescale it, keep it, and read one split of it."""
+    fetched, home, path = SETS[name], root / "scikit-learn", _place(name, root)
+    by_hand = f"copy {path.relative_to(root)} into {root} from a machine that has it"
+    own = "take 'vectors:digits', or your own as 'vectors:array:PATH'"
+    with explained(f"vectors:{name}", root, f"{by_hand}; or {own}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn announces each new try; the last failure says it all
         if not download:
-            raise ValueError("downloading was switched off (download=False)")
-        begun = any(
-            file.is_file() for file in (home / fetched.folder).rglob("*")
-        )  # then scikit-learn may have all it needs
-        if not begun and (silence := unreachable(fetched.url)):
-            raise ValueError(silence)
+            raise ValueError(SWITCHED_OFF)
+        if not any(file.is_file() for file in (home / fetched.folder).rglob("*")):  # else it may have all
+            reach(fetched.url)
         home.mkdir(parents=True, exist_ok=True)
-        with _impatient(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it announces each new try; the last failure says it all
-            parts = fetched.make(home)
-        _keep(_place(name, root), parts)
-    except (OSError, ValueError, EOFError, http.client.HTTPException, zlib.error) as error:
-        reason = " ".join(str(getattr(error, "reason", None) or error).split()) or type(error).__name__
-        kept = _place(name, root).relative_to(root)
-        raise Unavailable(
-            f"vectors:{name} is not in {root}: {reason}. To do: call again online (scikit-learn downloads "
-            f"{fetched.amount}); or copy {kept} into {root} from a machine that has it; or take "
-            "'vectors:digits', or your own as 'vectors:array:PATH'. For another data directory set "
-            "CLUTILS_DATA."
-        ) from error
-
-
-@contextmanager
-def _impatient() -> Iterator[None]:
-    """Sockets that break off when nothing comes: scikit-learn sets no limit of its own."""
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(_STALL)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
-
-
-def _keep(path: Path, parts: Parts) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    passing = path.with_name(path.name + ".part")
-    arrays = {"division": np.array(parts.division)}
-    vectors = rescaled(parts.vectors, parts.is_train)
-    for split, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
-        arrays |= {f"{split}_vectors": vectors[inside], f"{split}_labels": parts.labels[inside]}
-    try:
-        with open(passing, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(passing, path)
-    finally:
-        passing.unlink(missing_ok=True)
+        parts = fetched.make(home)
+        vectors = rescaled(parts.vectors, parts.is_train)
+        arrays: dict[str, Any] = {"division": np.array(parts.division)}
+        for part, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
+            arrays |= {f"{part}_vectors": vectors[inside], f"{part}_labels": parts.labels[inside]}
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **arrays)
+        files.replace(path, packed.getbuffer())
+    return arrays[f"{split}_vectors"], arrays[f"{split}_labels"], parts.division
 
 
 def _read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray, str] | None:

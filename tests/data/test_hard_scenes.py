@@ -45,13 +45,6 @@ def test_they_are_what_the_contract_says(train: data.ImageSet) -> None:
     assert train.source.startswith("1,000 generated hard scenes, 32x32")
 
 
-@pytest.mark.parametrize("limit", [1, 100, 101, 250])
-def test_a_limit_takes_a_prefix_of_the_same_pictures(train: data.ImageSet, limit: int) -> None:
-    few = data.load("scenes-hard", limit=limit)
-    assert torch.equal(few.images, train.images[:limit]) and torch.equal(few.masks, train.masks[:limit])
-    assert torch.equal(few.labels, train.labels[:limit])
-
-
 def test_splits_seeds_and_the_easy_scenes_share_no_picture_and_no_order_of_classes(
     train: data.ImageSet,
 ) -> None:
@@ -69,14 +62,6 @@ def test_the_easy_scenes_are_still_those_that_records_were_made_of() -> None:
     found = data.load("scenes", "test", limit=350, size=45, seed=3)
     digest = hashlib.sha256(found.images.numpy().tobytes() + found.masks.numpy().tobytes()).hexdigest()
     assert digest[:12] == "56f43483a688"
-
-
-@pytest.mark.parametrize("size", [20, 32])
-def test_a_scene_is_the_same_scene_at_every_size(size: int) -> None:
-    large = data.load("scenes-hard", limit=100, size=3 * size)
-    small = data.load("scenes-hard", limit=100, size=size)
-    assert torch.equal(small.masks, large.masks[:, 1::3, 1::3])  # the same pixel centres
-    assert (small.images.int() - large.images[:, :, 1::3, 1::3].int()).abs().max() <= 1
 
 
 def test_textures_are_drawn_anew_at_96_pixels_and_not_enlarged() -> None:
@@ -176,11 +161,3 @@ def test_raw_pixels_hardly_give_the_class_away_but_the_object_cut_out_does(train
     assert accuracy(train.masks, test.masks) < 0.2
     told = LogisticRegression(max_iter=2000).fit(spectrum(train), train.labels)
     assert told.score(spectrum(test), test.labels) > 0.5
-
-
-def test_sizes_and_seeds_out_of_range_are_refused_by_name() -> None:
-    assert data.load("scenes-hard", limit=7, size=45).images.shape == (7, 3, 45, 45)
-    with pytest.raises(ValueError, match="scenes-hard: size 15; 16 to 512"):
-        data.load("scenes-hard", size=15)
-    with pytest.raises(ValueError, match="scenes-hard: seed -1"):
-        hard_scenes.make(1, seed=-1)

@@ -35,12 +35,16 @@ def test_scenes_are_what_the_contract_says(train: data.ImageSet) -> None:
     assert len(train) == 2000 and "2,000 generated scenes" in train.source
 
 
-@pytest.mark.parametrize("limit", [1, 99, 100, 101, 250])
-def test_a_limit_takes_a_prefix_of_the_same_scenes(train: data.ImageSet, limit: int) -> None:
-    few = data.load("scenes", limit=limit)
-    assert torch.equal(few.images, train.images[:limit])
-    assert torch.equal(few.labels, train.labels[:limit])
-    assert few.masks is not None and train.masks is not None and torch.equal(few.masks, train.masks[:limit])
+both = pytest.mark.parametrize("name", ["scenes", "scenes-hard"])
+
+
+@both
+def test_a_limit_takes_a_prefix_of_the_same_scenes(name: str) -> None:
+    whole = data.load(name, limit=250)
+    for limit in (1, 99, 100, 101):
+        few = data.load(name, limit=limit)
+        assert torch.equal(few.images, whole.images[:limit]) and torch.equal(few.masks, whole.masks[:limit])
+        assert torch.equal(few.labels, whole.labels[:limit])
 
 
 def test_no_scene_comes_twice_within_or_across_splits_and_seeds(
@@ -125,19 +129,21 @@ def test_raw_pixels_and_shapes_do_not_give_the_class_away(train: data.ImageSet, 
     assert accuracy(train.masks, test.masks) < 0.2
 
 
+@both
 @pytest.mark.parametrize("size", [20, 32])
-def test_a_scene_is_the_same_scene_at_every_size(train: data.ImageSet, size: int) -> None:
-    large = data.load("scenes", limit=100, size=3 * size)
-    small = data.load("scenes", limit=100, size=size)
+def test_a_scene_is_the_same_scene_at_every_size(name: str, size: int) -> None:
+    large = data.load(name, limit=100, size=3 * size)
+    small = data.load(name, limit=100, size=size)
     assert torch.equal(small.masks, large.masks[:, 1::3, 1::3])  # the same pixel centres
     assert (small.images.int() - large.images[:, :, 1::3, 1::3].int()).abs().max() <= 1
 
 
-def test_scenes_of_odd_sizes_and_none_beyond_the_range() -> None:
-    assert data.load("scenes", limit=7, size=45).images.shape == (7, 3, 45, 45)
+@both
+def test_scenes_of_odd_sizes_and_none_beyond_the_range(name: str) -> None:
+    assert data.load(name, limit=7, size=45).images.shape == (7, 3, 45, 45)
     for size in (scenes.SIZES[0] - 1, scenes.SIZES[1] + 1):
-        with pytest.raises(ValueError, match=rf"size {size}; 16 to 512"):
-            data.load("scenes", size=size)
+        with pytest.raises(ValueError, match=rf"{name}: size {size}; 16 to 512"):
+            data.load(name, size=size)
 
 
 # Digits
@@ -174,7 +180,7 @@ def test_subset_takes_indices_masks_and_slices() -> None:
     picked = whole.subset([3, 1, -1])
     assert torch.equal(picked.images, whole.images[[3, 1, 19]])
     assert torch.equal(picked.masks, whole.masks[[3, 1, 19]])
-    assert picked.source.startswith("3 of: 20 generated scenes")
+    assert picked.source.startswith("3 of 20 generated scenes")
     twos = whole.subset(whole.labels == 2)
     assert len(twos) == int((whole.labels == 2).sum()) > 1 and (twos.labels == 2).all()
     assert whole.subset(slice(5)).images.data_ptr() == whole.images.data_ptr()
@@ -278,6 +284,15 @@ def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None
         ({"name": "scene-hard"}, "did you mean 'scenes-hard'"),
         ({"name": "scenes-hard", "split": "dev"}, "scenes-hard has no split 'dev'; it has train, test"),
         ({"name": "cifar10", "fallback": "scene"}, "fallback: no data called 'scene'; did you mean 'scenes'"),
+        ({"name": "vectors:digit"}, "no data called 'vectors:digit'; did you mean 'vectors:digits'"),
+        ({"name": "Reuters"}, "did you mean 'vectors:reuters'"),
+        ({"name": "vectors:scenes"}, "no data called 'vectors:scenes'"),
+        ({"name": "vectors:digits", "split": "val"}, "digits has no split 'val'; it has train, test"),
+        ({"name": "vectors:har", "split": "val"}, "har has no split 'val'; it has train, test"),
+        ({"name": "vectors:har", "limit": 0}, "data.load: limit is 0"),
+        ({"name": "vectors:har", "size": 32}, "size is 32, but vectors:har has vectors"),
+        ({"name": "vectors:array:no.npy"}, r"array:no\.npy: .* is no file"),
+        ({"name": "vectors:array:"}, "array: names no file"),
     ],
 )
 def test_a_wrong_question_gets_one_clear_answer(arguments: dict, message: str) -> None:
@@ -290,4 +305,33 @@ def test_every_name_is_listed() -> None:
     assert set(data.NAMES) == {
         *("scenes", "scenes-hard", "digits", "cifar10", "cifar100", "stl10", "fashion-mnist", "folder:PATH"),
         *("vectors:digits", "vectors:har", "vectors:reuters", "vectors:array:PATH"),
+        *("vectors:breast-cancer", "vectors:wine", "vectors:iris", "vectors:letter", "vectors:satimage"),
+        *("sentences:topics", "sentences:file:PATH"),
+        *(f"graphs:atlas-{name}" for name in ("connected", "bipartite", "triangles", "planar")),
+        *("graphs:motifs", "graphs:mutag", "graphs:proteins", "graphs:file:PATH"),
+        *(f"nodes:{name}" for name in ("blocks", "karate", "miserables", "florentine", "cora", "citeseer")),
     }
+
+
+def test_a_long_tail_has_the_exponential_profile_in_an_order_of_its_own():
+    whole = data.load("scenes", limit=1000, size=16)
+    few = whole.long_tailed(50, seed=3)
+    counts = few.labels.bincount(minlength=10)
+    expected = [max(1, round(100 * 50 ** (-place / 9))) for place in range(10)]
+    assert counts.sort(descending=True).values.tolist() == expected and expected[-1] == 2
+    assert few.masks is not None and len(few.masks) == len(few) == sum(expected)
+    assert "long tail, 50 to 1" in few.source
+    for c in range(10):  # the first of each class, in their order
+        own = (whole.labels == c).nonzero().flatten()[: counts[c]]
+        assert torch.equal(few.images[few.labels == c], whole.images[own])
+    assert torch.equal(few.images, whole.long_tailed(50, seed=3).images)
+    assert not torch.equal(counts, whole.long_tailed(50, seed=4).labels.bincount(minlength=10))
+    assert len(whole.long_tailed(1)) == len(whole)
+
+
+def test_a_long_tail_that_can_not_be_is_quoted():
+    whole = data.load("scenes", limit=100, size=16)
+    with pytest.raises(ValueError, match=r"ratio is 0\.5"):
+        whole.long_tailed(0.5)
+    with pytest.raises(ValueError, match="has 1 classes"):
+        whole.classes(["dots"]).long_tailed(10)

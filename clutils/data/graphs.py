@@ -1,0 +1,406 @@
+"""Graphs: networkx's atlas and small networks, generated ones with known answers, text files, downloads.
+
+A set of N graphs is one tensor (N, V, 1 + F + V), V places each, as many as the largest has nodes: `packed`
+and `unpacked` say what it holds. Adjacencies are symmetric, without loops. One graph alone, (1, V, ...), is a
+set of nodes. Dense: V² numbers a graph, which suits graphs of tens of nodes and networks of a few thousand.
+"""
+
+from __future__ import annotations
+
+import codecs
+import pickle
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from clutils.data.downloads import SWITCHED_OFF, explained, resumed
+from clutils.data.sets import GraphSet, Unavailable
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Graph = tuple[Tensor, Tensor]  # attributes (n, F), adjacency (n, n)
+TU = {  # of the TU Dortmund collection: name -> its folder, how many graphs, and their classes
+    "mutag": ("MUTAG", 188, ("not mutagenic", "mutagenic")),
+    "proteins": ("PROTEINS", 1113, ("enzyme", "not an enzyme")),
+}
+PLANETOID = {"cora": 7, "citeseer": 6}  # and how many classes
+SPLITS = {
+    **dict.fromkeys(
+        ("graphs:atlas-connected", "graphs:atlas-bipartite", "graphs:atlas-triangles"),
+        ("train", "test", "all"),
+    ),
+    **dict.fromkeys(("graphs:atlas-planar", "graphs:motifs"), ("train", "test", "all")),
+    **{f"graphs:{name}": ("train", "test", "all") for name in TU},
+    **dict.fromkeys(("nodes:blocks", "nodes:karate", "nodes:miserables", "nodes:florentine"), ("train",)),
+    **{f"nodes:{name}": ("train", "public-train", "public-test") for name in PLANETOID},
+}
+SEED = 0  # of which graphs are the test part
+TEST = 0.2  # and what share they are
+MOTIFS = {"train": 600, "test": 200, "all": 800}
+MOST_NODES = 128  # of a graph of the TU collection: padded to the largest, PROTEINS would take 1.7 GB
+
+
+# ---- the tensor --------------------------------------------------------------------------------------------
+
+
+def packed(graphs: Sequence[Graph]) -> Tensor:
+    """Graphs of several sizes -> (N, V, 1 + F + V) float32, padded with zeros.
+
+    Each of the V places has a 1 where there is a node, its F attributes, its row of the adjacency.
+    """
+    V = max(len(adjacency) for _, adjacency in graphs)
+    rows = []
+    for attributes, adjacency in graphs:
+        n = len(adjacency)
+        row = torch.cat([torch.ones(n, 1), attributes.float(), adjacency.float()], dim=1)
+        rows.append(F.pad(row, (0, V - n, 0, V - n)))
+    return torch.stack(rows)
+
+
+def unpacked(graphs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(N, V, 1 + F + V) -> where a node is, bool (N, V); attributes (N, V, F); adjacency (N, V, V).
+
+    A -1 in the first column is a node, too: one that is there for its neighbours' sake alone.
+    """
+    V = graphs.shape[-2]
+    return graphs[..., 0] != 0, graphs[..., 1:-V], graphs[..., -V:]
+
+
+def repacked(graphs: Tensor, nodes: Tensor, attributes: Tensor, adjacency: Tensor) -> Tensor:
+    """The same graphs with these nodes left, attributes and edges; what a lost node had is 0."""
+    kept = nodes.to(graphs)[..., None]
+    edges = adjacency * kept * kept.transpose(-1, -2)
+    return torch.cat([graphs[..., :1] * kept, attributes * kept, edges], dim=-1)
+
+
+# ---- by name -----------------------------------------------------------------------------------------------
+
+
+def load(name: str, split: str, limit: int | None, root: Path, download: bool, seed: int = 0) -> GraphSet:
+    """'graphs:...' or 'nodes:...', one of `SPLITS`, or 'graphs:file:PATH'.
+
+    'train' and 'test' of a set of graphs are a fixed random four fifths and the rest, 'all' both; of motifs,
+    other draws. 'train' of a network is all its nodes with their labels; the public parts of a citation
+    network are 20 nodes a class, and 1,000. limit: the first so many graphs, or nodes.
+
+    Raises `Unavailable`, in one line that says what to do, where a file is missing.
+    """
+    own = name.removeprefix("graphs:").removeprefix("nodes:")
+    if name == "graphs:motifs":
+        found = motifs(limit or MOTIFS[split], seed, split)
+    elif own.startswith("file:"):
+        found = _part(read(own.removeprefix("file:")), split)
+    elif own in TU:
+        found = _part(_collected(own, root, download), split)
+    elif own in PLANETOID:
+        found = _cited(own, split, root, download)
+    elif own.startswith("atlas-"):
+        found = _part(atlas(own.removeprefix("atlas-")), split)
+    else:
+        found = blocks(seed=seed) if own == "blocks" else network(own)
+    return found if limit is None or limit >= len(found) else found.subset(slice(0, limit))
+
+
+def _part(whole: GraphSet, split: str) -> GraphSet:
+    if split not in ("train", "test", "all"):
+        raise ValueError(f"data.load: split is {split!r}, but must be train, test or all")
+    order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
+    tested = max(1, round(TEST * len(whole)))
+    if split == "all":
+        return whole
+    return whole.subset(order[:tested] if split == "test" else order[tested:])
+
+
+# ---- inside networkx ---------------------------------------------------------------------------------------
+
+
+def adjacency_of(graph: nx.Graph) -> Tensor:
+    """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops."""
+    place = {node: at for at, node in enumerate(graph)}
+    return _adjacency(len(place), ((place[a], place[b]) for a, b in graph.edges()))
+
+
+def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:
+    found = np.zeros((nodes, nodes), np.float32)
+    for a, b in edges:
+        found[a, b] = found[b, a] = a != b
+    return torch.from_numpy(found)
+
+
+def invariants() -> dict[str, tuple[Callable[[nx.Graph], bool], tuple[str, str]]]:
+    """Exact properties of a graph: name -> what computes it, and what no and yes are called."""
+    import networkx as nx
+
+    return {
+        "connected": (nx.is_connected, ("in pieces", "connected")),
+        "bipartite": (nx.is_bipartite, ("an odd cycle", "bipartite")),
+        "triangles": (lambda graph: any(nx.triangles(graph).values()), ("no triangle", "a triangle")),
+        "planar": (lambda graph: nx.check_planarity(graph)[0], ("not planar", "planar")),
+    }
+
+
+def atlas(invariant: str) -> GraphSet:
+    """All 1,252 graphs of one to seven nodes (Read & Wilson, "An atlas of graphs"), without attributes.
+
+    Every node's one attribute is 1. labels: an exact invariant, one of `invariants`.
+    """
+    holds, class_names = invariants()[invariant]
+    graphs, packed_graphs = atlas_graphs()
+    labels = torch.tensor([int(holds(graph)) for graph in graphs])
+    source = f"the atlas of 1,252 graphs of one to seven nodes; the class is exact: {class_names[1]} or not"
+    return GraphSet(packed_graphs.clone(), labels, class_names, source)
+
+
+@cache
+def atlas_graphs() -> tuple[list[nx.Graph], Tensor]:
+    """The atlas's graphs as networkx has them, without the first, which has no nodes; and packed."""
+    from networkx.generators.atlas import graph_atlas_g
+
+    graphs = graph_atlas_g()[1:]
+    return graphs, packed([(torch.ones(len(graph), 1), adjacency_of(graph)) for graph in graphs])
+
+
+def network(name: str) -> GraphSet:
+    """'karate', 'miserables' or 'florentine': one graph, its nodes are the samples, each its own attribute.
+
+    Zachary's karate club has the club that each member chose. The others have no labels of their own: theirs
+    is exact, whether a node is a cut vertex, without which the network falls apart.
+    """
+    import networkx as nx
+
+    titles = {
+        "karate": ("Zachary's karate club", nx.karate_club_graph),
+        "miserables": ("who meets whom in Les Misérables", nx.les_miserables_graph),
+        "florentine": ("marriages of Florentine families", nx.florentine_families_graph),
+    }
+    title, make = titles[name]
+    graph = make()
+    adjacency = adjacency_of(graph)
+    if name == "karate":
+        class_names: tuple[str, ...] = ("Mr. Hi", "Officer")
+        labels = [class_names.index(graph.nodes[node]["club"]) for node in graph]
+    else:
+        class_names, cut = ("no cut vertex", "cut vertex"), set(nx.articulation_points(graph))
+        labels = [int(node in cut) for node in graph]
+    graphs = packed([(torch.eye(len(adjacency)), adjacency)])
+    return GraphSet(graphs, torch.tensor(labels), class_names, f"{title}: one network, nodes as samples")
+
+
+# ---- generated ---------------------------------------------------------------------------------------------
+
+MOTIF_EDGES = {
+    "ring of 6": [(i, (i + 1) % 6) for i in range(6)],
+    "house": [(0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4)],
+    "clique of 4": [(i, j) for i in range(4) for j in range(i)],
+    "two against three": [(i, j) for i in range(2) for j in range(2, 5)],
+}
+
+
+def motifs(number: int, seed: int = 0, split: str = "train") -> GraphSet:
+    """Trees of 10 to 16 nodes, each with one motif tied to it by an edge: the class is the motif.
+
+    Each new node of a tree is tied to an earlier one, by degree (Barabási & Albert) or at random: a coin
+    says which. A tree has no cycle, so that every cycle is the motif's. Node numbers are shuffled; every
+    node's one attribute is 1.
+    """
+    dice = np.random.default_rng([seed, list(MOTIFS).index(split)])
+    labels = np.arange(number) % len(MOTIF_EDGES)
+    graphs = []
+    for label in labels:
+        motif = list(MOTIF_EDGES.values())[label]
+        base, size = int(dice.integers(10, 17)), 1 + max(max(edge) for edge in motif)
+        by_degree, edges, tied = dice.random() < 0.5, [(0, 1)], [0, 1]  # tied: a node as often as its degree
+        for node in range(2, base):
+            earlier = tied[dice.integers(len(tied))] if by_degree else int(dice.integers(node))
+            edges.append((node, earlier))
+            tied += [node, earlier]
+        edges += [(base + a, base + b) for a, b in motif] + [(int(dice.integers(base)), base)]
+        new = dice.permutation(base + size)
+        adjacency = _adjacency(base + size, ((new[a], new[b]) for a, b in edges))
+        graphs.append((torch.ones(base + size, 1), adjacency))
+    source = f"{number:,} generated trees, each with a motif tied to it; the class is the motif"
+    return GraphSet(packed(graphs), torch.from_numpy(labels), tuple(MOTIF_EDGES), source)
+
+
+def blocks(
+    sizes: Sequence[int] = (50, 50, 50),
+    within: float = 0.12,
+    between: float = 0.02,
+    attributes: int = 16,
+    signal: float = 0.3,
+    seed: int = 0,
+) -> GraphSet:
+    """A stochastic block model: nodes of one block are tied with chance `within`, others with `between`.
+
+    Attributes are noise, N(0, 1), around a mean of the block's own, N(0, signal²): weak alone, good when
+    averaged over neighbours. Nodes are shuffled; the class is the block.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    labels = labels[torch.randperm(len(labels), generator=draw)]
+    chance = torch.where(labels[:, None] == labels, within, between)
+    upper = (torch.rand(chance.shape, generator=draw) < chance).float().triu(1)
+    means = signal * torch.randn(len(sizes), attributes, generator=draw)
+    noisy = means[labels] + torch.randn(len(labels), attributes, generator=draw)
+    source = (
+        f"a stochastic block model of {len(labels)} nodes, {within:g} within a block, {between:g} between"
+    )
+    names = tuple(f"block {number + 1}" for number in range(len(sizes)))
+    return GraphSet(packed([(noisy, upper + upper.T)]), labels, names, source)
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> GraphSet:
+    """A text file of graphs, in the layout that GIN's authors publish theirs in.
+
+    The number of graphs; for each a line 'nodes label', then for each node 'tag degree neighbour ...', where
+    neighbours are numbered from 0. Tags become one-hot attributes. Raises `Unavailable` where there is no
+    such file, ValueError, naming the graph, on another layout.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise Unavailable(f"graphs:file: there is no file {path}")
+    lines = iter(path.read_text().splitlines())
+    number, tags, ends, labels = -1, [], [], []
+    try:
+        total = int(next(lines))
+        for number in range(total):  # noqa: B007 - an error names it
+            nodes, label = map(int, next(lines).split())
+            rows = [list(map(int, next(lines).split())) for _ in range(nodes)]
+            if any(
+                row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes for row in rows
+            ):
+                raise ValueError("a node's neighbours are not as many as said, or there is no such node")
+            tags.append([row[0] for row in rows])
+            ends.append([(node, other) for node, row in enumerate(rows) for other in row[2:]])
+            labels.append(label)
+    except (ValueError, StopIteration, IndexError) as error:
+        raise ValueError(
+            f"graphs:file: {path}: graph {number + 1} is not as it should be: {error}"
+        ) from error
+    return _set(tags, ends, labels, title or path.name, class_names)
+
+
+def _set(
+    tags: Sequence[Sequence[int]],
+    ends: Sequence[Iterable[tuple[int, int]]],
+    labels: Sequence[int],
+    title: str,
+    class_names: Sequence[str] = (),
+) -> GraphSet:
+    """Graphs of at most MOST_NODES nodes, by their nodes' tags, their edges and their labels."""
+    known, found = sorted({tag for one in tags for tag in one}), sorted(set(labels))
+    graphs = []
+    fitting = [at for at, one in enumerate(tags) if len(one) <= MOST_NODES]
+    for at in fitting:
+        attributes = F.one_hot(torch.tensor([known.index(tag) for tag in tags[at]]), len(known))
+        graphs.append((attributes, _adjacency(len(tags[at]), ends[at])))
+    names = tuple(class_names) or tuple(f"class {label}" for label in found)
+    some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(tags) else ""
+    return GraphSet(
+        packed(graphs),
+        torch.tensor([found.index(labels[at]) for at in fitting]),
+        names,
+        f"{title}: {len(fitting):,} of {len(tags):,} graphs{some} (real)",
+    )
+
+
+def _collected(name: str, root: Path, download: bool) -> GraphSet:
+    """A set of the TU Dortmund collection (Morris et al. 2020), from graphs/ in the data directory.
+
+    Read from NAME_A.txt and the files beside it, or from name.txt in `read`'s layout; else fetched.
+    """
+    folder, _, class_names = TU[name]
+    single, at = root / "graphs" / f"{name}.txt", root / "graphs" / folder
+    if single.is_file():
+        return read(single, folder, class_names)
+    with explained(f"graphs:{name}", root, f"copy {single.relative_to(root)} or graphs/{folder}/ into it"):
+        if not (at / f"{folder}_A.txt").is_file():
+            if not download:
+                raise ValueError(SWITCHED_OFF)
+            archive = at.with_suffix(".zip")
+            resumed(f"https://www.chrsmrrs.com/graphkerneldatasets/{folder}.zip", archive)
+            with zipfile.ZipFile(archive) as packed_files:
+                packed_files.extractall(at.parent)
+        parts = ("A", "graph_indicator", "graph_labels", "node_labels")
+        edges, owner, labels, tags = (_numbers(at / f"{folder}_{part}.txt") for part in parts)
+    first = np.searchsorted(owner[:, 0], np.arange(1, len(labels) + 1))  # each graph's first node
+    of_edge = owner[edges[:, 0] - 1, 0] - 1
+    ends = [(edges[of_edge == one] - 1 - start).tolist() for one, start in enumerate(first)]
+    by_graph = [part[:, 0].tolist() for part in np.split(tags, first[1:])]
+    return _set(by_graph, ends, labels[:, 0].tolist(), folder, class_names)
+
+
+def _numbers(path: Path) -> np.ndarray:
+    return np.loadtxt(path, dtype=np.int64, delimiter=",", ndmin=2)
+
+
+def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
+    """Cora or Citeseer with the public split (Yang et al. 2016), from planetoid/ in the data directory."""
+    folder, parts = root / "planetoid", ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    files = {part: folder / f"ind.{name}.{part}" for part in parts}
+    with explained(f"nodes:{name}", root, f"copy the files ind.{name}.* into {folder.name}/ of it"):
+        for path in files.values():
+            if not path.is_file():
+                if not download:
+                    raise ValueError(SWITCHED_OFF)
+                resumed(f"https://github.com/kimiyoung/planetoid/raw/master/data/{path.name}", path)
+        order = np.loadtxt(files.pop("test.index"), dtype=np.int64)
+        try:
+            found: dict[str, Any] = {
+                part: _Plain(BytesIO(path.read_bytes()), encoding="latin1").load()
+                for part, path in files.items()
+            }
+        except pickle.UnpicklingError as error:
+            raise ValueError(str(error)) from error
+    known, total = found["allx"].shape[0], max(found["allx"].shape[0], int(order.max()) + 1)
+    attributes = torch.zeros(total, found["allx"].shape[1])
+    labels = torch.full((total,), -1)
+    for rows, x, y in ((np.arange(known), "allx", "ally"), (order, "tx", "ty")):
+        at = torch.from_numpy(rows)
+        attributes[at] = torch.from_numpy(found[x].toarray()).float()
+        labels[at] = torch.from_numpy(found[y].argmax(axis=1)).long()
+    cited = ((node, other) for node, others in found["graph"].items() for other in others)
+    adjacency = _adjacency(total, cited)
+    whole = GraphSet(
+        packed([(attributes, adjacency)]),
+        labels,
+        tuple(f"class {number}" for number in range(PLANETOID[name])),
+        f"{name.title()}: {total:,} papers and who cites whom, one network, nodes as samples (real)",
+    )
+    if split == "train":
+        return whole
+    return whole.subset(
+        torch.from_numpy(np.sort(order)) if split == "public-test" else slice(0, len(found["y"]))
+    )
+
+
+class _Plain(pickle.Unpickler):
+    """Planetoid's files, which are pickles: arrays, sparse matrices and lists alone are let in."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        import scipy.sparse
+
+        known: dict[str, Any] = {
+            "csr_matrix": scipy.sparse.csr_matrix,
+            "defaultdict": defaultdict,
+            "list": list,
+        }
+        known |= {"ndarray": np.ndarray, "dtype": np.dtype, "encode": codecs.encode}
+        if name == "_reconstruct":
+            return np.empty(0).__reduce__()[0]
+        if name in known:
+            return known[name]
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs")

@@ -1,0 +1,215 @@
+"""Sets of graphs: packed, exact labels, own files, downloads' layouts, and how they are missed."""
+
+import pickle
+from collections import defaultdict
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from clutils import __main__ as command_line
+from clutils import data
+from clutils.data.graphs import MOTIF_EDGES, TU, packed, unpacked
+from tests.losses.inputs import fails
+
+PATH = [(0, 1), (1, 2)]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    return tmp_path
+
+
+def as_networkx(graph):
+    nodes, _, adjacency = unpacked(graph)
+    return nx.from_numpy_array(adjacency[nodes][:, nodes].numpy())
+
+
+def test_packing_pads_and_unpacking_gives_back():
+    pair = [
+        (torch.tensor([[1.0, 2.0]]), torch.zeros(1, 1)),
+        (torch.rand(3, 2), torch.ones(3, 3).fill_diagonal_(0)),
+    ]
+    nodes, attributes, adjacency = unpacked(packed(pair))
+    assert nodes.tolist() == [[True, False, False], [True, True, True]]
+    assert torch.equal(attributes[1], pair[1][0]) and torch.equal(adjacency[1], pair[1][1])
+    assert attributes[0].tolist() == [[1, 2], [0, 0], [0, 0]] and not adjacency[0].any()
+    assert data.width(packed(pair)) == 2
+
+
+def test_the_atlas_has_every_graph_of_up_to_seven_nodes_once_and_its_labels_are_computed_anew():
+    whole = data.load("graphs:atlas-triangles", "all")
+    sizes = unpacked(whole.graphs)[0].sum(dim=1).bincount().tolist()
+    assert sizes == [0, 1, 2, 4, 11, 34, 156, 1044]  # OEIS A000088
+    adjacency = unpacked(whole.graphs)[2]
+    triangles = torch.linalg.matrix_power(adjacency, 3).diagonal(dim1=1, dim2=2).sum(dim=1) > 0
+    assert torch.equal(whole.labels, triangles.long())
+    connected = data.load("graphs:atlas-connected", "all")
+    reached = torch.linalg.matrix_power(adjacency + torch.eye(7), 7) > 0
+    nodes = unpacked(whole.graphs)[0]
+    joined = (reached | ~(nodes[:, :, None] & nodes[:, None, :])).all(dim=2).all(dim=1)
+    assert torch.equal(connected.labels, joined.long()) and int(joined.sum()) == 996  # A001349, 1 to 7
+    planar, two = data.load("graphs:atlas-planar", "all"), data.load("graphs:atlas-bipartite", "all")
+    assert torch.equal(connected.graphs, planar.graphs)
+    odd = torch.stack(
+        [torch.linalg.matrix_power(adjacency, k).diagonal(dim1=1, dim2=2).sum(1) for k in (3, 5, 7)]
+    )
+    assert torch.equal(two.labels, (odd.sum(dim=0) == 0).long())
+    assert all(planar.labels[adjacency.sum(dim=(1, 2)) / 2 < 9])  # K5 has 10 edges, K3,3 has 9
+    assert not any(planar.labels[adjacency.sum(dim=(1, 2)) / 2 > 15])  # 3V - 6
+
+
+def test_parts_are_fixed_and_together_all():
+    train, test, whole = (data.load("graphs:atlas-connected", part) for part in ("train", "test", "all"))
+    assert len(train) + len(test) == len(whole) == 1252
+    assert torch.equal(data.load("graphs:atlas-connected", "test").graphs, test.graphs)
+    assert len(data.load("graphs:atlas-connected", limit=10)) == 10
+    fails(lambda: data.load("graphs:motifs", "validation"), "no split 'validation'; it has train, test, all")
+
+
+def test_a_motif_graph_has_its_motif_and_no_other_cycle():
+    found = data.load("graphs:motifs", limit=40)
+    assert found.class_names == tuple(MOTIF_EDGES)
+    for graph, label in zip(found.graphs, found.labels, strict=True):
+        own = as_networkx(graph)
+        assert nx.is_connected(own)
+        core = nx.k_core(own, 2)
+        assert nx.is_isomorphic(core, nx.Graph(list(MOTIF_EDGES.values())[label]))
+    other = data.load("graphs:motifs", limit=40, seed=1)
+    assert (
+        not torch.equal(found.graphs, other.graphs[:, : found.graphs.shape[1]])
+        if other.graphs.shape == found.graphs.shape
+        else True
+    )
+    assert torch.equal(found.graphs, data.load("graphs:motifs", limit=40).graphs)
+
+
+def test_networks_have_their_nodes_as_samples_and_exact_labels():
+    for name, nodes, edges in (("karate", 34, 78), ("miserables", 77, 254), ("florentine", 15, 20)):
+        found = data.load(f"nodes:{name}")
+        own = as_networkx(found.graphs[0])
+        assert (len(found), own.number_of_edges()) == (nodes, edges) and found.of_nodes
+        assert data.kind_of(found.inputs).name == "nodes"
+        if name != "karate":
+            assert set(nx.articulation_points(own)) == set(found.labels.nonzero()[:, 0].tolist())
+    assert data.load("nodes:karate").labels.bincount().tolist() == [17, 17]
+
+
+def test_blocks_are_tied_within_more_than_between_as_asked():
+    found = data.graphs.blocks((100, 100), within=0.3, between=0.05)
+    adjacency, own = unpacked(found.graphs)[2][0], found.labels[:, None] == found.labels
+    off = ~torch.eye(200, dtype=torch.bool)
+    assert float(adjacency[own & off].mean()) == pytest.approx(0.3, abs=0.02)
+    assert float(adjacency[~own].mean()) == pytest.approx(0.05, abs=0.02)
+
+
+def test_a_part_of_a_network_keeps_the_others_as_neighbours():
+    whole = data.load("nodes:karate")
+    some = whole.subset([3, 1, 8])
+    assert len(some) == 3 and torch.equal(some.labels, whole.labels[[1, 3, 8]])
+    assert some.graphs[0, :, 0].tolist().count(-1) == 31
+    assert torch.equal(some.graphs[..., 1:], whole.graphs[..., 1:])
+    again = some.subset(slice(0, 2))
+    assert torch.equal(again.labels, whole.labels[[1, 3]])
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
+    file = tmp_path / "own.txt"
+    file.write_text("2\n3 5\n0 1 1\n7 2 0 2\n0 1 1\n1 9\n7 0\n")
+    found = data.load(f"graphs:file:{file}", "all")
+    nodes, attributes, adjacency = unpacked(found.graphs)
+    assert nodes.sum(dim=1).tolist() == [3, 1] and found.labels.tolist() == [0, 1]
+    assert found.class_names == ("class 5", "class 9")
+    assert attributes[0].tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert adjacency[0].tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    for text in ("2\n3 5\n0 1 1\n", "1\n2 0\n0 1 5\n0 0\n", "1\n1 0\n0 3 0\n", "many\n"):
+        file.write_text(text)
+        fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: graph", "is not as it should be")
+    with pytest.raises(data.Unavailable, match="there is no file"):
+        data.load(f"graphs:file:{tmp_path / 'none.txt'}")
+
+
+def test_mutag_is_what_the_collection_says(shared):
+    found = data.load(f"graphs:file:{shared / 'mutag.txt'}", "all")
+    assert len(found) == TU["mutag"][1] and found.labels.bincount().tolist() == [63, 125]
+    nodes, attributes, adjacency = unpacked(found.graphs)
+    # 3,721 edges in the collection: this copy has some one way, which become edges too
+    assert nodes.sum().item() == 3371 and adjacency.sum().item() / 2 == 3727
+    assert attributes.shape[-1] == 9  # the collection has 7 kinds of atoms; 5 nodes of this copy are others
+
+
+def test_the_collections_own_layout_gives_the_same_graphs(own_folder):
+    folder = own_folder / "graphs" / "MUTAG"
+    folder.mkdir(parents=True)
+    (folder / "MUTAG_A.txt").write_text("1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n")
+    (folder / "MUTAG_graph_indicator.txt").write_text("1\n1\n1\n2\n2\n")
+    (folder / "MUTAG_graph_labels.txt").write_text("1\n-1\n")
+    (folder / "MUTAG_node_labels.txt").write_text("0\n3\n0\n3\n3\n")
+    found = data.load("graphs:mutag", "all", download=False)
+    assert found.labels.tolist() == [1, 0] and found.class_names == TU["mutag"][2]
+    assert [as_networkx(graph).number_of_edges() for graph in found.graphs] == [2, 1]
+    assert unpacked(found.graphs)[1][1, :2].tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("name", ["graphs:mutag", "graphs:proteins", "nodes:cora", "nodes:citeseer"])
+def test_without_files_and_network_one_line_says_what_to_do(name):
+    with pytest.raises(
+        data.Unavailable, match=r"is not, or not whole.*To do: call again online; or copy"
+    ) as error:
+        data.load(name, download=False)
+    assert "\n" not in str(error.value)
+
+
+def citation_network(folder: Path) -> None:
+    """Six papers in Planetoid's layout: two labelled, one more known, 5 and 3 to test, 4 missing."""
+    folder.mkdir()
+    x = scipy.sparse.csr_matrix(np.eye(3, 4))
+    names = {"x": x[:2], "allx": x, "tx": scipy.sparse.csr_matrix([[0, 0, 0, 1.0], [0, 0, 5.0, 0]])}
+    names |= {"y": np.eye(7)[[0, 1]], "ally": np.eye(7)[[0, 1, 2]], "ty": np.eye(7)[[5, 6]]}
+    names["graph"] = defaultdict(list, {0: [1, 5, 0], 1: [0], 2: [3], 3: [2], 5: [0]})
+    for part, value in names.items():
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(value, protocol=2))
+    (folder / "ind.cora.test.index").write_text("5\n3\n")
+
+
+def test_a_citation_network_has_its_public_parts(own_folder):
+    citation_network(own_folder / "planetoid")
+    whole = data.load("nodes:cora", download=False)
+    assert whole.labels.tolist() == [0, 1, 2, 6, -1, 5]
+    _, attributes, adjacency = unpacked(whole.graphs)
+    assert attributes[0, 5].tolist() == [0, 0, 0, 1] and attributes[0, 3].tolist() == [0, 0, 5, 0]
+    assert {(a, b) for a, b in adjacency[0].nonzero().tolist() if a < b} == {(0, 1), (0, 5), (2, 3)}
+    assert data.load("nodes:cora", "public-train", download=False).labels.tolist() == [0, 1]
+    test = data.load("nodes:cora", "public-test", download=False)
+    assert test.labels.tolist() == [6, 5] and len(test) == 2
+
+
+def test_a_pickle_that_names_anything_but_arrays_is_refused(own_folder):
+    citation_network(own_folder / "planetoid")
+    (own_folder / "planetoid" / "ind.cora.y").write_bytes(pickle.dumps(Path("a"), protocol=2))
+    with pytest.raises(data.Unavailable, match="which no array needs"):
+        data.load("nodes:cora", download=False)
+
+
+def test_a_set_of_the_wrong_shape_is_refused():
+    fails(lambda: data.GraphSet(torch.zeros(2, 3, 3), torch.zeros(2).long(), ("a",), "x"), "1 + F + V")
+    fails(lambda: data.GraphSet(torch.zeros(2, 3, 5), torch.zeros(3).long(), ("a",), "x"), r"int64 (2,)")
+
+
+def test_names_nearby_are_offered_and_sizes_refused():
+    fails(lambda: data.load("graphs:karate"), "no data called 'graphs:karate'", "nodes:karate")
+    fails(lambda: data.load("graphs:motifs", size=8), "graphs:motifs has graphs, not pictures")
+
+
+def test_the_command_describes_graphs_and_nodes(capsys):
+    assert command_line.main(["data", "nodes:karate"]) == 0
+    assert "34 nodes of one network, 34 attributes a node" in capsys.readouterr().out
+    assert command_line.main(["data", "graphs:motifs"]) == 0
+    assert "600 graphs of at most" in capsys.readouterr().out
