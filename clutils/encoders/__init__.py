@@ -1,27 +1,48 @@
-"""Backbones and heads: a small convolutional net for the CPU, torchvision's ResNets for small pictures."""
+"""Backbones and heads: a small convolutional net for the CPU, torchvision's ResNets for small images.
+
+Also an MLP for vectors, GIN and GCN for graphs (`graphs`), a small transformer for sentences (`transformer`).
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-NAMES = ("conv16", "conv32", "resnet18", "resnet50", "mlp")
+from clutils.data.kinds import KINDS, kind_of
+from clutils.encoders.graphs import GCNLayer, GINLayer, GraphNetwork
+from clutils.encoders.transformer import Dropout as Dropout
+from clutils.encoders.transformer import Transformer as Transformer
+
+NAMES = {  # and the kind of samples that each takes: `data.KINDS`
+    "conv16": "pictures",
+    "conv32": "pictures",
+    "resnet18": "pictures",
+    "resnet50": "pictures",
+    "mlp": "vectors",
+    "gin": "graphs",
+    "gcn": "graphs",
+    "gcn-nodes": "nodes",
+    "transformer": "sentences",
+}
 FLAGS_OF_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 (two kinds), Arm: as Linux spells them
 
 
 class ConvNet(nn.Module):
     """Four 3x3 convolutions, each with batch normalisation and ReLU; (N, C, H, W) -> (N, 8 * width).
 
-    The picture is halved in each of the first three layers, but not below 2x2, and averaged at the end: 8x8
-    digits lose one halving, 32x32 pictures none. Pooling stands before normalisation, not after the ReLU: the
+    The image is halved in each of the first three layers, but not below 2x2, and averaged at the end: 8x8
+    digits lose one halving, 32x32 images none. Pooling stands before normalisation, not after the ReLU: the
     two do nearly the same (a maximum passes through any rising function), and on a CPU, where a net this
     small waits for memory, normalising a quarter of the pixels saves time (`benchmarks/training.py`).
 
-    - channels: of the pictures; width: of the first layer, the others have 2, 4 and 8 times as many
+    - channels: of the images; width: of the first layer, the others have 2, 4 and 8 times as many
     """
 
     def __init__(self, channels: int = 3, width: int = 16) -> None:
@@ -68,26 +89,35 @@ class ProjectionHead(nn.Sequential):
 
     The loss sees its output; what a run is used for afterwards is the encoder's, before the head
     (Chen et al. 2020, section 4.2). Not normalised: the losses do that.
+
+    - layers: linear ones; each but the last has `hidden` outputs, batch normalisation and ReLU behind it
     """
 
-    def __init__(self, features: int, hidden: int, out: int) -> None:
-        super().__init__(
-            nn.Linear(features, hidden, bias=False),
-            nn.BatchNorm1d(hidden),
-            nn.ReLU(inplace=True),
-            nn.Linear(hidden, out),
-        )
+    def __init__(self, features: int, hidden: int, out: int, layers: int = 2) -> None:
+        widths = [features, *[hidden] * (layers - 1)]
+        inner = [
+            part
+            for narrow, wide in pairwise(widths)
+            for part in (
+                nn.Linear(narrow, wide, bias=False),
+                nn.BatchNorm1d(wide),
+                nn.ReLU(inplace=True),
+            )
+        ]
+        super().__init__(*inner, nn.Linear(widths[-1], out))
         self.features = out
 
 
 def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
-    """A fresh, randomly initialised encoder: pictures (N, channels, H, W) -> features (N, .features).
+    """A fresh, randomly initialised encoder: images (N, channels, H, W) -> features (N, .features).
 
-    - "mlp": `MLP`, of vectors (N, channels)
+    - "mlp": `MLP`, of vectors (N, channels); "transformer": `Transformer`, of sentences (N, channels)
+    - "gin", "gcn", "gcn-nodes": `GraphNetwork`, of graphs of so many attributes (96 features) or of nodes
+      (two layers of 64, 128 features)
     - "conv16", "conv32": `ConvNet` of width 16 (128 features, 0.10 M parameters) or 32 (256, 0.39 M)
     - "resnet18", "resnet50": torchvision's, without the classifier (512 and 2,048 features; 11 M and 24 M)
     - stem: of the ResNets. "3x3" for small pictures: a 3x3 first convolution of stride 1 and no max-pool,
-      as SimCLR's appendix B.9 does for CIFAR-10; "7x7": as for ImageNet, it shrinks the picture fourfold
+      as SimCLR's appendix B.9 does for CIFAR-10; "7x7": as for ImageNet, it shrinks the image fourfold
 
     Random numbers come from torch's global stream: seed it, or build inside `torch.random.fork_rng()`.
     Raises ValueError on an unknown name or stem.
@@ -100,6 +130,12 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
         raise ValueError(f"encoders.build: channels is {channels!r}, but must be a whole number from 1 on")
     if name == "mlp":
         return MLP(channels)
+    if name == "gcn-nodes":
+        return GraphNetwork(channels, GCNLayer, width=64, layers=2, of_nodes=True)
+    if name in ("gin", "gcn"):
+        return GraphNetwork(channels, GINLayer if name == "gin" else GCNLayer)
+    if name == "transformer":
+        return Transformer(channels)
     if name.startswith("conv"):
         return ConvNet(channels, width=int(name.removeprefix("conv")))
     return _resnet(name, channels, stem)
@@ -118,6 +154,11 @@ def _resnet(name: str, channels: int, stem: str) -> nn.Module:
         net.conv1 = nn.Conv2d(channels, 64, kernel_size=7, stride=2, padding=3, bias=False)
     nn.init.kaiming_normal_(net.conv1.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's own
     return net
+
+
+def width(encoder: nn.Module) -> int:
+    """How many features an encoder gives: its `.features`. Raises AttributeError where it has none."""
+    return cast(int, encoder.features)
 
 
 def half_precision(device: torch.device) -> torch.dtype | None:
@@ -153,38 +194,43 @@ def computes_bfloat16(device: str) -> bool:
 
 
 def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
-    """What an encoder makes of pictures (N, C, H, W) or vectors (N, D): (N, features) float32 on the CPU.
+    """What an encoder makes of images (N, C, H, W) or vectors (N, D): (N, features) float32 on the CPU.
 
     The encoder is in evaluation mode meanwhile and afterwards, layer by layer, in the mode it was in: nothing
-    about it changes. Pictures may be uint8, or float in [0, 1]; computed on the encoder's device in float32.
+    about it changes. Images may be uint8, or float in [0, 1]; computed on the encoder's device in float32.
 
     Raises ValueError on anything else.
     """
-    if not isinstance(images, Tensor) or images.ndim not in (2, 4) or not len(images):
+    if not isinstance(images, Tensor) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
-        raise ValueError(
-            f"embed: images is {what}, but pictures are a tensor (N, C, H, W), vectors (N, D), at least one"
-        )
-    if images.dtype != torch.uint8 and not images.is_floating_point():
-        raise ValueError(f"embed: images are {images.dtype}, but must be uint8, or floating in [0, 1]")
+        shapes = ", ".join(f"{kind.name} {kind.shape}" for kind in KINDS)
+        raise ValueError(f"embed: images is {what}, but must be a tensor of {shapes}, at least one")
+    kind_of(images, "embed: images")
     parameter = next(encoder.parameters(), images)
-    modes = {module: module.training for module in encoder.modules()}
-    encoder.eval()
+    with evaluating(encoder), torch.no_grad():
+        parts = images.split(batch_size)
+        return torch.cat([encoder(as_input(part.to(parameter.device))).float().cpu() for part in parts])
+
+
+@contextlib.contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode; afterwards each layer is in the mode it was in."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
     try:
-        with torch.no_grad():
-            return torch.cat(
-                [
-                    encoder(as_input(batch.to(parameter.device))).float().cpu()
-                    for batch in images.split(batch_size)
-                ]
-            )
+        yield
     finally:
-        for module, mode in modes.items():
-            module.training = mode
+        for part, mode in modes.items():
+            part.training = mode
 
 
 def as_input(images: Tensor) -> Tensor:
-    """uint8 -> float32 in [0, 1], and the memory order (channels last) in which convolutions are fastest."""
+    """uint8 -> float32 in [0, 1], and the memory order (channels last) in which convolutions are fastest.
+
+    Integers, a sentence's words, stay what they are.
+    """
+    if images.dtype == torch.int64:
+        return images
     images = images.float() / 255 if images.dtype == torch.uint8 else images.float()
     if images.ndim != 4:
         return images
