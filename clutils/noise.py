@@ -1,4 +1,4 @@
-r"""Noise that is learned: PiNDA's generator, a random view whose strength at every pixel follows the picture.
+r"""PiNDA's noise generator: learned noise whose scale at every pixel depends on the image.
 
 A network reads an input x and gives a scale σ(x), and if asked a mean μ(x), each shaped like x. The noise is
 drawn by the reparameterisation trick, so that a loss of x + ε has a gradient in the network's weights:
@@ -17,12 +17,15 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clutils import encoders
+from clutils.losses import hyperparameters
+from clutils.losses.hyperparameters import one_of
 
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 DISTRIBUTIONS = ("gaussian", "uniform")
@@ -52,7 +55,7 @@ class Generator(nn.Module):
     - network: "conv" (three plain convolutions, sees 7x7 pixels), "unet" (two halvings and back, with skips),
       "resnet18" (torchvision's as the way down, a decoder with skips as the way up: the paper's size);
       "mlp" (three layers, 1024 wide) for vectors; "fixed": no network, the scale is `start` everywhere
-    - channels: of the pictures, or the number of entries of the vectors
+    - channels: of the images, or the number of entries of the vectors
     - distribution: "gaussian" or "uniform"
     - learned_mean: μ from the same network; else μ = 0
     - positive: what makes σ positive of the network's output a: "softplus", log(1 + e^a); "exp", e^a;
@@ -61,7 +64,7 @@ class Generator(nn.Module):
     - start: σ where the last layer's weights give 0, so about where training starts
     - rms: where given, each input's ε is rescaled to this root mean square, and only its pattern is learned
       (the paper's figure 1 normalises the noise, without saying how)
-    - padding: of the convolutions, "reflect" or "zeros"; with zeros the border is a place that can be told
+    - padding: of the convolutions, "reflect" or "zeros"; with zeros the border is a place that differs
       from all others, and it collects noise
     - skips: of "unet" and "resnet18", whether the way up sees each size of the way down; without, a map is as
       coarse as the smallest of them. "resnet18" without skips and with "abs" is the form of the same group's
@@ -84,16 +87,16 @@ class Generator(nn.Module):
         skips: bool = True,
     ) -> None:
         super().__init__()
-        _one_of("network", network, NETWORKS)
-        _one_of("distribution", distribution, DISTRIBUTIONS)
-        _one_of("positive", positive, POSITIVE)
-        _one_of("padding", padding, ("reflect", "zeros"))
+        one_of("noise", "network", network, NETWORKS)
+        one_of("noise", "distribution", distribution, DISTRIBUTIONS)
+        one_of("noise", "positive", positive, POSITIVE)
+        one_of("noise", "padding", padding, ("reflect", "zeros"))
         if learned_mean and (distribution == "uniform" or network == "fixed"):
             what = "a fixed noise" if network == "fixed" else "the uniform distribution"
             raise ValueError(f"noise: learned_mean is True, but {what} has none here")
         for name, value in (("highest", highest), ("start", start), ("rms", rms)):
-            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
-                raise ValueError(f"noise: {name} is {value!r}, but must be a positive number")
+            if value is not None:
+                hyperparameters.positive("noise", name, value)
         if not skips and network not in WITH_SKIPS:
             raise ValueError(
                 f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have"
@@ -107,7 +110,7 @@ class Generator(nn.Module):
         self.of_vectors, self.smallest = network == "mlp", SMALLEST.get(network, 1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:
-        """x: (N, channels, H, W) pictures or (N, channels) vectors, floating, or uint8 pictures.
+        """x: (N, channels, H, W) images or (N, channels) vectors, floating, or uint8 images.
 
         x may lie on any device; the noise is on the network's.
         generator: of the random numbers ϵ; without one torch's global CPU generator is used.
@@ -171,11 +174,6 @@ def _rms(x: Tensor) -> Tensor:
     return x.pow(2).mean(dim=tuple(range(1, x.ndim)), keepdim=True).sqrt()
 
 
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"noise: {name} is {value!r}; there are {', '.join(known)}")
-
-
 # ---- the networks ------------------------------------------------------------------------------------------
 
 
@@ -190,7 +188,7 @@ def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> n
 
 
 def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
-    return nn.Conv2d(narrow, wide, kernel_size=3, padding=1, padding_mode=padding)
+    return nn.Conv2d(narrow, wide, kernel_size=3, padding=1, padding_mode=cast(Any, padding))
 
 
 class Plain(nn.Sequential):
@@ -220,7 +218,7 @@ class UNet(nn.Module):
         self.last = _convolution(width, out, padding)
 
     def forward(self, x: Tensor) -> Tensor:
-        sizes = []
+        sizes: list[Tensor] = []
         for convolution in self.down:
             x = F.leaky_relu(convolution(F.avg_pool2d(x, 2) if sizes else x), SLOPE)
             sizes.append(x)
@@ -236,15 +234,15 @@ class ResNetUNet(nn.Module):
         self.down = encoders.build("resnet18", channels=channels)
         for module in self.down.modules():
             if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1):
-                module.padding_mode = padding
+                module.padding_mode = cast(Any, padding)
                 module._reversed_padding_repeated_twice = [
-                    p for p in reversed(module.padding) for _ in range(2)
+                    p for p in reversed(cast(tuple[int, ...], module.padding)) for _ in range(2)
                 ]
         self.up = _way_up((512, 256, 128, 64), padding, skips)
         self.last = _convolution(64, out, padding)
 
     def forward(self, x: Tensor) -> Tensor:
-        net = self.down
+        net: Any = self.down  # torchvision's ResNet
         x = net.relu(net.bn1(net.conv1(x)))
         sizes = []
         for layer in (net.layer1, net.layer2, net.layer3, net.layer4):
@@ -260,7 +258,7 @@ def _way_up(widths: tuple[int, ...], padding: str, skips: bool) -> nn.ModuleList
 
 
 def _climb(up: nn.ModuleList, sizes: list[Tensor], skips: bool) -> Tensor:
-    """From the smallest picture to the largest: enlarge, put the skip beside it if asked for, convolve."""
+    """From the smallest image to the largest: enlarge, put the skip beside it if asked for, convolve."""
     *sizes, x = sizes
     for convolution, size in zip(up, reversed(sizes), strict=True):
         x = F.interpolate(x, size=size.shape[-2:], mode="bilinear", align_corners=False)

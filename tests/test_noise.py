@@ -233,7 +233,7 @@ def test_the_resnet_pads_every_convolution_as_asked():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"network": "vit"}, "network is 'vit'; there are conv, unet"),
+        ({"network": "vit"}, "network is 'vit', but must be one of conv, unet"),
         ({"distribution": "laplace"}, "distribution is 'laplace'"),
         ({"positive": "relu"}, "positive is 'relu'"),
         ({"skips": False}, "skips is False, but 'conv' has none; unet, resnet18 have"),

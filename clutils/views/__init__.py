@@ -9,7 +9,7 @@ grayscale, blur. It draws (`draw`) and applies (`apply`) separately, so that a f
     drawn = augment.draw(len(images), 96, 96, generator)    # boxes, flips, factors: one row an image
     view = augment.apply(images, drawn)
 
-What each step does to a picture is a plain function over the whole batch, in `batched`; a GPU takes the same
+What each step does to an image is a plain function over the whole batch, in `batched`; a GPU takes the same
 steps in fewer operations, by `everywhere`, and gives the same views to rounding.
 """
 
@@ -18,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from clutils.views import everywhere
+from clutils.data.kinds import kind_of
+from clutils.views import everywhere, graphs, sentences, vectors
 from clutils.views.batched import (
     ADJUSTMENTS,
     LUMA,
@@ -44,6 +46,7 @@ from clutils.views.batched import (
     per_image,
     to_grayscale,
 )
+from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 
 __all__ = [
     "ADJUSTMENTS",
@@ -53,7 +56,9 @@ __all__ = [
     "PRESETS",
     "Augment",
     "Augmentation",
+    "GraphAugmentation",
     "Identity",
+    "NodeAugmentation",
     "Parameters",
     "adjust_brightness",
     "adjust_contrast",
@@ -64,6 +69,7 @@ __all__ = [
     "flip",
     "name_of",
     "named",
+    "names",
     "preset",
     "suiting",
     "to_grayscale",
@@ -115,7 +121,7 @@ class Augmentation:
         range or setting.
         """
         check_images("Augmentation", images)
-        return self.apply(images, self.draw(len(images), *images.shape[2:], generator))
+        return self.apply(images, self.draw(len(images), images.shape[-2], images.shape[-1], generator))
 
     def draw(self, n: int, height: int, width: int, generator: torch.Generator | None = None) -> Parameters:
         """The random part alone: parameters for n images of height x width pixels."""
@@ -176,7 +182,7 @@ class Augmentation:
     def _check_settings(self) -> None:
         def demand(fine: bool, name: str, text: str) -> None:
             if not fine:
-                raise ValueError(f"Augmentation: {name} is {getattr(self, name)!r}, should be {text}")
+                raise ValueError(f"Augmentation: {name} is {getattr(self, name)!r}, but must be {text}")
 
         def rising(pair: tuple[float, float], limit: float) -> bool:
             return len(pair) == 2 and 0 < pair[0] <= pair[1] <= limit < math.inf
@@ -198,26 +204,26 @@ class Ahead:
     """An augmentation on a GPU that may draw its next call's numbers while the GPU works on this step.
 
     `draw` does so, by the generator that the next call will come with; a call that comes with another, with
-    other pictures or after a setting was changed draws its own. So the views are those of `augment`.
+    other images or after a setting was changed draws its own. So the views are those of `augment`.
     """
 
     def __init__(self, augment: Augmentation, compiled: bool = False) -> None:
         self.augment, self.compiled = augment, compiled
-        self._shape: tuple[int, ...] | None = None  # of the first call's pictures, since the last `draw`
+        self._shape: tuple[int, int, int] | None = None  # of the first call's images, since the last `draw`
         self._ready: tuple[Any, ...] | None = None
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         check_images("Augmentation", images)
-        shape = (len(images), *images.shape[2:])
+        shape = (len(images), images.shape[-2], images.shape[-1])
         if self._shape is None:
             self._shape = shape
         ready, self._ready = self._ready, None
         same = ready is not None and ready[:2] == (shape, repr(self.augment))
-        if not same or not ready[2].equal(generator.get_state()):
-            drawn = everywhere.packed(self.augment.draw(*shape, generator), images.device)
-        else:
+        if ready is not None and same and ready[2].equal(generator.get_state()):
             generator.set_state(ready[3])
             drawn = ready[4]
+        else:
+            drawn = everywhere.packed(self.augment.draw(*shape, generator), images.device)
         return self.augment.apply_packed(images, drawn, self.compiled)
 
     def draw(self, generator: torch.Generator, device: torch.device) -> None:
@@ -232,7 +238,7 @@ class Ahead:
 
 @dataclass
 class Identity:
-    """No augmentation: what comes in, as float32; uint8 pictures in [0, 1]. For vectors, and for PiNDA alone
+    """No augmentation: what comes in, as float32; uint8 images in [0, 1]. For vectors, and for PiNDA alone
     (its algorithm 2: the identity where nothing else is given)."""
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -240,9 +246,45 @@ class Identity:
         return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
+def _alone(name: str) -> dict[str, Any]:
+    """GraphCL's strengths with one alone above 0."""
+    return {other: 0.0 for other in graphs.STEP if other != name}
+
+
+OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictures; the first is usual
+    "vectors": {
+        "none": Identity,
+        "corruption": vectors.Corruption,
+        "noise": vectors.Noise,
+        "masking": vectors.Masking,
+    },
+    "graphs": {
+        "one of four": GraphAugmentation,
+        "all four": partial(GraphAugmentation, one_each=False),
+        **{
+            f"only {name.replace('_', ' ')}": partial(GraphAugmentation, **_alone(name))
+            for name in graphs.STEP
+        },
+        "none": Identity,
+    },
+    "nodes": {"edges and attributes": NodeAugmentation, "none": Identity},
+    "sentences": {
+        "dropout": sentences.Dropout,
+        "deletion": sentences.Deletion,
+        "reordering": sentences.Reordering,
+    },
+}
+CLASSES: dict[str, Any] = {  # that a file can name
+    of.__name__: of
+    for of in (
+        *(Augmentation, Identity, GraphAugmentation, NodeAugmentation),
+        *(vectors.Corruption, vectors.Noise, vectors.Masking),
+        *(sentences.Dropout, sentences.Deletion, sentences.Reordering),
+    )
+}
 _WHOLE = {"crop_scale": (1.0, 1.0), "flip": 0.0}
 _COLOURS_KEPT = {"jitter": (0.0, 0.0, 0.0, 0.0), "grayscale": 0.0}
-PRESETS = {
+PRESETS: dict[str, dict[str, Any]] = {
     "simclr": {},  # natural pictures: scenes, CIFAR, STL-10
     "digits": {"flip": 0.0, "jitter": (0.4, 0.4, 0.0, 0.0), "grayscale": 0.0},  # a mirrored 2 is no digit
     "crop": _COLOURS_KEPT,
@@ -286,43 +328,77 @@ def _random_boxes(
 
 
 def suiting(images: Tensor) -> Augment:
-    """What suits the pictures (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
+    """What suits the images (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
 
     A mirrored digit is another one or none, a fifth of one could be any, and grey has only its brightness and
-    contrast to jitter. Vectors (N, D) have no augmentation of their own: `Identity`.
+    contrast to jitter. Another kind's is the first of `OTHERS`: for vectors (N, D) `Identity`,
+    for graphs GraphCL's.
     """
-    if images.ndim == 2:
-        return Identity()
+    kind = kind_of(images).name
+    if kind != "pictures":
+        return next(iter(OTHERS[kind].values()))()
     size = min(images.shape[-2:])
     if images.shape[1] == 3:
         return Augmentation(size=size)
     return Augmentation(size=size, crop_scale=(0.5, 1.0), flip=0.0, grayscale=0.0)
 
 
+def pair(images: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Two views of each image by `suiting`, drawn from the seed: (N, C, H, W) -> two of these."""
+    draw = torch.Generator().manual_seed(seed)
+    augment = suiting(images)
+    return augment(images, generator=draw), augment(images, generator=draw)
+
+
 def named(name: str, images: Tensor) -> Augment:
-    """`preset(name)` at the pictures' size; for vectors (N, D) 'none' alone, which is `Identity`.
+    """`preset(name)` at the images' size; for another kind of samples one of its own, in `OTHERS`.
 
     Raises ValueError, listing what there is, on another name.
     """
-    if images.ndim != 2:
+    kind = kind_of(images).name
+    if kind == "pictures":
         return preset(name, size=min(images.shape[-2:]))
-    if name != "none":
-        raise ValueError(
-            f"training: augmentation is {name!r}, but vectors {tuple(images.shape)} have only 'none'"
-        )
-    return Identity()
+    if name not in OTHERS[kind]:
+        known = ", ".join(OTHERS[kind])
+        raise ValueError(f"training: augmentation is {name!r}, but must be one for {kind}: {known}")
+    return OTHERS[kind][name]()
+
+
+def names(kind: str | None = None) -> tuple[str, ...]:
+    """The augmentations that have a name: those of one kind of samples (`data.KINDS`), None = of all."""
+    of: dict[str, Mapping[str, Any]] = {"pictures": PRESETS, **OTHERS}
+    return tuple(dict.fromkeys(name for each in of if kind in (None, each) for name in of[each]))
+
+
+def settings_of(augmentation: Any) -> dict[str, Any] | None:
+    """Plain settings of an augmentation of the package's, {} = `Identity`; None for the caller's own."""
+    name = type(augmentation).__name__
+    if CLASSES.get(name) is not type(augmentation):
+        return None
+    own = asdict(augmentation)
+    return own if name in ("Augmentation", "Identity") else {"name": name, **own}
+
+
+def from_settings(settings: Mapping[str, Any]) -> Augment:
+    """The augmentation that `settings_of` gave these."""
+    own = dict(settings)
+    name = own.pop("name", "Augmentation" if own else "Identity")
+    return CLASSES[name](**own)
 
 
 def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> str:
     """What an augmentation is called: `AUTO`, a preset, or the nearest of these and what differs from it.
 
     - settings: as `Run.configuration` has them, {} = `Identity`
-    - shape: of the pictures, (N, C, H, W), or of the vectors, (N, D); None = not known
+    - shape: of the images, (N, C, H, W), or of the vectors, (N, D); None = not known
     """
     if not settings:
         return AUTO if shape is not None and len(shape) == 2 else "identity"
+    if "name" in settings:  # of another kind of samples
+        own = from_settings(settings)
+        return next((name for of in OTHERS.values() for name, make in of.items() if make() == own), str(own))
     size = settings["size"] if shape is None else min(shape[-2:])
-    known = {name: preset(name, size) for name in PRESETS}
+    known: dict[str, Any] = {name: preset(name, size) for name in PRESETS}
     if shape is not None:
         known = {AUTO: suiting(torch.empty(0, *shape[1:]))} | known
     others = {name: _changed(asdict(augmentation), settings) for name, augmentation in known.items()}

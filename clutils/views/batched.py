@@ -1,4 +1,4 @@
-"""Each step of a view as a formula over a whole batch, with one parameter an image; on any device.
+"""Augmentations over a whole batch, a formula each, with one parameter an image; on any device.
 
 With equal parameters each gives what torchvision's function gives for a single float image;
 `tests/views` holds the two side by side. Nothing here carries gradients.

@@ -1,9 +1,9 @@
-"""A view of every picture with few operations, for a GPU: each step is taken everywhere, whoever needs it.
+"""Augmentation on a GPU in few operations: each step is computed for every image of the batch.
 
-The same steps as in `batched`, and the same views to rounding. There a step is done to those pictures alone
-that were drawn for it, and each has its own lines; a GPU would wait to hear which, and starting an operation
-costs it more than doing one. So here what was drawn crosses over once, all numbers in one table, and a
-picture that a step shall leave alone meets a factor that changes nothing.
+The same steps as in `batched`, and the same views to rounding. There a step is done to those images alone
+that were drawn for it; a GPU would have to synchronise to know which, and launching an operation costs it
+more than computing one. So here all parameters are copied once, in one table, and an image that a step shall
+leave as it is gets the neutral parameter.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _whites(device: torch.device) -> Tensor:
     return _once(lambda: torch.tensor([255.0, 1.0], device=device)[:, None, None], device, "whites")
 
 
-_made: dict[tuple[torch.device, object], Tensor] = {}
+_made: dict[tuple[object, ...], Tensor] = {}
 
 
 def _once(make: Callable[[], Tensor], *key: object) -> Tensor:

@@ -307,7 +307,7 @@ def test_preset_flips_digits_or_changes_what_it_should_keep():
 def test_impossible_setting_is_taken(setting, value):
     augment = Augmentation()
     setattr(augment, setting, value)  # as a slider does; the next use says what is wrong
-    with pytest.raises(ValueError, match=rf"Augmentation: {setting} is .*, should be"):
+    with pytest.raises(ValueError, match=rf"Augmentation: {setting} is .*, but must be"):
         augment(pictures(8, 8, 8), seeded())
 
 
