@@ -1,4 +1,4 @@
-"""Who is compared with whom: decided here once, for every loss.
+"""Pairs of a batch: who is compared with whom, decided here once, for every loss.
 
 A loss of the InfoNCE family is a function of an anchor's similarities to its positives and to its
 negatives. This module turns embeddings into those two tables; what is done with them is the paper's idea
@@ -8,6 +8,7 @@ and stands in the paper's own file in `clutils.losses`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,12 +25,14 @@ class Pairs:
     - positives: (A, P), to the pictures that should be near
     - negatives: (A, K), to those that should be far
     - positive_mask, negative_mask: bool, same shapes, True = counts; None = all count
+    - once: whether the gradient is taken once, so that what is kept for it may be overwritten then
     """
 
     positives: Tensor
     negatives: Tensor
     positive_mask: Tensor | None = None
     negative_mask: Tensor | None = None
+    once: bool = False
 
 
 def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
@@ -54,6 +57,16 @@ def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool
             )  # fmt: skip
             raise ValueError(f"{who}: {name} {tuple(z.shape)}: {what}")
     return F.normalize(z / largest, dim=1)
+
+
+def not_normalised(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+    """z (N, D) as it is, in float32 (float64 stays float64), for losses on inner products or moments.
+
+    Raises ValueError on a row that is zero or not finite, as `normalise` does.
+    """
+    if check:
+        normalise(z.detach(), name, who)
+    return widen(z)
 
 
 def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
@@ -88,20 +101,104 @@ def widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
+@dataclass(frozen=True)
+class Everyone:
+    """What the anchors of a batch are compared with, unit vectors: made once, also where blocks follow.
+
+    - rest: (2, B - 1, D), both views of all pictures but the last
+    - ends: (2, 2, D), both views of the first picture and of the last
+    - z: (2B, D), all of them, those of view 1 first
+    """
+
+    rest: Tensor
+    ends: Tensor
+    z: Tensor
+
+    @classmethod
+    def of(cls, z1: Tensor, z2: Tensor) -> Everyone:
+        views = torch.stack([z1, z2])
+        return cls(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Unit vectors of a batch, or of a block of its pictures: those whose anchors are asked for.
+
+    - z1, z2: (b, D), the block's two views, or queries and their keys
+    - pictures: (b,), their rows in the batch
+    - everyone: of the whole batch
+    - labels: (B,), of the whole batch; extra_views: (b, M, D); queue: (K, D); None where there are none
+    - drawn: (anchors, k) each, what a loss drew for these anchors
+    """
+
+    z1: Tensor
+    z2: Tensor
+    pictures: Tensor
+    everyone: Everyone
+    labels: Tensor | None = None
+    extra_views: Tensor | None = None
+    queue: Tensor | None = None
+    drawn: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Batch:
+        return cls(z1, z2, torch.arange(len(z1), device=z1.device), Everyone.of(z1, z2), **further)
+
+    @property
+    def anchors(self) -> Tensor:
+        """(A, D): the queries, or both views of the block's pictures, those of view 1 first."""
+        return self.z1 if self.queue is not None else torch.cat([self.z1, self.z2])
+
+    @property
+    def own(self) -> Tensor:
+        """(A,): each anchor's picture."""
+        return self.pictures if self.queue is not None else self.pictures.repeat(2)
+
+    def pairs(self, against: str = "both views") -> Pairs:
+        if self.queue is not None:
+            return with_queue(self.z1, self.z2, self.queue)
+        if self.labels is not None:
+            return _labelled(self)
+        pairs = _two_views(self, against)
+        if self.extra_views is None:
+            return pairs
+        positives = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.z1, self.z2)]
+        return Pairs(torch.cat(positives), pairs.negatives)
+
+    def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
+        """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
+        if self.queue is None:
+            keys = self.everyone.z
+            i, j = (owners(columns, len(keys) // 2, self.own) for columns in (i, j))
+            if len(keys) ** 2 <= i.numel() * keys.shape[1]:
+                return (keys @ keys.T)[i, j]
+        else:
+            keys = self.queue.detach()
+        # k vectors for each of all anchors at once would not fit beside a large queue; on a CPU, one anchor
+        # at a time stays in its cache
+        anchors = 1 if keys.device.type == "cpu" else max(1, CHUNK // (i.shape[1] * keys.shape[1]))
+        parts = zip(i.split(anchors), j.split(anchors), strict=True)
+        return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
+
+
 def two_views(z1: Tensor, z2: Tensor, against: str = "both views") -> Pairs:
     """Two views of a batch, unit vectors (B, D) each: picture i's positive is its own other view.
 
     - against="both views": 2B anchors, each against the 2B - 2 views of other pictures (SimCLR)
     - against="other view": 2B anchors, each against the B - 1 other pictures in the opposite view (CLIP)
+    - against="one way": of those the B of view 1 alone (N-pair)
+
+    Columns of negatives: all pictures but the last in view 1, then in view 2. An anchor's own picture is no
+    negative of it: the last picture stands in its place. `owners` says whose a column is.
     """
-    batch = len(z1)
-    cross = z1 @ z2.T
-    positives = cross.diagonal().repeat(2)[:, None]
-    crossed = torch.cat([off_diagonal(cross), off_diagonal(cross.T)])  # (2B, B - 1)
-    if against == "other view":
-        return Pairs(positives, crossed)
-    within = torch.cat([off_diagonal(z1 @ z1.T), off_diagonal(z2 @ z2.T)])
-    return Pairs(positives, torch.cat([within, crossed], dim=1).view(2 * batch, 2 * batch - 2))
+    return Batch.whole(z1, z2).pairs(against)
+
+
+def count(batch: int, against: str = "both views", queue: int | None = None) -> int:
+    """K, how many negatives an anchor has: of `two_views` of so many pictures, or the keys of a queue."""
+    if queue is not None:
+        return queue
+    return 2 * batch - 2 if against == "both views" else batch - 1
 
 
 def several_views(z1: Tensor, z2: Tensor, views: Tensor) -> Pairs:
@@ -110,8 +207,7 @@ def several_views(z1: Tensor, z2: Tensor, views: Tensor) -> Pairs:
     The other anchor view is neither positive nor negative; the negatives are the 2B - 2 anchor views of other
     pictures. AttentionNCE, as its authors' code has it.
     """
-    positives = torch.cat([(views @ z[:, :, None])[:, :, 0] for z in (z1, z2)])  # (2B, M)
-    return Pairs(positives, two_views(z1, z2).negatives)
+    return Batch.whole(z1, z2, extra_views=views).pairs()
 
 
 def labelled_views(z1: Tensor, z2: Tensor, labels: Tensor) -> Pairs:
@@ -120,11 +216,7 @@ def labelled_views(z1: Tensor, z2: Tensor, labels: Tensor) -> Pairs:
     z1, z2: unit vectors (B, D); labels: (B,). 2B anchors; both tables are (2B, 2B) and masked, since rows
     are ragged. Khosla et al. 2020, the sets P(i) and A(i).
     """
-    z, y = torch.cat([z1, z2]), labels.repeat(2)
-    similarities = z @ z.T
-    same = y[:, None] == y[None, :]
-    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
-    return Pairs(similarities, similarities, same & ~itself, ~same)
+    return Batch.whole(z1, z2, labels=labels).pairs()
 
 
 def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
@@ -135,19 +227,74 @@ def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
     return Pairs((q * k).sum(dim=1, keepdim=True), q @ queue.detach().T)
 
 
-def owners(columns: Tensor, batch: int) -> Tensor:
+def _two_views(batch: Batch, against: str) -> Pairs:
+    positives = (batch.z1 * batch.z2).sum(dim=1)[:, None]
+    both, rest, ends = positives.repeat(2, 1), batch.everyone.rest, batch.everyone.ends
+    if against not in ("other view", "one way"):
+        return Pairs(both, to_others(batch.anchors, batch.own, rest, ends))
+    of_1 = to_others(batch.z1, batch.pictures, rest[1:], ends[1:])
+    if against == "one way":
+        return Pairs(positives, of_1)
+    return Pairs(both, torch.cat([of_1, to_others(batch.z2, batch.pictures, rest[:1], ends[:1])]))
+
+
+def to_others(anchors: Tensor, own: Tensor, rest: Tensor, ends: Tensor) -> Tensor:
+    """Similarities to every picture but each anchor's own, in whose place the last one stands.
+
+    anchors (A, D), own (A,): their pictures; rest (V, B - 1, D), ends (V, 2, D): as in `Everyone`, of V views
+    -> (A, V (B - 1)).
+    """
+    last = rest.shape[1]
+    # the last picture's own anchors need nobody to stand in: theirs keep the first, where they had it
+    stand_in = torch.where((own == last)[:, None], anchors @ ends[:, 0].T, anchors @ ends[:, 1].T)
+    places = (own % last)[:, None] + last * torch.arange(len(rest), device=own.device)
+    return _Table.apply(anchors, rest.flatten(0, 1), stand_in, places)
+
+
+class _Table(torch.autograd.Function):
+    """anchors (A, D), others (K, D) -> their similarities (A, K), with stand_in (A, V) in places (A, V).
+
+    Its gradient takes the replaced entries out of the products, and not out of a copy of the table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, anchors: Tensor, others: Tensor, stand_in: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(anchors, others, places)
+        return (anchors @ others.T).scatter_(1, places, stand_in)
+
+    @staticmethod
+    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        anchors, others, places = ctx.saved_tensors
+        replaced = slopes.gather(1, places)
+        of_anchors, of_others = slopes @ others, slopes.T @ anchors
+        for place, slope in zip(places.unbind(1), replaced.split(1, dim=1), strict=True):
+            of_anchors = of_anchors - slope * others[place]
+            of_others.index_add_(0, place, slope * anchors, alpha=-1)
+        return of_anchors, of_others, replaced, None
+
+
+def _labelled(batch: Batch) -> Pairs:
+    assert batch.labels is not None
+    z, y, own = batch.everyone.z, batch.labels.repeat(2), batch.own
+    similarities = batch.anchors @ z.T
+    same = y[own][:, None] == y[None, :]
+    views = torch.arange(2, device=own.device).repeat_interleave(len(batch.pictures))
+    itself = (own + views * len(batch.labels))[:, None] == torch.arange(len(z), device=own.device)
+    return Pairs(similarities, similarities, same & ~itself, ~same)
+
+
+def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
     """Whose similarity stands in a column of the negatives of `two_views`: rows of cat([z1, z2]).
 
-    columns: (2B, k), a row an anchor -> same shape.
+    columns: (A, k), a row an anchor -> same shape; own: (A,), the anchors' pictures, None = of all 2B.
     """
-    anchor = torch.arange(2 * batch, device=columns.device)[:, None]
-    picture = columns % (batch - 1)
-    picture = picture + (picture >= anchor % batch)  # its own picture is left out
-    other_view = columns >= batch - 1  # the anchor's own view comes first
-    return picture + batch * ((anchor >= batch) ^ other_view)
+    if own is None:
+        own = torch.arange(batch, device=columns.device).repeat(2)
+    view, picture = columns // (batch - 1), columns % (batch - 1)
+    return view * batch + torch.where(picture == own[:, None], batch - 1, picture)
 
 
-def classmates(labels: Tensor) -> Tensor:
+def false_negatives(labels: Tensor) -> Tensor:
     """Which negatives of `two_views` are of the anchor's own class: labels (B,) -> bool (2B, 2B - 2)."""
     batch = len(labels)
     columns = torch.arange(2 * batch - 2, device=labels.device).expand(2 * batch, -1)
@@ -157,18 +304,4 @@ def classmates(labels: Tensor) -> Tensor:
 
 def among_negatives(z1: Tensor, z2: Tensor, queue: Tensor | None, i: Tensor, j: Tensor) -> Tensor:
     """Similarity of an anchor's negatives to one another: columns i, j (A, k) of its negatives -> (A, k)."""
-    if queue is None:
-        z = torch.cat([z1, z2])
-        return (z @ z.T)[owners(i, len(z1)), owners(j, len(z1))]
-    keys = queue.detach()
-    # k vectors for each of all anchors at once would not fit beside a large queue; on a CPU, one anchor at a
-    # time stays in its cache
-    anchors = 1 if keys.device.type == "cpu" else max(1, CHUNK // (i.shape[1] * keys.shape[1]))
-    parts = zip(i.split(anchors), j.split(anchors), strict=True)
-    return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
-
-
-def off_diagonal(square: Tensor) -> Tensor:
-    """(N, N) without its diagonal, as (N, N - 1), each row in order."""
-    size = len(square)
-    return square.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)
+    return Batch.whole(z1, z2, queue=queue).among_negatives(i, j)

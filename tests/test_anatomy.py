@@ -1,7 +1,5 @@
 """Anatomy: shares, turning points and effective numbers against plain loops; bad input is quoted."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -46,9 +44,9 @@ def test_the_effective_number_is_the_perplexity_of_the_shares():
     assert anatomy.effective_negatives(negatives, 1e6).tolist() == pytest.approx([7, 7, 7], abs=1e-6)
 
 
-def test_the_push_on_classmates_is_the_sum_of_their_pushes():
+def test_the_push_on_false_negatives_is_the_sum_of_their_pushes():
     z1, z2, labels = toys.classes_on_the_circle(classes=3, pictures=2, width=0.5)
-    share = anatomy.push_on_classmates(z1, z2, labels, 0.4)
+    share = anatomy.push_on_false_negatives(z1, z2, labels, 0.4)
     points = torch.cat([z1, z2]).tolist()
     for i, anchor in enumerate(points):
         own = total = 0.0
@@ -85,12 +83,12 @@ def test_shares_of_the_push_are_those_of_a_plain_sum_and_what_is_drawn_in_counts
     assert anatomy.push_share(push, chosen).tolist() == [5 / 8, 0]
     parts = [3 / 8, 1 / 8, 4 / 8]
     expected = math.exp(-sum(p * math.log(p) for p in parts))
-    assert anatomy.sharers(push).tolist() == pytest.approx([expected, 0])
+    assert anatomy.effective_negatives(push).tolist() == pytest.approx([expected, 0])
     with pytest.raises(ValueError, match="tenths is 11"):
         anatomy.push_on_hardest(negatives, push, tenths=11)
 
 
-def test_sharers_of_nt_xents_push_are_its_effective_negatives():
+def test_effective_negatives_of_nt_xents_push_are_its_effective_negatives():
     positives, negatives = toys.random_similarities(6, 1, 30, torch.Generator().manual_seed(1))
     push = anatomy.forces(losses.NTXent(0.3), positives, negatives)[1]
-    torch.testing.assert_close(anatomy.sharers(push), anatomy.effective_negatives(negatives, 0.3))
+    torch.testing.assert_close(anatomy.effective_negatives(push), anatomy.effective_negatives(negatives, 0.3))

@@ -1,6 +1,4 @@
-"""Who is compared with whom: which columns are whose, and which negatives are classmates."""
-
-from __future__ import annotations
+"""Who is compared with whom: which columns are whose, and which negatives are false."""
 
 import pytest
 import torch
@@ -23,12 +21,12 @@ def test_columns_of_negatives_know_whose_they_are():
     close((z[:, None] * z[owners]).sum(dim=2), negatives)
 
 
-def test_classmates_are_the_negatives_of_the_anchors_own_class():
+def test_false_negatives_are_the_negatives_of_the_anchors_own_class():
     draw = torch.Generator().manual_seed(0)
     labels = torch.tensor([0, 1, 0, 2, 1])
     z1, z2 = torch.nn.functional.normalize(torch.randn(2, 5, 3, generator=draw, dtype=torch.float64), dim=2)
     points, table = torch.cat([z1, z2]), similarities.two_views(z1, z2).negatives
-    found = similarities.classmates(labels)
+    found = similarities.false_negatives(labels)
     for i in range(10):
         own = sorted(
             float(points[i] @ points[j])

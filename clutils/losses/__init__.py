@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from clutils.losses.adnce import ADNCE
+from clutils.losses.alpha_cl import AlphaCL
 from clutils.losses.attention_nce import AttentionNCE
 from clutils.losses.barlow_twins import BarlowTwins
 from clutils.losses.base import Loss
+from clutils.losses.catalogue import Entry
 from clutils.losses.clip import CLIP
 from clutils.losses.debiased import Debiased
 from clutils.losses.decoupled import Decoupled
 from clutils.losses.dual_temperature import DualTemperature
 from clutils.losses.flatnce import FlatNCE
 from clutils.losses.hard_negative import HardNegative
+from clutils.losses.isogclr import ISogCLR
 from clutils.losses.macl import MACL
 from clutils.losses.mochi import MoCHi
+from clutils.losses.n_pair import NPair
+from clutils.losses.nnclr import NNCLR
 from clutils.losses.nt_xent import NTXent
 from clutils.losses.pair import PairMargin
 from clutils.losses.regression import Regression
+from clutils.losses.rince import RINCE
+from clutils.losses.robust import Robust
+from clutils.losses.siglip import SigLIP
+from clutils.losses.sigreg import SIGReg
+from clutils.losses.sogclr import SogCLR
+from clutils.losses.spectral import Spectral
 from clutils.losses.sscl import SSCL
 from clutils.losses.supcon import SupCon
 from clutils.losses.triplet import Triplet
+from clutils.losses.vicreg import VICReg
+from clutils.losses.weighted_decoupled import WeightedDecoupled
 
 __all__ = [
+    "ADNCE",
     "CLIP",
     "MACL",
+    "NNCLR",
+    "RINCE",
     "SSCL",
+    "AlphaCL",
     "AttentionNCE",
     "BarlowTwins",
     "Debiased",
@@ -34,28 +50,24 @@ __all__ = [
     "Entry",
     "FlatNCE",
     "HardNegative",
+    "ISogCLR",
     "Loss",
     "MoCHi",
+    "NPair",
     "NTXent",
     "PairMargin",
     "Regression",
+    "Robust",
+    "SIGReg",
+    "SigLIP",
+    "SogCLR",
+    "Spectral",
     "SupCon",
     "Triplet",
+    "VICReg",
+    "WeightedDecoupled",
     "catalogue",
 ]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the catalogue."""
-
-    loss: type[Loss]
-    paper: str
-    year: int
-    equation: str
-    level: str
-    compares: str
-    takes: tuple[str, ...]
 
 
 def catalogue() -> dict[str, Entry]:
@@ -64,27 +76,11 @@ def catalogue() -> dict[str, Entry]:
     Oldest first. Menus, tables and the README are made from it.
     """
     classes = (
-        *(PairMargin, Triplet),
+        *(PairMargin, Triplet, NPair),
         *(NTXent, SupCon, Regression, Debiased, MoCHi),
-        *(HardNegative, CLIP, BarlowTwins, FlatNCE),
-        *(Decoupled, DualTemperature),
-        *(MACL, SSCL, AttentionNCE),
+        *(HardNegative, CLIP, BarlowTwins, FlatNCE, NNCLR, Spectral),
+        *(Decoupled, WeightedDecoupled, DualTemperature, RINCE, AlphaCL, SogCLR, VICReg),
+        *(MACL, SSCL, ADNCE, Robust, ISogCLR, SigLIP),
+        *(AttentionNCE, SIGReg),
     )
-    compares = {
-        "both views": "both views as anchors, against the 2B - 2 views of other pictures",
-        "other view": "both views as anchors, against the B - 1 other pictures of the opposite view",
-        "own view": "the two views of each picture, and nothing else",
-        "features": "each feature of one view with every feature of the other, over the batch",
-    }
-    return {
-        c.__name__: Entry(
-            c,
-            c.paper,
-            c.year,
-            c.equation,
-            c.level,
-            compares[c.against] + c.adds,
-            tuple(sorted(c.takes)),
-        )
-        for c in classes
-    }
+    return {c.__name__: Entry.of(c) for c in classes}

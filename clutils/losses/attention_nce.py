@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, counted, fill, softplus
-from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 SCALE = Hyperparameter(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
@@ -45,23 +45,11 @@ class AttentionNCE(Loss):
     """
 
     paper, year, equation = "AttentionNCE", 2024, "eq. 14"
-    ranges = declare(temperature=TEMPERATURE, d_pos=SCALE, d_neg=SCALE, detach_attention=SWITCH)
+    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
+    d_pos: float = hyperparameter(SCALE, default=1.0)
+    d_neg: float = hyperparameter(SCALE, default=1.0)
+    detach_attention: bool = hyperparameter(SWITCH, default=True)
     takes = frozenset({"queue", "labels", "extra_views"})
-
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        d_pos: float = 1.0,
-        d_neg: float = 1.0,
-        detach_attention: bool = True,
-        check_inputs: bool = True,
-    ) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.d_pos = d_pos
-        self.d_neg = d_neg
-        self.detach_attention = detach_attention
-        self.settings()
 
     @staticmethod
     def as_written(
@@ -85,7 +73,7 @@ class AttentionNCE(Loss):
         alpha = self.attention(pairs.positives, pairs.positive_mask, self.d_pos)
         beta = counted(pairs) * self.attention(pairs.negatives, pairs.negative_mask, self.d_neg)
         prototype = (alpha * pairs.positives).sum(dim=1, keepdim=True)
-        attended = Pairs(prototype, beta * pairs.negatives, None, pairs.negative_mask)
+        attended = Pairs(prototype, beta * pairs.negatives, None, pairs.negative_mask, pairs.once)
         return softplus(contrast(attended, self.temperature))[:, 0]
 
     def attention(self, similarities: Tensor, mask: Tensor | None, scale: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Barlow Twins: features, not pictures, are told apart."""
+"""Barlow Twins: decorrelated features, by the cross-correlation matrix of two views."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.similarities import Batch
 
 
 class BarlowTwins(Loss):
@@ -38,12 +39,7 @@ class BarlowTwins(Loss):
     against = "features"
     takes = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
-    ranges = declare(off_diagonal=Hyperparameter(0, 1e6, "λ", dial=(0.0001, 1, "log")))
-
-    def __init__(self, off_diagonal: float = 0.0051, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.off_diagonal = off_diagonal
-        self.settings()
+    off_diagonal: float = hyperparameter(Hyperparameter(0, 1e6, "λ", dial=(0.0001, 1, "log")), default=0.0051)
 
     @staticmethod
     def as_written(z1: Tensor, z2: Tensor, off_diagonal: float) -> Tensor:
@@ -60,8 +56,8 @@ class BarlowTwins(Loss):
             super().prepare(z.detach(), name)  # its checks
         return similarities.standardise(z, name, self.name, self.check_inputs)
 
-    def pair_up(self, z1: Tensor, z2: Tensor, *nothing: None) -> Tensor:
-        return z1.T @ z2  # (D, D)
+    def pair_up(self, batch: Batch) -> Tensor:
+        return batch.z1.T @ batch.z2  # (D, D)
 
     def formula(self, correlations: Tensor) -> Tensor:
         """(D, D) correlations -> the loss, a scalar."""

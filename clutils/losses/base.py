@@ -5,9 +5,10 @@ A paper's own file holds its formula and nothing else.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn, dataclass_transform
 
 import torch
 import torch.nn.functional as F
@@ -16,20 +17,21 @@ from torch import Tensor, nn
 from clutils import similarities
 from clutils.losses import blockwise, hyperparameters
 from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.similarities import Pairs
+from clutils.similarities import Batch, Pairs
 
-BLOCK_SIZE = 512  # anchors at a time: rows enough to keep the matrix product busy, few enough for the cache
-ON_A_GPU = 4096  # where few and large operations are quickest: the whole table of some thousand views
+BLOCK_SIZE = Hyperparameter(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
+@dataclass_transform(field_specifiers=(hyperparameters.hyperparameter,))
 class Loss(nn.Module):
     """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
 
-    Hyper-parameters are plain attributes, read and checked at every call, so that a slider may turn them
-    while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
+    Hyper-parameters are declared in a class's body, each with range and default, and are the arguments that
+    the class takes, in this order. They are plain attributes, read and checked at every call, so that a
+    slider may turn them while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
     `as_written` is the paper's equation in a few literal lines, to read and to copy; it overflows where the
     paper does, knows no masks, and checks nothing.
     `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait; NaN then gives NaN.
@@ -40,45 +42,60 @@ class Loss(nn.Module):
     adds = ""  # what it compares with beyond those pairs, for the catalogue
     takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
+    normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
+    effective_temperature: Tensor | None = None  # where τ moves by itself: each anchor's in the last call
+    per_anchor_results: tuple[str, ...] = ()  # names of what `formula` leaves, (A,): of all blocks then
     ranges: Mapping[str, Hyperparameter] = declare()  # what each hyper-parameter may be
     needs_negatives = True  # whether an anchor without any is an error
-    block_size: int | None = None  # anchors at a time for two views alone; None = the whole table at once
+    block_size: int | None = None  # anchors computed at a time; None = what the memory suits
     paper: str
     year: int
     equation: str
+    check_inputs: bool
+    # the arguments that a class takes: see `hyperparameters.gather`
+    declared = __signature__ = inspect.signature(lambda check_inputs=True: None)
 
-    def __init__(self, check_inputs: bool = True) -> None:
+    def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()
-        self.check_inputs = check_inputs
+        try:
+            settings = self.declared.bind(*given, **by_name)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        settings.apply_defaults()
+        for name, value in settings.arguments.items():
+            setattr(self, name, value)
+        self.settings()
 
     def __init_subclass__(cls) -> None:
-        """A subclass with another formula, or other pairs, must not be computed by its parent's blocks."""
         super().__init_subclass__()
+        hyperparameters.gather(cls)
         hyperparameters.document(cls)
-        own = vars(cls).keys()
-        if "block_size" not in own and {"formula", "compare", "pair_up", "prepare", "against"} & own:
-            cls.block_size = None
 
     @property
     def reported(self) -> dict[str, Tensor]:
         """What the last call adds to a run's history beside its value: name -> 0-d tensor."""
-        return {}
+        moved = self.effective_temperature
+        return {} if moved is None else {"effective_temperature": moved.mean()}
 
     # ---- what a paper's file writes -------------------------------------------------------------------
 
-    def formula(self, pairs: Pairs) -> Tensor:
+    def formula(self, pairs: Any) -> Tensor:
         """The paper's formula: Pairs in float32 or float64 -> one value per anchor, (A,).
 
-        Losses that are no function of an anchor's similarities take here what their own `pair_up` gives.
+        A large batch is computed a block of anchors at a time: each value must be a function of the anchor's
+        own row. What joins the rows, as MACL's mean, is for `of_the_batch`, whose values a formula takes as
+        keywords; what is drawn is for `draw`. Losses of level "batch" take what their own `pair_up` gives.
         """
         raise NotImplementedError
 
-    def of_contrast(self, c: Tensor) -> Tensor:
-        """The formula of a loss that is a function of its contrasts alone: c -> values, elementwise."""
-        raise ValueError(
-            f"{self.name} has no block-wise form: block_size is {self.block_size!r}, but must be None"
-        )
+    def of_the_batch(self, positives: Tensor) -> dict[str, Tensor]:
+        """What `formula` is to know, by name, of the similarities (B,) of all the batch's two views."""
+        return {}
+
+    def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
+        """Random numbers (anchors, k) each, for `pair_up`, which finds its rows' own in `batch.drawn`."""
+        return ()
 
     def allocate(self, samples: int) -> None:
         """Make room for a state per sample; called before training, and by `run.loss = ...`.
@@ -93,9 +110,13 @@ class Loss(nn.Module):
         loss that has room for as many keeps what it holds. In a loop of your own, call it first.
         """
 
+    def anchor_views(self, queue: Tensor | None) -> int:
+        """How many views of a picture are anchors: the query alone beside a queue, or one way; else both."""
+        return 1 if queue is not None or self.against == "one way" else 2
+
     def settings(self) -> None:
         """Raise ValueError when a hyper-parameter is outside its range; more where a paper's file says so."""
-        hyperparameters.check(self, self.ranges, self.name)
+        hyperparameters.check(self, {**self.ranges, "block_size": BLOCK_SIZE}, self.name)
 
     # ---- what a reader calls ---------------------------------------------------------------------------
 
@@ -126,12 +147,12 @@ class Loss(nn.Module):
         elif index is not None:
             self._refuse("index")
         with torch.autocast(z1.device.type, enabled=False):
-            others = (labels, extra_views, queue, index)  # for which there is no block-wise form
-            if self.block_size is not None and all(given is None for given in others):
-                return self.in_blocks(z1, z2)
-            pairs, self.samples = self.compare(z1, z2, labels, extra_views, queue), index
+            batch = self.batch(z1, z2, labels, extra_views, queue)
+            if self.level != "batch" and index is None:
+                return blockwise.mean(self, batch)
+            self.samples = index
             try:
-                return self.formula(pairs).mean()
+                return self.formula(self.pair_up(batch)).mean()
             finally:
                 self.samples = None
 
@@ -163,19 +184,24 @@ class Loss(nn.Module):
         if self.level != "similarity":
             return None
         zeros = torch.zeros(1, K, dtype=torch.float64)
-        return float(self.formula(Pairs(zeros[:, :1], zeros)))
+        asked = copy.copy(self)  # what `formula` leaves or counts is of training
+        return asked.formula(Pairs(zeros[:, :1], zeros)).item()
 
     # ---- how a batch becomes pairs ---------------------------------------------------------------------
 
-    def compare(
+    def compare(self, *batch: Any, **further: Any) -> Any:
+        """Who is compared with whom in this batch: arguments as in `forward`, checked -> Pairs."""
+        return self.pair_up(self.batch(*batch, **further))
+
+    def batch(
         self,
         z1: Tensor,
         z2: Tensor,
         labels: Tensor | None = None,
         extra_views: Tensor | None = None,
         queue: Tensor | None = None,
-    ) -> Pairs:
-        """Who is compared with whom in this batch: arguments as in `forward`, checked -> Pairs."""
+    ) -> Batch:
+        """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
         given = {"labels": labels, "extra_views": extra_views, "queue": queue}
         for argument, value in given.items():
             if value is not None and argument not in self.takes:
@@ -202,37 +228,17 @@ class Loss(nn.Module):
             and bool((labels == labels[0]).all())
         ):
             raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
-        return self.pair_up(z1, z2, labels, extra_views, queue)
+        drawn = self.draw(len(z1) * self.anchor_views(queue), z1)
+        return Batch.whole(z1, z2, labels=labels, extra_views=extra_views, queue=queue, drawn=drawn)
 
     def prepare(self, z: Tensor, name: str) -> Tensor:
-        """Embeddings as the method compares them: unit vectors, checked."""
-        return similarities.normalise(z, name, self.name, self.check_inputs)
+        """Embeddings as the method compares them: unit vectors, or as they are; checked."""
+        made = similarities.normalise if self.normalised else similarities.not_normalised
+        return made(z, name, self.name, self.check_inputs)
 
-    def pair_up(
-        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
-    ) -> Pairs:
-        """The same for prepared vectors: what `formula` takes."""
-        if queue is not None:
-            return similarities.with_queue(z1, z2, queue)
-        if extra_views is not None:
-            return similarities.several_views(z1, z2, extra_views)
-        if labels is not None:
-            return similarities.labelled_views(z1, z2, labels)
-        return similarities.two_views(z1, z2, self.against)
-
-    def in_blocks(self, z1: Tensor, z2: Tensor) -> Tensor:
-        """`formula`'s mean over two views, computed `block_size` anchors at a time."""
-        if not isinstance(self.block_size, int) or isinstance(self.block_size, bool) or self.block_size < 1:
-            raise ValueError(
-                f"{self.name}: block_size is {self.block_size!r}, "
-                f"but must be a whole number from 1 on, or None for the whole table at once"
-            )
-        self._check_shapes(z1, z2, None, None)
-        z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
-        size = self.block_size
-        if z1.device.type == "cuda" and size == BLOCK_SIZE:  # nobody chose another
-            size = ON_A_GPU
-        return blockwise.mean(z1, z2, self.temperature, self.of_contrast, size)
+    def pair_up(self, batch: Batch) -> Any:
+        """The same for prepared vectors, or a block of them: what `formula` takes."""
+        return batch.pairs(self.against)
 
     @property
     def name(self) -> str:
@@ -240,6 +246,35 @@ class Loss(nn.Module):
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={getattr(self, name)}" for name in self.hyperparameters())
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook's cell shows: formula, hyper-parameters as they are now, source."""
+        return hyperparameters.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
+
+    @classmethod
+    def example(cls) -> list[str]:
+        """Lines of a call, for the docstring."""
+        given = (f"{name}={value!r}" for name, value in cls.defaults().items())
+        further = {"queue": "torch.randn(2048, 64)", "labels": "torch.arange(640) % 10"}
+        further["extra_views"] = "torch.randn(640, 4, 64)"
+        calls = [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
+        calls = ["loss(z1, z2)  # a scalar", *calls]
+        if "index" in cls.takes:  # which is then no choice
+            calls = [
+                "loss.allocate(50_000)  # room for a state of each image in the data",
+                "loss(z1, z2, index=torch.randperm(50_000)[:640])  # their numbers in it; a scalar",
+            ]
+        return [
+            f"loss = losses.{cls.__name__}({', '.join(given)})".replace("=inf", "=math.inf"),
+            "z1, z2 = torch.randn(2, 640, 64)  # two views' embeddings of 640 images",
+            *calls,
+        ]
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The hyper-parameters' defaults, by name."""
+        parameters = inspect.signature(cls).parameters
+        return {name: parameters[name].default for name in cls.hyperparameters()}
 
     @classmethod
     def hyperparameters(cls) -> tuple[str, ...]:
@@ -372,8 +407,40 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
     InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
     """
-    negatives = fill(pairs.negatives / temperature, pairs.negative_mask, -torch.inf)
-    return negatives.logsumexp(dim=1, keepdim=True) - pairs.positives / temperature
+    return log_sum(pairs, temperature) - pairs.positives / temperature
+
+
+def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
+    """log Σ_j exp(s-_j/τ) over each anchor's own negatives, (A, 1)."""
+    negatives, mask = pairs.negatives, pairs.negative_mask
+    moving = isinstance(temperature, Tensor) and temperature.requires_grad
+    if mask is None and not moving:
+        return _LogSum.apply(negatives, temperature, pairs.once)
+    return fill(negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)
+
+
+class _LogSum(torch.autograd.Function):
+    """`log_sum` that keeps its softmax, which is its gradient: half as many passes over the table."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, temperature: float | Tensor, once: bool) -> Tensor:
+        largest = values.amax(dim=1, keepdim=True)
+        if isinstance(temperature, Tensor):
+            weights = (values - largest).div_(temperature).exp_()
+        else:  # the same in one pass
+            weights = torch.add(largest / -temperature, values, alpha=1 / temperature).exp_()
+        total = weights.sum(dim=1, keepdim=True)
+        ctx.save_for_backward(values, weights, total)
+        ctx.temperature, ctx.once = temperature, once
+        return largest / temperature + total.log()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
+        values, weights, total = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: what is kept knows nothing of the values
+            return (values / ctx.temperature).softmax(dim=1) * (slope / ctx.temperature), None, None
+        slope = slope / (total * ctx.temperature)
+        return weights.mul_(slope) if ctx.once else weights * slope, None, None
 
 
 def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
@@ -386,7 +453,7 @@ def softplus(c: Tensor) -> Tensor:
     return -F.logsigmoid(-c)
 
 
-def ungated(c: Tensor) -> Tensor:
+def loss_over_weight(c: Tensor) -> Tensor:
     """softplus(c)/sigmoid(c) = -log p+ / W: tends to 1 for an easy pair, where both tend to 0."""
     return torch.where(c < EASY, 1.0, softplus(c) / torch.sigmoid(c))
 
@@ -417,5 +484,5 @@ def _tensors(who: str, **given: object) -> None:
     similarities.one_device(who, **given)
 
 
-def _what(tensor: Tensor) -> str:
+def _what(tensor: Any) -> str:
     return f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"

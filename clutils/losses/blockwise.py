@@ -1,103 +1,102 @@
-"""A batch's mean loss in blocks of anchors, so that the (2B, 2B) table of similarities never exists.
+"""A batch's mean loss in blocks of anchors, so that the whole table of similarities never exists.
 
-A loss that depends on similarities only through its anchors' contrasts c_i = log Σ_j exp(s-_j/τ) - s+/τ
-needs each row of the table once, since its gradient is known in closed form as soon as c_i is:
-
-$$\\ell_i = f(c_i), \\qquad \\frac{\\partial \\ell_i}{\\partial s^-_j} = \\frac{f'(c_i)}{\\tau}\\,\\hat p_j,
-\\qquad \\frac{\\partial \\ell_i}{\\partial s^+} = -\\frac{f'(c_i)}{\\tau}$$
-
-with f' = W for InfoNCE and 1 for the decoupled loss. So value and gradient are taken in one pass, a block of
-rows at a time: memory grows with B instead of B², no row is computed twice, and a block stays in the
-processor's cache, which makes it the faster way as well.
+An anchor's loss is a function of its own row of the table. So a block of rows is made, its values and their
+gradient are taken, and it is gone before the next: memory grows with B instead of B², no row is made twice,
+and a block stays in the processor's cache. A table that is small is one block.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Contrasted = Callable[[Tensor], Tensor]
+from clutils.similarities import Batch, Everyone
+
+NUMBERS, FEWEST = 2**19, 256  # of a block's table, for the cache; anchors, to keep the matrix products busy
+ON_A_GPU = 2**24  # where few and large operations are quickest
+Sum = Callable[..., Tensor]
 
 
-def mean(z1: Tensor, z2: Tensor, temperature: float, of_contrast: Contrasted, block_size: int) -> Tensor:
-    """Mean of f(c) over both views as anchors, each against the 2B - 2 views of other pictures: a scalar.
+def mean(loss: Any, batch: Batch) -> Tensor:
+    """Mean of `loss.formula` over a batch's anchors, a scalar: `loss.block_size` of them at a time.
 
-    - z1, z2: unit vectors (B, D) of two views, B at least 2, float32 or float64
-    - of_contrast: f, contrasts (b, 1) -> values (b, 1), each value a function of its own contrast alone
-    - block_size: anchors in a block; a block takes 2B · block_size numbers
-
-    The gradient is found along with the value, whenever z1 or z2 asks for one. A derivative of the gradient
+    The gradient is found along with the value, where one is asked for. A derivative of the gradient
     (create_graph=True) is right too, but takes the whole table.
     """
-    return _Blockwise.apply(torch.cat([z1, z2]), temperature, of_contrast, block_size)
+    pictures, everyone = len(batch.z1), batch.everyone
+    views = loss.anchor_views(batch.queue)
+    columns = len(everyone.z if batch.queue is None else batch.queue)
+    size = loss.block_size or max(FEWEST, (ON_A_GPU if batch.z1.is_cuda else NUMBERS) // columns)
+    known = loss.of_the_batch((batch.z1 * batch.z2).sum(dim=1))
+    results: dict[str, list[Tensor]] = {name: [] for name in loss.per_anchor_results}
+
+    def total(of: Any, block: slice, own: tuple[Any, ...], shared: tuple[Tensor, ...]) -> Tensor:
+        z1, z2, extra_views = own
+        drawn = tuple(d.unflatten(0, (views, pictures))[:, block].flatten(0, 1) for d in batch.drawn)
+        part = replace(batch, z1=z1, z2=z2, extra_views=extra_views, drawn=drawn, everyone=Everyone(*shared))
+        part = replace(part, pictures=batch.pictures[block])
+        pairs = of.pair_up(part)
+        values = of.formula(replace(pairs, once=of is loss), **known)
+        if of is loss:
+            for name, parts in results.items():
+                parts.append(getattr(of, name).unflatten(0, (views, -1)))
+        return values.sum()
+
+    tensors = batch.z1, batch.z2, batch.extra_views, everyone.rest, everyone.ends, everyone.z
+    value = _Blockwise.apply(loss, total, max(1, size // views), *tensors) / (views * pictures)
+    for name, parts in results.items():
+        setattr(loss, name, torch.cat(parts, dim=1).flatten())  # those of view 1 first, as in one table
+    return value
 
 
 class _Blockwise(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, temperature: float, of_contrast: Contrasted, block_size: int) -> Tensor:
-        views, wanted = len(z), ctx.needs_input_grad[0]
-        partner = z.roll(views // 2, dims=0)  # each view's own other view
-        positives = (z * partner).sum(dim=1, keepdim=True) / temperature
-        over_temperature = z / temperature
-        block = z.new_empty(min(block_size, views), views)
-        values, slopes, gradient = [], [], torch.zeros_like(z)
-        for start in range(0, views, block_size):
-            rows = slice(start, start + block_size)
-            logits = torch.mm(z[rows], over_temperature.T, out=block[: len(z[rows])])
-            _leave_out_itself_and_its_positive(logits, start)
-            largest = logits.amax(dim=1, keepdim=True)
-            weights = logits.sub_(largest).exp_()  # p̂ up to each row's total; in place, as the block is big
-            total = weights.sum(dim=1, keepdim=True)
-            c = largest + total.log() - positives[rows]
-            if not wanted:
-                values.append(of_contrast(c))
-            else:
-                value, slope = _value_and_slope(of_contrast, c)
-                values.append(value)
-                # a similarity pushes both its ends: the anchor, by its row, and the negatives, by the columns
-                share = slope / total
-                slopes.append(slope)
-                gradient[rows].addcmul_(share, weights @ z)
-                gradient.addmm_(weights.T, share * z[rows])
-        if wanted:
-            slope = torch.cat(slopes)
-            pulls = slope + slope.roll(views // 2, dims=0)  # as an anchor, and as its partner's positive
-            gradient.addcmul_(pulls, partner, value=-1).div_(temperature * views)
-            ctx.save_for_backward(z, gradient)
-            ctx.settings = temperature, of_contrast
-        return torch.cat(values).mean()
+    """Σ of `total` over blocks of pictures: of three tensors a block has its rows, of others all."""
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None, None]:
-        z, gradient = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: the kept numbers know nothing of how z made them
-            (gradient,) = torch.autograd.grad(_whole_table(z, *ctx.settings), z, create_graph=True)
-        return upstream * gradient, None, None, None
+    def forward(ctx: Any, loss: Any, total: Sum, size: int, *tensors: Any) -> Tensor:
+        wanted = ctx.needs_input_grad[3:]
+        shared = [t.detach().requires_grad_(w) for t, w in zip(tensors[3:], wanted[3:], strict=True)]
+        value: Tensor = tensors[0].new_zeros(())
+        of_own: list[list[Tensor]] = [[], [], []]
+        gradients: list[Any] = [None] * len(tensors)
+        for start in range(0, len(tensors[0]), size):
+            block = slice(start, start + size)
+            own: list[Any] = [
+                None if t is None else t[block].detach().requires_grad_(w)
+                for t, w in zip(tensors[:3], wanted[:3], strict=True)
+            ]
+            with torch.set_grad_enabled(any(wanted)):
+                part = total(loss, block, tuple(own), tuple(shared))
+            value += part.detach()
+            if not part.requires_grad:
+                continue
+            asked = [n for n, w in enumerate(wanted) if w]
+            leaves = [(own + shared)[n] for n in asked]
+            for n, found in zip(asked, torch.autograd.grad(part, leaves, allow_unused=True), strict=True):
+                if n < 3:
+                    of_own[n].append(found)
+                else:
+                    gradients[n] = found if gradients[n] is None else gradients[n].add_(found)
+        gradients[:3] = [torch.cat(found) if found else None for found in of_own]
+        ctx.total, ctx.gradients = total, gradients
+        ctx.loss = copy.copy(loss)  # with the hyper-parameters of now, for a gradient of the gradient
+        ctx.save_for_backward(*tensors)
+        return value
 
-
-def _whole_table(z: Tensor, temperature: float, of_contrast: Contrasted) -> Tensor:
-    """The same mean by plain autograd."""
-    logits = z @ z.T / temperature
-    positives = (z * z.roll(len(z) // 2, dims=0)).sum(dim=1, keepdim=True) / temperature
-    _leave_out_itself_and_its_positive(logits, 0)
-    return of_contrast(logits.logsumexp(dim=1, keepdim=True) - positives).mean()
-
-
-def _leave_out_itself_and_its_positive(logits: Tensor, start: int) -> None:
-    """Set to -inf what is no negative in these rows of the table, (b, 2B), the first of them row `start`."""
-    views = logits.shape[1]
-    anchors = torch.arange(start, start + len(logits), device=logits.device)
-    columns = torch.stack([anchors, (anchors + views // 2) % views], dim=1)
-    logits.scatter_(1, columns, -torch.inf)
-
-
-def _value_and_slope(of_contrast: Contrasted, c: Tensor) -> tuple[Tensor, Tensor]:
-    """f(c) and f'(c): the slope by autograd, so that a loss states its f once."""
-    with torch.enable_grad():
-        c = c.detach().requires_grad_()
-        values = of_contrast(c)
-        (slope,) = torch.autograd.grad(values.sum(), c)
-    return values.detach(), slope
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        gradients = list(ctx.gradients)
+        if torch.is_grad_enabled():  # create_graph=True: the kept numbers know nothing of what made them
+            # by names of their own, since some of them are made from others
+            tensors: list[Any] = [None if t is None else t.view_as(t) for t in ctx.saved_tensors]
+            used = [n for n, gradient in enumerate(gradients) if gradient is not None]
+            value = ctx.total(ctx.loss, slice(None), tuple(tensors[:3]), tuple(tensors[3:]))
+            found = torch.autograd.grad(value, [tensors[n] for n in used], create_graph=True)
+            for n, gradient in zip(used, found, strict=True):
+                gradients[n] = gradient
+        return None, None, None, *(None if g is None else upstream * g for g in gradients)

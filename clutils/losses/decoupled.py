@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import BLOCK_SIZE, Loss, contrast, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, declare
+from clutils.losses.base import Loss, contrast, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -19,19 +19,12 @@ class Decoupled(Loss):
     at which learning stops. With several positives: the mean over them.
 
     - temperature: default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
-    - block_size: anchors of `loss(z1, z2)` computed at a time; None holds the whole (2B, 2B - 2) table.
 
     Yeh et al. 2022, "Decoupled contrastive learning" (arXiv 2110.06848), L_DC without the weights of DCLW.
     """
 
     paper, year, equation = "DCL (Yeh et al.)", 2022, "L_DC"
-    ranges = declare(temperature=TEMPERATURE)
-    block_size = BLOCK_SIZE
-
-    def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.settings()
+    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
@@ -40,7 +33,4 @@ class Decoupled(Loss):
         return -torch.log(E_plus / E_minus.sum(dim=1, keepdim=True)).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)
-
-    def of_contrast(self, c: Tensor) -> Tensor:
-        return c
+        return mean_over_positives(contrast(pairs, self.temperature), pairs)

@@ -1,12 +1,12 @@
-"""Dual temperature: one temperature shares the push out, another says how far each anchor's gate is open."""
+"""Dual temperature: one for the softmax over negatives, a second for the per-anchor weight W."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, ungated
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
+from clutils.losses.base import Loss, contrast, loss_over_weight, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -31,14 +31,9 @@ class DualTemperature(Loss):
     """
 
     paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
-    ranges = declare(temperature=TEMPERATURE, ratio=Hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log")))
+    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    ratio: float = hyperparameter(Hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log")), default=10.0)
     against = "other view"
-
-    def __init__(self, temperature: float = 0.1, ratio: float = 10.0, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.ratio = ratio
-        self.settings()
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, ratio: float) -> Tensor:
@@ -56,4 +51,4 @@ class DualTemperature(Loss):
         fixed = c.detach()
         with torch.no_grad():
             gate = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
-        return mean_over_positives(gate * (ungated(fixed) + c - fixed), pairs)
+        return mean_over_positives(gate * (loss_over_weight(fixed) + c - fixed), pairs)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, declare
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -26,12 +26,7 @@ class FlatNCE(Loss):
     """
 
     paper, year, equation = "FlatNCE (Chen et al.)", 2021, "L_FlatNCE"
-    ranges = declare(temperature=TEMPERATURE)
-
-    def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.settings()
+    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, counted, fill, mean_over_positives, softplus
+from clutils.losses.base import Loss, counted, log_sum, mean_over_positives, softplus
 from clutils.losses.debiased import Debiased, debiased
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -40,20 +40,9 @@ class HardNegative(Loss):
     """
 
     paper, year, equation = "HCL (Robinson et al.)", 2021, "L with q_β"
-    ranges = declare(**Debiased.ranges, beta=Hyperparameter(0, 100, "β", dial=(0, 5, "even")))
-
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        class_prior: float = 0.1,
-        beta: float = 1.0,
-        check_inputs: bool = True,
-    ) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.class_prior = class_prior
-        self.beta = beta
-        self.settings()
+    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
+    class_prior: float = hyperparameter(Debiased.ranges["class_prior"], default=0.1)
+    beta: float = hyperparameter(Hyperparameter(0, 100, "β", dial=(0, 5, "even")), default=1.0)
 
     @staticmethod
     def as_written(
@@ -73,9 +62,8 @@ class HardNegative(Loss):
 
 def reweighted(pairs: Pairs, temperature: float, class_prior: float, beta: float) -> Tensor:
     """HCL's formula, (A,)."""
-    negatives = pairs.negatives / temperature
-    harder, weights = (fill(b * negatives, pairs.negative_mask, -torch.inf) for b in (1 + beta, beta))
+    harder = log_sum(pairs, temperature / (1 + beta))
+    weights = log_sum(pairs, temperature / beta if beta else math.inf)
     # log Σ w E = log ΣE^(1+β) - log ΣE^β + log N
-    log_sum = harder.logsumexp(dim=1, keepdim=True) - weights.logsumexp(dim=1, keepdim=True)
-    c = log_sum + counted(pairs).log() - pairs.positives / temperature
+    c = harder - weights + counted(pairs).log() - pairs.positives / temperature
     return mean_over_positives(softplus(debiased(c, pairs, temperature, class_prior)), pairs)

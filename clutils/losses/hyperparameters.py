@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,11 @@ class Hyperparameter:
     also: tuple[float | None, ...] = ()
     switch: bool = False
 
-    def allows(self, value: object) -> bool:
+    def allows(self, value: Any) -> bool:
         if self.switch or isinstance(value, bool):
             return self.switch and isinstance(value, bool)
-        if not isinstance(value, numbers.Integral if self.whole else numbers.Real) or value == math.inf:
+        right: Any = numbers.Integral if self.whole else numbers.Real
+        if not isinstance(value, right) or value == math.inf:
             return isinstance(value, float | None) and value in self.also
         if value == self.lowest or value == self.highest:
             return not (self.open_below if value == self.lowest else self.open_above)
@@ -60,6 +62,37 @@ class Hyperparameter:
         return ", or ".join([f"{kind} {words}", *map(str, self.also)])
 
 
+class Declared(NamedTuple):
+    """A hyper-parameter in a class's body: its range and its default."""
+
+    within: Hyperparameter
+    default: Any
+
+
+def hyperparameter(within: Hyperparameter, *, default: Any) -> Any:
+    """One of a loss, as in `temperature: float = hyperparameter(TEMPERATURE, default=0.1)`."""
+    return Declared(within, default)
+
+
+def gather(kind: Any) -> None:
+    """Make `ranges`, defaults and signature of a class from what its body declares by `hyperparameter`.
+
+    Those of the class that it is made from come first, `check_inputs` last.
+    """
+    own = {name: value for name, value in vars(kind).items() if isinstance(value, Declared)}
+    if not own:
+        if "__init__" in vars(kind):
+            kind.__signature__ = None  # inspect then reads it from `__init__`
+        return
+    *inherited, last = kind.declared.parameters.values()
+    annotations, parameters = inspect.get_annotations(kind), []
+    for name, (_, default) in own.items():
+        setattr(kind, name, default)
+        parameters.append(last.replace(name=name, default=default, annotation=annotations[name]))
+    kind.ranges = declare(**kind.ranges, **{name: within for name, (within, _) in own.items()})
+    kind.declared = kind.__signature__ = inspect.Signature([*inherited, *parameters, last])
+
+
 def declare(**ranges: Hyperparameter) -> Mapping[str, Hyperparameter]:
     """The `ranges` of a class, by name."""
     return MappingProxyType(ranges)
@@ -76,16 +109,50 @@ def check(of: Any, ranges: Mapping[str, Hyperparameter], who: str) -> None:
     Numbers of other kinds, as NumPy's, become Python's own.
     """
     for name, declared in ranges.items():
-        value = getattr(of, name)
+        value, plain = getattr(of, name), {int, float, bool}
         if not declared.allows(value):
             raise ValueError(f"{who}: {name} is {value!r}, but must be {declared}")
-        if isinstance(value, numbers.Real) and type(value) not in (int, float, bool):
+        if isinstance(value, numbers.Real) and not plain & {type(value)}:
             object.__setattr__(of, name, int(value) if isinstance(value, numbers.Integral) else float(value))
 
 
-def document(kind: type) -> None:
-    """Append its `ranges` to a class's docstring, a line each."""
-    if kind.__doc__ and kind.ranges:
+def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
+    """Raise ValueError unless the value is among the known ones, which the error lists."""
+    known = tuple(known)
+    if value not in known:
+        raise ValueError(f"{who}: {name} is {value!r}, but must be one of {', '.join(known)}")
+
+
+def positive(who: str, name: str, value: object) -> None:
+    """Raise ValueError unless the value is a number above 0 and below infinity."""
+    if not (isinstance(value, int | float) and 0 < value < math.inf):
+        raise ValueError(f"{who}: {name} is {value!r}, but must be a positive number")
+
+
+def document(kind: Any) -> None:
+    """Append to a class's docstring its `ranges`, a line each, and for one of the package its `example`."""
+    if not kind.__doc__:
+        return
+    if kind.ranges:
         kind.__doc__ = inspect.cleandoc(kind.__doc__) + "\n\nRanges:\n"
         for name, declared in kind.ranges.items():
             kind.__doc__ += f"\n- {name}{f' ({declared.symbol})' if declared.symbol else ''}: {declared}"
+    if kind.__module__.startswith(("clutils.losses.", "clutils.methods.")):
+        lines = "".join(f"\n    >>> {line}" for line in kind.example())
+        kind.__doc__ = f"{inspect.cleandoc(kind.__doc__)}\n\nExample:\n{lines}"
+
+
+def card(of: Any, values: Mapping[str, Any]) -> str:
+    """Markdown of a loss or a method: the formula of its docstring, present settings, source."""
+    kind = type(of)
+    text = inspect.cleandoc(kind.__doc__ or "")
+    formula = re.search(r"\$\$.*?\$\$", text, re.DOTALL)
+    symbols = {name: declared.symbol for name, declared in kind.ranges.items()}
+    settings = (
+        f"{symbols.get(name) or ''} `{name}` = {value!r}".strip()
+        for name, value in values.items()
+        if not isinstance(value, dict) or value
+    )
+    source = ", ".join(str(part) for part in (kind.paper, kind.year, getattr(kind, "equation", "")) if part)
+    parts = (f"**{kind.__name__}**", formula and formula.group(), ", ".join(settings), f"*{source}*")
+    return "\n\n".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""MACL: a temperature that follows the alignment, and InfoNCE divided by its own gate W."""
+"""MACL: alignment-adaptive temperature, and InfoNCE reweighted by 1/W."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from clutils.losses.base import SLACK, Loss, contrast, mean_over_positives, ungated
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
+from clutils.losses.base import SLACK, Loss, contrast, loss_over_weight, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -35,30 +35,17 @@ class MACL(Loss):
     """
 
     paper, year, equation = "MACL (Huang et al.)", 2023, "eq. 11"
-    ranges = declare(
-        temperature=replace(TEMPERATURE, symbol="τ₀"),
-        alpha=Hyperparameter(0, 10, "α", dial=(0, 2, "even")),
-        alignment_threshold=Hyperparameter(-1, 1, "A₀", dial=(-1, 1, "even")),
-        minimum_temperature=replace(TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,)),
+    temperature: float = hyperparameter(replace(TEMPERATURE, symbol="τ₀"), default=0.1)
+    alpha: float = hyperparameter(Hyperparameter(0, 10, "α", dial=(0, 2, "even")), default=0.5)
+    alignment_threshold: float = hyperparameter(
+        Hyperparameter(-1, 1, "A₀", dial=(-1, 1, "even")), default=0.0
     )
-
-    def __init__(
-        self,
-        temperature: float = 0.1,
-        alpha: float = 0.5,
-        alignment_threshold: float = 0.0,
-        minimum_temperature: float | None = None,
-        check_inputs: bool = True,
-    ) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.alpha = alpha
-        self.alignment_threshold = alignment_threshold
-        self.minimum_temperature = minimum_temperature
-        self.adaptive_temperature: Tensor | None = None
-        self.floored: Tensor | int = 0
-        self.calls = 0
-        self.settings()
+    minimum_temperature: float | None = hyperparameter(
+        replace(TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,)), default=None
+    )
+    adaptive_temperature: Tensor | None = None
+    floored: Tensor | int = 0
+    calls = 0
 
     @property
     def reported(self) -> dict[str, Tensor]:
@@ -85,7 +72,7 @@ class MACL(Loss):
             alignment = given.reshape(())
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
         with torch.autocast(positives.device.type, enabled=False):
-            return self.formula(pairs, alignment)
+            return self.formula(pairs, None if alignment is None else self.temperature_at(alignment))
 
     @staticmethod
     def as_written(
@@ -97,12 +84,15 @@ class MACL(Loss):
         p = E_plus / (E_plus + E_minus.sum(dim=1, keepdim=True))
         return (-torch.log(p) / (1 - p).detach()).mean(dim=1)
 
-    def formula(self, pairs: Pairs, alignment: float | Tensor | None = None) -> Tensor:
-        if alignment is None:
-            alignment = _mean(pairs.positives.detach(), pairs.positive_mask)
-        c = contrast(pairs, self.temperature_at(alignment))
+    def of_the_batch(self, positives: Tensor) -> dict[str, Tensor]:
+        return {"temperature": self.temperature_at(positives.detach().mean())}
+
+    def formula(self, pairs: Pairs, temperature: Tensor | None = None) -> Tensor:
+        if temperature is None:
+            temperature = self.temperature_at(_mean(pairs.positives.detach(), pairs.positive_mask))
+        c = contrast(pairs, temperature)
         fixed = c.detach()
-        return mean_over_positives(ungated(fixed) + c - fixed, pairs)
+        return mean_over_positives(loss_over_weight(fixed) + c - fixed, pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A (one number; a tensor of them gives as many): eq. 7, with its floor."""
@@ -113,12 +103,6 @@ class MACL(Loss):
         self.floored = self.floored + (adapted < lowest)
         self.adaptive_temperature = adapted.clamp(min=lowest)
         return self.adaptive_temperature
-
-    def chance(self, K: int) -> float | None:
-        counts = self.calls, self.floored, self.adaptive_temperature
-        value = super().chance(K)
-        self.calls, self.floored, self.adaptive_temperature = counts  # asking is not training
-        return value
 
 
 def _mean(values: Tensor, mask: Tensor | None) -> Tensor:

@@ -21,6 +21,14 @@ def hardest(negatives: Tensor, count: int, who: str) -> Tensor:
     return negatives.detach().topk(count, dim=1).indices
 
 
+def draw_ranks(
+    anchors: int, hardest: int, number: int, generator: torch.Generator | None, like: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`draw` of ranks among the hardest, before anybody knows which those are; for tensors like that."""
+    ranks = torch.arange(hardest, device=like.device).expand(anchors, hardest)
+    return draw(ranks, number, generator, like.dtype)
+
+
 def draw(
     columns: Tensor, number: int, generator: torch.Generator | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -33,6 +41,11 @@ def draw(
     which = torch.randint(columns.shape[1], shape, generator=generator, device=device)
     coefficient = torch.rand(shape, generator=generator, device=device, dtype=dtype)
     return columns.gather(1, which.to(columns.device)), coefficient.to(columns.device)
+
+
+def parents(columns: Tensor, ranks: Tensor) -> Tensor:
+    """Columns of the drawn ranks (A, k) among each anchor's hardest (A, s) -> (A, k)."""
+    return columns.gather(1, ranks)
 
 
 def length(a: Tensor, mutual: Tensor) -> Tensor:

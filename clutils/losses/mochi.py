@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -9,9 +11,9 @@ from torch import Tensor
 from clutils import similarities
 from clutils.losses import mixing
 from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, declare
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
 from clutils.losses.nt_xent import NTXent
-from clutils.similarities import Pairs
+from clutils.similarities import Batch, Pairs
 
 
 class MoCHi(Loss):
@@ -42,29 +44,18 @@ class MoCHi(Loss):
     level = "feature"
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
-    ranges = declare(
-        temperature=TEMPERATURE,
-        hardest=Hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling")),
-        synthetic=Hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling")),
-        query_mixed=Hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling")),
+    temperature: float = hyperparameter(TEMPERATURE, default=0.2)
+    hardest: int = hyperparameter(
+        Hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling")), default=1024
     )
+    synthetic: int = hyperparameter(
+        Hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling")), default=512
+    )
+    query_mixed: int = hyperparameter(
+        Hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling")), default=256
+    )
+    generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them and of the anchor with them"
-
-    def __init__(
-        self,
-        temperature: float = 0.2,
-        hardest: int = 1024,
-        synthetic: int = 512,
-        query_mixed: int = 256,
-        check_inputs: bool = True,
-    ) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.hardest = hardest
-        self.synthetic = synthetic
-        self.query_mixed = query_mixed
-        self.generator: torch.Generator | None = None
-        self.settings()
 
     @staticmethod
     def as_written(
@@ -92,29 +83,32 @@ class MoCHi(Loss):
     def formula(self, pairs: Pairs) -> Tensor:
         return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)
 
-    def pair_up(
-        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
-    ) -> Pairs:
-        pairs = super().pair_up(z1, z2, labels, extra_views, queue)
+    def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
+        """Ranks of both parents among the hardest, the first one's share; rank and share beside a query."""
         if self.synthetic + self.query_mixed == 0:
+            return ()
+        numbers = (self.synthetic, self.synthetic, self.query_mixed)
+        (i, a), (j, _), (other, b) = (
+            mixing.draw_ranks(anchors, self.hardest, number, self.generator, like) for number in numbers
+        )
+        return i, j, a, other, b / 2
+
+    def pair_up(self, batch: Batch) -> Pairs:
+        pairs = super().pair_up(batch)
+        if not batch.drawn:
             return pairs
-        real = pairs.negatives
+        real, (i, j, a, other, b) = pairs.negatives, batch.drawn
         columns = mixing.hardest(real, self.hardest, self.name)
-        i, a = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
-        j, _ = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
-        other, b = mixing.draw(columns, self.query_mixed, self.generator, real.dtype)
-        b = b / 2
+        i, j, other = (mixing.parents(columns, ranks) for ranks in (i, j, other))
         with torch.no_grad():
-            mixed = mixing.length(a, similarities.among_negatives(z1, z2, queue, i, j))
+            mixed = mixing.length(a, batch.among_negatives(i, j))
             query_mixed = mixing.length(b, real.gather(1, other))
-        if queue is None:
+        fixed = real
+        if batch.queue is None:
             # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
-            z = torch.cat([z1, z2])
-            fixed = z @ z.detach().T
-            i, j, other = (similarities.owners(columns, len(z1)) for columns in (i, j, other))
-        else:
-            fixed = real
+            among = batch.everyone
+            fixed = similarities.to_others(batch.anchors, batch.own, among.rest.detach(), among.ends.detach())
         pairs_mixed = (a * fixed.gather(1, i) + (1 - a) * fixed.gather(1, j)) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * fixed.gather(1, other)) / query_mixed
-        return Pairs(pairs.positives, torch.cat([real, pairs_mixed, with_query], dim=1))
+        return replace(pairs, negatives=torch.cat([real, pairs_mixed, with_query], dim=1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clutils.losses.base import BLOCK_SIZE, Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, declare
+from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -20,20 +20,13 @@ class NTXent(Loss):
 
     - temperature: default 0.5, SimCLR's for CIFAR-10 (appendix B.9); AttentionNCE's table 5 has 0.5 for
       CIFAR-10, MACL's appendix B.3 has 0.1 for it, MoCo has 0.07 for ImageNet.
-    - block_size: anchors of `loss(z1, z2)` computed at a time; None holds the whole (2B, 2B - 2) table.
 
     Chen et al. 2020, "A simple framework for contrastive learning of visual representations", eq. 1;
     van den Oord et al. 2018, eq. 4.
     """
 
     paper, year, equation = "SimCLR (Chen et al.)", 2020, "eq. 1"
-    ranges = declare(temperature=TEMPERATURE)
-    block_size = BLOCK_SIZE
-
-    def __init__(self, temperature: float = 0.5, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.settings()
+    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:
@@ -43,7 +36,4 @@ class NTXent(Loss):
         return -torch.log(p).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(self.of_contrast(contrast(pairs, self.temperature)), pairs)
-
-    def of_contrast(self, c: Tensor) -> Tensor:
-        return softplus(c)
+        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)

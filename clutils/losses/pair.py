@@ -1,4 +1,4 @@
-"""The loss of siamese nets: every pair on its own."""
+"""The contrastive pair loss of siamese nets: every pair on its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 NEAREST = 1e-8  # squared distance below which two points count as one, where the hinge has no direction
@@ -28,13 +28,8 @@ class PairMargin(Loss):
     """
 
     paper, year, equation = "Contrastive pairs (Hadsell et al.)", 2006, "eq. 4"
-    ranges = declare(margin=Hyperparameter(0, 2, "m", dial=(0, 2, "even")))
+    margin: float = hyperparameter(Hyperparameter(0, 2, "m", dial=(0, 2, "even")), default=1.0)
     takes = frozenset({"queue", "labels"})
-
-    def __init__(self, margin: float = 1.0, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.margin = margin
-        self.settings()
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""The regression loss of BYOL and SimSiam: positives alone."""
+"""Negative cosine similarity, the loss of BYOL and SimSiam: positives alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss
+from clutils.similarities import Batch
 
 
 class Regression(Loss):
@@ -20,7 +21,7 @@ class Regression(Loss):
     SimSiam's negative cosine is ℓ/2 - 1: the same gradient, halved.
 
     No anchors (level "batch"), no hyper-parameters and so no defaults; with no negatives, chance means
-    nothing. A batch of one is refused, as by every loss here, so that a stray last one does not pass unseen.
+    nothing. A batch of one raises ValueError, as in all losses.
 
     Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2; Chen & He 2021,
     "Exploring simple siamese representation learning" (arXiv 2011.10566), eq. 1.
@@ -37,8 +38,8 @@ class Regression(Loss):
         """Eq. 2, literally: (B, D), (B, D) -> scalar."""
         return (F.normalize(z1, dim=1) - F.normalize(z2, dim=1)).square().sum(dim=1).mean()
 
-    def pair_up(self, z1: Tensor, z2: Tensor, *nothing: None) -> Tensor:
-        return (z1 * z2).sum(dim=1)  # (B,)
+    def pair_up(self, batch: Batch) -> Tensor:
+        return (batch.z1 * batch.z2).sum(dim=1)  # (B,)
 
     def formula(self, similarities: Tensor) -> Tensor:
         """(B,) similarities of the two views -> (B,)."""

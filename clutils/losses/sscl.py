@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from clutils import similarities
 from clutils.losses import mixing
 from clutils.losses.base import Loss
 from clutils.losses.hard_negative import HardNegative, reweighted
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
-from clutils.similarities import Pairs
+from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.similarities import Batch, Pairs
 
 
 class SSCL(Loss):
@@ -45,33 +46,18 @@ class SSCL(Loss):
     """
 
     paper, year, equation = "SSCL (Dong et al.)", 2023, "eq. 4"
-    ranges = declare(
-        **HardNegative.ranges,
-        hardest=Hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling")),
-        synthetic=Hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling")),
-        normalise=SWITCH,
+    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
+    class_prior: float = hyperparameter(HardNegative.ranges["class_prior"], default=0.1)
+    beta: float = hyperparameter(HardNegative.ranges["beta"], default=1.0)
+    hardest: int = hyperparameter(
+        Hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling")), default=32
     )
+    synthetic: int = hyperparameter(
+        Hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling")), default=8
+    )
+    normalise: bool = hyperparameter(SWITCH, default=False)
+    generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them"
-
-    def __init__(
-        self,
-        temperature: float = 0.5,
-        class_prior: float = 0.1,
-        beta: float = 1.0,
-        hardest: int = 32,
-        synthetic: int = 8,
-        normalise: bool = False,
-        check_inputs: bool = True,
-    ) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.class_prior = class_prior
-        self.beta = beta
-        self.hardest = hardest
-        self.synthetic = synthetic
-        self.normalise = normalise
-        self.generator: torch.Generator | None = None
-        self.settings()
 
     @staticmethod
     def as_written(
@@ -95,17 +81,22 @@ class SSCL(Loss):
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)
 
-    def pair_up(
-        self, z1: Tensor, z2: Tensor, labels: Tensor | None, extra_views: Tensor | None, queue: Tensor | None
-    ) -> Pairs:
-        pairs = super().pair_up(z1, z2, labels, extra_views, queue)
+    def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
+        """Ranks of both parents among the hardest, and the first one's share: (anchors, k) each."""
         if self.synthetic == 0:
+            return ()
+        asked = anchors, self.hardest, self.synthetic, self.generator, like
+        (i, a), (j, _) = mixing.draw_ranks(*asked), mixing.draw_ranks(*asked)
+        return i, j, a
+
+    def pair_up(self, batch: Batch) -> Pairs:
+        pairs = super().pair_up(batch)
+        if not batch.drawn:
             return pairs
-        real = pairs.negatives
+        real, (i, j, a) = pairs.negatives, batch.drawn
         columns = mixing.hardest(real, self.hardest, self.name)
-        i, a = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
-        j, _ = mixing.draw(columns, self.synthetic, self.generator, real.dtype)
+        i, j = mixing.parents(columns, i), mixing.parents(columns, j)
         mixes = a * real.gather(1, i) + (1 - a) * real.gather(1, j)  # (anchors, synthetic)
         if self.normalise:
-            mixes = mixes / mixing.length(a, similarities.among_negatives(z1, z2, queue, i, j))
-        return Pairs(pairs.positives, torch.cat([real, mixes], dim=1))
+            mixes = mixes / mixing.length(a, batch.among_negatives(i, j))
+        return replace(pairs, negatives=torch.cat([real, mixes], dim=1))

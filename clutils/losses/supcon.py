@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, fill, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, declare
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -32,14 +32,9 @@ class SupCon(Loss):
     """
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "eq. 2"
-    ranges = declare(temperature=TEMPERATURE)
+    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
     takes = frozenset({"queue", "labels"})
     needs_negatives = False
-
-    def __init__(self, temperature: float = 0.1, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.temperature = temperature
-        self.settings()
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss, counted, fill, mean_over_positives
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, hyperparameter
 from clutils.similarities import Pairs
 
 NEVER = -8.0  # in place of a negative that does not count: below every threshold
@@ -21,27 +22,35 @@ class Triplet(Loss):
     A triplet in order by the margin has no gradient; among the others all have the same.
     `batch_hard=True` keeps, for each anchor, only its farthest positive and its nearest negative; here on
     squared distances as well, where Hermans et al. take, and argue for, the plain Euclidean ones.
+    `semi_hard=True` keeps, for each positive, the nearest of the negatives that lie farther than it (with the
+    hardest FaceNet could collapse early); a positive without such counts 0, where TensorFlow's semi-hard loss
+    takes the farthest negative in its place.
 
     - margin: in squared distance; default 0.2, FaceNet's
 
-    Schroff et al. 2015, "FaceNet", eq. 1 and 2; batch-hard: Hermans et al. 2017, eq. 5.
+    Schroff et al. 2015, "FaceNet", eq. 1, 2 and (from memory) 4; batch-hard: Hermans et al. 2017, eq. 5.
     """
 
     paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
-    ranges = declare(margin=Hyperparameter(0, 4, "m", dial=(0, 2, "even")), batch_hard=SWITCH)
+    margin: float = hyperparameter(Hyperparameter(0, 4, "m", dial=(0, 2, "even")), default=0.2)
+    batch_hard: bool = hyperparameter(SWITCH, default=False)
+    semi_hard: bool = hyperparameter(SWITCH, default=False)
     takes = frozenset({"queue", "labels"})
 
-    def __init__(self, margin: float = 0.2, batch_hard: bool = False, check_inputs: bool = True) -> None:
-        super().__init__(check_inputs)
-        self.margin = margin
-        self.batch_hard = batch_hard
-        self.settings()
+    def settings(self) -> None:
+        super().settings()
+        if self.batch_hard and self.semi_hard:
+            raise ValueError("Triplet: batch_hard and semi_hard are both True: each chooses the negatives")
 
     @staticmethod
-    def as_written(positives: Tensor, negatives: Tensor, margin: float, batch_hard: bool) -> Tensor:
+    def as_written(
+        positives: Tensor, negatives: Tensor, margin: float, batch_hard: bool, semi_hard: bool = False
+    ) -> Tensor:
         """Eq. 2, literally: (A, P), (A, K) -> (A,), by a table of all triplets."""
         d_plus, d_minus = 2 - 2 * positives, 2 - 2 * negatives  # squared distances
         hinges = (d_plus[:, :, None] - d_minus[:, None, :] + margin).clamp(min=0)  # (A, P, K)
+        if semi_hard:  # those of negatives farther than the positive, the largest of them
+            return hinges.masked_fill(d_minus[:, None, :] <= d_plus[:, :, None], 0).amax(dim=2).mean(dim=1)
         return hinges.amax(dim=(1, 2)) if batch_hard else hinges.mean(dim=(1, 2))
 
     def formula(self, pairs: Pairs) -> Tensor:
@@ -50,15 +59,18 @@ class Triplet(Loss):
             hardest_positive = fill(positives, pairs.positive_mask, torch.inf).amin(dim=1)
             hardest_negative = fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
-        if positives.shape[1] == 1:
+        if positives.shape[1] == 1 and not self.semi_hard:
             hinges = (self.margin + 2 * negatives - 2 * positives).clamp(min=0)
             return mean_over_positives(hinges, Pairs(hinges, hinges, pairs.negative_mask))
         # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
         # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
         ordered = fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
+        if self.semi_hard:  # behind the last negative stands one that no margin reaches
+            nearer = torch.searchsorted(-ordered.detach(), (-positives.detach()).contiguous(), right=True)
+            nearest = F.pad(ordered, (0, 1), value=NEVER).gather(1, nearer)
+            return mean_over_positives((self.margin + 2 * nearest - 2 * positives).clamp(min=0), pairs)
         sums = torch.cat([torch.zeros_like(ordered[:, :1]), ordered.cumsum(dim=1)], dim=1)
         threshold = (positives - self.margin / 2).detach()
         active = torch.searchsorted(-ordered.detach(), -threshold.contiguous())  # (A, P)
         hinges = active * (self.margin - 2 * positives) + 2 * sums.gather(1, active)
-        number = counted(pairs)
-        return mean_over_positives(hinges / number, pairs)
+        return mean_over_positives(hinges / counted(pairs), pairs)

@@ -1,10 +1,10 @@
 """A loss on similarities beside the plain loops of its paper: by anchor, masked, in a batch, with a queue.
 
 An oracle takes the loss, one anchor's positives and negatives (lists of floats) and the mean positive of all.
+For a loss whose value of an anchor is a function of that anchor's row it is `in_loops`.
 """
 
-from __future__ import annotations
-
+import inspect
 from collections.abc import Callable
 from functools import partial
 
@@ -16,16 +16,44 @@ from tests.losses import oracles
 from tests.losses.inputs import embeddings, masks, similarities
 
 Oracle = Callable[[losses.Loss, list[float], list[float], float], float]
+FORMULAS = {
+    losses.NTXent: oracles.nt_xent,
+    losses.Decoupled: oracles.decoupled,
+    losses.FlatNCE: oracles.flatnce,
+    losses.MACL: oracles.macl,
+    losses.DualTemperature: oracles.dual_temperature,
+    losses.Debiased: oracles.debiased,
+    losses.HardNegative: oracles.hard_negative,
+    losses.SSCL: oracles.hard_negative,  # where it makes no mixes
+    losses.AttentionNCE: oracles.attention_nce,
+    losses.SupCon: oracles.supcon,
+    losses.PairMargin: oracles.pair_margin,
+    losses.Triplet: oracles.triplet,
+    losses.SigLIP: oracles.siglip,
+    losses.ADNCE: oracles.adnce,
+    losses.RINCE: oracles.rince,
+    losses.AlphaCL: oracles.alpha_cl,
+}
 
 
-def single_anchors(loss: losses.Loss, oracle: Oracle, positives: int, negatives: int) -> None:
+def in_loops(loss: losses.Loss, positives: list[float], negatives: list[float], alignment: float) -> float:
+    """The loss's formula, given the settings that it names."""
+    formula = FORMULAS[type(loss)]
+    known = {"positives": positives, "negatives": negatives, "alignment": alignment}
+    names = inspect.signature(formula).parameters
+    return formula(**{name: known[name] if name in known else getattr(loss, name) for name in names})
+
+
+def single_anchors(
+    loss: losses.Loss, oracle: Oracle = in_loops, *, positives: int = 1, negatives: int = 1
+) -> None:
     s, n = similarities(20, positives, negatives)
     mean = sum(s.flatten().tolist()) / s.numel()
     expected = [oracle(loss, *row, mean) for row in zip(s.tolist(), n.tolist(), strict=True)]
     _near(loss.per_anchor(s, n), expected)
 
 
-def masked(loss: losses.Loss, oracle: Oracle) -> None:
+def masked(loss: losses.Loss, oracle: Oracle = in_loops) -> None:
     """Masked entries count for nothing, whatever they hold."""
     s, n = similarities(30, 5, 9)
     keep_s, keep_n = masks(s, n)
@@ -42,14 +70,14 @@ def masked(loss: losses.Loss, oracle: Oracle) -> None:
         assert torch.equal(force, clean)
 
 
-def a_batch(loss: losses.Loss, oracle: Oracle) -> None:
+def a_batch(loss: losses.Loss, oracle: Oracle = in_loops) -> None:
     """It compares whom the paper compares."""
     z1, z2 = embeddings(6, 5)
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), other_view=loss.against == "other view")
     assert float(loss(z1, z2)) == pytest.approx(_mean(loss, oracle, rows), rel=1e-10)
 
 
-def a_queue(loss: losses.Loss, oracle: Oracle) -> None:
+def a_queue(loss: losses.Loss, oracle: Oracle = in_loops) -> None:
     """Only q is an anchor, and the queue gives all negatives and gets no gradient."""
     q, k = embeddings(4, 5)
     queue = embeddings(9, 5, seed=7)[0].requires_grad_()
@@ -62,7 +90,7 @@ def a_queue(loss: losses.Loss, oracle: Oracle) -> None:
     assert q.grad.abs().sum() > 0
 
 
-def with_labels(loss: losses.Loss, oracle: Oracle) -> None:
+def with_labels(loss: losses.Loss, oracle: Oracle = in_loops) -> None:
     """Every picture of the anchor's class is a positive."""
     z1, z2 = embeddings(7, 4)
     labels = [0, 1, 0, 2, 1, 0, 2]

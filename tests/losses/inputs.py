@@ -1,7 +1,5 @@
 """What the losses' tests are fed with, and how they compare."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

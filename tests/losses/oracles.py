@@ -1,7 +1,5 @@
 """Each loss once more, from its paper, in plain Python loops over float64 numbers: no torch, no vectors."""
 
-from __future__ import annotations
-
 import math
 
 
@@ -24,8 +22,8 @@ def flatnce(positives, negatives, temperature):
     return 1.0
 
 
-def macl(positives, negatives, temperature, alpha, threshold, alignment):
-    tau = temperature * (1 + alpha * (alignment - threshold))
+def macl(positives, negatives, temperature, alpha, alignment_threshold, alignment):
+    tau = temperature * (1 + alpha * (alignment - alignment_threshold))
     tau = max(tau, temperature / 10)
 
     def one(p):
@@ -42,15 +40,14 @@ def pair_margin(positives, negatives, margin):
     return near + sum(far) / len(far)
 
 
-def triplet(positives, negatives, margin):
+def triplet(positives, negatives, margin, batch_hard, semi_hard):
+    if batch_hard:
+        farthest, nearest = max(2 - 2 * p for p in positives), min(2 - 2 * n for n in negatives)
+        return max(0.0, farthest - nearest + margin)
+    if semi_hard:
+        return triplet_semi_hard(positives, negatives, margin)
     hinges = [max(0.0, (2 - 2 * p) - (2 - 2 * n) + margin) for p in positives for n in negatives]
     return sum(hinges) / len(hinges)
-
-
-def triplet_batch_hard(positives, negatives, margin):
-    farthest = max(2 - 2 * p for p in positives)
-    nearest = min(2 - 2 * n for n in negatives)
-    return max(0.0, farthest - nearest + margin)
 
 
 def debiased(positives, negatives, temperature, class_prior):
@@ -136,20 +133,162 @@ def regression(z1, z2):
     return sum(squared) / len(squared)
 
 
+def siglip(positives, negatives, temperature, bias):
+    def of_a_pair(s, match):
+        return math.log(1 + math.exp(-match * (s / temperature + bias)))
+
+    return sum(of_a_pair(p, 1) for p in positives) / len(positives) + sum(of_a_pair(n, -1) for n in negatives)
+
+
+def adnce(positives, negatives, temperature, mean, deviation):
+    gauss = [math.exp(-0.5 * ((n - mean) / deviation) ** 2) for n in negatives]
+    weights = [g * len(negatives) / sum(gauss) for g in gauss]
+    weighed = sum(w * math.exp(n / temperature) for w, n in zip(weights, negatives, strict=True))
+    return sum(math.log1p(weighed / math.exp(p / temperature)) for p in positives) / len(positives)
+
+
+def rince(positives, negatives, temperature, q, weight):
+    negative_sum = sum(math.exp(n / temperature) for n in negatives)
+
+    def one(p):
+        e = math.exp(p / temperature)
+        return -(e**q) / q + (weight * (e + negative_sum)) ** q / q
+
+    return sum(one(p) for p in positives) / len(positives)
+
+
+def alpha_cl(positives, negatives, temperature, alpha):
+    total = 0.0
+    for p in positives:
+        for n in negatives:
+            total += math.exp(-((1 - n) ** alpha) / temperature) * (n - p)
+    return total / len(positives)
+
+
+def weighted_decoupled(rows, temperature, sigma):
+    """rows: [(positives, negatives)] of all anchors -> their values."""
+    every = [math.exp(p / sigma) for positives, _ in rows for p in positives]
+    values = []
+    for positives, negatives in rows:
+        weights = [2 - len(every) * math.exp(p / sigma) / sum(every) for p in positives]
+        near = sum(w * p / temperature for w, p in zip(weights, positives, strict=True)) / len(positives)
+        values.append(-near + math.log(sum(math.exp(n / temperature) for n in negatives)))
+    return values
+
+
+def robust(positives, negatives, radius):
+    """The dual by golden-section search over log τ: convex in τ, so of one minimum."""
+    top, K = max(negatives), len(negatives)
+
+    def dual(log_tau):
+        tau = math.exp(log_tau)
+        return top + tau * math.log(sum(math.exp((n - top) / tau) for n in negatives) / K) + tau * radius
+
+    low, high, golden = -18.0, 18.0, (math.sqrt(5) - 1) / 2
+    for _ in range(200):
+        a, b = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, b) if dual(a) < dual(b) else (a, high)
+    return dual(low) - sum(positives) / len(positives)
+
+
+def sogclr(rows, averages, index, temperature, rate):
+    """rows of the 2B anchors of two views; averages: {sample: u} -> (values, forces as (pull, pushes))."""
+    values, forces, found = [], [], {}
+    for a, ((positive,), negatives) in enumerate(rows):
+        sample = index[a % len(index)]
+        g = sum(math.exp(n / temperature) for n in negatives) / len(negatives)
+        u = (1 - rate) * averages[sample] + rate * g if sample in averages else g
+        found.setdefault(sample, []).append(u)
+        values.append(temperature * math.log(u) - positive)
+        forces.append((1.0, [math.exp(n / temperature) / len(negatives) / u for n in negatives]))
+    averages.update({sample: sum(us) / len(us) for sample, us in found.items()})
+    return values, forces
+
+
+def n_pair(z1, z2):
+    total = 0.0
+    for i, a in enumerate(z1):
+        own = inner(a, z2[i])
+        total += math.log(1 + sum(math.exp(inner(a, b) - own) for j, b in enumerate(z2) if j != i))
+    return total / len(z1)
+
+
+def spectral(z1, z2):
+    B = len(z1)
+    near = sum(inner(a, b) for a, b in zip(z1, z2, strict=True)) / B
+    far = sum(inner(z1[i], z2[j]) ** 2 for i in range(B) for j in range(B) if i != j) / (B * (B - 1))
+    return -2 * near + far
+
+
+def nnclr(z1, z2, temperature, support):
+    def one_way(first, second):
+        total = 0.0
+        for i, z in enumerate(first):
+            near = max(support, key=lambda q: cosine(z, q))
+            logits = [math.exp(cosine(near, other) / temperature) for other in second]
+            total -= math.log(logits[i] / sum(logits))
+        return total / len(first)
+
+    return (one_way(z1, z2) + one_way(z2, z1)) / 2
+
+
+def vicreg(z1, z2, invariance, variance, covariance):
+    B, D = len(z1), len(z1[0])
+    value = invariance * sum(
+        (x - y) ** 2 for a, b in zip(z1, z2, strict=True) for x, y in zip(a, b, strict=True)
+    )
+    value /= B
+    for z in (z1, z2):
+        columns = [[x - sum(column) / B for x in column] for column in zip(*z, strict=True)]
+        for f in range(D):
+            for g in range(D):
+                C = inner(columns[f], columns[g]) / (B - 1)
+                value += variance * max(0.0, 1 - math.sqrt(C + 1e-4)) / D if f == g else covariance * C**2 / D
+    return value
+
+
+def sigreg(z1, z2, weight, knots, directions):
+    """directions: lists of D numbers, of unit length."""
+    B, D = len(z1), len(z1[0])
+    near = sum((x - y) ** 2 / 4 for a, b in zip(z1, z2, strict=True) for x, y in zip(a, b, strict=True)) / (
+        B * D
+    )
+    total, step = 0.0, 3 / (knots - 1)
+    for z in (z1, z2):
+        for a in directions:
+            for k in range(knots):
+                t, phi = k * step, math.exp(-((k * step) ** 2) / 2)
+                real = sum(math.cos(t * inner(a, x)) for x in z) / B - phi
+                imaginary = sum(math.sin(t * inner(a, x)) for x in z) / B
+                end = 0.5 if k in (0, knots - 1) else 1.0
+                total += 2 * B * end * step * (real**2 + imaginary**2) * phi
+    return (1 - weight) * near + weight * total / (2 * len(directions))
+
+
+def triplet_semi_hard(positives, negatives, margin):
+    total = 0.0
+    for p in positives:
+        farther = [n for n in negatives if n < p]
+        total += max(0.0, margin + 2 * max(farther) - 2 * p) if farther else 0.0
+    return total / len(positives)
+
+
 # ---- who is compared with whom, in loops as well ----------------------------------------------------------
 
 
+def inner(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
 def cosine(a, b):
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    return dot / math.sqrt(sum(x * x for x in a)) / math.sqrt(sum(y * y for y in b))
+    return inner(a, b) / math.sqrt(sum(x * x for x in a)) / math.sqrt(sum(y * y for y in b))
 
 
 def negatives_in_order(anchor, batch, other_view=False):
     """Whose similarities a row of negatives holds, in order, as rows of [*z1, *z2]."""
-    first = range(batch) if anchor < batch else range(batch, 2 * batch)
-    second = range(batch, 2 * batch) if anchor < batch else range(batch)
-    views = [second] if other_view else [first, second]
-    return [b for view in views for b in view if b % batch != anchor % batch]
+    views = [anchor < batch] if other_view else [False, True]
+    pictures = [batch - 1 if i == anchor % batch else i for i in range(batch - 1)]
+    return [batch * second + i for second in views for i in pictures]
 
 
 def rows_of_a_batch(z1, z2, labels=None, other_view=False):

@@ -1,7 +1,5 @@
 """AttentionNCE: its weights, its several positives, its reductions, and the scale that explodes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -9,31 +7,7 @@ import torch
 
 from clutils import anatomy, losses
 from tests.losses import oracles
-from tests.losses.beside_loops import each_way, with_labels
 from tests.losses.inputs import close, embeddings, fails, masks, similarities
-
-SETTINGS = [losses.AttentionNCE(0.5, 1.0, 1.0), losses.AttentionNCE(0.3, 2.0, 0.5, detach_attention=False)]
-
-
-def in_loops(loss, positives, negatives, alignment):
-    return oracles.attention_nce(positives, negatives, loss.temperature, loss.d_pos, loss.d_neg)
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-@each_way
-def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss, in_loops)
-
-
-@pytest.mark.parametrize("loss", [losses.AttentionNCE(0.4, 0.5, 2.0)], ids=repr)
-def test_labels_make_positives_of_every_picture_of_the_class(loss):
-    with_labels(loss, in_loops)
-
-
-def test_gradients_through_the_attention_agree_with_finite_differences():
-    views = [z.requires_grad_() for z in embeddings(4, 3)]
-    loss = losses.AttentionNCE(0.3, 2.0, 0.5, detach_attention=False)
-    assert torch.autograd.gradcheck(loss, views, eps=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("d_pos", "d_neg"), [(1.0, 1.0), (0.3, 4.0), (2.0, 0.5), (math.inf, math.inf)])

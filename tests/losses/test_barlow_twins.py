@@ -1,7 +1,5 @@
 """Barlow Twins: correlations of features, exact, and never NaN."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -56,8 +54,3 @@ def test_a_constant_feature_is_named_and_never_nan(dtype, value):
     unchecked = losses.BarlowTwins(1.0, check_inputs=False)(z1, z2)
     gradients = torch.autograd.grad(unchecked, (z1, z2))
     assert torch.isfinite(unchecked) and all(torch.isfinite(g).all() for g in gradients)
-
-
-def test_gradients_agree_with_finite_differences():
-    views = [z.requires_grad_() for z in embeddings(5, 3)]
-    assert torch.autograd.gradcheck(losses.BarlowTwins(0.3), views, eps=1e-6, atol=1e-6)

@@ -1,6 +1,4 @@
-"""The block-wise form of a loss: the whole table's value and gradient, without the table."""
-
-from __future__ import annotations
+"""A batch in blocks of anchors: the whole table's value and gradient, without the table."""
 
 import math
 
@@ -12,10 +10,24 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clutils import losses
 from clutils.course import records
-from tests.losses import oracles
 
 LOSSES = [losses.NTXent, losses.Decoupled]
-ORACLES = {losses.NTXent: oracles.nt_xent, losses.Decoupled: oracles.decoupled}
+WHOLE = 10**9  # anchors at a time: more than any batch here has
+EVERY = [
+    *(losses.NTXent(0.2), losses.Decoupled(0.2), losses.FlatNCE(0.2), losses.CLIP(0.2), losses.SupCon(0.2)),
+    *(losses.MACL(0.2, 0.7, 0.3), losses.DualTemperature(0.2, 3.0)),
+    *(losses.Debiased(0.3, 0.1), losses.HardNegative(0.3, 0.1, 0.7), losses.HardNegative(0.3, 0.0, 0.0)),
+    *(losses.AttentionNCE(0.3, 0.5, 2.0), losses.AttentionNCE(0.3, 0.5, 2.0, detach_attention=False)),
+    *(losses.PairMargin(1.3), losses.Triplet(0.4), losses.Triplet(0.4, batch_hard=True)),
+    *(losses.SSCL(0.3, hardest=4, synthetic=5), losses.SSCL(0.3, hardest=4, synthetic=5, normalise=True)),
+    losses.MoCHi(0.3, hardest=4, synthetic=5, query_mixed=3),
+    *(losses.Triplet(0.4, semi_hard=True), losses.NPair(), losses.Spectral(), losses.NNCLR(0.2)),
+    *(losses.WeightedDecoupled(0.2, 0.4), losses.Robust(0.5), losses.Robust(0.0), losses.SigLIP(0.3, -2.0)),
+    *(losses.AlphaCL(0.3, 1.5), losses.ADNCE(0.3, 0.2, 0.4), losses.RINCE(0.3, 0.4, 0.1)),
+]
+UNBLOCKED = [  # of a whole batch by what they are, or by the state that they keep of each sample
+    *(losses.BarlowTwins, losses.Regression, losses.VICReg, losses.SIGReg, losses.SogCLR, losses.ISogCLR)
+]
 
 
 def views(batch, dimension, seed=0, dtype=torch.float64):
@@ -23,6 +35,139 @@ def views(batch, dimension, seed=0, dtype=torch.float64):
     return tuple(
         torch.randn(batch, dimension, generator=draw, dtype=dtype).requires_grad_() for _ in range(2)
     )
+
+
+def compared(loss):
+    """What can be given beside two views of 11 pictures: name -> arguments."""
+    further = {"two views": {}}
+    further["queue"] = {"queue": views(7, 6, seed=3)[0].detach()}
+    further["labels"] = {"labels": torch.arange(11) % 4}
+    further["extra_views"] = {"extra_views": torch.stack(views(11, 6, seed=5), dim=1).detach()}
+    return {name: given for name, given in further.items() if set(given) <= loss.takes}
+
+
+CASES = [(loss, name) for loss in EVERY for name in compared(loss)]
+
+
+def by_blocks(loss, block_size, dtype=torch.float64, name="two views", **autograd):
+    """Value and gradients of a batch, with the same draws whatever the blocks."""
+    inputs = [z.detach().to(dtype).requires_grad_() for z in views(11, 6)]
+    given = {key: t.to(dtype) if t.is_floating_point() else t for key, t in compared(loss)[name].items()}
+    inputs += [t.requires_grad_() for key, t in given.items() if key == "extra_views"]
+    loss.block_size = block_size
+    if hasattr(loss, "generator"):
+        loss.generator = torch.Generator().manual_seed(0)
+    value = loss(*inputs[:2], **given)
+    once = torch.autograd.grad(value, inputs, **autograd)
+    loss.block_size = None
+    return [value, *once], inputs
+
+
+def test_every_loss_is_computed_in_blocks_here_or_said_to_be_none():
+    assert {*map(type, EVERY), *UNBLOCKED} == {entry.kind for entry in losses.catalogue().values()}
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), CASES, ids=lambda case: case if isinstance(case, str) else repr(case)
+)
+@pytest.mark.parametrize("block_size", [1, 6])
+def test_every_loss_in_blocks_is_its_whole_table_in_value_and_gradient(loss, name, block_size):
+    for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
+        blocks, _ = by_blocks(loss, block_size, dtype, name)
+        assert_same(blocks, by_blocks(loss, WHOLE, dtype, name)[0], tolerance)
+        if not hasattr(loss, "generator"):  # which draws other numbers in float32
+            assert_same([t.double() for t in blocks], by_blocks(loss, WHOLE, name=name)[0], tolerance)
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), CASES, ids=lambda case: case if isinstance(case, str) else repr(case)
+)
+def test_every_loss_in_blocks_is_its_formula_on_who_is_compared(loss, name):
+    """By plain autograd over the whole table: `compare`, then `formula`; a second derivative too."""
+    blocks, inputs = by_blocks(loss, 4, name=name, create_graph=True)
+    given = compared(loss)[name] | ({"extra_views": inputs[2]} if len(inputs) > 2 else {})
+    if hasattr(loss, "generator"):
+        loss.generator = torch.Generator().manual_seed(0)
+    value = loss.formula(loss.compare(*inputs[:2], **given)).mean()
+    plain = [value, *torch.autograd.grad(value, inputs, create_graph=True)]
+    assert_same(blocks, plain, 1e-11)
+    twice = [torch.autograd.grad(sum(g.square().sum() for g in each[1:]), inputs) for each in (blocks, plain)]
+    assert_same(*twice, 1e-9)
+
+
+@pytest.mark.parametrize("loss", EVERY, ids=repr)
+def test_bfloat16_in_blocks_is_widened_first(loss):
+    narrow = [z.detach().to(torch.bfloat16) for z in views(11, 6)]
+    found = []
+    for block_size, inputs in ((4, narrow), (WHOLE, [z.float() for z in narrow])):
+        loss.block_size = block_size
+        if hasattr(loss, "generator"):
+            loss.generator = torch.Generator().manual_seed(0)
+        found.append(loss(*inputs))
+        loss.block_size = None
+    assert found[0].dtype == torch.float32
+    assert_same(found[:1], found[1:], 1e-5)
+
+
+def test_a_temperature_set_between_two_calls_is_that_of_the_next_and_of_no_gradient_before():
+    z1, z2 = views(9, 4)
+    loss = losses.NTXent(0.2)
+    loss.block_size = 4
+    value = loss(z1, z2)
+    loss.temperature = 0.7
+    once = torch.autograd.grad(value, (z1, z2), create_graph=True)
+    assert_same(once, value_and_gradient(losses.NTXent(0.2), z1, z2, WHOLE)[1:], 1e-12)
+    assert_same([loss(z1, z2)], [losses.NTXent(0.7)(z1, z2)], 1e-12)
+
+
+def test_macl_counts_a_call_once_and_shows_the_temperature_of_the_whole_batch():
+    z1, z2 = views(20, 4)
+    loss = losses.MACL(0.1, 0.9, 0.2)
+    loss.block_size = 6
+    loss(z1, z2)
+    positives = torch.nn.functional.cosine_similarity(z1, z2).detach()
+    assert loss.calls == 1
+    assert float(loss.adaptive_temperature) == pytest.approx(
+        0.1 * (1 + 0.9 * (float(positives.mean()) - 0.2))
+    )
+
+
+@pytest.mark.parametrize("queue", [None, views(7, 4, seed=3)[0].detach()])
+@pytest.mark.parametrize("block_size", [1, 6, 100])
+def test_robust_shows_the_temperatures_of_all_anchors_in_the_order_of_the_batch(queue, block_size):
+    z1, z2 = views(20, 4)
+    loss = losses.Robust(0.5)
+    loss.block_size = block_size
+    loss(z1, z2, queue=queue)
+    table = losses.Robust(0.5)
+    table.formula(table.compare(z1, z2, queue=queue))
+    assert loss.effective_temperature.shape == (40 if queue is None else 20,)
+    torch.testing.assert_close(loss.effective_temperature, table.effective_temperature, rtol=1e-9, atol=0)
+    assert len(set(loss.effective_temperature.tolist())) > 15  # so that an order is seen
+
+
+def test_a_gradient_of_the_gradient_leaves_the_temperatures_of_the_last_call():
+    z1, z2 = views(9, 4)
+    loss = losses.Robust(0.5)
+    loss.block_size = 4
+    value = loss(z1, z2)
+    loss(*views(5, 4, seed=1))
+    kept = loss.effective_temperature
+    torch.autograd.grad(value, (z1, z2), create_graph=True)
+    assert loss.effective_temperature is kept and len(kept) == 10
+
+
+@pytest.mark.parametrize("kind", [losses.SogCLR, losses.ISogCLR])
+def test_a_state_per_sample_moves_once_a_call_whatever_the_block_size(kind):
+    z1, z2 = views(11, 4)
+    found = []
+    for block_size in (2, None):
+        loss = kind(temperature=0.3)
+        loss.allocate(11)
+        loss.block_size = block_size
+        values = [loss(z1, z2, index=torch.arange(11).flip(0)).item() for _ in range(3)]
+        found.append([values, *(state.tolist() for state in loss.buffers())])
+    assert found[0] == found[1]
 
 
 def value_and_gradient(loss, z1, z2, block_size):
@@ -35,43 +180,14 @@ def assert_same(found, expected, tolerance):
     """Each tensor to a tolerance relative to the expected one's largest entry."""
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
+        a, b = a.detach(), b.detach()
         assert float((a - b).abs().max()) <= tolerance * max(float(b.abs().max()), 1e-30)
 
 
 def same_as_whole(loss, z1, z2, block_size, tolerance):
     blocks = value_and_gradient(loss, z1, z2, block_size)
-    assert_same(blocks, value_and_gradient(loss, z1, z2, None), tolerance)
+    assert_same(blocks, value_and_gradient(loss, z1, z2, WHOLE), tolerance)
     return blocks
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize("block_size", [1, 5, 12, 100])
-def test_the_value_is_the_papers_in_plain_loops(Loss, block_size):
-    z1, z2 = views(6, 5)
-    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
-    expected = sum(ORACLES[Loss](p, n, 0.3) for p, n in rows) / len(rows)
-    loss = Loss(0.3)
-    loss.block_size = block_size
-    assert loss(z1, z2).item() == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize("block_size", [1, 5, 12])
-def test_the_gradient_is_that_of_plain_loops_by_finite_differences(Loss, block_size):
-    z1, z2 = views(6, 3)
-    loss = Loss(0.3)
-    _, found, _ = value_and_gradient(loss, z1, z2, block_size)
-
-    def oracle(a):
-        rows = oracles.rows_of_a_batch(a.tolist(), z2.tolist())
-        return sum(ORACLES[Loss](p, n, 0.3) for p, n in rows) / len(rows)
-
-    for i in range(6):
-        for d in range(3):
-            step = torch.zeros_like(z1.detach())
-            step[i, d] = 1e-5
-            slope = (oracle(z1.detach() + step) - oracle(z1.detach() - step)) / 2e-5
-            assert float(found[i, d]) == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
 @pytest.mark.parametrize("Loss", LOSSES)
@@ -88,7 +204,7 @@ def test_blocks_of_any_size_are_the_whole_table_in_float64(
 ):
     """In one dimension, or when very cold, gradients vanish: then what rounding leaves is compared."""
     z1, z2 = views(batch, dimension, seed)
-    whole = value_and_gradient(Loss(temperature), z1, z2, None)
+    whole = value_and_gradient(Loss(temperature), z1, z2, WHOLE)
     blocks = value_and_gradient(Loss(temperature), z1, z2, block_size)
     # logits are as large as 1/τ, and a gradient as large as 1/(τ |z|): rounding is relative to those
     shortest = min(float(z.detach().norm(dim=1).min()) for z in (z1, z2))
@@ -98,31 +214,12 @@ def test_blocks_of_any_size_are_the_whole_table_in_float64(
 
 
 @pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize("temperature", [0.05, 0.1, 0.5, 2.0])
-def test_blocks_are_the_whole_table_to_1e_12_in_float64_and_1e_5_in_float32(Loss, temperature):
-    z1, z2 = views(150, 32)
-    exact = same_as_whole(Loss(temperature), z1, z2, 64, 1e-12)
-    z1, z2 = (z.detach().float().requires_grad_() for z in (z1, z2))
-    single = same_as_whole(Loss(temperature), z1, z2, 64, 1e-5)
-    assert_same([t.double() for t in single], exact, 1e-5)
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-def test_the_default_is_blocks_and_a_batch_of_more_than_one_block_is_exact(Loss):
-    assert Loss().block_size == 512
+def test_a_large_batch_is_taken_in_blocks_by_default_and_is_exact(Loss):
     z1, z2 = views(600, 16, dtype=torch.float32)
-    same_as_whole(Loss(), z1, z2, Loss.block_size, 1e-5)
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize("temperature", [1e-6, 1e-3, 0.05, 1.0, 1e6])
-@pytest.mark.parametrize("angle", ["same views", "opposite views", "random"])
-def test_every_temperature_gives_finite_values_and_gradients_in_float32(Loss, temperature, angle):
-    z1, z2 = views(9, 4, dtype=torch.float32)
-    if angle != "random":
-        z2 = (z1.detach() * (1 if angle == "same views" else -1)).requires_grad_()
-    for found in value_and_gradient(Loss(temperature), z1, z2, 4):
-        assert found.isfinite().all()
+    same_as_whole(Loss(), z1, z2, None, 1e-5)
+    with Largest() as largest:
+        value_and_gradient(Loss(), z1, z2, None)
+    assert largest.numbers < 1200**2 / 2
 
 
 def test_an_easy_batch_keeps_its_value_and_a_pull_that_float32_would_round_away():
@@ -137,25 +234,10 @@ def test_an_easy_batch_keeps_its_value_and_a_pull_that_float32_would_round_away(
     hard = torch.tensor([[1.0, 0.1], [-1.0, 0.0]], requires_grad=True)
     blocks = value_and_gradient(loss, hard, z2.requires_grad_(), 1)
     whole = value_and_gradient(
-        loss, hard.detach().double().requires_grad_(), z2.detach().double().requires_grad_(), None
+        loss, hard.detach().double().requires_grad_(), z2.detach().double().requires_grad_(), WHOLE
     )
     assert float(blocks[1].abs().max()) > 0
     assert_same([t.double() for t in blocks], whole, 1e-4)  # logits of 40 carry an error of 4e-6 into e^c
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_widened_and_its_gradient_comes_back_in_its_own_type(Loss, dtype):
-    z1, z2 = (z.detach().to(dtype).requires_grad_() for z in views(20, 8))
-    wide = [z.detach().float().requires_grad_() for z in (z1, z2)]
-    loss = Loss(0.1)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        value = loss(z1, z2)
-    value.backward()
-    expected = value_and_gradient(loss, *wide, None)
-    assert value.dtype == torch.float32
-    torch.testing.assert_close(value.detach(), expected[0])
-    torch.testing.assert_close(z1.grad, expected[1].to(dtype), rtol=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize("Loss", LOSSES)
@@ -169,19 +251,6 @@ def test_one_view_alone_may_ask_for_a_gradient_and_a_factor_scales_it(Loss):
     torch.testing.assert_close(alone, first)
     with torch.no_grad():
         assert not loss(z1, z2).requires_grad
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-def test_a_second_derivative_is_the_whole_tables(Loss):
-    z1, z2 = views(5, 3)
-    found = {}
-    for block_size in (4, None):
-        loss = Loss(0.2)
-        loss.block_size = block_size
-        once = torch.autograd.grad(2 * loss(z1, z2), (z1, z2), create_graph=True)
-        twice = torch.autograd.grad(sum(g.square().sum() for g in once), (z1, z2))
-        found[block_size] = [t.detach() for t in (*once, *twice)]
-    assert_same(found[4], found[None], 1e-12)
 
 
 @pytest.mark.parametrize("Loss", LOSSES)
@@ -205,37 +274,19 @@ class Largest(TorchDispatchMode):
         return made
 
 
-@pytest.mark.parametrize("Loss", LOSSES)
-def test_no_tensor_is_larger_than_a_block_forward_or_backward(Loss):
-    z1, z2 = views(256, 4, dtype=torch.float32)
+@pytest.mark.parametrize("loss", EVERY, ids=repr)
+def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
+    z1, z2 = views(128, 4, dtype=torch.float32)
     held = {}
-    for block_size in (32, None):
+    for block_size in (16, WHOLE):
         with Largest() as largest:
-            value_and_gradient(Loss(0.1), z1, z2, block_size)
+            value_and_gradient(loss, z1, z2, block_size)
         held[block_size] = largest.numbers
-    assert held[32] == 32 * 512
-    assert held[None] >= 512 * 510  # what the whole table takes, so that the counter is seen to count
-
-
-@pytest.mark.parametrize("Loss", LOSSES)
-@pytest.mark.parametrize(
-    ("z1", "z2", "message"),
-    [
-        (torch.ones(1, 3), torch.ones(1, 3), r"a batch of 1"),
-        (torch.ones(4, 3), torch.ones(3, 3), r"z1 is \(4, 3\) but z2 is \(3, 3\)"),
-        (torch.zeros(4, 3), torch.ones(4, 3), r"z1 \(4, 3\): row 0 is a zero vector"),
-        (torch.ones(4, 3), torch.full((4, 3), torch.nan), r"z2 \(4, 3\): row 0 holds NaN"),
-    ],
-)
-def test_bad_input_is_refused_in_the_same_words_as_without_blocks(Loss, z1, z2, message):
-    said = []
-    for block_size in (7, None):
-        loss = Loss(0.1)
-        loss.block_size = block_size
-        with pytest.raises(ValueError, match=message) as error:
-            loss(z1, z2)
-        said.append(str(error.value))
-    assert said[0] == said[1]
+    loss.block_size = None
+    columns = 254 + 10  # mixes among them, and a column of zeros where sums are taken
+    assert held[16] <= 16 * columns
+    # what the whole table takes, so that the counter is seen to count
+    assert held[WHOLE] >= 128 * loss.anchor_views(None) * 127
 
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
@@ -248,13 +299,6 @@ def test_a_block_size_that_is_none_is_refused_by_name(block_size):
         loss(*views(4, 3))
 
 
-def test_a_loss_without_a_block_wise_form_says_so():
-    loss = losses.MACL()
-    loss.block_size = 8
-    with pytest.raises(ValueError, match="MACL has no block-wise form: block_size is 8"):
-        loss(*views(4, 3))
-
-
 def test_a_subclass_with_its_own_formula_is_computed_by_that_formula():
     class Doubled(losses.NTXent):
         def formula(self, pairs):
@@ -262,15 +306,6 @@ def test_a_subclass_with_its_own_formula_is_computed_by_that_formula():
 
     z1, z2 = views(4, 3)
     assert Doubled(0.2)(z1, z2).item() == pytest.approx(2 * losses.NTXent(0.2)(z1, z2).item(), rel=1e-12)
-
-
-def test_a_queue_is_compared_by_the_formula_alone():
-    q, k = views(5, 4)
-    queue = views(7, 4, seed=9)[0].detach()
-    loss = losses.NTXent(0.2)
-    rows = oracles.rows_of_a_queue(q.tolist(), k.tolist(), queue.tolist())
-    expected = sum(oracles.nt_xent(p, n, 0.2) for p, n in rows) / len(rows)
-    assert loss(q, k, queue=queue).item() == pytest.approx(expected, rel=1e-10)
 
 
 def recorded(part):
@@ -291,5 +326,5 @@ def test_the_record_shows_both_losses_beside_lightlys_no_slower_and_no_larger_at
 
 def test_the_record_shows_an_eighth_of_the_whole_tables_memory_at_8192_pairs():
     table = recorded("blocks").query("batch_size == 8192")
-    assert set(table["loss"]) == {"NTXent", "Decoupled"}
+    assert set(table["loss"]) >= {"NTXent", "Decoupled"}
     assert (table["memory_ratio"] <= 1 / 8).all()

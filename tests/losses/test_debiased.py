@@ -1,28 +1,12 @@
 """Debiased: forces in closed form, the clamp, and what it reduces to."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 
 from clutils import anatomy, losses
-from tests.losses import oracles
-from tests.losses.beside_loops import each_way
-from tests.losses.inputs import close, embeddings, similarities
-
-SETTINGS = [losses.Debiased(0.5, 0.1), losses.Debiased(0.2, 0.5)]
-
-
-def in_loops(loss, positives, negatives, alignment):
-    return oracles.debiased(positives, negatives, loss.temperature, loss.class_prior)
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-@each_way
-def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss, in_loops)
+from tests.losses.inputs import close, similarities
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 2.0])
@@ -53,14 +37,6 @@ def test_a_prior_of_0_is_nt_xent():
             close(a, b)
 
 
-def test_of_equal_views_the_clamp_leaves_a_finite_value_and_gradient():
-    views = [embeddings(8, 128)[0].requires_grad_() for _ in range(2)]
-    value = losses.Debiased(0.5, 0.3)(*views)
-    value.backward()
-    assert torch.isfinite(views[0].grad).all()
-    assert value.item() == pytest.approx(math.log1p(14 * math.exp(-2 / 0.5)), rel=1e-9)  # for every anchor
-
-
 def test_debiasing_can_pull_harder_than_nt_xent_ever_does():
     positives, negatives = torch.tensor([[0.9]]), torch.zeros(1, 100)
     pull, _ = anatomy.forces(losses.Debiased(0.5, 0.1), positives, negatives)
@@ -76,9 +52,3 @@ def test_extremes_have_the_right_value_not_only_a_finite_one(dtype):
     # the reverse, a cold hard case: (s- - s+)/τ + log(K/(1 - τ+))
     value = losses.Debiased(1e-3, 0.1).per_anchor(-near, -far)
     assert float(value) == pytest.approx(2000 + math.log(10 / 0.9), rel=1e-6)
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-def test_gradients_agree_with_finite_differences(loss):
-    views = [z.requires_grad_() for z in embeddings(4, 3)]
-    assert torch.autograd.gradcheck(loss, views, eps=1e-6, atol=1e-6)

@@ -1,26 +1,10 @@
 """Dual temperature: the weight of one temperature on the gradient of another."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
 from clutils import anatomy, losses
-from tests.losses import oracles
-from tests.losses.beside_loops import each_way
 from tests.losses.inputs import close, similarities
-
-SETTINGS = [losses.DualTemperature(0.1, 10), losses.DualTemperature(0.5, 0.3)]
-
-
-def in_loops(loss, positives, negatives, alignment):
-    return oracles.dual_temperature(positives, negatives, loss.temperature, loss.ratio)
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-@each_way
-def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss, in_loops)
 
 
 @pytest.mark.parametrize("temperature", [0.02, 0.1, 0.5])

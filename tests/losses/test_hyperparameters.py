@@ -1,17 +1,19 @@
 """The declared hyper-parameters: what is refused, what the docs say and where a slider goes are one range."""
 
+import doctest
 import inspect
 import math
 
 import numpy as np
 import pytest
+import torch
 
-from clutils import encoders, losses, methods
+from clutils import encoders, losses, methods, training
 from clutils.losses.hyperparameters import Hyperparameter, check, declare
 from tests.losses.inputs import fails
 
 LOSSES = [entry.loss for entry in losses.catalogue().values()]
-KINDS = [*LOSSES, *methods.catalogue().values()]
+KINDS = [*LOSSES, *(entry.kind for entry in methods.catalogue().values())]
 DECLARED = [
     pytest.param(kind, name, declared, id=f"{kind.__name__}-{name}")
     for kind in KINDS
@@ -49,7 +51,7 @@ def outside(declared):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_hyperparameter_that_is_a_number_or_a_switch_is_declared_and_nothing_else(kind):
-    parameters = inspect.signature(kind.__init__).parameters
+    parameters = inspect.signature(kind).parameters
     names = kind.hyperparameters() if issubclass(kind, losses.Loss) else kind.setting_names()
     numbers = [
         name for name in names if {"int", "float", "bool"} & set(parameters[name].annotation.split(" | "))
@@ -138,3 +140,37 @@ def test_numpy_s_numbers_are_taken_and_become_python_s_own():
         lambda: losses.NTXent(np.float32(-1)), "NTXent: temperature is np.float32(-1.0), but must be a number"
     )
     fails(lambda: losses.SSCL(hardest=np.bool_(True)), "SSCL: hardest is")
+
+
+# ---- what a reader sees of them ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_example_in_every_docstring_runs_and_gives_a_finite_loss(kind):
+    lines = [example.source for example in doctest.DocTestParser().get_examples(kind.__doc__)]
+    assert len(lines) >= 2
+    known = {"losses": losses, "torch": torch, "training": training, "math": math}
+    for line in lines:
+        exec(line, known)
+        if line.startswith("loss(z1"):
+            assert torch.isfinite(eval(line, known))
+    if "run" in known:
+        assert type(known["run"].method) is kind and np.isfinite(known["run"].history["loss"]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cell_shows_the_formula_the_present_settings_and_the_source(kind):
+    one = made(kind)
+    shown = one._repr_markdown_()
+    assert shown.startswith(f"**{kind.__name__}**")
+    assert kind.paper in shown and str(kind.year) in shown
+    assert ("$$" in kind.__doc__) == ("$$" in shown)
+    assert issubclass(kind, methods.Method) or kind.__doc__[slice(*formula_in(kind))] in shown
+    for name, declared in kind.ranges.items():
+        setattr(one, name, ends(declared)[0])
+        assert f"`{name}` = {ends(declared)[0]!r}" in one._repr_markdown_()
+
+
+def formula_in(kind):
+    begins = kind.__doc__.index("$$")
+    return begins, kind.__doc__.index("$$", begins + 2) + 2

@@ -1,38 +1,12 @@
 """MACL: its adaptive temperature, its forces, and where the paper's pseudocode is NaN."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
 
 from clutils import anatomy, losses
-from tests.losses import oracles
-from tests.losses.beside_loops import each_way
 from tests.losses.inputs import close, fails, similarities
-
-SETTINGS = [losses.MACL(0.1, 0.5, 0.0), losses.MACL(0.3, 1.0, 0.6), losses.MACL(0.2, 2.0, 0.8)]
-
-
-def in_loops(loss, positives, negatives, alignment):
-    return oracles.macl(
-        positives, negatives, loss.temperature, loss.alpha, loss.alignment_threshold, alignment
-    )
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-@each_way
-def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss, in_loops)
-
-
-@pytest.mark.parametrize("temperature", [0.02, 0.1, 0.5, 2.0, 20.0])
-def test_without_alpha_its_forces_are_the_closed_forms(temperature):
-    positives, negatives = similarities(50, 1, 40)
-    pull, push = anatomy.forces(losses.MACL(temperature, alpha=0.0), positives, negatives)
-    close(pull, torch.full_like(pull, 1 / temperature))
-    close(push, torch.softmax(negatives / temperature, dim=1) / temperature)
 
 
 def test_macls_forces_are_the_decoupled_ones_at_its_own_temperature():

@@ -1,0 +1,51 @@
+"""α-CL: the importance of each pair is chosen directly, and no gradient flows through it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import Loss, fill, mean_over_positives
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.similarities import Pairs
+
+
+class AlphaCL(Loss):
+    r"""Contrastive learning as a game: α weighs the pairs, the encoder answers; here α-CL-direct.
+
+    $$\ell = \sum_j \mathrm{sg}[\alpha_j]\,(s^-_j - s^+), \qquad
+      \alpha_j = e^{-(1 - s^-_j)^\alpha/\tau}$$
+
+    1 - s is half the squared distance of two unit vectors. Pull Σα_j, push_j α_j: the paper shows that every
+    loss of the family has this gradient for some α of its own (InfoNCE's is (1/τ) E_j/Z), so that α may as
+    well be chosen and no loss be sought. At exponent 1 the shares are the softmax p̂, and the gradient is
+    parallel to `Decoupled`'s; a larger exponent weighs all negatives nearer than 90° about alike and drops
+    the others; τ → ∞ is the plain sum. α does not sum to one: where every negative is far nothing moves.
+    The value is 0 where all similarities are equal, and no measure of progress. With several positives: the
+    mean over them.
+
+    - temperature: default 0.5, the authors' code's. alpha, the exponent: default 1, which is all that their
+      code has ("dual"); the paper's other exponents could not be read here.
+
+    The paper's α-CL-direct as another group runs it (junkangwu/ADNCE) divides α by its sum over j.
+
+    Tian 2022, "Understanding deep contrastive learning via coordinate-wise optimization" (arXiv
+    2201.12680), as in the authors' code (facebookresearch/luckmatters, ssl/real-dataset/loss/nt_xent.py).
+    """
+
+    paper, year, equation = "α-CL (Tian)", 2022, "α-CL-direct"
+    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
+    alpha: float = hyperparameter(Hyperparameter(0.01, 100, "α", dial=(0.5, 4, "even")), default=1.0)
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float, alpha: float) -> Tensor:
+        """The weighted differences, literally: (A, P), (A, K) -> (A,)."""
+        weights = torch.exp(-((1 - negatives) ** alpha) / temperature).detach()
+        differences = negatives[:, None, :] - positives[:, :, None]  # (A, P, K)
+        return (weights[:, None, :] * differences).sum(dim=2).mean(dim=1)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        distance = (1 - pairs.negatives.detach()).clamp(min=0)  # rounding may carry a similarity beyond 1
+        weights = fill((-(distance**self.alpha) / self.temperature).exp(), pairs.negative_mask, 0.0)
+        pushed = (weights * pairs.negatives).sum(dim=1)
+        return pushed - weights.sum(dim=1) * mean_over_positives(pairs.positives, pairs)

@@ -1,0 +1,80 @@
+"""iSogCLR: SogCLR in which each sample learns a temperature of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clutils.losses import moving_average
+from clutils.losses.base import Loss
+from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.sogclr import SogCLR
+from clutils.similarities import Pairs
+
+
+class ISogCLR(Loss):
+    r"""`Robust` over the whole data, by moving averages: both views as anchors.
+
+    $$F = \frac1n\sum_i \min_{\tau_i}\, \tau_i \log \mathbb E_j\, e^{(s^-_{ij} - s^+_i)/\tau_i} + \tau_i\rho$$
+
+    u_i, the values and the forces are `SogCLR`'s at each sample's own τ_i (pull 1, push_j E_j/(K u_i)), and
+    after every call τ_i moves against the slope of F,
+
+    $$\tau_i \leftarrow \tau_i - \eta\,\Bigl[\log u_i + \rho -
+      \frac1K\sum_j \frac{E_j}{u_i}\frac{s^-_{ij}}{\tau_i}\Bigr],$$
+
+    the mean over its two anchors, clipped to bounds. At γ = 1 the bracket is ρ - KL(q‖u), and τ_i rests at
+    `Robust`'s temperature. `effective_temperature` has each anchor's, as the last call used it. Without
+    samples, as in `per_anchor`, all have `temperature`, and it rests. With several positives: their mean.
+
+    - radius, rate, temperature (ρ, γ, the first τ_i): defaults 0.3, 0.9 and 0.1, LibAUC's; it recommends ρ
+      from 0.1 to 0.5 for pictures, 6 for pairs of picture and text
+    - step (η), lowest, highest: defaults 0.01, 0.05 and 0.7, LibAUC's, which also mixes a tenth of the last
+      slopes into the new
+
+    Qiu et al. 2023, "Not all semantics are created equal" (arXiv 2305.11965), as in the authors' library
+    (LibAUC, libauc/losses/contrastive.py).
+    """
+
+    takes = frozenset({"index"})
+    log_average: Tensor
+    temperatures: Tensor
+    paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"
+    radius: float = hyperparameter(Hyperparameter(0, 100, "ρ", dial=(0, 6, "even")), default=0.3)
+    rate: float = hyperparameter(SogCLR.ranges["rate"], default=0.9)
+    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    step: float = hyperparameter(Hyperparameter(0, 1e3, "η", dial=(0, 0.1, "even")), default=0.01)
+    lowest: float = hyperparameter(replace(TEMPERATURE, symbol="τ min"), default=0.05)
+    highest: float = hyperparameter(replace(TEMPERATURE, symbol="τ max"), default=0.7)
+
+    def __init__(self, *given: Any, **by_name: Any) -> None:
+        super().__init__(*given, **by_name)
+        self.register_buffer("log_average", torch.zeros(0))
+        self.register_buffer("temperatures", torch.zeros(0))
+
+    def allocate(self, samples: int) -> None:
+        self.log_average = moving_average.room(self.log_average, samples, -torch.inf)  # never seen
+        self.temperatures = moving_average.room(self.temperatures, samples, self.temperature)
+
+    @staticmethod
+    def as_written(positives: Tensor, negatives: Tensor, temperature: float, radius: float) -> Tensor:
+        """F of a batch at one τ, literally: (A, P), (A, K) -> (A,)."""
+        expected = torch.exp((negatives[:, None, :] - positives[:, :, None]) / temperature).mean(dim=2)
+        return (temperature * expected.log() + temperature * radius).mean(dim=1)
+
+    def formula(self, pairs: Pairs) -> Tensor:
+        s, samples = pairs.negatives, self.samples
+        if samples is None:
+            return moving_average.values(self, pairs, self.temperature)[0] + self.temperature * self.radius
+        tau = self.effective_temperature = moving_average.of_samples(self, self.temperatures, s)
+        values, log_u, share = moving_average.values(self, pairs, tau)
+        with torch.no_grad():
+            q = torch.softmax(s / tau[:, None], dim=1)
+            expected = share * (q * s).sum(dim=1) / tau
+            slope = (log_u + self.radius - expected).view(2, -1).mean(dim=0)
+            moved = self.temperatures[samples] - self.step * slope.to(self.temperatures)
+            self.temperatures[samples] = moved.clamp(self.lowest, self.highest)
+        return values + tau * self.radius

@@ -1,0 +1,48 @@
+"""Moving averages per sample, as `SogCLR` and `ISogCLR` keep them: of the mean of e^{s-/τ} over negatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clutils.losses.base import counted, fill, mean_over_positives
+from clutils.similarities import Pairs
+
+
+def room(state: Tensor, samples: int, first: float) -> Tensor:
+    """The state, or a new one, `first` everywhere, where it is of another number of samples."""
+    return state if len(state) == samples else state.new_full((samples,), first)
+
+
+def of_samples(loss: Any, state: Tensor, like: Tensor) -> Tensor:
+    """The state of each anchor's sample, (A,); ValueError where a sample of the batch has no place in it."""
+    if loss.check_inputs and int(loss.samples.max()) >= len(state):
+        raise ValueError(
+            f"{loss.name}: index holds {int(loss.samples.max())}, but there is room for {len(state)} "
+            f"samples: loss.allocate(samples) first"
+        )
+    return state[loss.samples].to(like).repeat(2)
+
+
+def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The losses, (A,), and of each anchor log u and g/u, (A,): `loss.log_average` is read, and moved.
+
+    - temperature: one number, or each anchor's, (A,)
+    """
+    of_each = temperature[:, None] if isinstance(temperature, Tensor) else temperature
+    logits = fill(pairs.negatives / of_each, pairs.negative_mask, -torch.inf)
+    log_g = logits.logsumexp(dim=1) - counted(pairs).log().flatten()
+    log_u = log_g.detach()
+    if loss.samples is not None:
+        past = of_samples(loss, loss.log_average, log_u)
+        kept = math.log1p(-loss.rate) if loss.rate < 1 else -math.inf
+        moved = torch.logaddexp(past + kept, log_u + math.log(loss.rate))
+        log_u = torch.where(past.isinf(), log_u, moved)
+        both = log_u.view(2, -1).logsumexp(dim=0) - math.log(2)
+        loss.log_average[loss.samples] = both.to(loss.log_average)
+    share = (log_g.detach() - log_u).exp()
+    weighed = temperature * (log_u + share * (log_g - log_g.detach()))
+    return weighed - mean_over_positives(pairs.positives, pairs), log_u, share

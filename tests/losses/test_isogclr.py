@@ -1,0 +1,84 @@
+"""iSogCLR: a temperature for each sample."""
+
+import math
+
+import pytest
+import torch
+
+from clutils import losses
+from tests.losses import oracles
+from tests.losses.beside_loops import masked, single_anchors
+from tests.losses.inputs import embeddings
+
+
+def in_loops(loss, positives, negatives, alignment):
+    t, mean = loss.temperature, sum(positives) / len(positives)
+    expected = sum(math.exp(n / t) for n in negatives) / len(negatives)
+    return t * math.log(expected) - mean + t * loss.radius
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (4, 7)])
+def test_without_samples_it_is_its_objective_in_plain_loops(shape):
+    loss = losses.ISogCLR(0.4, temperature=0.2)
+    single_anchors(loss, in_loops, positives=shape[0], negatives=shape[1])
+    masked(loss, in_loops)
+
+
+def of_one_size(seed=0):
+    """Two equal views, so that both anchors of a sample have the same negatives."""
+    z = embeddings(6, 3, seed=seed)[0]
+    return z, z.clone()
+
+
+def test_a_step_of_the_temperature_is_the_slope_in_plain_loops():
+    z1, z2 = embeddings(5, 3)
+    loss = losses.ISogCLR(0.3, rate=0.7, temperature=0.2, step=0.05, lowest=0.01)
+    loss.allocate(5)
+    index, averages = torch.tensor([4, 2, 0, 1, 3]), {}
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
+    for _ in range(2):  # the second step has averages, and temperatures of their own
+        tau = {i: float(loss.temperatures[i]) for i in range(5)}
+        slopes, values, found = {i: [] for i in range(5)}, [], {}
+        for a, ((positive,), negatives) in enumerate(rows):
+            i = int(index[a % 5])
+            E = [math.exp(n / tau[i]) for n in negatives]
+            g = sum(E) / 8
+            u = 0.3 * averages[i] + 0.7 * g if i in averages else g
+            found.setdefault(i, []).append(u)
+            weighed = sum(e / u * n / tau[i] for e, n in zip(E, negatives, strict=True)) / 8
+            slopes[i].append(math.log(u) + 0.3 - weighed)
+            values.append(tau[i] * math.log(u) - positive + tau[i] * 0.3)
+        averages.update({i: sum(us) / 2 for i, us in found.items()})
+        assert loss(z1, z2, index=index).item() == pytest.approx(sum(values) / 10, rel=1e-5)
+        for i in range(5):
+            moved = tau[i] - 0.05 * sum(slopes[i]) / 2
+            assert float(loss.temperatures[i]) == pytest.approx(min(max(moved, 0.01), 0.7), rel=1e-4)
+
+
+def test_at_rest_and_rate_1_its_temperatures_are_those_that_fill_the_ball():
+    z1, z2 = of_one_size()
+    loss = losses.ISogCLR(0.5, rate=1.0, step=0.05, lowest=0.001, highest=10.0)
+    loss.allocate(6)
+    for _ in range(3000):
+        loss(z1, z2, index=torch.arange(6))
+    ball = losses.Robust(0.5)
+    value = ball(z1, z2)
+    torch.testing.assert_close(loss.effective_temperature, ball.effective_temperature, rtol=1e-3, atol=0)
+    torch.testing.assert_close(loss(z1, z2, index=torch.arange(6)), value, rtol=1e-4, atol=1e-6)
+
+
+def test_temperatures_stay_between_their_bounds_and_no_step_is_sogclr():
+    z1, z2 = of_one_size()
+    loss = losses.ISogCLR(0.3, step=100.0)
+    loss.allocate(6)
+    for _ in range(5):
+        loss(z1, z2, index=torch.arange(6))
+    assert ((loss.temperatures == 0.05) | (loss.temperatures == 0.7)).all()
+    still, plain = losses.ISogCLR(0.3, 0.6, 0.2, step=0.0), losses.SogCLR(0.2, 0.6)
+    for one in (still, plain):
+        one.allocate(6)
+    for seed in range(3):
+        z1, z2 = embeddings(6, 3, seed=seed)
+        values = (one(z1, z2, index=torch.arange(6)) for one in (still, plain))
+        assert float(next(values)) - 0.2 * 0.3 == pytest.approx(float(next(values)), rel=1e-6)
+    assert float(still.reported["effective_temperature"]) == pytest.approx(0.2)

@@ -1,0 +1,71 @@
+"""NNCLR: the nearest neighbour of a view in a support set stands in for it."""
+
+import pytest
+import torch
+
+from clutils import losses, training
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5])
+def test_a_batch_is_the_papers_formula_in_plain_loops(temperature):
+    z1, z2 = embeddings(6, 4)
+    queue = 3 * embeddings(15, 4, seed=5)[0]
+    expected = oracles.nnclr(z1.tolist(), z2.tolist(), temperature, queue.tolist())
+    assert float(losses.NNCLR(temperature)(z1, z2, queue=queue)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_neighbour_is_a_constant_and_so_is_the_support():
+    z1, z2 = (z.requires_grad_() for z in embeddings(6, 4))
+    queue = embeddings(15, 4, seed=5)[0].requires_grad_()
+    ours = torch.autograd.grad(losses.NNCLR(0.2)(z1, z2, queue=queue), (z1, z2, queue), allow_unused=True)
+    assert ours[2] is None
+    unit = torch.nn.functional.normalize
+    near1, near2 = (
+        unit(queue, dim=1)[(unit(z, dim=1) @ unit(queue, dim=1).T).argmax(dim=1)].detach() for z in (z1, z2)
+    )
+    own = torch.arange(6)
+    one_way = [
+        torch.nn.functional.cross_entropy(near @ unit(z, dim=1).T / 0.2, own)
+        for near, z in ((near1, z2), (near2, z1))
+    ]
+    for mine, theirs in zip(ours[:2], torch.autograd.grad(sum(one_way) / 2, (z1, z2)), strict=True):
+        close(mine, theirs)
+
+
+def test_without_a_queue_each_is_its_own_neighbour_clips_value_without_the_anchors_gradient():
+    z1, z2 = (z.requires_grad_() for z in embeddings(6, 4))
+    ours, clip = losses.NNCLR(0.2)(z1, z2), losses.CLIP(0.2)(z1, z2)
+    close(ours, clip)
+    own, unit = torch.arange(6), [torch.nn.functional.normalize(z, dim=1) for z in (z1, z2)]
+    through_anchors = [
+        torch.nn.functional.cross_entropy(anchor @ key.detach().T / 0.2, own)
+        for anchor, key in (unit, reversed(unit))
+    ]
+    found = (
+        torch.autograd.grad(v, (z1, z2), retain_graph=True) for v in (ours, clip, sum(through_anchors) / 2)
+    )
+    for mine, whole, anchors in zip(*found, strict=True):
+        close(mine, whole - anchors)
+    close(losses.NNCLR(0.2)(z1, z2, queue=torch.cat([z1, z2])), ours)
+
+
+def test_the_queue_gives_no_negatives():
+    z1, z2 = embeddings(6, 4)
+    queue = embeddings(15, 4, seed=5)[0]
+    pairs = losses.NNCLR(0.2).compare(z1, z2, queue=queue)
+    assert pairs.negatives.shape == (12, 5)
+
+
+def test_mocos_step_learns_with_it_from_its_queue():
+    run = training.train(
+        method="moco",
+        loss=losses.NNCLR(0.2),
+        data="digits",
+        batch_size=32,
+        steps=3,
+        device="cpu",
+        progress=False,
+    )
+    assert run.history["loss"].notna().all()

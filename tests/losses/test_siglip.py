@@ -1,0 +1,44 @@
+"""SigLIP: every pair on its own, summed over the negatives."""
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from tests.losses.inputs import close, embeddings, similarities
+
+SETTINGS = [losses.SigLIP(0.1, -10.0), losses.SigLIP(0.5, 1.0)]
+
+
+@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
+def test_forces_are_the_closed_forms(loss):
+    s, n = similarities(50, 1, 40)
+    pull, push = anatomy.forces(loss, s, n)
+    close(pull, torch.sigmoid(-s / loss.temperature - loss.bias) / loss.temperature)
+    close(push, torch.sigmoid(n / loss.temperature + loss.bias) / loss.temperature)
+
+
+def test_a_pairs_force_knows_nothing_of_the_other_pairs():
+    s, n = similarities(20, 1, 40)
+    pull, push = anatomy.forces(losses.SigLIP(0.2, -3.0), s, n)
+    alone, first = anatomy.forces(losses.SigLIP(0.2, -3.0), s, n[:, :1])
+    assert torch.equal(alone, pull) and torch.equal(first, push[:, :1])
+    coupled = anatomy.forces(losses.NTXent(0.2), s, n)[0]
+    assert (coupled - anatomy.forces(losses.NTXent(0.2), s, n[:, :1])[0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("B", [3, 8])
+def test_the_batch_divides_a_sum_over_all_pairs_and_is_no_mean_over_them(B):
+    z1, z2 = embeddings(B, 5)
+    logits = torch.nn.functional.normalize(z1) @ torch.nn.functional.normalize(z2).T / 0.2 - 2
+    match = 2 * torch.eye(B, dtype=torch.float64) - 1
+    every_pair = -torch.nn.functional.logsigmoid(match * logits)
+    loss = losses.SigLIP(0.2, -2.0)(z1, z2)
+    close(loss, every_pair.sum() / B)
+    close(loss, B * every_pair.mean())  # the trap: so many times smaller, values and forces
+
+
+def test_chance_grows_with_the_negatives_as_one_sum_over_them():
+    assert losses.SigLIP(0.1, 0.0).chance(7) == pytest.approx(8 * math.log(2))
+    assert losses.SigLIP(0.1, -10.0).chance(7) == pytest.approx(10 + 8 * math.log1p(math.exp(-10)))

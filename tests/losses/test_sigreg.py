@@ -1,0 +1,81 @@
+"""SIGReg: the Epps-Pulley statistic along random directions."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clutils import losses
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def drawn(dimension, directions, seed=0):
+    """The unit vectors that a loss with such a generator draws first, (D, M)."""
+    return F.normalize(torch.randn(dimension, directions, generator=generator(seed)).double(), dim=0)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("knots", [2, 17])
+def test_a_batch_is_the_formula_in_plain_loops(weight, knots):
+    z1, z2 = embeddings(7, 4)
+    loss = losses.SIGReg(weight, directions=5, knots=knots)
+    loss.generator = generator()
+    expected = oracles.sigreg(z1.tolist(), z2.tolist(), weight, knots, drawn(4, 5).T.tolist())
+    assert float(loss(z1, z2)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_value_and_gradient_are_those_of_the_example_as_written():
+    views = [z.requires_grad_() for z in embeddings(7, 4)]
+    loss = losses.SIGReg(0.3, directions=5)
+    loss.generator = generator()
+    ours, written = loss(*views), loss.as_written(*views, 0.3, 17, drawn(4, 5))
+    close(ours, written)
+    for a, b in zip(*(torch.autograd.grad(v, views) for v in (ours, written)), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-12)
+
+
+def statistic(x, knots=17):
+    return float(losses.SIGReg(1.0, directions=1, knots=knots)(x[:, None], x[:, None]))
+
+
+def test_knots_converge_to_the_integral():
+    x = torch.randn(40, generator=generator(), dtype=torch.float64)
+    t = torch.linspace(-3, 3, 20_001, dtype=torch.float64)
+    phi = (-t.square() / 2).exp()
+    empirical = torch.exp(1j * t[:, None] * x).mean(dim=1)
+    exact = 40 * torch.trapezoid((empirical - phi).abs().square() * phi, t)
+    assert statistic(x, 2000) == pytest.approx(float(exact), rel=1e-5)
+    assert statistic(x) == pytest.approx(float(exact), rel=0.02)
+
+
+def test_a_gaussian_scores_lower_than_what_has_its_first_two_moments():
+    n = 4096
+    quantiles = torch.special.ndtri((torch.arange(n, dtype=torch.float64) + 0.5) / n)
+    signs = torch.ones(n, dtype=torch.float64)
+    signs[::2] = -1  # mean 0, variance 1, as the Gaussian: VICReg sees no difference
+    collapsed = torch.zeros(n, dtype=torch.float64) + 1e-9
+    gaussian, two_points, one_point = (statistic(x) for x in (quantiles, signs, collapsed))
+    assert gaussian < 0.01 < 100 < two_points < one_point
+
+
+def test_its_gradient_is_bounded_however_far_a_point_lies():
+    x = torch.randn(32, 1, generator=generator(), dtype=torch.float64)
+    x[0] = 1e6
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(losses.SIGReg(1.0, directions=1)(x, x), x)
+    t = torch.linspace(0, 3, 1000, dtype=torch.float64)
+    bound = 2 * 2 * 2 * torch.trapezoid(t * (-t.square() / 2).exp(), t)
+    assert float(gradient.abs().max()) < float(bound)
+
+
+def test_it_is_lightlys_but_for_the_draw():
+    library = pytest.importorskip("lightly.loss.lejepa_loss")
+    z1, z2 = embeddings(64, 3, dtype=torch.float32)
+    many = {"directions": 20_000} | {"weight": 1.0}
+    torch.manual_seed(0)
+    theirs = sum(float(library.SIGReg(num_vectors=20_000)(z)) for z in (z1, z2)) / 2
+    assert float(losses.SIGReg(**many)(z1, z2)) == pytest.approx(theirs, rel=0.02)

@@ -1,0 +1,82 @@
+"""SogCLR: a moving average for each sample."""
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from clutils.similarities import owners
+from tests.losses import oracles
+from tests.losses.beside_loops import masked, single_anchors
+from tests.losses.inputs import close, embeddings, fails, similarities
+
+
+def in_loops(loss, positives, negatives, alignment):
+    rows = [([p], negatives) for p in positives]
+    return sum(oracles.sogclr([row], {}, [0], loss.temperature, loss.rate)[0][0] for row in rows) / len(rows)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (4, 7)])
+def test_without_samples_it_is_the_global_loss_of_the_batch_in_plain_loops(shape):
+    single_anchors(losses.SogCLR(0.2), in_loops, positives=shape[0], negatives=shape[1])
+    masked(losses.SogCLR(0.2), in_loops)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.9, 1.0])
+def test_steps_over_a_data_set_are_the_algorithm_in_plain_loops(rate):
+    loss = losses.SogCLR(0.3, rate)
+    loss.allocate(9)
+    averages = {}
+    # the oracle's columns are the views of other pictures in order, a batch's are as `owners` says
+    whose, own = owners(torch.arange(8).expand(10, -1), 5), torch.arange(10)[:, None] % 5
+    columns = whose - (whose > own).int() - (whose > own + 5).int()
+    for step in range(4):
+        index = torch.randperm(9, generator=torch.Generator().manual_seed(step))[:5]
+        views = [z.requires_grad_() for z in embeddings(5, 4, seed=step)]
+        rows = oracles.rows_of_a_batch(*(z.tolist() for z in views))
+        values, forces = oracles.sogclr(rows, averages, index.tolist(), 0.3, rate)
+        value = loss(*views, index=index)
+        assert value.item() == pytest.approx(sum(values) / 10, rel=1e-5)  # the averages are float32
+        gradient = torch.autograd.grad(value, views)
+        expected = [z.clone() for z in views]
+        pairs = loss.compare(*expected)
+        pull, push = (torch.tensor(side, dtype=torch.float64) for side in zip(*forces, strict=True))
+        push = push.gather(1, columns)
+        total = ((push * pairs.negatives).sum() - (pull * pairs.positives[:, 0]).sum()) / 10
+        for a, b in zip(gradient, torch.autograd.grad(total, views), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-8)
+        for sample, u in averages.items():
+            assert float(loss.log_average[sample].exp()) == pytest.approx(u, rel=1e-5)
+    assert (loss.log_average[[i for i in range(9) if i not in averages]] == -torch.inf).all()
+
+
+def test_at_rate_1_it_is_the_batchs_own_decoupled_loss_times_the_temperature():
+    z1, z2 = (z.requires_grad_() for z in embeddings(6, 4))
+    loss = losses.SogCLR(0.3, 1.0)
+    loss.allocate(6)
+    loss.log_average.fill_(7.0)  # a past that must not count
+    value = loss(z1, z2, index=torch.arange(6))
+    decoupled = losses.Decoupled(0.3)(z1, z2)
+    close(value, 0.3 * (decoupled - torch.tensor(10.0, dtype=torch.float64).log()))
+    for a, b in zip(torch.autograd.grad(value, z1), torch.autograd.grad(0.3 * decoupled, z1), strict=True):
+        close(a, b)
+
+
+def test_the_push_is_stronger_where_the_batch_is_harder_than_the_samples_past():
+    s, n = similarities(4, 1, 12)
+    loss = losses.SogCLR(0.3, 0.5)
+    pull, push = anatomy.forces(loss, s, n)
+    close(push.sum(dim=1, keepdim=True), pull)  # without a past
+    loss.allocate(2)
+    for past, stronger in ((-20.0, True), (20.0, False)):
+        loss.log_average.fill_(past)
+        loss.samples = torch.tensor([0, 1])
+        pushed = anatomy.forces(loss, s, n)[1].sum(dim=1)
+        assert ((pushed > 1) == stronger).all()
+    loss.samples = None
+
+
+def test_a_sample_beyond_the_room_is_named():
+    loss = losses.SogCLR()
+    z1, z2 = embeddings(4, 3)
+    fails(lambda: loss(z1, z2, index=torch.arange(4)), "SogCLR", "index holds 3", "room for 0", "allocate")
+    fails(lambda: loss(z1, z2), "SogCLR", "needs index=")

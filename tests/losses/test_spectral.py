@@ -1,0 +1,46 @@
+"""The spectral contrastive loss: a factorisation, on vectors as they are."""
+
+import pytest
+import torch
+
+from clutils import losses
+from clutils.similarities import Pairs
+from tests.losses import oracles
+from tests.losses.inputs import close, embeddings, similarities
+
+
+def test_a_batch_is_the_papers_formula_in_plain_loops():
+    z1, z2 = embeddings(7, 4)
+    assert float(losses.Spectral()(z1, z2)) == pytest.approx(
+        oracles.spectral(z1.tolist(), z2.tolist()), rel=1e-10
+    )
+
+
+def test_forces_are_the_closed_forms():
+    s, n = (4 * t.requires_grad_() for t in similarities(30, 1, 20))
+    pull, push = torch.autograd.grad(losses.Spectral().formula(Pairs(s, n)).sum(), (s, n))
+    close(-pull, torch.full_like(pull, 2.0))
+    close(push, 2 * n.detach() / 20)  # a negative beyond 90° is drawn back
+
+
+def test_over_a_population_it_is_the_factorisation_of_the_graph_of_augmentations():
+    """n views, pair (x, x') with probability P: -2 E<f, f+> + E<f, f'>² = ‖A - FFᵀ‖² - ‖A‖²."""
+    draw = torch.Generator().manual_seed(0)
+    P = torch.rand(6, 6, generator=draw, dtype=torch.float64)
+    P = (P + P.T) / (P + P.T).sum()
+    w = P.sum(dim=1)
+    f = torch.randn(6, 3, generator=draw, dtype=torch.float64)
+    products = f @ f.T
+    population = -2 * (P * products).sum() + (w[:, None] * w * products**2).sum()
+    A, Fw = P / (w[:, None] * w).sqrt(), w.sqrt()[:, None] * f
+    close(population, ((A - Fw @ Fw.T) ** 2).sum() - (A**2).sum())
+    # a batch of i.i.d. pairs estimates that without bias
+    pairs = torch.multinomial(P.flatten(), 4000, replacement=True, generator=draw)
+    estimate = losses.Spectral()(f[pairs // 6], f[pairs % 6])
+    torch.testing.assert_close(estimate, population, rtol=0.1, atol=0.1)
+
+
+def test_its_minimum_in_a_batch_is_an_orthogonal_frame_of_some_length():
+    z = torch.eye(4, dtype=torch.float64)
+    values = {r: float(losses.Spectral()(r * z, r * z)) for r in (0.5, 1.0, 2.0)}
+    assert values == {r: pytest.approx(-2 * r * r) for r in values}  # nothing but the negatives bounds it
