@@ -1,4 +1,4 @@
-"""What all methods have in common: an encoder, a head and a loss, and how two views come about."""
+"""`Method`, the base of all: an encoder, a projection head and a loss, and how views are drawn."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clutils import encoders, losses, processes
+from clutils import encoders, losses, processes, similarities
+from clutils.data.kinds import KINDS
 from clutils.losses import hyperparameters
 from clutils.losses.hyperparameters import Hyperparameter, declare
 
 Augment = Callable[..., Tensor]
 WIDTH = Hyperparameter(1, whole=True)  # numbers in a vector
-MOMENTUM = Hyperparameter(0, 1, "m", dial=(0, 1, "near one"))  # of a network that follows another
+MOMENTUM = Hyperparameter(0, 1, "m", dial=(0, 1, "near one"))  # of an exponential moving average
 PREDICTOR_RATE = Hyperparameter(1e-3, 1e3)  # of the predictor, over all else's
 
 
@@ -36,10 +37,15 @@ class Method(nn.Module):
 
     paper: str
     year: int
+    equation = ""  # or algorithm, or section
     ranges: Mapping[str, Hyperparameter] = declare(out=WIDTH, hidden=replace(WIDTH, also=(None,)))
     live: tuple[str, ...] = ()
     uses_labels = False
+    kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
     takes_extra_views = True  # whether a run may ask for `extra_views`
+    encoder: nn.Module
+    head: nn.Module
+    loss: nn.Module
     needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
 
     def __init_subclass__(cls) -> None:
@@ -58,11 +64,13 @@ class Method(nn.Module):
         self.encoder = encoder
         self.out, self.hidden = out, hidden
         hyperparameters.check(self, Method.ranges, type(self).__name__)
-        self.head = encoders.ProjectionHead(encoder.features, hidden or encoder.features, out)
+        width = encoders.width(encoder)
+        self.head = encoders.ProjectionHead(width, hidden or width, out)
         self.check_loss(loss)
         self.loss = loss
-        self.half = torch.bfloat16 if bfloat16 else None  # what the encoder is computed in; None: float32
-        self.extra_views = 0  # further views of each picture, handed to the loss as its positives
+        # what the encoder is computed in; None: float32
+        self.half_type: torch.dtype | None = torch.bfloat16 if bfloat16 else None
+        self.extra_views = 0  # further views of each image, handed to the loss as its positives
         self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
 
     def forward(
@@ -73,26 +81,50 @@ class Method(nn.Module):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
+        """(B, ...) images or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
 
         - labels: (B,) int64, for a method that `uses_labels`
         - index: (B,) int64, the samples' numbers in the data, for what keeps a state per sample
         """
         raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
 
-    def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor) -> Tensor:
-        """The loss of two batches of embeddings; one with a state per sample is told which these are."""
+    def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:
+        """The loss of two batches of embeddings; one with a state per sample gets their numbers."""
         if "index" in getattr(self.loss, "takes", ()):
             given["index"] = index
         return self.loss(z1, z2, **given)
 
+    def per_anchor(self, positives: Tensor, negatives: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The loss of each anchor, (A,), of similarities that are no two views' of a batch.
+
+        - positives, negatives: (A, P), (A, K); mask: (A, K) bool, the negatives that count, None = all
+
+        For a loss that `compares_similarities`, as a method that calls it demands in its `fits`.
+        """
+        loss: Any = self.loss
+        return loss.per_anchor(positives, negatives, negative_mask=mask)
+
     def allocate(self, samples: int) -> None:
         """Make room for a state per sample: called before training, and after `use`."""
-        if hasattr(self.loss, "allocate"):
-            self.loss.allocate(samples)
+        allocate = getattr(self.loss, "allocate", None)
+        if allocate is not None:
+            allocate(samples)
 
     def after_step(self) -> None:
         """Called when the weights have moved: for what follows them (a moving average, a queue)."""
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook's cell shows: formula, settings as they are now, source."""
+        return hyperparameters.card(self, self.settings())
+
+    @classmethod
+    def example(cls) -> list[str]:
+        """Lines of a call, for the docstring."""
+        name, data = cls.__name__.lower(), next(kind.example for kind in KINDS if kind.name in cls.kinds)
+        return [
+            f'run = training.train(method="{name}", data="{data}", batch_size=64, steps=2)',
+            "run.history  # a row a step",
+        ]
 
     @classmethod
     def default_loss(cls, **settings: Any) -> nn.Module:
@@ -148,17 +180,18 @@ class Method(nn.Module):
 
     def chance(self, batch_size: int) -> float | None:
         """The loss of a batch where all similarities are 0: log(2B - 1) for NT-Xent; None if it has none."""
-        if not hasattr(self.loss, "chance"):
+        chance = getattr(self.loss, "chance", None)
+        if chance is None:
             return None
-        both = getattr(self.loss, "against", "both views") == "both views"
-        return self.loss.chance(2 * batch_size - 2 if both else batch_size - 1)
+        return chance(similarities.count(batch_size, getattr(self.loss, "against", "both views")))
 
     def check_batch(self, size: int) -> None:
-        """Raise ValueError where the method can't take this many pictures a step."""
+        """Raise ValueError where the method can't take this many images a step."""
 
     def networks(self) -> list[nn.Module]:
-        """Those that views go through: the encoder, and the one that follows it where there is one."""
-        return [self.encoder, *([self.target_encoder] if hasattr(self, "target_encoder") else [])]
+        """Those that views go through: the encoder, and its moving average where there is one."""
+        following = getattr(self, "target_encoder", None)
+        return [self.encoder] if following is None else [self.encoder, following]
 
     def changing_buffers(self) -> list[Tensor]:
         """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
@@ -174,7 +207,7 @@ class Method(nn.Module):
         """
         views = encoders.as_input(processes.share(views))
         encoder = self.encoder if encoder is None else encoder
-        with half_precision(views.device, self.half):
+        with half_precision(views.device, self.half_type):
             features = encoder(views).float()
         return processes.gathered(features)
 
@@ -186,6 +219,11 @@ class Method(nn.Module):
             {"params": others, "factor": 1.0},
             {"params": list(predictor.parameters()), "factor": factor},
         ]
+
+
+def compares_similarities(loss: nn.Module | type[nn.Module]) -> bool:
+    """Whether a loss is a function of each anchor's similarities, which may then be of anything."""
+    return getattr(loss, "level", "") == "similarity"
 
 
 def half_precision(device: torch.device, half: torch.dtype | None) -> torch.autocast:
@@ -208,7 +246,7 @@ def drawing_on(device: torch.device, generator: torch.Generator) -> torch.Genera
 def several_views(
     augment: Augment, images: Tensor, generator: torch.Generator, number: int = 2
 ) -> list[Tensor]:
-    """`number` views of each picture, each (B, ...): every one drawn anew by `augment`.
+    """`number` views of each image, each (B, ...): each drawn independently by `augment`.
 
     An augmentation that has `.several_views(images, generator, number)` makes them itself: PiNDA's does, and
     its first view is the one with the learned noise. So a method whose sides differ lets the first view be

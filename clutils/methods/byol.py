@@ -1,4 +1,4 @@
-"""BYOL: predict what a slowly following network makes of the other view; no negatives."""
+"""BYOL: predict the embedding of the other view, by an EMA of the network; no negatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BYOL(Method):
 
     Each view's embedding, sent through a predictor, is to meet the other view's in the target network: a copy
     of encoder and head that no gradient reaches and that follows them after each step,
-    ξ ← m ξ + (1 - m) θ. The predictor has no copy. Nothing is pushed apart, and one point for all pictures
+    ξ ← m ξ + (1 - m) θ. The predictor has no copy. Nothing is pushed apart, and one point for all images
     would have loss 0.
 
     - momentum: may be changed while a run trains. Default 0.8, for runs of hundreds of steps; the paper's
@@ -29,7 +29,7 @@ class BYOL(Method):
       with a target that moves this fast. With 1, and m = 0.99, as many steps leave the features no better
       than an untrained encoder's; the paper has 1 and many more steps. The run's own default rate is half of
       the encoder's usual one: with all of it one seed in three ended below an untrained encoder.
-    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of a picture alone.
+    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of an image alone.
 
     Head and predictor are alike, as in the paper: linear, batch normalisation, ReLU, linear; as wide within
     as the encoder's features. Each view is normalised as a batch of its own, in both networks: the target is
@@ -56,7 +56,7 @@ class BYOL(Method):
         super().__init__(encoder, loss, out, bfloat16)
         self.momentum, self.predictor_rate = momentum, predictor_rate
         self.check_settings()
-        self.predictor = encoders.ProjectionHead(out, encoder.features, out)
+        self.predictor = encoders.ProjectionHead(out, encoders.width(encoder), out)
         self.target_encoder, self.target_head = follower(encoder), follower(self.head)
 
     @classmethod
@@ -79,7 +79,7 @@ class BYOL(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
+        """(B, ...) images or vectors -> the loss, and (B, out) each, detached: the first view's prediction
         and the second view's target."""
         self.check_settings()
         both = several_views(augment, images, generator)

@@ -1,4 +1,4 @@
-"""CLAE: an adversarial view. PiNDA looks for the noise that helps; this takes the step that hurts most."""
+"""CLAE: an adversarial view, one signed gradient step up the loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clutils.methods.base import Augment, Method, several_views
 class CLAE(Method):
     r"""Ho & Vasconcelos 2020, "Contrastive learning with adversarial examples" (arXiv 2010.12050).
 
-    View one takes one step of the fast gradient sign method, uphill:
+    View one takes one step of the fast gradient sign method (FGSM), up the loss:
 
     $$x_1' = x_1 + s\,\operatorname{sign}\nabla_{x_1}\ell(x_1, x_2)$$
 
@@ -29,6 +29,7 @@ class CLAE(Method):
         clean=Hyperparameter(0, dial=(0, 2, "even")),
     )
     live = ("strength", "clean")
+    kinds = ("pictures", "vectors")  # what numbers can be added to
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class CLAE(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached.
+        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached.
 
         The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from.
         """
@@ -58,8 +59,8 @@ class CLAE(Method):
         first, second = several_views(augment, images, generator)
         first = first.detach().requires_grad_()
         clean, *_ = self._compared(first, second, index)
-        (uphill,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
-        loss, z1, z2 = self._compared((first + self.strength * uphill.sign()).detach(), second, index)
+        (ascent,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
+        loss, z1, z2 = self._compared((first + self.strength * ascent.sign()).detach(), second, index)
         self.reported = {"loss": loss.detach(), "clean_loss": clean.detach()}
         total = loss + self.clean * clean if self.clean else loss
         return total, z1.detach(), z2.detach()

@@ -1,4 +1,4 @@
-"""MoCo: queries against a queue of keys that a slowly following encoder made."""
+"""MoCo: queries against a queue of keys from a momentum encoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from clutils import losses
+from clutils import encoders, losses
 from clutils.losses.hyperparameters import Hyperparameter, declare
 from clutils.methods.base import MOMENTUM, Augment, Method, several_views
 from clutils.methods.momentum import follow, follower
@@ -20,10 +20,10 @@ class MoCo(Method):
     The first view's embeddings are the queries, the second's the keys. Keys come from a copy of encoder and
     head that no gradient reaches and that follows them after each step, θk ← m θk + (1 - m) θq. The
     negatives are the queue alone, the keys of earlier batches: a step's own enter it after the step, in
-    place of the oldest. So the number of negatives does not hang on the batch.
+    place of the oldest. So the number of negatives is independent of the batch size.
 
     - queue_size: keys kept, unit vectors, random ones at the start. Default 4096; the papers have 65,536
-      for the 1.28 million pictures of ImageNet. It need be no multiple of the batch, but a batch must fit in.
+      for the 1.28 million images of ImageNet. It need be no multiple of the batch, but a batch must fit in.
     - momentum: may be changed while a run trains. Default 0.99, for runs of hundreds of steps: the papers'
       0.999 remembers some 1,000 steps, so that after 300 three quarters of the keys' encoder would still be
       the random start.
@@ -43,7 +43,7 @@ class MoCo(Method):
     (arXiv 2003.04297).
     """
 
-    paper, year = "MoCo v2 (Chen, Fan, Girshick, He)", 2020
+    paper, year, equation = "MoCo v2 (Chen, Fan, Girshick, He)", 2020, "algorithm 1 and eq. 2"
     ranges = declare(
         **Method.ranges,
         queue_size=Hyperparameter(1, symbol="K", whole=True),
@@ -53,6 +53,8 @@ class MoCo(Method):
     live = ("momentum",)
     takes_extra_views = False
     needs = "takes a queue"
+    queue: Tensor
+    next_place: Tensor
 
     def __init__(
         self,
@@ -70,10 +72,11 @@ class MoCo(Method):
         self.check_settings()
         if version == 1 and hidden is not None:
             raise ValueError(f"MoCo: hidden is {hidden}, but the head of version 1 is linear")
-        width = hidden or encoder.features
+        features = encoders.width(encoder)
+        width = hidden or features
         self.head = nn.Linear(width, out)
         if version == 2:
-            first = nn.Linear(encoder.features, width)
+            first = nn.Linear(features, width)
             self.head = nn.Sequential(first, nn.ReLU(inplace=True), self.head)
         self.target_encoder, self.target_head = follower(encoder), follower(self.head)
         self.register_buffer("queue", normalize(torch.randn(queue_size, out), dim=1))
@@ -96,7 +99,7 @@ class MoCo(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the loss, the queries and their keys (B, out), detached.
+        """(B, ...) images or vectors -> the loss, the queries and their keys (B, out), detached.
 
         Raises ValueError on a batch that is larger than the queue.
         """
@@ -111,20 +114,14 @@ class MoCo(Method):
 
     def check_batch(self, size: int) -> None:
         """Raise ValueError on a batch that is larger than the queue."""
-        if size > self.queue_size:
-            raise ValueError(
-                f"MoCo: a batch of {size} does not fit into a queue of {self.queue_size}: "
-                f"a smaller batch, or queue_size {size} at least"
-            )
+        check_room("MoCo", size, self.queue_size)
 
     @torch.no_grad()
     def after_step(self) -> None:
         """The keys' encoder follows; the step's keys take the places of the oldest."""
         follow((self.target_encoder, self.target_head), (self.encoder, self.head), self.momentum)
-        count = len(self.keys)
-        places = (self.next_place + torch.arange(count, device=self.queue.device)) % self.queue_size
-        self.queue[places] = self.keys
-        self.next_place.add_(count).remainder_(self.queue_size)
+        assert self.keys is not None  # `forward` came before
+        enter(self.queue, self.next_place, self.keys)
         self.keys = None
 
     def changing_buffers(self) -> list[Tensor]:
@@ -132,4 +129,24 @@ class MoCo(Method):
 
     def chance(self, batch_size: int) -> float | None:
         """The loss of a batch where all similarities are 0: against the queue, whatever the batch."""
-        return self.loss.chance(self.queue_size) if hasattr(self.loss, "chance") else None
+        chance = getattr(self.loss, "chance", None)
+        return None if chance is None else chance(self.queue_size)
+
+
+def enter(queue: Tensor, next_place: Tensor, vectors: Tensor) -> None:
+    """Vectors (B, D) take the places of the oldest in the queue (K, D), first in, first out; in place.
+
+    - next_place: 0-d int64, where the oldest stands; moved by B, and from the end to the start
+    """
+    places = (next_place + torch.arange(len(vectors), device=queue.device)) % len(queue)
+    queue[places] = vectors
+    next_place.add_(len(vectors)).remainder_(len(queue))
+
+
+def check_room(who: str, size: int, queue_size: int) -> None:
+    """Raise ValueError on a batch that is larger than the queue."""
+    if size > queue_size:
+        raise ValueError(
+            f"{who}: a batch of {size} does not fit into a queue of {queue_size}: "
+            f"a smaller batch, or queue_size {size} at least"
+        )

@@ -1,4 +1,4 @@
-"""A network that follows another: no gradient reaches it, each step moves it a little of the way."""
+"""Exponential moving average (EMA) of a network: MoCo's momentum encoder, BYOL's target."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare, one_of
 from clutils.methods.base import Augment, Method, drawing_on, half_precision, several_views
 from clutils.views import Identity
 
@@ -25,16 +25,16 @@ class PiNDA(Method):
 
     - base: the name of the method whose step it is; base_settings: that method's own
     - network, distribution, learned_mean, positive, highest, start, rms, padding, skips: see
-      `noise.Generator`; network None = "conv" for pictures, "mlp" for vectors; "fixed" is the baseline of
+      `noise.Generator`; network None = "conv" for images, "mlp" for vectors; "fixed" is the baseline of
       random noise
-    - penalty (live): λ, in units of the loss times the noise's norm; None = 1 on pictures and 0 on vectors,
+    - penalty (live): λ, in units of the loss times the noise's norm; None = 1 on images and 0 on vectors,
       as in the paper, and 0 on fixed noise. Noise of σ in d entries has the norm σ√d, so one λ presses less
       the larger the input: λ = 1 on 8 x 8 digits is as much as 7 on 3 x 32 x 32, 21 on 3 x 96 x 96
-    - share: of the pictures whose first view is the noisy one (live), drawn anew each step; 1 is algorithm 1.
+    - share: of the images whose first view is the noisy one (live), drawn again each step; 1 is algorithm 1.
       Algorithm 2 draws both views from the augmentations and PiNDA; with one augmentation beside PiNDA, a
       quarter of the pairs have noise in both views and a quarter in none. Here view two has none. The
-      penalty counts every picture's noise and the loss meets a share of it, so λ acts as λ / share
-    - on: what the noise is added to: "picture", the whole picture as in algorithm 1, or "view", an augmented
+      penalty counts every image's noise and the loss meets a share of it, so λ acts as λ / share
+    - on: what the noise is added to: "picture", the whole image as in algorithm 1, or "view", an augmented
       view of it, so that noise comes on top of the crop and the colours
     - noise_rate: the generator's learning rate as a share of the run's; 0.2 of conv16's 5e-3 is
       the paper's 1e-3; of the mlp's 1e-3 it is 1
@@ -44,7 +44,7 @@ class PiNDA(Method):
     the penalty) and `noise` (root mean square of ε).
     """
 
-    paper, year = "PiNDA (Zhang et al.)", 2024
+    paper, year, equation = "PiNDA (Zhang et al.)", 2024, "algorithms 1 and 2"
     bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
     ranges = declare(
         highest=replace(ABOVE_0, also=(None,)),
@@ -57,6 +57,7 @@ class PiNDA(Method):
         skips=SWITCH,
     )
     live = ("penalty", "share")
+    kinds = ("pictures", "vectors")  # what numbers can be added to
 
     def __init__(
         self,
@@ -115,10 +116,11 @@ class PiNDA(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
+        """(B, ...) images or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
         self.check_settings()
-        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.half)
+        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.half_type)
         loss, z1, z2 = self.method(images, views, generator, labels, index)
+        assert views.sample is not None  # every method asks for several views
         term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
         self.reported = {
             **self.method.reported,
@@ -168,32 +170,34 @@ class PiNDA(Method):
     def chance(self, batch_size: int) -> float | None:
         return self.method.chance(batch_size)
 
+    # of the method whose step this is; read-only here, attributes there
+
     @property
-    def encoder(self) -> nn.Module:
+    def encoder(self) -> nn.Module:  # type: ignore[override]
         return self.method.encoder
 
     @property
-    def head(self) -> nn.Module:
+    def head(self) -> nn.Module:  # type: ignore[override]
         return self.method.head
 
     @property
-    def loss(self) -> nn.Module:
+    def loss(self) -> nn.Module:  # type: ignore[override]
         return self.method.loss
 
     @property
-    def half(self) -> torch.dtype | None:
-        return self.method.half
+    def half_type(self) -> torch.dtype | None:
+        return self.method.half_type
 
-    @half.setter
-    def half(self, half: torch.dtype | None) -> None:
-        self.method.half = half
+    @half_type.setter
+    def half_type(self, half: torch.dtype | None) -> None:
+        self.method.half_type = half
 
     @property
-    def uses_labels(self) -> bool:
+    def uses_labels(self) -> bool:  # type: ignore[override]
         return self.method.uses_labels
 
     @property
-    def takes_extra_views(self) -> bool:
+    def takes_extra_views(self) -> bool:  # type: ignore[override]
         return self.method.takes_extra_views
 
     @property
@@ -206,8 +210,7 @@ class PiNDA(Method):
 
     def check_settings(self) -> None:
         super().check_settings()
-        if self.on not in ON:
-            raise ValueError(f"PiNDA: on is {self.on!r}; there are {', '.join(ON)}")
+        one_of("PiNDA", "on", self.on, ON)
 
 
 class _WithNoise:
@@ -250,6 +253,5 @@ def _checked(base: str, settings: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _base(name: str) -> type[Method]:
-    if name not in tuple(PiNDA.bases):
-        raise ValueError(f"PiNDA: base is {name!r}; there are {', '.join(PiNDA.bases)}")
+    one_of("PiNDA", "base", name, PiNDA.bases)
     return PiNDA.bases[name]

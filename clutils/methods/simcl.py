@@ -1,4 +1,4 @@
-"""SimCL: SimCLR with noise on the representation instead of the picture."""
+"""SimCL: SimCLR with noise on the representation instead of the image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SimCL(Method):
     - strength: length of the noise, live
     """
 
-    paper, year = "SimCL, as PiNDA's baseline", 2024
+    paper, year, equation = "SimCL, as PiNDA's baseline", 2024, "section 4.2.1"
     ranges = declare(strength=Hyperparameter(0, symbol="s", dial=(0, 2, "even")))
     live = ("strength",)
 
@@ -41,7 +41,7 @@ class SimCL(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the loss, and both views' embeddings (B, out), detached."""
+        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
         self.check_settings()
         features = self.features_of(torch.cat(several_views(augment, images, generator)))
         generator = drawing_on(features.device, generator)

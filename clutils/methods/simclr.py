@@ -1,4 +1,4 @@
-"""SimCLR: two views of every picture, one encoder, one head, and the loss between them."""
+"""SimCLR: two views of every image, one encoder, one head, and the loss between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from clutils.methods.base import Augment, Method, several_views
 class SimCLR(Method):
     """Chen et al. 2020, algorithm 1. encoder, loss, out, bfloat16, hidden: see `Method`."""
 
-    paper, year = "SimCLR (Chen et al.)", 2020
+    paper, year, equation = "SimCLR (Chen et al.)", 2020, "algorithm 1"
+    views_apart = False  # whether each view goes through the networks as a batch of its own
 
     def forward(
         self,
@@ -21,11 +22,13 @@ class SimCLR(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, C, H, W) pictures -> the loss, and both views' embeddings (B, out), detached.
+        """(B, C, H, W) images -> the loss, and both views' embeddings (B, out), detached.
 
         All views go through the encoder as one batch: its batch normalisation sees all of them.
         """
         views = several_views(augment, images, generator, 2 + self.extra_views)
-        z1, z2, *further = self.head(self.features_of(torch.cat(views))).chunk(len(views))
+        batches = views if self.views_apart else [torch.cat(views)]
+        embedded = torch.cat([self.head(self.features_of(batch)) for batch in batches])
+        z1, z2, *further = embedded.chunk(len(views))
         given = {"extra_views": torch.stack(further, dim=1)} if further else {}
         return self.compare(z1, z2, index, **given), z1.detach(), z2.detach()

@@ -1,4 +1,4 @@
-"""SimSiam: predict the other view's embedding, and let no gradient into what is predicted."""
+"""SimSiam: predict the other view's embedding behind a stop-gradient; no negatives, no EMA."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SimSiam(Method):
       default rate is a fifth of the encoder's usual one: what is predicted moves with every step, and a
       predictor that does not keep up learns features worse than random ones. The paper needs neither, over
       some hundred thousand steps.
-    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of a picture alone.
+    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of an image alone.
 
     With the default loss, 2 - 2s, the value and its gradient are those of the paper's -s, doubled and raised
     by 2. The predictor is linear, batch normalisation, ReLU, linear, within as wide as `out`; the paper's,
@@ -78,7 +78,7 @@ class SimSiam(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors -> the loss, and (B, out) each, detached: the first view's prediction
+        """(B, ...) images or vectors -> the loss, and (B, out) each, detached: the first view's prediction
         and the second view's embedding."""
         self.check_settings()
         z1, z2 = (self.head(self.features_of(view)) for view in several_views(augment, images, generator))

@@ -1,4 +1,4 @@
-"""SupCon: SimCLR's step with labels: all pictures of the anchor's class are its positives."""
+"""SupCon: SimCLR's step with labels: all images of the anchor's class are its positives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SupCon(Method):
     linear classifier on the frozen encoder, is `measures.linear_probe`.
     """
 
-    paper, year = "SupCon (Khosla et al.)", 2020
+    paper, year, equation = "SupCon (Khosla et al.)", 2020, "section 3"
     uses_labels = True
     takes_extra_views = False
     needs = "takes labels"
@@ -39,7 +39,7 @@ class SupCon(Method):
         labels: Tensor | None = None,
         index: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) pictures or vectors and their labels (B,) -> the loss, and both views' embeddings
+        """(B, ...) images or vectors and their labels (B,) -> the loss, and both views' embeddings
         (B, out), detached.
 
         Both views go through the encoder as one batch, as in SimCLR. Raises ValueError without labels.
@@ -51,6 +51,6 @@ class SupCon(Method):
         return self.compare(z1, z2, index, labels=labels), z1.detach(), z2.detach()
 
     def chance(self, batch_size: int) -> float | None:
-        """As without labels, which do not change it; but AttentionNCE's hangs on how many pictures of other
+        """As without labels, which do not change it; but AttentionNCE's depends on how many images of other
         classes a batch happens to have: None."""
         return None if isinstance(self.loss, losses.AttentionNCE) else super().chance(batch_size)

@@ -1,4 +1,4 @@
-"""CLAE: one signed step uphill makes the view that the weights descend."""
+"""CLAE: one signed step up the loss makes the view that the weights descend."""
 
 import copy
 
@@ -11,7 +11,7 @@ from tests.runs import DIGITS, advance, small
 VECTORS = data.load("vectors:digits", limit=200)
 
 
-def test_claes_view_is_one_signed_step_uphill_and_the_weights_descend_it():
+def test_claes_view_is_one_signed_step_up_the_loss_and_the_weights_descend_it():
     torch.manual_seed(0)
     method = methods.CLAE(encoders.build("conv16", channels=1), losses.NTXent(0.3), strength=0.05).train()
     copied = copy.deepcopy(method)

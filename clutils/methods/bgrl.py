@@ -1,0 +1,47 @@
+"""BGRL: BYOL whose pictures are the nodes of one graph, without a projection head."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from clutils import encoders
+from clutils.losses.hyperparameters import declare
+from clutils.methods.base import MOMENTUM, PREDICTOR_RATE
+from clutils.methods.byol import BYOL
+
+
+class BGRL(BYOL):
+    r"""Bootstrapped graph latents: predict a node's features in the other view, by an EMA of the encoder.
+
+    $$\ell = -\frac{2}{B}\sum_i \frac{p_{1,i}^\top h'_{2,i}}{\|p_{1,i}\|\,\|h'_{2,i}\|}, \qquad
+    p = \mathrm{predictor}(h)$$
+
+    and the same with the views exchanged; up to a constant it is `losses.Regression`, the squared distance of
+    the unit vectors. Nodes are compared with
+    themselves alone, so that the cost grows with their number and not with its square.
+
+    - momentum (live), predictor_rate: as BYOL's, with 0.99 and 1 as defaults; the paper's momentum begins
+      there and rises to 1
+    - encoder, loss, bfloat16: see `Method`; the encoder gives a row a node
+
+    The target starts as a copy; the authors' code gives it weights of its own. Its predictor has PReLU.
+
+    Thakoor et al. 2022, "Large-scale representation learning on graphs via bootstrapping" (arXiv 2102.06514),
+    eq. 1, taken from secondary sources; the networks as in the authors' code (bgrl.py).
+    """
+
+    paper, year, equation = "BGRL (Thakoor et al.)", 2022, "eq. 1"
+    kinds = ("nodes",)
+    ranges = declare(momentum=MOMENTUM, predictor_rate=PREDICTOR_RATE)
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        momentum: float = 0.99,
+        predictor_rate: float = 1.0,
+        bfloat16: bool = False,
+    ) -> None:
+        width = encoders.width(encoder)
+        super().__init__(encoder, loss, width, momentum, predictor_rate, bfloat16)
+        self.head, self.target_head = nn.Identity(), nn.Identity()

@@ -1,0 +1,66 @@
+"""DACL: a view is the picture with a little of another mixed in; no augmentation is needed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.methods.base import Augment, Method, drawing_on, several_views
+
+
+class DACL(Method):
+    r"""Domain-agnostic contrastive learning: mixup in the input makes both views.
+
+    $$\tilde x = \lambda x + (1 - \lambda)\,x', \qquad \lambda \sim U(\alpha, 1)$$
+
+    x' is another picture of the batch, and each of the two views has its own x' and its own λ. The mix keeps
+    x's name: it is x with noise, and the noise is data. It needs no scale, as Gaussian noise does, and stays
+    where data lies; so it serves vectors, where `views.Identity` is all there is. On pictures it comes on top
+    of the augmentation, as in the paper's runs with SimCLR.
+
+    - mixed: 1 - α, the largest share of the other picture (live). Default 0.3; the paper's α is 0.5 to 0.9
+      by the data (from memory). At most 0.5: beyond, the other picture would be most of the mix
+    - encoder, loss, bfloat16: see `Method`
+
+    The paper's other two mixes, geometric and by a binary mask, and mixing in a hidden layer are not here.
+
+    Verma et al. 2021, "Towards domain-agnostic contrastive learning" (arXiv 2011.04419), algorithm 1, from
+    memory; the abstract alone could be read.
+    """
+
+    paper, year, equation = "DACL (Verma et al.)", 2021, "algorithm 1"
+    ranges = declare(mixed=Hyperparameter(0, 0.5, symbol="1 - α", dial=(0, 0.5, "even")))
+    live = ("mixed",)
+    kinds = ("pictures", "vectors")  # what numbers can be added to
+
+    def __init__(
+        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, mixed: float = 0.3
+    ) -> None:
+        super().__init__(encoder, loss, bfloat16=bfloat16)
+        self.mixed = mixed
+        self.check_settings()
+
+    def forward(
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
+        self.check_settings()
+        views = [self.mix(view, generator) for view in several_views(augment, images, generator)]
+        z1, z2 = self.head(self.features_of(torch.cat(views))).chunk(2)
+        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+
+    def mix(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """x (B, ...) with a share, drawn from U(0, `mixed`), of another row in each."""
+        generator = drawing_on(x.device, generator)
+        drawn = torch.rand((2, len(x)), generator=generator, device=generator.device).to(x.device)
+        own = torch.arange(len(x), device=x.device)
+        # 1 to B - 1 places on: any row but the own
+        other = x[(own + 1 + (drawn[0] * (len(x) - 1)).long().clamp(max=max(len(x) - 2, 0))) % len(x)]
+        share = (self.mixed * drawn[1]).to(x.dtype).view(-1, *[1] * (x.ndim - 1))
+        return x + share * (other - x)

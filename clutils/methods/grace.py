@@ -1,0 +1,40 @@
+"""GRACE: SimCLR whose pictures are the nodes of one graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from clutils import losses
+from clutils.methods.simclr import SimCLR
+
+
+class GRACE(SimCLR):
+    r"""Deep graph contrastive representation learning: each node against its own other view.
+
+    $$\ell(u_i, v_i) = -\log\frac{e^{s(u_i, v_i)/\tau}}{e^{s(u_i, v_i)/\tau}
+    + \sum_{j\ne i} e^{s(u_i, v_j)/\tau} + \sum_{j\ne i} e^{s(u_i, u_j)/\tau}}$$
+
+    and the same for v_i: NT-Xent, letter by letter, with the B nodes of a graph in the place of a batch. So
+    the step is SimCLR's, and every loss that serves SimCLR serves here.
+
+    encoder, loss, out, bfloat16, hidden: see `Method`; the encoder gives a row a node. The head has batch
+    normalisation and ReLU, where the paper's has ELU. Its views: `views.NodeAugmentation`.
+
+    Zhu et al. 2020, "Deep graph contrastive representation learning" (arXiv 2006.04131), eq. 1 and 2, the
+    formula as in the authors' code (model.py, semi_loss); τ = 0.4 is theirs for Cora.
+    """
+
+    paper, year, equation = "GRACE (Zhu et al.)", 2020, "eq. 1 and 2"
+    kinds = ("nodes",)
+    takes_extra_views = False
+    needs = "keeps no state per sample"
+
+    @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        return "index" not in getattr(loss, "takes", ())
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        return losses.NTXent(temperature=0.4)

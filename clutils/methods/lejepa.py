@@ -1,0 +1,60 @@
+"""LeJEPA: several views of a picture meet at their mean, and their embeddings are kept a Gaussian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from clutils import encoders, losses
+from clutils.methods.simclr import SimCLR
+
+
+class LeJEPA(SimCLR):
+    r"""A joint-embedding predictive architecture without heuristics: no target network, no stop-gradient.
+
+    $$\ell = (1-\lambda)\,\frac{1}{VBD}\sum_{v,b} \|z^v_b - \bar z_b\|^2
+      + \lambda\,\frac1V\sum_v \mathrm{SIGReg}(z^v), \qquad \bar z_b = \frac1V\sum_v z^v_b$$
+
+    The mean of an image's views is what each of them predicts, with the identity as predictor; the gradient
+    flows into both sides. SIGReg asks that along random directions the batch look like N(0, 1), which one
+    point for all images does not (`losses.SIGReg` has it in full).
+
+    - a run's `extra_views`: V - 2; the authors' example has V = 4, at twice the cost of two
+    - out: default 16, as in that example: the batch has to fill the space with a Gaussian
+    - hidden: of the projector's two hidden layers, None = four times the encoder's features, as there
+    - encoder, loss, bfloat16: see `Method`. Another loss makes it SimCLR with a deeper head.
+
+    All views go through the networks as one batch, as in the example. Left out: the paper's smaller, local
+    crops, which are drawn to the mean of the full-size ones alone (here all views are alike); the vision
+    transformer; weights averaged for the evaluation.
+
+    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
+
+    Balestriero & LeCun 2025, "LeJEPA" (arXiv 2511.08544), as in the authors' code (rbalestr-lab/lejepa,
+    MINIMAL.md); the local crops as lightly's documentation tells them.
+    """
+
+    paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg and the views' mean"
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 16,
+        bfloat16: bool = False,
+        hidden: int | None = None,
+    ) -> None:
+        super().__init__(encoder, loss, out, bfloat16, hidden)
+        width = encoders.width(encoder)
+        self.head = encoders.ProjectionHead(width, hidden or 4 * width, out, layers=3)
+
+    @classmethod
+    def example(cls) -> list[str]:
+        """With four views."""
+        views, *further = super().example()
+        return [views.replace("steps=2", "steps=2, extra_views=2"), *further]
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        return losses.SIGReg()

@@ -1,0 +1,93 @@
+"""MODALS: SimCLR with latent augmentations, four ways to move a representation by those of the batch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from clutils.losses.hyperparameters import Hyperparameter, declare, one_of
+from clutils.methods.base import Augment, Method, drawing_on, several_views
+
+OPERATIONS = ("interpolate", "extrapolate", "difference", "noise")
+
+
+class MODALS(Method):
+    r"""Each view's features h are moved before the head, by one of four operations:
+
+    $$h + s\,(h_{near} - h), \qquad h + s\,(h - \mu), \qquad h + s\,(h_a - h_b), \qquad h + s\,\sigma\odot n$$
+
+    interpolation towards a near one, extrapolation from the mean μ, the difference of two drawn ones, and
+    Gaussian noise n by each feature's spread σ. They need no knowledge of the data, only the features of the
+    view's batch, which count as constants; only h has a gradient.
+
+    - operation: one of these, or "any": each row draws its own
+    - strength: s (live). Default 0.3
+    - encoder, loss, bfloat16: see `Method`
+
+    Of the paper these four operations are here. Not here: their search (how often and how strongly each, by
+    population-based training on labels), so one strength serves all; the classes (μ, σ, the pool and the
+    hard examples near a class's boundary are per class there; here they are of the batch, and h_near is the
+    nearest by cosine of a twentieth of it, drawn, by features less their mean); and its triplet and
+    discriminator losses. There the
+    moved features train a classifier; here they are views.
+
+    Cheung & Yeung 2021, "MODALS: modality-agnostic automated data augmentation in the latent space" (ICLR),
+    read in the authors' code (jamestszhim/modals, augmentation_transforms.py).
+    """
+
+    paper, year = "MODALS (Cheung & Yeung)", 2021
+    ranges = declare(strength=Hyperparameter(0, symbol="s", dial=(0, 1, "even")))
+    live = ("strength",)
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        bfloat16: bool = False,
+        operation: str = "any",
+        strength: float = 0.3,
+    ) -> None:
+        super().__init__(encoder, loss, bfloat16=bfloat16)
+        self.operation, self.strength = operation, strength
+        self.check_settings()
+
+    def check_settings(self) -> None:
+        super().check_settings()
+        one_of("MODALS", "operation", self.operation, ("any", *OPERATIONS))
+
+    def forward(
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
+        self.check_settings()
+        features = self.features_of(torch.cat(several_views(augment, images, generator)))
+        generator = drawing_on(features.device, generator)
+        moved = [h + self.strength * self.direction(h, generator) for h in features.chunk(2)]
+        z1, z2 = self.head(torch.cat(moved)).chunk(2)
+        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+
+    def direction(self, h: Tensor, generator: torch.Generator) -> Tensor:
+        """Where each row of h (B, features) goes at a strength of 1."""
+        pool, size = h.detach(), len(h)
+
+        def draw(*shape: int) -> Tensor:
+            return torch.rand(shape, generator=generator, device=generator.device).to(h)
+
+        centred = pool - pool.mean(dim=0)
+        unit = normalize(centred, dim=1)
+        cosines = (unit @ unit.T).fill_diagonal_(-torch.inf)
+        some = draw(size, size).fill_diagonal_(2).argsort(dim=1)[:, : max(1, size // 20)]  # never itself
+        near = some.gather(1, cosines.gather(1, some).argmax(dim=1, keepdim=True))[:, 0]
+        a, b = draw(size, size).argsort(dim=1)[:, :2].T  # two different ones
+        normal = torch.randn(h.shape, generator=generator, device=generator.device).to(h)
+        ways = (pool[near] - h, h - pool.mean(dim=0), pool[a] - pool[b], pool.std(dim=0) * normal)
+        chosen = (draw(size) * len(ways)).long()
+        if self.operation != "any":
+            chosen = torch.full_like(chosen, OPERATIONS.index(self.operation))
+        return torch.stack(ways)[chosen, torch.arange(size, device=h.device)]

@@ -1,0 +1,110 @@
+"""NPID: tell every picture of the data from all others, each remembered as one vector of a memory bank."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from clutils import losses
+from clutils.losses.hyperparameters import declare
+from clutils.methods.base import MOMENTUM, Augment, Method, compares_similarities, several_views
+
+
+class NPID(Method):
+    r"""Non-parametric instance discrimination.
+
+    $$P(i \mid v) = \frac{e^{v\cdot b_i/\tau}}{\sum_{j=1}^{n} e^{v\cdot b_j/\tau}}, \qquad
+      b_i \leftarrow \frac{m\,b_i + (1-m)\,v_i}{\|m\,b_i + (1-m)\,v_i\|}$$
+
+    One view of each picture. Its positive is what the bank remembers of the same picture, its negatives are
+    the entries of all others. An entry has no gradient and moves after a step that saw its picture, once an
+    epoch; so entries grow as old as that, which MoCo's queue is the answer to.
+
+    - momentum: m, may be changed while a run trains. Default 0.5, the paper's
+    - encoder, loss, out, hidden, bfloat16: see `Method`. Any loss of similarities, against the bank
+
+    The softmax is over the whole bank, as in the authors' code for CIFAR-10. NCE, which estimates it from
+    4,096 entries, and the proximal term are not here; nor is their linear head, but that of all methods.
+
+    Wu et al. 2018, "Unsupervised feature learning via non-parametric instance discrimination"
+    (arXiv 1805.01978), eq. 2, with the update read in the authors' code (lemniscate, LinearAverage.py).
+    """
+
+    paper, year, equation = "NPID (Wu et al.)", 2018, "eq. 2"
+    ranges = declare(**Method.ranges, momentum=MOMENTUM)
+    live = ("momentum",)
+    takes_extra_views = False
+    needs = "is a function of an anchor's similarities"
+    bank: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 128,
+        momentum: float = 0.5,
+        hidden: int | None = None,
+        bfloat16: bool = False,
+    ) -> None:
+        super().__init__(encoder, loss, out, bfloat16, hidden)
+        self.momentum = momentum
+        self.check_settings()
+        self.register_buffer("bank", torch.zeros(0, out))
+        self.seen: tuple[Tensor, Tensor] | None = None  # samples and vectors of a step that is under way
+
+    @classmethod
+    def default_loss(cls, **settings: Any) -> nn.Module:
+        return losses.NTXent(temperature=0.1)
+
+    @classmethod
+    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
+        return compares_similarities(loss)
+
+    def allocate(self, samples: int) -> None:
+        """A random unit vector for each sample, where there is no bank of as many already."""
+        if len(self.bank) != samples:
+            self.bank = normalize(torch.randn(samples, self.out), dim=1).to(self.bank)
+
+    def forward(
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, ...) images or vectors -> the loss, their embeddings and the bank's own (B, out), detached.
+
+        Raises ValueError without `index`, the samples' numbers.
+        """
+        self.check_settings()
+        if index is None:
+            raise ValueError(f"NPID: index is None, but must be the samples' numbers, ({len(images)},)")
+        (view,) = several_views(augment, images, generator, 1)
+        v = normalize(self.head(self.features_of(view)), dim=1)
+        self.seen = index, v.detach()
+        return self.against_bank(v, index), v.detach(), self.bank[index]
+
+    def against_bank(self, v: Tensor, index: Tensor) -> Tensor:
+        """The mean over v (B, out): the own entry is the positive, all others are negatives."""
+        cosines = v @ self.bank.T  # (B, samples)
+        others = torch.ones_like(cosines, dtype=torch.bool).scatter_(1, index[:, None], False)
+        return self.per_anchor(cosines.gather(1, index[:, None]), cosines, others).mean()
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """The entries of the step's samples move towards what was seen of them."""
+        index, v = cast(tuple[Tensor, Tensor], self.seen)
+        self.bank[index] = normalize(self.momentum * self.bank[index] + (1 - self.momentum) * v, dim=1)
+        self.seen = None
+
+    def changing_buffers(self) -> list[Tensor]:
+        return [buffer for name, buffer in self.named_buffers() if name != "bank"]
+
+    def chance(self, batch_size: int) -> float | None:
+        """The loss where all similarities are 0: log n for n samples."""
+        loss: Any = self.loss
+        return loss.chance(len(self.bank) - 1)

@@ -1,0 +1,62 @@
+"""SimGRACE: no augmentation at all: the second view is the same graph, seen by a perturbed encoder."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from clutils import encoders
+from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.methods.base import Augment, drawing_on
+from clutils.methods.graphcl import GraphCL
+
+
+class SimGRACE(GraphCL):
+    r"""Graph contrastive learning without augmentations of the data.
+
+    $$h = f(x;\theta), \qquad h' = f(x;\theta'), \qquad \theta'_l = \theta_l + \eta\,\Delta_l,\quad
+    \Delta_l\sim N(0,\sigma_l^2)$$
+
+    σ_l is the standard deviation of the weights of θ_l, a tensor of the encoder. No gradient flows through
+    the perturbed encoder. The head is the same. Loss and pairs are GraphCL's.
+
+    - strength: η, live. The augmentation of a run is not used.
+
+    Xia et al. 2022, "SimGRACE" (arXiv 2202.03104). Taken from a secondary source: code of others that carries
+    the authors' `gen_ran_output`, σ_l and the constant second view as there.
+    """
+
+    paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""
+    ranges = declare(strength=Hyperparameter(0, symbol="η", dial=(0, 2, "even")))
+    live = ("strength",)
+
+    def __init__(
+        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, strength: float = 1.0
+    ) -> None:
+        super().__init__(encoder, loss, bfloat16=bfloat16)
+        self.strength = strength
+        self.check_settings()
+
+    def forward(
+        self,
+        images: Tensor,
+        augment: Augment,
+        generator: torch.Generator,
+        labels: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""
+        self.check_settings()
+        with torch.no_grad():
+            other = self.head(self.perturbed(images, generator)).detach()
+        z = self.head(self.features_of(images))
+        return self.one_way(z, other), z.detach(), other
+
+    def perturbed(self, graphs: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, features) by the encoder with noise on every weight; its batch statistics stay as they are."""
+        place = drawing_on(graphs.device, generator)
+        moved = {name: buffer.clone() for name, buffer in self.encoder.named_buffers()}
+        for name, weight in self.encoder.named_parameters():
+            noise = torch.randn(weight.shape, generator=place, device=place.device).to(weight)
+            moved[name] = weight + self.strength * weight.std() * noise if weight.numel() > 1 else weight
+        return torch.func.functional_call(self.encoder, moved, encoders.as_input(graphs)).float()

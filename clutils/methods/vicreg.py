@@ -1,0 +1,54 @@
+"""VICReg: SimCLR's two branches, an expander of three layers, and a loss of two moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from clutils import encoders, losses
+from clutils.methods.simclr import SimCLR
+
+
+class VICReg(SimCLR):
+    r"""Variance-invariance-covariance regularisation: each view's features vary, and say different things.
+
+    $$\ell = \lambda \frac1B\sum_b \|z^1_b - z^2_b\|^2 + \mu\,[v(z^1) + v(z^2)] + \nu\,[c(z^1) + c(z^2)]$$
+
+    with v the lack of a standard deviation of 1, c the squared covariances of features (`losses.VICReg` has
+    both in full). One encoder and one expander make both views' embeddings; nothing compares two images.
+
+    - out: of the expander, that of the embeddings that the loss sees; the paper's has four times as many as
+      the encoder has features (8,192 of 2,048)
+    - hidden: of the expander's two hidden layers, None = as many as `out`, as in the paper
+    - encoder, loss, bfloat16: see `Method`. With another loss it is SimCLR with a deeper head. The loss of a
+      run that names none is weighted as in the authors' code, (25/out, 12.5, 1), whose 25, 25 and 1 stand
+      before means. As printed, 25, 25 and 1 pull the views together `out` times as strongly.
+
+    The expander is Barlow Twins' projector. Each view goes through as a batch of its own. Left out: LARS,
+    solarisation, and branches that differ in weights or architecture, which the paper allows.
+
+    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
+
+    Bardes et al. 2022, "VICReg" (arXiv 2105.04906), section 4; the layers as in a copy of the authors' code
+    (facebookresearch/vicreg, main_vicreg.py).
+    """
+
+    paper, year, equation = "VICReg (Bardes et al.)", 2022, "section 4"
+    takes_extra_views = False
+    views_apart = True
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        loss: nn.Module,
+        out: int = 128,
+        bfloat16: bool = False,
+        hidden: int | None = None,
+    ) -> None:
+        super().__init__(encoder, loss, out, bfloat16, hidden)
+        self.head = encoders.ProjectionHead(encoders.width(encoder), hidden or out, out, layers=3)
+
+    @classmethod
+    def default_loss(cls, out: int = 128, **settings: Any) -> nn.Module:
+        return losses.VICReg(25 / out, 12.5, 1.0)  # the authors' code at (25, 25, 1), whose terms are means

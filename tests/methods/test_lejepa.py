@@ -1,0 +1,72 @@
+"""LeJEPA: every view meets the mean of all, and every view's batch is compared with a Gaussian."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clutils import encoders, losses, methods, training
+from tests.losses import oracles
+from tests.methods.steps import a_step, in_float64, slopes_of_views, views
+from tests.runs import DIGITS, advance, past, same, small, weights
+
+
+def method(number: int = 2, weight: float = 0.3, **settings) -> methods.LeJEPA:
+    torch.manual_seed(0)
+    loss = losses.SIGReg(weight, directions=5)
+    loss.generator = torch.Generator().manual_seed(3)
+    lejepa = methods.LeJEPA(encoders.MLP(64, 32, 16), loss, out=4, **settings).train()
+    lejepa.extra_views = number - 2
+    return lejepa
+
+
+def directions():
+    drawn = torch.randn(4, 5, generator=torch.Generator().manual_seed(3)).double()
+    return F.normalize(drawn, dim=0)
+
+
+def embedded(lejepa, number, head=None):
+    encoder, head = in_float64(lejepa.encoder, lejepa.head if head is None else head)
+    return torch.stack(head(encoder(torch.cat(views(number)))).chunk(number))  # one batch of all views
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_step_is_the_authors_loss_in_plain_loops(number):
+    lejepa = method(number)
+    z = embedded(lejepa, number).tolist()  # (V, B, D)
+    means = [[sum(z[v][b][f] for v in range(number)) / number for f in range(4)] for b in range(9)]
+    terms = [(z[v][b][f] - means[b][f]) ** 2 for v in range(number) for b in range(9) for f in range(4)]
+    along = directions().T.tolist()
+    gaussian = sum(oracles.sigreg(one, one, 1.0, 17, along) for one in z) / number
+    loss, z1, z2 = a_step(lejepa)
+    assert loss.item() == pytest.approx(0.7 * sum(terms) / len(terms) + 0.3 * gaussian, rel=1e-4)
+    torch.testing.assert_close(z1.double(), torch.tensor(z[0], dtype=torch.float64), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(z2.double(), torch.tensor(z[1], dtype=torch.float64), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_step_is_lightlys_where_every_view_is_global(number, monkeypatch):
+    library = pytest.importorskip("lightly.loss.lejepa_loss")
+    heads = pytest.importorskip("lightly.models.modules.heads")
+    lejepa = method(number)
+    theirs = heads.LeJEPAProjectionHead(16, hidden_dim=64, output_dim=4)
+    theirs.layers.load_state_dict(lejepa.head.state_dict())
+    z = embedded(lejepa, number, theirs)
+    loss = library.LeJEPALoss(lambda_param=0.3, sigreg_num_vectors=5).double()
+    monkeypatch.setattr(loss.sigreg, "_generate_unit_vectors", lambda *given: directions())
+    expected = 0.7 * library.lejepa_invariance_loss(all_proj=z, global_proj=z) + 0.3 * loss.sigreg(z)
+    assert a_step(lejepa)[0].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_every_view_teaches_the_encoder():
+    assert all(slope.abs().sum() > 0 for slope in slopes_of_views(method(4), 4))
+
+
+def test_with_four_views_a_saved_run_goes_on_to_the_bit(tmp_path):
+    settings = {"method": "lejepa", "extra_views": 2}
+    straight = advance(small(**settings), 4)
+    advance(small(**settings), 2).save(tmp_path / "run.pt")
+    torch.manual_seed(99)
+    resumed = advance(training.resume(tmp_path / "run.pt", data=DIGITS), 2)
+    assert same(weights(straight), weights(resumed)) and past(straight).equals(past(resumed))

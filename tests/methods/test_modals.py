@@ -1,0 +1,65 @@
+"""MODALS: features moved by one of four operations on those of the batch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clutils import losses, methods
+from clutils.methods.modals import OPERATIONS
+from tests.losses import oracles
+from tests.losses.inputs import fails
+from tests.methods.given_views import VECTORS, Fixed, built, views_of
+
+H = torch.randn(60, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def moved(operation):
+    return built(methods.MODALS, operation=operation).direction(H, torch.Generator().manual_seed(1))
+
+
+def test_interpolation_goes_to_another_row_that_is_rather_near():
+    ends = H + moved("interpolate")
+    centred = H - H.mean(dim=0)
+    cosine = torch.nn.functional.cosine_similarity(centred[:, None], centred[None], dim=2)
+    ranks = []
+    for i in range(60):
+        (j,) = [j for j in range(60) if float((H[j] - ends[i]).norm()) < 1e-9]
+        assert j != i
+        ranks.append(int((cosine[i] > cosine[i, j]).sum()) - 1)  # 0: the nearest of all
+    assert sum(ranks) / 60 < 22  # of 59, the best of three drawn: a quarter on average, 29 of any
+
+
+def test_extrapolation_difference_and_noise_are_as_written():
+    torch.testing.assert_close(moved("extrapolate"), H - H.mean(dim=0))
+    for row in moved("difference"):
+        pairs = [(a, b) for a in range(60) for b in range(60) if float((H[a] - H[b] - row).norm()) < 1e-9]
+        assert len(pairs) == 1 and pairs[0][0] != pairs[0][1]
+    noise = moved("noise") / H.std(dim=0)
+    assert float(noise.mean()) == pytest.approx(0, abs=0.1) and float(noise.std()) == pytest.approx(
+        1, abs=0.1
+    )
+
+
+def test_any_draws_one_of_the_four_for_each_row():
+    drawn = torch.stack([moved(name) for name in OPERATIONS])
+    rows = moved("any")
+    which = [[k for k in range(4) if torch.equal(drawn[k, i], rows[i])] for i in range(60)]
+    assert all(len(k) == 1 for k in which) and {k for (k,) in which} == {0, 1, 2, 3}
+
+
+def test_a_step_moves_the_features_before_the_head_and_takes_no_gradient_through_the_others():
+    modals = built(methods.MODALS, losses.NTXent(0.3), operation="extrapolate", strength=0.5)
+    views = views_of(VECTORS[:9], 2)
+    loss, *_ = modals(VECTORS[:9], Fixed(*views), torch.Generator())
+    z1, z2 = modals.head(
+        torch.cat([h + 0.5 * (h - h.mean(dim=0)) for h in map(modals.encoder, views)])
+    ).chunk(2)
+    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
+    expected = sum(oracles.nt_xent(*row, 0.3) for row in rows) / len(rows)
+    assert loss.item() == pytest.approx(expected, rel=1e-10)
+    h = H.clone().requires_grad_()
+    modals.direction(h, torch.Generator())[0].sum().backward()
+    assert h.grad[0].abs().sum() > 0 and h.grad[1:].abs().sum() == 0
+    fails(lambda: built(methods.MODALS, operation="mixup"), "operation is 'mixup'", "any, interpolate")
+    fails(lambda: built(methods.MODALS, strength=-1), "strength is -1")
