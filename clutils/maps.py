@@ -1,4 +1,4 @@
-"""Maps: embeddings of many dimensions laid out on a page, and two numbers that say how far to trust one.
+"""Dimensionality reduction (PCA, t-SNE, UMAP, Neg-t-SNE), and two numbers that say how far to trust a map.
 
 Every map looks at directions only: rows are brought to unit length first, so that the distances it starts
 from are the cosine similarities which kNN and the losses work with.
@@ -20,10 +20,10 @@ import warnings
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from clutils.measures import Vectors, as_classes, unit_rows
-
-ROWS = 1024  # of a table of distances held at a time
 
 
 def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:
@@ -47,7 +47,8 @@ def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca")
     if init not in ("pca", "random"):
         raise ValueError(f"tsne: init is {init!r}, but must be 'pca' or 'random'")
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not
-    with threadpool_limits(limits=2, user_api="openmp"):
+    # and never more than torch was given: threads beyond the cores wait for each other, busily
+    with threadpool_limits(limits=min(2, torch.get_num_threads()), user_api="openmp"):
         return TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(z)
 
 
@@ -91,6 +92,91 @@ def pca(z: Vectors) -> np.ndarray:
     return torch.nn.functional.pad(positions, (0, 2 - positions.shape[1])).float().numpy()
 
 
+def neg_tsne(
+    z: Vectors,
+    spectrum: float = 0.5,
+    neighbours: int = 15,
+    negatives: int = 5,
+    epochs: int = 150,
+    seed: int = 0,
+) -> np.ndarray:
+    r"""Neg-t-SNE, a map by negative sampling between t-SNE and UMAP: z (N, D) -> (N, 2) float32.
+
+    Each pair ij of the kNN graph is told from drawn pairs ik by a sigmoid of its own, `negative_sampling`:
+
+    $$-\log\frac{q_{ij}}{q_{ij} + c} - \sum_{k=1}^m \log\Bigl(1 - \frac{q_{ik}}{q_{ik} + c}\Bigr), \qquad
+      q_{ij} = \frac{1}{1 + \|y_i - y_j\|^2}, \qquad c = \frac{m \bar Z}{N^2}$$
+
+    with a normalisation constant Z̄ of one's choice, where t-SNE has the sum of all q. The larger Z̄, the
+    stronger the attraction.
+
+    - spectrum: 1 = UMAP's c = 1, Z̄ = N²/m; 0 = Z̄ is the map's own sum of q, t-SNE's, estimated from what is
+      drawn; Z̄ goes from the one to the other in equal ratios, and on for numbers below 0 or above 1
+    - neighbours: of the kNN graph, made symmetric; negatives: m, drawn for each of its pairs in each epoch
+    - epochs: times through the graph, all pairs at once, by Adam from the principal components
+    - seed: of what is drawn. The same seed gives the same map
+
+    Damrich et al. 2023, "From t-SNE to UMAP with contrastive learning" (arXiv 2206.01816); the constants as
+    in the authors' library (contrastive-ne, readme and cne.py). It has Z̄ = 100 N at 0, the order of t-SNE's
+    sum on tens of thousands of points; on a few hundred t-SNE's own is some ten times smaller.
+
+    Raises ValueError on settings outside their range.
+    """
+    z = _rows(z, "neg_tsne")
+    for name, value, most in (("neighbours", neighbours, len(z) - 1), ("negatives", negatives, 10**4)):
+        if not isinstance(value, int) or not 1 <= value <= most:
+            raise ValueError(f"neg_tsne: {name} is {value!r}, but must be a whole number from 1 to {most}")
+    if not isinstance(spectrum, int | float) or not -1 <= spectrum <= 2:
+        raise ValueError(f"neg_tsne: spectrum is {spectrum!r}, but must be from -1 to 2")
+    if not isinstance(epochs, int) or epochs < 1:
+        raise ValueError(f"neg_tsne: epochs is {epochs!r}, but must be a whole number, at least 1")
+    start = torch.from_numpy(pca(z))
+    y = (start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)).requires_grad_()
+    draw, (i, j) = torch.Generator().manual_seed(seed), neighbour_pairs(z, neighbours)
+    optimiser, own = torch.optim.Adam([y], lr=0.5), None
+    for epoch in range(epochs):
+        optimiser.param_groups[0]["lr"] = 0.5 * (1 - epoch / epochs)
+        k = torch.randint(len(z), (len(i), negatives), generator=draw)
+        _, y.grad, found = _slope(y.detach(), i, j, k, own, spectrum)
+        own = found if own is None else 0.9 * own + 0.1 * found
+        optimiser.step()
+    return y.detach().numpy()
+
+
+def neighbour_pairs(z: Vectors, neighbours: int) -> Tensor:
+    """Pairs of the symmetric kNN graph of the unit rows, in both directions: z (N, D) -> (2, E) int64."""
+    z = torch.from_numpy(_rows(z, "neighbour_pairs"))
+    nearest = (z @ z.T).fill_diagonal_(-torch.inf).topk(neighbours, dim=1).indices
+    joined = torch.zeros(len(z), len(z), dtype=torch.bool).scatter_(1, nearest, True)
+    return (joined | joined.T).nonzero().T
+
+
+def negative_sampling(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
+    """Neg-t-SNE's loss, a scalar, summed over the pairs: see `neg_tsne`.
+
+    positions: (N, 2); pairs: (2, E); drawn: (E, m), the k of each pair; c = m Z̄/N²
+    """
+    i, j = pairs
+    log_c = torch.as_tensor(c, dtype=positions.dtype).log()
+    near = (positions[i] - positions[j]).square().sum(dim=1).log1p()  # -log q
+    far = (positions[i][:, None] - positions[drawn]).square().sum(dim=2).log1p()
+    return F.softplus(log_c + near).sum() + F.softplus(-log_c - far).sum()
+
+
+def _slope(
+    y: Tensor, i: Tensor, j: Tensor, k: Tensor, own: Tensor | None, spectrum: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """c, the gradient of `negative_sampling` (N, 2), and the mean q of the drawn pairs, a map's own Z̄/N²."""
+    near, far = y[i] - y[j], y[i][:, None] - y[k]
+    q, q_drawn = (1 / (1 + apart.square().sum(dim=-1, keepdim=True)) for apart in (near, far))
+    found = q_drawn.mean()
+    own, m = found if own is None else own, k.shape[1]
+    c = (m * own) ** (1 - spectrum)  # at 1: UMAP's
+    pull, push = 2 * near * q * c / (q + c), 2 * far * q_drawn * q_drawn / (q_drawn + c)
+    slope = torch.zeros_like(y).index_add_(0, i, pull - push.sum(dim=1)).index_add_(0, j, -pull)
+    return c, slope.index_add_(0, k.flatten(), push.flatten(0, 1)), found
+
+
 def trustworthiness(z: Vectors, positions: Vectors, k: int = 10) -> float:
     """How far neighbours in the map are neighbours in truth, in [0, 1]; near 0.5 is chance.
 
@@ -114,20 +200,16 @@ def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
 
     positions: (N, 2), the map; labels: (N,). A map of pure confetti over C classes of one size has 1/C.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     at = torch.from_numpy(_positions(positions, "neighbour_share"))
     labels = as_classes(labels, "neighbour_share", "labels", at)
     if not isinstance(k, int) or not 1 <= k < len(at):
         raise ValueError(
             f"neighbour_share: k is {k!r}, but must be from 1 to {len(at) - 1}: there are {len(at)}"
         )
-    same = 0
-    for start in range(0, len(at), ROWS):
-        distances = torch.cdist(at[start : start + ROWS], at)
-        here = torch.arange(len(distances))
-        distances[here, start + here] = torch.inf  # no point is its own neighbour
-        nearest = distances.topk(k, dim=1, largest=False).indices
-        same += (labels[nearest] == labels[start : start + ROWS, None]).sum().item()
-    return same / (k * len(at))
+    nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
+    return (labels[nearest] == labels[:, None]).double().mean().item()
 
 
 def warm_up() -> threading.Thread:

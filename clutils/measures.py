@@ -1,4 +1,4 @@
-"""Numbers that say what an embedding is good for. Each takes plain tensors (or arrays) and returns floats.
+"""Measures of a representation: alignment, uniformity, modality gap; ranks; kNN, probes; likeness.
 
 Embeddings need not be normalised: alignment, uniformity, tolerance and kNN look at directions only and
 normalise inside. Everything is computed without gradient, in float32 (float64 in, float64 inside).
@@ -7,6 +7,7 @@ normalise inside. Everything is computed without gradient, in float32 (float64 i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +15,23 @@ import torch
 from torch import Tensor
 
 from clutils import similarities
-from clutils.data import ImageSet, VectorSet
+from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet, sentences
+from clutils.losses import hyperparameters
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
+NEIGHBOURS, PROBED = 20, 750  # of numbers by name: k of kNN, and how many labels train the linear probe
+DINO = ((10, 20, 100, 200), 0.07)  # k and T of its eval_knn.py
+FEW, DRAWS = 10, 5  # labels of each class, and how often they are drawn
+DELTA, EPSILON = 1e-4, 1e-7  # LiDAR's δ, and ε of it and of RankMe
 
 Vectors = Tensor | np.ndarray
 
 
 @torch.no_grad()
 def alignment(z1: Vectors, z2: Vectors) -> float:
-    """Mean squared distance of the two views of a picture, on the unit sphere; 0 is best, 2 is chance.
+    """Mean squared distance of the two views of an image, on the unit sphere; 0 is best, 2 is chance.
 
-    z1, z2: (N, D), row i of both from one picture. Wang & Isola 2020, eq. for L_align with α = 2.
+    z1, z2: (N, D), row i of both from one image. Wang & Isola 2020, eq. for L_align with α = 2.
 
     MACL's alignment magnitude A is the mean *similarity* of the same pairs: A = 1 - alignment / 2.
     """
@@ -46,8 +52,7 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
     z = unit_rows(z, "uniformity", "z")
     if len(z) < 2:
         raise ValueError(f"uniformity: z is {tuple(z.shape)}, but a pair takes at least two rows")
-    if not (isinstance(t, int | float) and 0 < t < math.inf):
-        raise ValueError(f"uniformity: t is {t!r}, but must be a positive number")
+    hyperparameters.positive("uniformity", "t", t)
     logs = []
     for start in range(0, len(z), ROWS):
         rows = z[start : start + ROWS]
@@ -55,6 +60,20 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
         exponents[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf  # no pair
         logs.append(exponents.flatten().logsumexp(dim=0).double())
     return torch.stack(logs).logsumexp(dim=0).item() - math.log(len(z) * (len(z) - 1))
+
+
+@torch.no_grad()
+def modality_gap(z1: Vectors, z2: Vectors) -> float:
+    """Distance between the centres of two modalities' embeddings on the unit sphere; 0: they share it.
+
+    z1, z2: (N, D) and (M, D), normalised inside; pairs are not needed. Liang et al. 2022, "Mind the gap"
+    (arXiv 2203.02053): the length of its Δ_gap, the difference of the two means (from a secondary source).
+    """
+    z1, z2 = unit_rows(z1, "modality_gap", "z1"), unit_rows(z2, "modality_gap", "z2")
+    if z1.shape[1] != z2.shape[1]:
+        raise ValueError(f"modality_gap: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
+    similarities.one_device("modality_gap", z1=z1, z2=z2)
+    return (z1.mean(dim=0) - z2.mean(dim=0)).norm().item()
 
 
 @torch.no_grad()
@@ -77,23 +96,221 @@ def tolerance(z: Vectors, y: Vectors) -> float:
 
 
 @torch.no_grad()
-def effective_rank(z: Vectors) -> float:
+def effective_rank(z: Vectors, values: Tensor | None = None) -> float:
     """How many dimensions the rows really use: exp of the entropy of the singular values' shares.
 
     z: (N, D), not normalised, but centred first (a common offset is no dimension in use); between 1 and
-    min(N - 1, D). Roy & Vetterli 2007, eq. 1 to 4.
+    min(N - 1, D). Roy & Vetterli 2007, eq. 1 to 4. values: `spectrum(z)`, where that is there already.
 
     Raises ValueError where all rows are equal.
     """
-    z = finite_rows(z, "effective_rank", "z").double()
-    if len(z) < 2:
-        raise ValueError(f"effective_rank: z is {tuple(z.shape)}, but a spread takes at least two rows")
-    size = z.abs().max()
-    values = torch.linalg.svdvals(z - z.mean(dim=0))
-    if values.sum() <= 1e-12 * size * math.sqrt(z.numel()):
-        raise ValueError(f"effective_rank: all {len(z)} rows of z are equal, so no dimension is in use")
-    shares = values / values.sum()
+    values = _spread(z, "effective_rank") if values is None else values
+    return torch.special.entr(values / values.sum()).sum().exp().item()
+
+
+@torch.no_grad()
+def rankme(z: Vectors, epsilon: float = 1e-7) -> float:
+    """RankMe: exp of the entropy of the singular values' shares, of the rows as they are, not centred.
+
+    z: (N, D), at least as many rows as dimensions for the paper's use (it takes 25,600). Each share is
+    σ_k/Σσ + ε. A common offset is one large singular value and lowers it: `effective_rank` looks past that.
+    Garrido et al. 2023 (arXiv 2210.02885), eq. 1 and 2.
+
+    Raises ValueError where all rows are zero.
+    """
+    z = finite_rows(z, "rankme", "z").double()
+    hyperparameters.positive("rankme", "epsilon", epsilon)
+    return _entropic_rank(torch.linalg.svdvals(z), epsilon, "rankme: every row of z is zero")
+
+
+@torch.no_grad()
+def nesum(z: Vectors, values: Tensor | None = None) -> float:
+    """NESum: the sum of the covariance's eigenvalues over the largest, from 1 to min(N - 1, D).
+
+    z: (N, D). He & Ozay 2022, "Exploring the gap between collapsed and whitened features in self-supervised
+    learning", its normalised eigenvalue sum. values: as in `effective_rank`.
+
+    Raises ValueError where all rows are equal.
+    """
+    squares = (_spread(z, "nesum") if values is None else values).square()
+    return (squares.sum() / squares[0]).item()
+
+
+@torch.no_grad()
+def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tensor | None = None) -> float:
+    """α-ReQ: how fast the covariance's eigenvalues fall, α in λ_i ∝ i^(-α), by least squares on logarithms.
+
+    z: (N, D), centred here. Near 1 is the paper's sign of a good representation; 0 is white, and it grows as
+    fewer directions carry more. Fitted from eigenvalue `first` to `last`, both counted from 1 (None = the
+    last that is above rounding): the tail bends the line, so a number is known only with its range.
+    Agrawal et al. 2022, "α-ReQ: assessing representation quality in self-supervised learning by measuring
+    eigenspectrum decay", section 3. values: as in `effective_rank`.
+
+    Raises ValueError where all rows are equal, or fewer than two eigenvalues are left to fit.
+    """
+    values = (_spread(z, "alpha_req") if values is None else values).square()
+    values = values[values > 1e-12 * values[0]]
+    last = len(values) if last is None else last
+    if not 1 <= first < last <= len(values):
+        raise ValueError(
+            f"alpha_req: first is {first} and last is {last}, but must be two, in this order, of the "
+            f"{len(values)} eigenvalues above rounding"
+        )
+    x = torch.arange(first, last + 1, dtype=torch.float64, device=values.device).log()
+    y = values[first - 1 : last].log()
+    x, y = x - x.mean(), y - y.mean()
+    return -((x * y).sum() / x.square().sum()).item()
+
+
+@torch.no_grad()
+def lidar(views: Vectors, delta: float = 1e-4, epsilon: float = 1e-7) -> float:
+    """LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
+
+    views: (N, V, D), V >= 2 views of each of N images (the paper: 1,000 images, 50 views). Of the eigenvalues
+    λ of Σ_w^(-1/2) Σ_b Σ_w^(-1/2), with Σ_b the covariance of the images' means and Σ_w that of views around
+    their image's mean, plus δ on the diagonal: exp of the entropy of λ_k/Σλ + ε. At most min(N - 1, D); a
+    direction counts only as far as an image keeps its place in it.
+    Thilak et al. 2024 (arXiv 2312.04000), eq. 1 to 4; both covariances are means here, over N and N·V.
+
+    Raises ValueError where all images have one mean.
+    """
+    views = torch.as_tensor(views).detach()
+    if views.ndim != 3 or views.shape[0] < 2 or views.shape[1] < 2:
+        raise ValueError(
+            f"lidar: views is {tuple(views.shape)}, but must be (images, views, dimensions), two or more of "
+            f"the first two"
+        )
+    finite_rows(views.flatten(0, 1), "lidar", "views")
+    hyperparameters.positive("lidar", "delta", delta)
+    hyperparameters.positive("lidar", "epsilon", epsilon)
+    views = views.double()
+    means = views.mean(dim=1)
+    around = (views - means[:, None]).flatten(0, 1)
+    within = around.T @ around / len(around) + delta * torch.eye(views.shape[2]).to(views)
+    scatter, directions = torch.linalg.eigh(within)
+    # Σ_b is Mᵀ M, so λ are the squared singular values of M Σ_w^(-1/2), in whose basis D columns scale
+    between = _centred(means) / math.sqrt(len(means)) @ directions / scatter.sqrt()
+    return _entropic_rank(
+        torch.linalg.svdvals(between).square(), epsilon, f"lidar: all {len(views)} images have one mean"
+    )
+
+
+def _entropic_rank(values: Tensor, epsilon: float, nothing: str) -> float:
+    """RankMe's smooth rank of numbers from 0 on; raises ValueError, saying `nothing`, where all are 0."""
+    if not values.sum() > 0:
+        raise ValueError(nothing)
+    shares = values / values.sum() + epsilon
     return torch.special.entr(shares).sum().exp().item()
+
+
+def _centred(z: Tensor) -> Tensor:
+    return z - z.mean(dim=0)
+
+
+def _spread(z: Vectors, who: str) -> Tensor:
+    """The singular values of the centred rows, falling; ValueError where rows are one, or all equal."""
+    z = finite_rows(z, who, "z").double()
+    if len(z) < 2:
+        raise ValueError(f"{who}: z is {tuple(z.shape)}, but a spread takes at least two rows")
+    values = torch.linalg.svdvals(_centred(z))
+    if values.sum() <= 1e-12 * z.abs().max() * math.sqrt(z.numel()):
+        raise ValueError(f"{who}: all {len(z)} rows of z are equal, so no dimension is in use")
+    return values
+
+
+@torch.no_grad()
+def spectrum(z: Vectors) -> Tensor:
+    """The singular values of the centred rows, falling, in float64: z (N, D) -> (min(N, D),).
+
+    Raises ValueError where all rows are equal.
+    """
+    return _spread(z, "spectrum")
+
+
+@torch.no_grad()
+def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
+    """Of a row's k nearest others (cosine) in one space, the share that the other space has too; mean.
+
+    a: (N, D), b: (N, E), row i of both from one image. 1 = the same neighbours; k / (N - 1) is chance.
+
+    Raises ValueError where k is not from 1 to N - 1.
+    """
+    who = "neighbour_overlap"
+    a, b = unit_rows(a, who, "a"), unit_rows(b, who, "b")
+    if len(a) != len(b):
+        raise ValueError(
+            f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
+        )
+    if not isinstance(k, int) or not 1 <= k < len(a):
+        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to {len(a) - 1}: there are {len(a)} rows")
+    near = []
+    for z in (a, b):
+        found = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices
+        near.append(torch.zeros(len(z), len(z), dtype=torch.bool, device=z.device).scatter_(1, found, True))
+    return (near[0] & near[1]).sum().item() / (k * len(a))
+
+
+@torch.no_grad()
+def average_precision(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Vectors) -> Tensor:
+    """Average precision of each test row's retrieval among the training rows, (M,) float64; mean = mAP.
+
+    All training rows are ranked by cosine similarity; of each that has the test row's class, the share of its
+    class among those up to it; their mean. NaN where no training row has the class. train_z (N, D), test_z
+    (M, D); train_y (N,), test_y (M,). The information-retrieval definition, without interpolation.
+    """
+    who = "average_precision"
+    train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
+    train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
+    ranks = torch.arange(1, len(train_z) + 1, dtype=torch.float64, device=train_z.device)
+    found = []
+    for rows, truth in zip(test_z.split(ROWS), test_y.split(ROWS), strict=True):
+        order = (rows @ train_z.T).argsort(dim=1, descending=True, stable=True)
+        right = (train_y[order] == truth[:, None]).double()
+        found.append((right.cumsum(dim=1) / ranks * right).sum(dim=1) / right.sum(dim=1))
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def bootstrap(
+    values: Vectors, draws: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> tuple[float, float]:
+    """Interval of a mean by the percentile bootstrap, of values (N,) drawn with replacement -> (low, high).
+
+    For a share of images, values are 0 and 1; for a paired difference, the difference of each image. Efron
+    1979; the percentile interval, too narrow for few images.
+    """
+    values = torch.as_tensor(values).detach().double()
+    if values.ndim != 1 or not len(values) or not values.isfinite().all():
+        raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
+    if not 0 < confidence < 1:
+        raise ValueError(f"bootstrap: confidence is {confidence!r}, but must be between 0 and 1")
+    dice = torch.Generator().manual_seed(seed)
+    means = torch.stack(
+        [values[torch.randint(len(values), (len(values),), generator=dice)].mean() for _ in range(draws)]
+    )
+    outside = (1 - confidence) / 2
+    low, high = means.quantile(torch.tensor([outside, 1 - outside], dtype=torch.float64)).tolist()
+    return low, high
+
+
+@torch.no_grad()
+def cka(a: Vectors, b: Vectors) -> float:
+    """Linear CKA: how alike two representations of the same images are, in [0, 1]; 1 = up to rotation, scale.
+
+    a: (N, D), b: (N, E), row i of both from one image; centred here. ‖AᵀB‖²/(‖AᵀA‖ ‖BᵀB‖), Frobenius norms.
+    It is biased upwards where there are few rows for the dimensions: two random clouds of N rows in D
+    dimensions are near D/(N + D) alike. Kornblith et al. 2019 (arXiv 1905.00414), section 3.
+
+    Raises ValueError where the rows of either are all equal.
+    """
+    a, b = finite_rows(a, "cka", "a").double(), finite_rows(b, "cka", "b").double()
+    if len(a) != len(b):
+        raise ValueError(
+            f"cka: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
+        )
+    similarities.one_device("cka", a=a, b=b)
+    sizes = [_spread(z, "cka").square().square().sum().sqrt() for z in (a, b)]  # ‖ZᵀZ‖
+    return ((_centred(a).T @ _centred(b)).square().sum() / (sizes[0] * sizes[1])).item()
 
 
 @torch.no_grad()
@@ -118,18 +335,24 @@ def knn_accuracy(
     train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
     if not isinstance(k, int) or not 1 <= k <= len(train_z):
         raise ValueError(f"{who}: k is {k!r}, but must be from 1 to the {len(train_z)} rows of train_z")
-    if not (isinstance(temperature, int | float) and 0 < temperature < math.inf):
-        raise ValueError(f"{who}: temperature is {temperature!r}, but must be a positive number")
+    hyperparameters.positive(who, "temperature", temperature)
     classes, code = train_y.unique(return_inverse=True)
     right = 0
     for rows, truth in zip(test_z.split(ROWS), test_y.split(ROWS), strict=True):
-        similarity, nearest = (rows @ train_z.T).topk(k, dim=1)
-        weight = (
-            (similarity - similarity[:, :1]) / temperature
-        ).exp()  # the same factor for a row's all votes
-        votes = weight.new_zeros(len(rows), len(classes)).scatter_add_(1, code[nearest], weight)
-        right += (classes[votes.argmax(dim=1)] == truth).sum().item()
+        winners = knn_vote(rows @ train_z.T, code, k, temperature)
+        right += (classes[winners] == truth).sum().item()
     return right / len(test_z)
+
+
+def knn_vote(similarity: Tensor, labels: Tensor, k: int, temperature: float = 0.1) -> Tensor:
+    """The class that wins the weighted vote of each row's k nearest (Wu et al. 2018): (M,).
+
+    similarity: (M, N), of M asked rows to N labelled ones; labels: (N,) from 0 on.
+    """
+    similarity, nearest = similarity.topk(k, dim=1)
+    weight = ((similarity - similarity[:, :1]) / temperature).exp()  # the same factor for a row's all votes
+    votes = weight.new_zeros(len(weight), int(labels.max()) + 1)
+    return votes.scatter_add_(1, labels[nearest], weight).argmax(dim=1)
 
 
 def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Vectors) -> float:
@@ -140,12 +363,18 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
     torch's LBFGS descends the same objective there.
     train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,).
     """
-    who = "linear_probe"
+    found = probed(train_z, train_y, test_z, "linear_probe")
+    test_y = as_classes(test_y, "linear_probe", "test_y", found)
+    return (found == test_y).double().mean().item()
+
+
+def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "probed") -> Tensor:
+    """The classes that `linear_probe`'s regression gives the test rows, (M,) int64: arguments as there."""
     train_z, test_z = finite_rows(train_z, who, "train_z"), finite_rows(test_z, who, "test_z")
-    train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
+    train_y, _ = _split(train_z, train_y, test_z, torch.zeros(len(test_z), dtype=torch.int64), who)
     if train_z.is_cuda:
-        return _probe_there(train_z, train_y, test_z, test_y)
-    return _probe(*(part.cpu().numpy() for part in (train_z, train_y, test_z, test_y)))
+        return _probe_there(train_z, train_y, test_z)
+    return torch.from_numpy(_probe(*(part.cpu().numpy() for part in (train_z, train_y, test_z))))
 
 
 @dataclass(frozen=True)
@@ -173,7 +402,7 @@ def few_label_probe(
     draws: int = 5,
     seed: int = 0,
 ) -> FewLabels:
-    """`linear_probe` that is told only a few labels, drawn several times, the same number of each class.
+    """`linear_probe` on few labels, drawn several times, the same number of each class.
 
     z (N, D), y (N,): what may be drawn from; labels: how many in all, a multiple of the number of classes.
     The same seed draws the same rows, whatever the features: so two encoders can be compared draw by draw.
@@ -198,17 +427,19 @@ def few_label_probe(
     if draws < 1:
         raise ValueError(f"{who}: draws is {draws}, but must be 1 or more")
     random = np.random.default_rng(seed)
-    features, truth, test = z.cpu().numpy(), y.cpu().numpy(), (test_z.cpu().numpy(), test_y.cpu().numpy())
+    features, truth, asked = z.cpu().numpy(), y.cpu().numpy(), test_z.cpu().numpy()
+    answers = test_y.cpu().numpy()
     accuracies = []
     for _ in range(draws):
-        told = np.concatenate(
+        drawn = np.concatenate(
             [random.choice(np.flatnonzero(truth == c), each, replace=False) for c in classes.tolist()]
         )
-        accuracies.append(_probe(features[told], truth[told], *test))
+        right = _probe(features[drawn], truth[drawn], asked) == answers
+        accuracies.append(float(right.mean()))
     return FewLabels(labels, tuple(accuracies))
 
 
-def _probe(train_z: np.ndarray, train_y: np.ndarray, test_z: np.ndarray, test_y: np.ndarray) -> float:
+def _probe(train_z: np.ndarray, train_y: np.ndarray, test_z: np.ndarray) -> np.ndarray:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -218,10 +449,10 @@ def _probe(train_z: np.ndarray, train_y: np.ndarray, test_z: np.ndarray, test_y:
             f"linear_probe: every training label is {train_y[0]}, but a probe parts at least two"
         )
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-    return float(probe.fit(train_z, train_y).score(test_z, test_y))
+    return probe.fit(train_z, train_y).predict(test_z)
 
 
-def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor, test_y: Tensor) -> float:
+def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor) -> Tensor:
     """`_probe` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
     classes, y = train_y.unique(return_inverse=True)
     if len(classes) < 2:
@@ -240,8 +471,9 @@ def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor, test_y: Tenso
         found = z @ W + b
         return torch.cat([torch.zeros_like(found), found], dim=1) if out == 1 else found
 
-    until = {"max_iter": 5000, "tolerance_grad": 1e-7, "tolerance_change": 1e-12}
-    optimiser = torch.optim.LBFGS([W, b], **until, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(
+        [W, b], max_iter=5000, tolerance_grad=1e-7, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
 
     def objective() -> Tensor:
         optimiser.zero_grad()
@@ -252,7 +484,135 @@ def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor, test_y: Tenso
     with torch.enable_grad():
         optimiser.step(objective)
     with torch.no_grad():
-        return (classes[logits(test_z).argmax(dim=1)] == test_y).double().mean().item()
+        return classes[logits(test_z).argmax(dim=1)]
+
+
+# ---- by name -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a number by name is measured on: judged images, and a gallery that lends its labels.
+
+    - z: (N, D); y: (N,) classes; gallery_z, gallery_y: (M, D), (M,); all but z None where there are no labels
+    - views: (N, V, D), V views of each image, None = none were drawn
+    - values: `spectrum(z)`, where that is there already
+    """
+
+    z: Tensor
+    y: Tensor | None = None
+    gallery_z: Tensor | None = None
+    gallery_y: Tensor | None = None
+    views: Tensor | None = None
+    values: Tensor | None = None
+
+    @property
+    def labelled(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """gallery_z, gallery_y, z, y, as probes take them. Raises ValueError where there are no labels."""
+        if self.y is None or self.gallery_z is None or self.gallery_y is None:
+            raise ValueError("Features: there are no labels")
+        return self.gallery_z, self.gallery_y, self.z, self.y
+
+
+@dataclass(frozen=True)
+class Named:
+    """A number of the literature.
+
+    - label: as pages and charts write it; settings: what it is computed with, since one name means several
+      computations
+    - measure: `Features` -> the number, or a value for each judged image, whose mean it is
+    - needs: "labels", "views" or "" (features alone); least: images that a gallery must have
+    - unit: "share", "dimensions" or "exponent"
+    """
+
+    label: str
+    settings: str
+    measure: Callable[[Features], float | Tensor]
+    needs: str = ""
+    unit: str = "dimensions"
+    least: int = 1
+
+
+def _right(k: int, temperature: float) -> Callable[[Features], Tensor]:
+    """Which judged images the vote of k neighbours gets right: (N,), 0 or 1."""
+
+    def measure(f: Features) -> Tensor:
+        gallery_z, gallery_y, z, y = f.labelled
+        if k > len(gallery_z):
+            raise ValueError(f"kNN: k is {k}, but the gallery has {len(gallery_z)} images")
+        gallery_z, z = unit_rows(gallery_z, "kNN", "gallery_z"), unit_rows(z, "kNN", "z")
+        votes = [knn_vote(rows @ gallery_z.T, gallery_y, k, temperature) for rows in z.split(ROWS)]
+        return (torch.cat(votes) == y).double()
+
+    return measure
+
+
+def _knn(f: Features) -> Tensor:
+    return _right(min(NEIGHBOURS, len(f.labelled[0])), 0.1)(f)
+
+
+def _probed(f: Features) -> Tensor:
+    gallery_z, gallery_y, z, y = f.labelled
+    return (probed(gallery_z[:PROBED], gallery_y[:PROBED], z) == y).double()
+
+
+def _precision(f: Features) -> Tensor:
+    found = average_precision(*f.labelled)
+    return found[found.isfinite()]
+
+
+def few_labels(f: Features) -> FewLabels:
+    """`few_label_probe` on ten labels of each class, or as many as the rarest has."""
+    classes, sizes = f.labelled[1].unique(return_counts=True)
+    return few_label_probe(*f.labelled, labels=min(FEW, int(sizes.min())) * len(classes), draws=DRAWS)
+
+
+def _lidar(f: Features) -> float:
+    if f.views is None:
+        raise ValueError("Features: there are no views")
+    return lidar(f.views, DELTA, EPSILON)
+
+
+BY_NAME: dict[str, Named] = {
+    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z, EPSILON)),
+    "effective_rank": Named("effective rank", "centred, ε = 0", lambda f: effective_rank(f.z, f.values)),
+    "alpha_req": Named(
+        "α-ReQ",
+        "centred, all eigenvalues above rounding",
+        lambda f: alpha_req(f.z, values=f.values),
+        unit="exponent",
+    ),
+    "nesum": Named("NESum", "centred, eigenvalues over the largest", lambda f: nesum(f.z, f.values)),
+    "lidar": Named("LiDAR", f"2 true views, δ = {DELTA:g}, ε = {EPSILON:g}", _lidar, "views"),
+    "knn": Named("kNN", f"k = {NEIGHBOURS}, T = 0.1", _knn, "labels", "share"),
+    **{
+        f"knn_dino_{k}": Named(
+            f"kNN, DINO's, k = {k}", f"k = {k}, T = {DINO[1]:g}", _right(k, DINO[1]), "labels", "share", k
+        )
+        for k in DINO[0]
+    },
+    "map": Named("retrieval, mAP", "by cosine, no interpolation", _precision, "labels", "share"),
+    "probe": Named(
+        "linear probe",
+        "logistic regression, penalty C = 1, features standardised",
+        _probed,
+        "labels",
+        "share",
+    ),
+    "few": Named(
+        "few-label probe",
+        f"the linear probe on {FEW} labels a class, mean of {DRAWS} draws",
+        lambda f: few_labels(f).mean,
+        "labels",
+        "share",
+    ),
+}
+
+
+def by_name(name: str, features: Features) -> float:
+    """The number of `BY_NAME`; raises ValueError where these features do not have it, as collapsed ones."""
+    found = BY_NAME[name].measure(features)
+    return found.mean().item() if isinstance(found, Tensor) else found
 
 
 # ---- what comes in --------------------------------------------------------------------------------------
@@ -303,12 +663,24 @@ def _split(
     return as_classes(train_y, who, names[1], train_z), as_classes(test_y, who, "test_y", test_z)
 
 
-def raw_inputs(data: ImageSet | VectorSet) -> Tensor:
+def raw_inputs(data: ImageSet | VectorSet | GraphSet | SentenceSet) -> Tensor:
     """The inputs themselves as features, (N, numbers) float32: what learning nothing is worth.
 
     Images go from -0.5 (black) to 0.5 (white): grey is the origin. Around black no coordinate would be
     negative, every cosine would be near 1, and raw pixels a weaker baseline than they are: 0.15 instead of
-    0.21 on scenes, 0.58 instead of 0.71 on four classes of CIFAR-10 (kNN, k = 20). Vectors stay as they are.
+    0.21 on scenes, 0.58 instead of 0.71 on four classes of CIFAR-10 (kNN, k = 20). Vectors stay as they
+    are; of a sentence, how often each word number stands in it (a bag of words); of a node, its attributes
+    and its neighbours; of a graph, how many nodes it has, the sums of their attributes, and their degrees,
+    sorted.
     """
+    if data.inputs.ndim == 3:
+        rows, places = data.inputs, data.inputs.shape[1]
+        if len(rows) == 1:
+            return rows[0, rows[0, :, 0] > 0, 1:]
+        degrees = rows[..., -places:].sum(dim=-1).sort(dim=1, descending=True).values
+        return torch.cat([rows[..., :-places].sum(dim=1), degrees], dim=1)
     values = data.inputs.flatten(1)
+    if isinstance(data, SentenceSet):
+        bag = torch.zeros(len(values), sentences.BUCKETS)
+        return bag.scatter_add_(1, values, (values > 0).float())
     return values.float() / 255 - 0.5 if values.dtype == torch.uint8 else values

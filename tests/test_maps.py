@@ -1,5 +1,6 @@
 """Maps: deterministic, quiet, true to their algorithms; and the two numbers that judge a map."""
 
+import math
 import os
 import subprocess
 import sys
@@ -167,3 +168,95 @@ def test_nearest_classes_are_counted_class_by_class():
     expected = sum(a == b for a, b in zip(nearest(z), nearest(page), strict=True))
     assert drawn.nearest_classes_kept(z, page, labels) == expected
     assert drawn.nearest_classes_kept(z, z.numpy(), labels) == 5
+
+
+# ---- Neg-t-SNE -------------------------------------------------------------------------------------------
+
+
+def by_loops(positions, pairs, drawn, c):
+    """Neg-t-SNE's loss, a pair at a time, from the paper's fractions."""
+
+    def fraction(a, b):
+        q = 1 / (1 + float((positions[a] - positions[b]).square().sum()))
+        return q / (q + c)
+
+    total = 0.0
+    for (i, j), others in zip(pairs.T.tolist(), drawn.tolist(), strict=True):
+        total -= math.log(fraction(i, j)) + sum(math.log(1 - fraction(i, k)) for k in others)
+    return total
+
+
+def some_pairs(n=12, m=3):
+    dice = torch.Generator().manual_seed(0)
+    positions = 2 * torch.randn(n, 2, generator=dice, dtype=torch.float64)
+    pairs = maps.neighbour_pairs(torch.randn(n, 5, generator=dice), 2)
+    others = torch.randint(1, n, (pairs.shape[1], m), generator=dice)
+    return positions, pairs, (pairs[0][:, None] + others) % n  # none drawn with itself
+
+
+@pytest.mark.parametrize("c", [0.05, 1.0, 4.0])
+def test_neg_tsnes_loss_is_the_papers_pair_by_pair(c):
+    case = some_pairs()
+    assert float(maps.negative_sampling(*case, c)) == pytest.approx(by_loops(*case, c), rel=1e-12)
+
+
+@pytest.mark.parametrize("spectrum", [0.0, 0.5, 1.0])
+def test_neg_tsne_steps_along_the_gradient_of_that_loss(spectrum):
+    positions, (i, j), drawn = some_pairs()
+    c, slope, own = maps._slope(positions, i, j, drawn, None, spectrum)
+    assert float(c) == pytest.approx((3 * float(own)) ** (1 - spectrum))
+    for point, axis in ((0, 0), (5, 1), (11, 0)):
+        moved = [positions.clone(), positions.clone()]
+        moved[0][point, axis] += 1e-6
+        moved[1][point, axis] -= 1e-6
+        rise = [by_loops(p, torch.stack([i, j]), drawn, float(c)) for p in moved]
+        assert float(slope[point, axis]) == pytest.approx((rise[0] - rise[1]) / 2e-6, rel=1e-5)
+    leaf = positions.requires_grad_()
+    maps.negative_sampling(leaf, torch.stack([i, j]), drawn, c).backward()
+    torch.testing.assert_close(slope, leaf.grad)
+
+
+def test_neighbour_pairs_are_the_nearest_of_either_end_and_no_point_its_own():
+    z, _ = clusters(30)
+    found = {tuple(pair) for pair in maps.neighbour_pairs(z, 3).T.tolist()}
+    unit = torch.nn.functional.normalize(z, dim=1)
+    expected = set()
+    for a in range(30):
+        nearest = sorted((b for b in range(30) if b != a), key=lambda b: -float(unit[a] @ unit[b]))[:3]
+        expected |= {(a, b) for b in nearest} | {(b, a) for b in nearest}
+    assert found == expected
+
+
+@pytest.mark.parametrize("spectrum", [0, 1])
+def test_neg_tsne_recovers_separated_clusters_at_both_ends(spectrum):
+    z, y = clusters(120)
+    found = maps.neg_tsne(z, spectrum, epochs=80)
+    assert found.shape == (120, 2) and found.dtype == np.float32
+    assert maps.neighbour_share(found, y, k=10) > 0.97
+    assert maps.trustworthiness(z, found) > 0.8
+    assert np.array_equal(found, maps.neg_tsne(z, spectrum, epochs=80))
+
+
+def test_towards_umap_the_map_is_more_compact_and_its_sum_of_q_larger():
+    z = torch.randn(200, 10, generator=torch.Generator().manual_seed(0))  # one cloud
+
+    def sum_of_q(spectrum):
+        at = torch.from_numpy(maps.neg_tsne(z, spectrum, epochs=80))
+        return float((1 / (1 + torch.cdist(at, at).square())).sum())
+
+    sums = [sum_of_q(spectrum) for spectrum in (0.0, 0.5, 1.0)]
+    assert sums == sorted(sums) and sums[2] > 1.1 * sums[0]  # 1.18 to 1.22 on three clouds
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"spectrum": 3}, "spectrum is 3"),
+        ({"neighbours": 30}, "neighbours is 30"),
+        ({"negatives": 0}, "negatives is 0"),
+        ({"epochs": 0}, "epochs is 0"),
+    ],
+)
+def test_neg_tsne_refuses_what_it_cannot_do(setting, said):
+    with pytest.raises(ValueError, match=said):
+        maps.neg_tsne(clusters(30)[0], **setting)

@@ -118,6 +118,76 @@ def test_effective_rank_is_the_exponential_entropy_of_singular_values():
     assert measures.effective_rank(z) == pytest.approx(expected, rel=1e-10)
 
 
+def test_rankme_is_the_entropy_of_the_singular_values_of_the_rows_as_they_are():
+    z = normal(60, 7) + 0.5
+    values = np.linalg.svd(z.numpy(), compute_uv=False)
+    rank = 1.0
+    for value in values:
+        share = value / sum(values) + 1e-7
+        rank *= share**-share
+    assert measures.rankme(z) == pytest.approx(rank, rel=1e-10)
+    offset = torch.cat([z, 100 + 0 * z[:, :1]], dim=1)  # a constant, and large, coordinate
+    assert measures.rankme(offset) < 2 < measures.effective_rank(offset)
+    assert measures.rankme(torch.eye(5)) == pytest.approx(5, rel=1e-5)
+
+
+def test_nesum_is_the_trace_of_the_covariance_over_its_largest_eigenvalue():
+    z = normal(50, 6) * torch.arange(1.0, 7)
+    eigenvalues = np.linalg.eigvalsh(np.cov(z.numpy(), rowvar=False))
+    assert measures.nesum(z + 3) == pytest.approx(sum(eigenvalues) / max(eigenvalues), rel=1e-10)
+    assert measures.nesum(torch.eye(5)) == pytest.approx(4, rel=1e-6)  # a simplex: N - 1 directions, evenly
+
+
+def test_alpha_req_finds_the_exponent_of_a_power_law_and_fits_as_numpy_does():
+    q, _ = torch.linalg.qr(normal(200, 31) - normal(200, 31).mean(dim=0))
+    q = torch.linalg.qr(q - q.mean(dim=0))[0]  # orthogonal, and of mean 0
+    z = q * torch.arange(1.0, 32, dtype=torch.float64) ** -0.75  # eigenvalues i^-1.5
+    assert measures.alpha_req(z) == pytest.approx(1.5, rel=1e-6)
+    z = normal(80, 12) * torch.linspace(2, 0.1, 12)
+    eigenvalues = np.linalg.eigvalsh(np.cov(z.numpy(), rowvar=False))[::-1]
+    slope = np.polyfit(np.log(np.arange(3, 10)), np.log(eigenvalues[2:9]), 1)[0]
+    assert measures.alpha_req(z, first=3, last=9) == pytest.approx(-slope, rel=1e-9)
+
+
+def test_lidar_is_the_entropic_rank_of_the_discriminant_matrix_in_loops():
+    N, V, D = 9, 4, 5
+    views = (normal(N, 1, D) * torch.linspace(3, 0.2, D) + 0.3 * normal(N, V, D, seed=1)).numpy()
+    means = [sum(image) / V for image in views]
+    overall = sum(means) / N
+    between, within = np.zeros((D, D)), 1e-4 * np.eye(D)
+    for image, mean in zip(views, means, strict=True):
+        between += np.outer(mean - overall, mean - overall) / N
+        for view in image:
+            within += np.outer(view - mean, view - mean) / (N * V)
+    values, vectors = np.linalg.eigh(within)
+    whitener = vectors @ np.diag(values**-0.5) @ vectors.T
+    shares = np.linalg.eigvalsh(whitener @ between @ whitener)
+    shares = shares / sum(shares) + 1e-7
+    assert measures.lidar(views) == pytest.approx(np.exp(-sum(shares * np.log(shares))), rel=1e-9)
+
+
+def test_lidar_sees_what_rankme_does_not_a_direction_in_which_views_scatter():
+    kept, lost = normal(400, 1, 4), normal(400, 8, 4, seed=1)  # of an image, and of a view
+    views = torch.cat([kept.expand(400, 8, 4) + 0.01 * normal(400, 8, 4, seed=2), lost], dim=2)
+    assert measures.rankme(views.flatten(0, 1)) == pytest.approx(8, rel=0.02)
+    assert measures.lidar(views) == pytest.approx(4, rel=0.02)
+
+
+def test_cka_is_the_ratio_of_hsics_and_knows_neither_rotation_nor_scale():
+    a, b = normal(30, 5), normal(30, 8, seed=1)
+    H = np.eye(30) - 1 / 30
+
+    def hsic(x, y):
+        return np.trace(x @ x.T @ H @ y @ y.T @ H)
+
+    x, y = a.numpy(), b.numpy()
+    assert measures.cka(a, b) == pytest.approx(hsic(x, y) / math.sqrt(hsic(x, x) * hsic(y, y)), rel=1e-10)
+    rotation = torch.linalg.qr(normal(5, 5, seed=3))[0]
+    assert measures.cka(a, 7 * a @ rotation + 2) == pytest.approx(1, rel=1e-12)
+    many, more = normal(400, 100, seed=4), normal(400, 100, seed=5)
+    assert measures.cka(many, more) == pytest.approx(100 / 500, abs=0.01)  # of noise, as the docstring says
+
+
 def test_effective_rank_of_one_repeated_row_is_refused():
     with pytest.raises(ValueError, match="all 5 rows of z are equal"):
         measures.effective_rank(torch.full((5, 3), 0.1))
@@ -164,6 +234,58 @@ def test_knn_refuses_more_neighbours_than_there_are_and_says_how_many():
     z, y = clusters(50)
     with pytest.raises(ValueError, match=r"k is 200, but must be from 1 to the 50 rows of train_z"):
         measures.knn_accuracy(z, y, z, y)
+
+
+def test_average_precision_is_what_loops_over_the_ranking_give():
+    (z, y), (test_z, test_y) = clusters(60, spread=1.5), clusters(20, spread=1.5, seed=1)
+    expected = []
+    for row, truth in zip(test_z.tolist(), test_y.tolist(), strict=True):
+        cosines = []
+        for other in z.tolist():
+            size = math.sqrt(sum(a * a for a in row) * sum(b * b for b in other))
+            cosines.append(sum(a * b for a, b in zip(row, other, strict=True)) / size)
+        ranking = sorted(range(len(z)), key=lambda i: -cosines[i])
+        hits, precisions = 0, []
+        for rank, i in enumerate(ranking, start=1):
+            if int(y[i]) == truth:
+                hits += 1
+                precisions.append(hits / rank)
+        expected.append(sum(precisions) / len(precisions))
+    found = measures.average_precision(z, y, test_z, test_y)
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+    assert bool(measures.average_precision(z, y, test_z, test_y + 100).isnan().all())
+
+
+def test_neighbour_overlap_is_counted_by_loops_and_ignores_scale():
+    (a, _), (b, _) = clusters(40, spread=1.5), clusters(40, spread=2.5, seed=1)
+
+    def near(z, i):
+        z = torch.nn.functional.normalize(z, dim=1)
+        cosines = [(float(z[i] @ z[j]), j) for j in range(len(z)) if j != i]
+        return {j for _, j in sorted(cosines, reverse=True)[:5]}
+
+    expected = sum(len(near(a, i) & near(b, i)) for i in range(40)) / (5 * 40)
+    assert measures.neighbour_overlap(a, b, k=5) == pytest.approx(expected, abs=1e-6)
+    assert measures.neighbour_overlap(a, 7 * a, k=5) == 1
+
+
+def test_the_bootstrap_interval_of_a_share_is_near_the_normal_one_and_repeatable():
+    share = (torch.arange(400) < 100).double()
+    low, high = measures.bootstrap(share, draws=4000)
+    half = 1.96 * math.sqrt(0.25 * 0.75 / 400)
+    assert low == pytest.approx(0.25 - half, abs=0.006) and high == pytest.approx(0.25 + half, abs=0.006)
+    assert measures.bootstrap(share, draws=50) == measures.bootstrap(share, draws=50)
+    assert measures.bootstrap(torch.ones(9)) == (1, 1)
+
+
+def test_a_spectrum_handed_on_gives_the_same_ranks():
+    z, _ = clusters(50)
+    values = measures.spectrum(z)
+    centred = z.double() - z.double().mean(dim=0)
+    eigenvalues = np.linalg.eigvalsh((centred.T @ centred).numpy())[::-1].clip(0)
+    assert values.square().tolist() == pytest.approx(eigenvalues[: len(values)].tolist(), abs=1e-6)
+    for measure in (measures.effective_rank, measures.nesum, measures.alpha_req):
+        assert measure(z, values=values) == measure(z)
 
 
 # ---- probes --------------------------------------------------------------------------------------------
@@ -240,6 +362,20 @@ BROKEN = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
         (lambda: measures.tolerance(Z, Y.float()), "y is torch.float32"),
         (lambda: measures.effective_rank(torch.ones(3)), r"z is \(3,\)"),
         (lambda: measures.effective_rank(BROKEN), "row 1 holds NaN"),
+        (lambda: measures.rankme(0 * Z), "every row of z is zero"),
+        (lambda: measures.rankme(Z, epsilon=0), "epsilon is 0"),
+        (lambda: measures.nesum(torch.ones(3, 2)), "all 3 rows of z are equal"),
+        (lambda: measures.alpha_req(torch.eye(4), first=0), "first is 0 and last is 3"),
+        (lambda: measures.alpha_req(torch.eye(4), last=7), "first is 1 and last is 7"),
+        (lambda: measures.lidar(Z), r"views is \(4, 3\), but must be \(images, views, dimensions\)"),
+        (lambda: measures.lidar(torch.ones(3, 2, 4)), "all 3 images have one mean"),
+        (lambda: measures.lidar(BROKEN[:, None].expand(2, 2, 2)), "row 2 holds NaN"),
+        (lambda: measures.cka(Z, Z[:3]), r"a is \(4, 3\) but b is \(3, 3\)"),
+        (lambda: measures.cka(Z, 0 * Z), "all 4 rows of z are equal"),
+        (lambda: measures.neighbour_overlap(Z, Z[:3]), r"a is \(4, 3\) but b is \(3, 3\)"),
+        (lambda: measures.neighbour_overlap(Z, Z, k=4), "k is 4, but must be from 1 to 3"),
+        (lambda: measures.bootstrap(Z), r"values is \(4, 3\)"),
+        (lambda: measures.bootstrap(Y, confidence=1.0), "confidence is 1.0"),
         (lambda: measures.knn_accuracy(Z, Y, Z[:, :2], Y, k=1), r"but test_z is \(4, 2\): the dim"),
         (lambda: measures.knn_accuracy(Z, Y, Z, Y, k=1, temperature=0.0), "temperature is 0.0"),
         (lambda: measures.linear_probe(Z, 0 * Y, Z, Y), "every training label is 0"),
@@ -267,3 +403,18 @@ def test_pixels_are_around_grey():
     )
     pictures = data.ImageSet(black_and_white, torch.tensor([0, 1]), ("black", "white"), None, "two")
     assert measures.raw_inputs(pictures).unique(dim=1).flatten().tolist() == [-0.5, 0.5]
+
+
+def test_the_modality_gap_is_the_distance_of_the_centres_in_plain_loops():
+    draw = torch.Generator().manual_seed(0)
+    z1, z2 = torch.randn(7, 3, generator=draw), torch.randn(5, 3, generator=draw) + 1
+    centres = []
+    for z in (z1, z2):
+        rows = [[x / sum(y * y for y in row) ** 0.5 for x in row] for row in z.tolist()]
+        centres.append([sum(column) / len(rows) for column in zip(*rows, strict=True)])
+    expected = sum((a - b) ** 2 for a, b in zip(*centres, strict=True)) ** 0.5
+    assert measures.modality_gap(z1, z2) == pytest.approx(expected, rel=1e-5)
+    assert measures.modality_gap(z1, z1) == 0
+    assert measures.modality_gap(z1[:1], -3 * z1[:1]) == pytest.approx(2, rel=1e-6)
+    with pytest.raises(ValueError, match=r"z1 is \(7, 3\) but z2 is \(5, 2\)"):
+        measures.modality_gap(z1, z2[:, :2])
