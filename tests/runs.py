@@ -1,12 +1,28 @@
 """Short runs, and how the tests of the loop and of the methods compare two of them."""
 
-from __future__ import annotations
-
 import torch
+from torch import nn
 
-from clutils import data, training
+from clutils import data, methods, training
 
 DIGITS = data.load("digits", limit=100)
+
+
+GRAPHS = data.load("graphs:motifs", limit=100)
+NETWORK = data.load("nodes:blocks")
+
+
+def samples_for(method: str):
+    """Samples of a kind that the method takes."""
+    kinds = methods.catalogue()[method].kind.kinds
+    return DIGITS if "pictures" in kinds else GRAPHS if "graphs" in kinds else NETWORK
+
+
+class NoChance(nn.Module):
+    """A loss of one's own, with nothing but a forward."""
+
+    def forward(self, z1, z2):
+        return (z1 - z2).square().mean()
 
 
 def small(**settings) -> training.Run:

@@ -12,9 +12,23 @@ from torch import nn
 from clutils import views
 from clutils.training import checkpoint
 from clutils.training.run import Run, device
-from clutils.training.settings import Data, Settings, described, from_plain, usual_decay, usual_rate
+from clutils.training.schedules import Cosine
+from clutils.training.settings import Data, Settings, described, from_plain, usual_rate
+from clutils.training.watcher import Watcher
 
-__all__ = ["FAST_STEPS", "Run", "Settings", "device", "fast", "resume", "train", "usual_decay", "usual_rate"]
+__all__ = [
+    "FAST_STEPS",
+    "Cosine",
+    "Run",
+    "Settings",
+    "Watcher",
+    "device",
+    "fast",
+    "resume",
+    "shorten",
+    "train",
+    "usual_rate",
+]
 
 FAST_STEPS = 20
 
@@ -34,9 +48,8 @@ def train(
     With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 20 steps and says so.
     """
     run = Run(*settings, **by_name)
-    if fast() and run.steps > FAST_STEPS:
-        print(f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps}")
-        run.steps = FAST_STEPS
+    if shorter := shorten(run):
+        print(shorter)
     return run.finish(on_step, progress)
 
 
@@ -53,16 +66,16 @@ def resume(
 
     data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
     name (or, for loss and augmentation, from one of this package's). data may also be the name under
-    which the same pictures are found now.
+    which the same images are found now.
 
     - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
       rounding
 
     Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,
-    where one of those objects is missing, or where the pictures are not those that the run learned from.
+    where one of those objects is missing, or where the images are not those that the run learned from.
     """
     state = checkpoint.read(path)
-    given = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
+    given: dict[str, Any] = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
     settings = from_plain(state["configuration"])
     for name, value in given.items():
         if value is None and name not in settings:
@@ -82,9 +95,19 @@ def resume(
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
     run.steps_done, run.rows = state["steps_done"], state["history"]
+    run.looks = state.get("looks", {})
+    run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
     return run
 
 
 def fast() -> bool:
     """Whether CLUTILS_FAST=1 asks for short runs."""
     return os.environ.get("CLUTILS_FAST", "") not in ("", "0")
+
+
+def shorten(run: Run) -> str:
+    """With CLUTILS_FAST=1 let a run end after 20 steps; returns what to say of it, "" where nothing is."""
+    if not fast() or run.steps <= FAST_STEPS:
+        return ""
+    said, run.steps = f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps:,}", FAST_STEPS
+    return said

@@ -1,8 +1,8 @@
-"""A run that trains in a thread of its own, so that sliders, plots and a stop button answer meanwhile.
+"""Background training: one thread owns the run; others post functions, done between two steps.
 
 background = Background(run).start()
-with background.lock:                  # between two steps
-    run.loss.temperature = 0.5         # from the next one on, and the history says so
+background.call(lambda run: setattr(run.loss, "temperature", 0.5))    # from the next step on
+weights = background.call(lambda run: copy.deepcopy(run.encoder)).result()
 background.history                     # so far
 background.stop()                      # after the step under way; start() goes on
 
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
@@ -23,57 +25,81 @@ if TYPE_CHECKING:
 
     from clutils.training.run import Run
 
+T = TypeVar("T")
+
 
 class Background:
-    """A run, and the thread that trains it.
+    """A run, and the thread that trains it and alone touches it meanwhile.
 
     - run: from `training.Run`; it may have steps behind it
-    - on_step: called with the run after each step, in the training thread and without the lock
-    - on_end: called likewise with this object when the training has ended, for whatever reason
+    - on_step: called with the run after each step, in the training thread
+    - on_refused: called likewise with the ValueError of a step that was not taken; returns whether to go on,
+      with what it changed
 
-    `.error` is the exception that ended the training, None where there was none; `.lock` is free between two
-    steps only: hold it (`with background.lock:`) to change settings or to use the weights.
+    `.error` is the exception that ended the training, None where there was none.
     """
 
     def __init__(
         self,
         run: Run,
         on_step: Callable[[Run], object] | None = None,
-        on_end: Callable[[Background], object] | None = None,
+        on_refused: Callable[[ValueError], bool] | None = None,
     ) -> None:
-        self.run, self.on_step, self.on_end = run, on_step, on_end
-        self.lock = Turns()
+        self.run, self.on_step, self.on_refused = run, on_step, on_refused
         self.error: BaseException | None = None
-        self._asked_to_stop = threading.Event()
+        self._stopping = False
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()  # what is waited for: an interrupted `Thread.join` says 'not alive'
+        self._ended.set()
+        self._posted: deque[tuple[Callable[[Run], object], Future]] = deque()
+        self._owned = False  # by the thread: what is posted waits for it
+        self._ownership = threading.RLock()  # of that, and of the run while no thread owns it
+
+    def call(self, function: Callable[[Run], T]) -> Future[T]:
+        """Have `function(run)` done by the thread that owns the run, between two steps; its result to come.
+
+        Where the run is at rest, and from within a function that was posted, it is done before this returns.
+        What it raises, `.result()` raises; so it does the exception that ends the training before its turn.
+        """
+        future: Future[T] = Future()
+        if threading.current_thread() is self._thread:
+            self._do(function, future)
+            return future
+        with self._ownership:
+            if self._owned:
+                self._posted.append((function, future))
+            else:
+                self._do(function, future)
+        return future
 
     def start(self) -> Background:
         """Train until done or stopped; returns at once.
 
         Raises ValueError where all steps are done, and while this or another run trains in this process.
         """
-        if self.run.done and not self.running:
-            raise ValueError(
-                f"training: all {self.run.steps:,} steps are done; set run.steps higher to go on"
+        with self._ownership:
+            if self.run.done and not self._owned:
+                raise ValueError(
+                    f"training: all {self.run.steps:,} steps are done; set run.steps higher to go on"
+                )
+            self.run.check_free()
+            begun: Future[None] = Future()
+            self.error, self._stopping = None, False
+            self._thread = threading.Thread(
+                target=self._train, args=(begun,), name="clutils training", daemon=True
             )
-        self.run.claim()
-        try:
-            self.error = None
-            self._asked_to_stop.clear()
-            self._thread = threading.Thread(target=self._train, name="clutils training", daemon=True)
             self._thread.start()
-        except BaseException:
-            self.run.release()
-            raise
+            begun.result()
         return self
 
     def stop(self) -> Background:
         """End the training after the step under way, and wait for that; what was learned is kept.
 
-        Where nothing trains it does nothing. Called by `on_step` it only asks for the end.
+        Where nothing trains it does nothing. Called in the training thread it only asks for the end.
         """
-        self._asked_to_stop.set()
+        self._stopping = True
         if self._thread is not None and self._thread is not threading.current_thread():
+            self._ended.wait()
             self._thread.join()
         return self
 
@@ -82,9 +108,7 @@ class Background:
 
         Raises the exception that ended it, if one did. Interrupting the wait does not stop the run.
         """
-        if self._thread is not None:
-            self._thread.join(timeout)
-        if self.running:
+        if not self._ended.wait(timeout):
             return False
         if self.error is not None:
             raise self.error
@@ -92,7 +116,7 @@ class Background:
 
     @property
     def running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return not self._ended.is_set()
 
     @property
     def history(self) -> pd.DataFrame:
@@ -113,56 +137,53 @@ class Background:
 
     # ---- the thread ------------------------------------------------------------------------------------
 
-    def _train(self) -> None:
-        if self.run.device.type == "cuda":
-            torch.cuda.set_device(self.run.device)  # which is a thread's own
-        atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
+    def _train(self, begun: Future[None]) -> None:
+        self._ended.clear()
         try:
-            self._steps()
-        except BaseException as error:
-            self.error = error
+            if self.run.device.type == "cuda":
+                torch.cuda.set_device(self.run.device)  # which is a thread's own
+            with self.run.alone():
+                self._owned = True
+                begun.set_result(None)
+                atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
+                self._steps()
+                atexit.unregister(self.stop)
+        except BaseException as error:  # another run was quicker
+            begun.set_exception(error)
         finally:
-            self.run.release()
-        try:
-            if self.on_end is not None:
-                self.on_end(self)
-        except BaseException as error:
-            self.error = self.error or error
-        finally:
-            atexit.unregister(self.stop)
+            self._ended.set()
 
     def _steps(self) -> None:
-        while not self._asked_to_stop.is_set():
-            with self.lock:
-                if self.run.done:
-                    return
-                self.run.step()
-            if self.on_step is not None:
-                self.on_step(self.run)
+        try:
+            while not self._stopping and not self.run.done:
+                self._do_posted()
+                self._step()
+        except BaseException as error:
+            self.error = error
+        with self._ownership:
+            self._do_posted()
+            self._owned = False
 
+    def _step(self) -> None:
+        try:
+            self.run.step()
+        except ValueError as error:
+            if self.on_refused is None or not self.on_refused(error):
+                raise
+            return
+        if self.on_step is not None:
+            self.on_step(self.run)
 
-class Turns:
-    """A lock that is handed on: who waits gets it before who had it last takes it again.
+    def _do_posted(self) -> None:
+        while self._posted:
+            self._do(*self._posted.popleft())
 
-    With a plain lock, a loop that releases it and takes it again leaves no one else a chance. A thread that
-    holds it may take it again.
-    """
-
-    def __init__(self) -> None:
-        self._next, self._held = threading.Lock(), threading.Lock()
-        self._holder: int | None = None
-        self._depth = 0
-
-    def __enter__(self) -> Turns:
-        if self._holder != threading.get_ident():
-            with self._next:  # at most one waits here for the holder; the others, the loop too, queue behind
-                self._held.acquire()
-            self._holder = threading.get_ident()
-        self._depth += 1
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._holder = None
-            self._held.release()
+    def _do(self, function: Callable[[Run], object], future: Future) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            if self._owned and self.error is not None:
+                raise self.error
+            future.set_result(function(self.run))
+        except BaseException as error:
+            future.set_exception(error)

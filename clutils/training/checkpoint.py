@@ -15,9 +15,9 @@ FORMAT = "clutils run 1"
 
 
 def fingerprint(images: Tensor) -> list[int]:
-    """The shape of a set and a checksum of (at most) 256 of its pictures, spread over it."""
+    """The shape of a set and a checksum of (at most) 256 of its images, spread over it."""
     some = images[:: max(1, len(images) // 256)].contiguous().cpu().numpy()
-    return [*images.shape, zlib.crc32(some)]
+    return [*images.shape, zlib.crc32(some.data)]
 
 
 def read(path: str | Path) -> dict[str, Any]:

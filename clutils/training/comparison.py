@@ -1,4 +1,4 @@
-"""Runs side by side: a table with a row for all that share every setting but the seed."""
+"""Comparison of runs: a table with a row for all that share every setting but the seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from clutils import views
 from clutils.training import settings
-from clutils.training.saved import COLUMNS, Comparable
+from clutils.training.saved import COLUMNS, Comparable, taken
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,14 +75,14 @@ def _pooled(runs: Sequence[Comparable]) -> list[list[Comparable]]:
 
 def _one_run(first: Comparable, second: Comparable) -> bool:
     """Whether the shorter one's losses are those that the longer one begins with."""
-    both = first.history["loss"].to_numpy(float), second.history["loss"].to_numpy(float)
+    both = [taken(run.history)["loss"].to_numpy(float) for run in (first, second)]
     steps = min(map(len, both))
     return bool(np.allclose(both[0][:steps], both[1][:steps], rtol=1e-6, atol=1e-9, equal_nan=True))
 
 
 def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
     kept = runs[0].configuration
-    longest = sorted(runs, key=lambda run: len(run.history))  # one that was kept, too, is one run
+    longest = sorted(runs, key=lambda run: len(taken(run.history)))  # one that was kept, too, is one run
     by_seed = {run.configuration.get("seed"): run for run in longest}
     accuracies = [last(run, "knn") for run in by_seed.values()]
     known = [value for value in accuracies if not math.isnan(value)]
@@ -92,7 +92,7 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
         "loss": (kept["loss"] or {"name": "of your own"})["name"],
         "temperature": _mean([temperature(run) for run in by_seed.values()]),
         "data": kept["data"] or kept.get("data_source") or "of your own",
-        "steps": len(runs[0].history),
+        "steps": len(taken(runs[0].history)),
         "planned": kept["steps"],
         "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
         "knn": _mean(known),
@@ -126,7 +126,7 @@ def _with_defaults(run: Comparable) -> Mapping[str, Any]:
     """Its configuration; what an early one does not name is what runs had before it could be chosen."""
     kept = settings.Settings().plain() | dict(run.configuration)
     if kept["weight_decay"] is None:
-        kept["weight_decay"] = settings.usual_decay(kept["optimiser"])
+        kept["weight_decay"] = settings.WEIGHT_DECAYS[kept["optimiser"]]
     return kept
 
 
@@ -172,7 +172,8 @@ def _courses(run: Comparable) -> dict[str, list[str]]:
         *(kept.get("loss") or {}).get("settings", ()),
         *(kept.get("method_settings") or ()),
     }
+    steps = taken(run.history)
     return {
-        name: [format(value, ".9g") for value in run.history[name].astype(float)]
-        for name in live & set(run.history.columns)
+        name: [format(value, ".9g") for value in steps[name].astype(float)]
+        for name in live & set(steps.columns)
     }

@@ -1,4 +1,4 @@
-"""Ctrl-C, the stop button, a request to terminate: held back while something must not be left half done."""
+"""Defer SIGINT and SIGTERM (Ctrl-C, the stop button, a scheduler) during a critical section."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ HELD = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """What interrupts within acts at the end.
+def deferred() -> Iterator[None]:
+    """A signal that arrives within is handled at the end.
 
-    Python hands signals to the main thread; in any other there is nothing to hold back.
+    Python hands signals to the main thread; in any other there is nothing to defer.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

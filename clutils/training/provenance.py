@@ -1,4 +1,4 @@
-"""Where a run was made: date, machine, versions, commit."""
+"""Provenance of a run: date, machine, versions, commit."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def machine() -> str:
 def commit() -> str:
     """The checkout's commit, seven digits, '+' behind it when files differ; '' outside a checkout."""
     try:
-        run = {
-            "cwd": Path(__file__).parent,
-            "capture_output": True,
-            "text": True,
-            "check": True,
-            "timeout": 10,
-        }
-        head = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], **run).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **run).stdout.strip()
+        head, changed = _git("rev-parse", "--short=7", "HEAD"), _git("status", "--porcelain", "-uno")
     except (OSError, subprocess.SubprocessError):
         return ""
     return head + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    here = Path(__file__).parent
+    done = subprocess.run(
+        ["git", *arguments], timeout=10, cwd=here, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
 
 
 def _version(package: str) -> str:

@@ -1,15 +1,13 @@
 """A training run: `Run.step()` is one step; `train`, panels and the command line are built on it.
 
-Everything random in a run follows from its seed: the weights it starts from, the order of the pictures in
-each epoch, the views of each step and what a loss draws in it have a stream each, seeded by (seed, stream,
-step). So a run that was saved needs nothing but its weights, the optimiser's memory and its step to go on,
-bit for bit.
+Each random stream (first weights, order of the images, views, what a loss draws) is seeded by (seed,
+stream, step), so a run resumed from its weights, the optimiser's state and its step is bit-identical.
 
-On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on pictures or
-features (PiNDA's, SimCL's) and mixed negatives (SSCL's, MoCHi's) are drawn on the device: from the seed too,
-but other numbers. Sums are not the same to the last bit, and convolutions in float32 take cuDNN's default,
-TF32. In one process and uncompiled, a GPU is asked once a step what came out, and works through the rest
-without the processor waiting.
+On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on images or
+features (PiNDA's, SimCL's), mixes (DACL's, SDMP's, MODALS') and mixed negatives (SSCL's, MoCHi's) are drawn
+on the device: from the seed too, but other numbers. Sums are not the same to the last bit, and
+convolutions in float32 take cuDNN's default, TF32. In one process and uncompiled, the processor waits for a
+GPU once a step.
 """
 
 from __future__ import annotations
@@ -20,19 +18,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, methods, processes, views
+from clutils import encoders, files, losses, methods, processes, views
 from clutils.methods.base import half_precision
 from clutils.training import checkpoint, interrupts
+from clutils.training.schedules import Cosine
 from clutils.training.settings import (
     PRECISIONS,
     Settings,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEVICES = ("cpu", "cuda", "mps")
-STREAMS = ("weights", "order", "views", "mixes")
+STREAMS = ("weights", "order", "views", "mixes", "dropout")
 MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
@@ -61,15 +61,16 @@ class Run:
 
     {settings}
 
-    `run.settings` has them as they were given, each None replaced by what suits the pictures.
+    `run.settings` has them as they were given, each None replaced by what suits the images.
     `run.loss.temperature = 0.5` takes effect at the next step, and the history says so; likewise every other
     setting of the loss, those settings of `run.method` that it lists as `live`, and `run.loss`,
-    `run.augmentation`, `run.learning_rate` and `run.steps` themselves.
+    `run.augmentation`, `run.learning_rate` and `run.steps` themselves. One may follow the step:
+    `run.schedules["temperature"] = training.Cosine(0.1, 1.0, period=400)`, which checkpoints keep.
     Raises ValueError, quoting what came in, on settings that do not fit.
     """
 
     _trains: ClassVar[Run | None] = None  # the run that trains in this process
-    _taken: ClassVar[threading.Lock] = threading.Lock()
+    _claiming: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, *settings: Any, **by_name: Any) -> None:
         _demand_known(by_name)
@@ -77,16 +78,19 @@ class Run:
         self.device = device(given.device)
         self.data = datasets.load(given.data) if isinstance(given.data, str) else given.data
         self.images = _inputs(self.data, given.batch_size).to(self.device)
-        labels = getattr(self.data, "labels", None)
+        labels: Tensor | None = getattr(self.data, "labels", None)
         self.labels = None if labels is None else labels.to(self.device)
+        self.kind = datasets.kind_of(self.images)
         self.settings = given = given.fitted(self.images, self.device)
-        self.augmentation, self.steps = given.augmentation, given.steps
-        self.learning_rate = given.learning_rate
-        self.steps_an_epoch = len(self.images) // given.batch_size
+        assert given.augmentation is not None and given.learning_rate is not None  # `fitted` sees to it
+        assert given.batch_size is not None
+        self.augmentation, self.steps, self.batch_size = given.augmentation, given.steps, given.batch_size
+        self.learning_rate: float = given.learning_rate
+        self.steps_an_epoch = max(1, len(self.images) // self.batch_size)  # of a network, all of it
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(_seed(given.seed, "weights"))
-            self.method = self._built().to(self.device, memory_format=torch.channels_last)
-        self.optimiser = _optimiser(given, self.method.parameter_groups(), self.device)
+            self.method = self._built().to(self.device).to(memory_format=torch.channels_last)
+        self.optimiser = _optimiser(given, _groups(self.method), self.device)
         if given.compile:
             _demand_compiler(self.device)
             for network in self.method.networks():
@@ -95,7 +99,9 @@ class Run:
             torch.backends.cudnn.benchmark = True  # batches have one size
         self.steps_done = 0
         self.rows: list[dict[str, float]] = []
-        self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its pictures
+        self.looks: dict[int, dict[str, float]] = {}  # step -> numbers by name, which the history has too
+        self.schedules: dict[str, Cosine] = {}  # of live settings, by name
+        self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its images
         self._before: list[Tensor] = []  # buffers as they were before the step under way
         self._ahead: views.Ahead | None = None
         # of a float16 loss, whose small gradients would be 0
@@ -104,24 +110,31 @@ class Run:
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
         given, encoder = self.settings, self.settings.encoder
-        kind = methods.catalogue()[given.method]
+        kind = methods.catalogue()[given.method].kind
+        if self.kind.name not in kind.kinds:
+            own = self.kind.name
+            fitting = ", ".join(methods.catalogue(own))
+            takes = " and ".join(kind.kinds)
+            raise ValueError(
+                f"training: method is {given.method!r}, for {takes}, but must be one for {own}: {fitting}"
+            )
         if isinstance(encoder, str):
             _demand_fitting(encoder, self.images)
-            encoder = encoders.build(encoder, channels=self.images.shape[1])
+            encoder = encoders.build(encoder, channels=datasets.width(self.images))
         kind.check_loss(given.loss)
         if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
             name = type(given.loss).__name__
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
         method = kind(encoder, given.loss, **given.method_settings)
-        method.half = PRECISIONS[given.precision]
+        method.half_type = PRECISIONS[str(given.precision)]
         if method.uses_labels and self.labels is None:
             raise ValueError(f"training: {given.method} learns from labels, but the data has none")
-        if method.uses_labels and bool((self.labels < 0).any()):  # -1, as in STL-10's unlabeled part
+        # -1 stands for no label, as in STL-10's unlabeled part
+        if method.uses_labels and self.labels is not None and bool((self.labels < 0).any()):
             number, of = int((self.labels < 0).sum()), len(self.images)
-            raise ValueError(
-                f"training: {given.method} learns from labels, but {number:,} of {of:,} pictures have none"
-            )
-        method.check_batch(given.batch_size)
+            few = f"{number:,} of {of:,} {self.kind.name}"
+            raise ValueError(f"training: {given.method} learns from labels, but {few} have none")
+        method.check_batch(self.batch_size)
         method.extra_views = given.extra_views
         method.allocate(len(self.images))
         return method
@@ -137,7 +150,8 @@ class Run:
         if self.done:
             raise ValueError(f"training: all {self.steps:,} steps are done; set run.steps higher to go on")
         threads = torch.get_num_threads()
-        torch.set_num_threads(self.settings.threads)  # of this thread of Python's, and of those it starts
+        # of this thread of Python's, and of those it starts
+        torch.set_num_threads(cast(int, self.settings.threads))
         try:
             return self._step()
         finally:
@@ -147,15 +161,18 @@ class Run:
         started = time.perf_counter()
         chosen = self._batch()
         images = self.images[chosen]
-        labels = self.labels[chosen] if self.method.uses_labels else None
+        labels = None if self.labels is None or not self.method.uses_labels else self.labels[chosen]
         changing = self.method.changing_buffers()  # batch statistics learn going forward
         self._keep(changing)
         self.method.train()
         try:
+            self._follow_schedules()
+            self._learn_with_the_loss()
             rate = self._rate()
-            if hasattr(self.loss, "generator"):  # of a loss that draws: SSCL, MoCHi
-                self.loss.generator = self._stream("mixes", self.device)
-            with self._without_waiting():
+            drawing: Any = self.loss
+            if hasattr(drawing, "generator"):  # a loss that draws: SSCL, MoCHi
+                drawing.generator = self._stream("mixes", self.device)
+            with self._without_waiting(), self._dropping():
                 loss, z1, z2 = self.method(images, self._augment(), self._stream("views"), labels, chosen)
             self.optimiser.zero_grad()
             self.scaler.scale(loss).backward()
@@ -163,18 +180,18 @@ class Run:
             processes.average([*learned, *changing])
             self.scaler.unscale_(self.optimiser)
             reported = self.method.reported | getattr(self.loss, "reported", {})
-            measured = [loss.detach(), *_alignment_and_uniformity(z1, z2), nn.utils.get_total_norm(learned)]
-            measured += reported.values()
-            measured = torch.stack([value.float() for value in measured])
+            numbers = [loss.detach(), *_alignment_and_uniformity(z1, z2), nn.utils.get_total_norm(learned)]
+            numbers += reported.values()
+            on_device = torch.stack([value.float() for value in numbers])
             if self._ahead is not None:
                 self._ahead.draw(self._stream("views", step=self.steps_done + 1), self.device)
-            measured = measured.tolist()  # here alone the processor waits for a GPU
-            length = measured.pop(3)
+            measured = on_device.tolist()  # here alone the processor waits for a GPU
+            length = measured[3]
             # asked of the scale, which a GPU waits for, only where the gradient is not finite
             too_large = not math.isfinite(length) and self.scaler.is_enabled() and self.scaler.get_scale() > 1
-            if not all(map(math.isfinite, [*measured, 0.0 if too_large else length])):
+            if not all(map(math.isfinite, [*measured[:3], *measured[4:], 0.0 if too_large else length])):
                 raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {length:.4g} long")
-            chance = self.method.chance(self.settings.batch_size)
+            chance = self.method.chance(self.batch_size)
         except BaseException as error:
             self._put_back(changing)
             self._forget_scaled()
@@ -185,7 +202,7 @@ class Run:
                 f"training: step {self.steps_done + 1:,} was not taken, the weights from before it are kept: "
                 f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
             ) from error
-        with interrupts.held_back():  # a step is taken and counted, or neither
+        with interrupts.deferred():  # a step is taken and counted, or neither
             for group in self.optimiser.param_groups:
                 group["lr"] = rate * group.get("factor", 1.0)
             self.scaler.step(self.optimiser)  # not where a float16 gradient went to infinity: the scale falls
@@ -199,7 +216,8 @@ class Run:
                 "learning_rate": rate,
                 "alignment": measured[1],
                 "uniformity": measured[2],
-                **dict(zip(reported, measured[3:], strict=True)),
+                "gradient_norm": math.nan if too_large else length,
+                **dict(zip(reported, measured[4:], strict=True)),
                 **self._live_settings(),
                 "seconds": (self.rows[-1]["seconds"] if self.rows else 0.0) + time.perf_counter() - started,
             }
@@ -277,6 +295,7 @@ class Run:
         self.method.use(loss)
         self.method.allocate(len(self.images))
         self.method.to(self.device)  # what was allocated, too
+        self._learn_with_the_loss()
 
     @property
     def encoder(self) -> nn.Module:
@@ -288,28 +307,36 @@ class Run:
 
         step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
         learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
-        are; the method, which embeddings these were), what the method and the loss report of themselves
-        (MACL's temperature moves: effective_temperature), every setting of the loss, the method's live ones,
-        and seconds spent in steps so far.
+        are; the method, which embeddings these were), gradient_norm (of all weights together; NaN where a
+        float16 gradient overflowed and the step was skipped), what the method and the loss report of
+        themselves (MACL's temperature moves: effective_temperature), every setting of the loss, the method's
+        live ones, and seconds spent in steps so far.
+
+        What was looked at (`looks`) has a column a number, NaN between two looks, and of the weights before
+        the first step a row 0 of its own, with nothing else in it.
         """
         import pandas as pd
 
-        columns = ["step", "loss", "chance", "learning_rate", "alignment", "uniformity", "seconds"]
-        rows = list(self.rows)  # as it is now: another thread may be adding to it
-        return pd.DataFrame(rows, columns=None if rows else columns)
+        shapes = ("alignment", "uniformity", "gradient_norm")
+        columns = ["step", "loss", "chance", "learning_rate", *shapes, "seconds"]
+        rows, looks = list(self.rows), dict(self.looks)  # as they are now: another thread may be adding
+        names = list(dict.fromkeys(name for row in rows for name in row)) or columns
+        names += dict.fromkeys(name for seen in looks.values() for name in seen)
+        before = [{"step": 0, **looks[0]}] if 0 in looks else []
+        return pd.DataFrame(
+            [*before, *(row | looks.get(int(row["step"]), {}) for row in rows)], columns=names
+        )
 
     def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
-        """Features of the encoder, before the head: pictures (N, C, H, W) or an ImageSet -> (N, D) float32.
+        """Features of the encoder, before the head: images (N, C, H, W) or an ImageSet -> (N, D) float32.
 
-        The run is afterwards as it was. Raises ValueError on pictures of more or fewer channels than its own.
+        The run is afterwards as it was. Raises ValueError on images of more or fewer channels than its own.
         """
-        with self._uncompiled():
-            return self._embedded(self.method.encoder, images)
+        return self._embedded(self.method.encoder, images)
 
     def project(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """The same after the head: the space that the loss sees, not normalised."""
-        with self._uncompiled():
-            return self._embedded(nn.Sequential(self.method.encoder, self.method.head), images)
+        return self._embedded(nn.Sequential(self.method.encoder, self.method.head), images)
 
     # ---- to a file -------------------------------------------------------------------------------------
 
@@ -339,6 +366,8 @@ class Run:
             "optimiser": self.optimiser.state_dict(),
             "scaler": self.scaler.state_dict(),
             "history": self.rows,
+            "looks": self.looks,
+            "schedules": {name: asdict(schedule) for name, schedule in self.schedules.items()},
         }
         written = io.BytesIO()
         torch.save(state, written)
@@ -346,37 +375,29 @@ class Run:
 
     # ---- one run at a time: two would share the cores, and their times and sliders be mixed up -----------
 
-    def claim(self) -> None:
-        """From now on this run trains, until `release`. Raises ValueError while one trains already."""
-        if not Run._taken.acquire(blocking=False):
-            raise ValueError(_busy())
-        Run._trains = self
-
-    @staticmethod
-    def release() -> None:
-        """The run that claimed this process has stopped. Any thread may say so."""
-        Run._trains = None
-        Run._taken.release()
-
     @staticmethod
     def check_free() -> None:
-        """Raise ValueError while a run trains, as `claim` does: for what takes long before it can claim."""
-        if Run._taken.locked():
-            raise ValueError(_busy())
+        """Raise ValueError while a run trains in this process."""
+        if (now := Run._trains) is not None:
+            where = f"at step {now.steps_done:,} of {now.steps:,}"
+            stop = "stop it first (a panel has a button for it), or wait for its end"
+            raise ValueError(f"training: a run is training already, {where}: {stop}")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """`claim` within, `release` after."""
-        self.claim()
+        """Within, this is the run that trains in this process. Raises ValueError while one trains already."""
+        with Run._claiming:
+            self.check_free()
+            Run._trains = self
         try:
             yield
         finally:
-            self.release()
+            Run._trains = None
 
     # ---- inside ----------------------------------------------------------------------------------------
 
     def _batch(self) -> Tensor:
-        """Which pictures the next step takes: its part of this epoch's order."""
+        """Which images the next step takes: its part of this epoch's order."""
         epoch, part = divmod(self.steps_done, self.steps_an_epoch)
         if self._order is None or self._order[0] != epoch:
             order = torch.Generator().manual_seed(_seed(self.settings.seed, "order", epoch))
@@ -384,7 +405,7 @@ class Run:
             if self.device.type == "cuda":
                 drawn = drawn.pin_memory()
             self._order = epoch, drawn.to(self.device, non_blocking=True)
-        return self._order[1][part * self.settings.batch_size : (part + 1) * self.settings.batch_size]
+        return self._order[1][part * self.batch_size : (part + 1) * self.batch_size]
 
     def _rate(self) -> float:
         check_rate(self.learning_rate)
@@ -415,7 +436,9 @@ class Run:
     def _without_waiting(self) -> Iterator[None]:
         """Within, on a GPU, the loss does not look at what it is given: the check is that all ends finite."""
         on_gpu = self.device.type == "cuda"
-        looking = [part for part in self.loss.modules() if on_gpu and getattr(part, "check_inputs", False)]
+        looking: list[Any] = [
+            part for part in self.loss.modules() if on_gpu and getattr(part, "check_inputs", False)
+        ]
         for part in looking:
             part.check_inputs = False
         try:
@@ -423,6 +446,21 @@ class Run:
         finally:
             for part in looking:
                 part.check_inputs = True
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        """Within, dropout in the encoder draws from the step's own stream; each process has another one."""
+        layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
+        if layers:
+            number = self.steps_done * processes.number() + processes.rank()
+            stream = self._stream("dropout", self.device, number)
+        for layer in layers:
+            layer.generator = stream
+        try:
+            yield
+        finally:  # a generator can't be copied with the encoder
+            for layer in layers:
+                layer.generator = None
 
     def _keep(self, changing: list[Tensor]) -> None:
         """Copy what a step changes going forward, for `_put_back`."""
@@ -442,38 +480,54 @@ class Run:
             self.scaler.load_state_dict(kept)
 
     def _embedded(self, network: nn.Module, images: Tensor | datasets.ImageSet) -> Tensor:
-        half = self.method.half if self.device.type == "cuda" else None
-        with half_precision(self.device, half):
-            return encoders.embed(network, self._pictures(images))
+        half = self.method.half_type if self.device.type == "cuda" else None
+        # not compiled, which it would be again for each new shape and mode
+        eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
+        with eager, half_precision(self.device, half):
+            return encoders.embed(network, self._checked(images))
 
-    @contextmanager
-    def _uncompiled(self) -> Iterator[None]:
-        """Within, the encoder computes as written: for each new shape and mode it would be compiled anew."""
-        if not self.settings.compile:
-            yield
+    def _follow_schedules(self) -> None:
+        live = self.live() if self.schedules else {}
+        for name, schedule in self.schedules.items():
+            if name not in live:
+                raise ValueError(f"schedules has {name!r}, but must be of live settings: {', '.join(live)}")
+            setattr(live[name], name, schedule(self.steps_done))
+
+    def _learn_with_the_loss(self) -> None:
+        """Let the optimiser move what the loss learns itself now, and nothing that another one did."""
+        own, groups = _learned_by(self.loss), self.optimiser.param_groups
+        held = [p for group in groups if group.get("of_loss") for p in group["params"]]
+        if list(map(id, own)) == list(map(id, held)):
             return
-        with torch.compiler.set_stance("force_eager"):
-            yield
-
-    def _loss_settings(self) -> dict[str, Any]:
-        names = self.loss.hyperparameters() if hasattr(self.loss, "hyperparameters") else ()
-        return {name: getattr(self.loss, name) for name in names}
+        self.method.to(self.device)
+        groups[:] = [group for group in groups if not group.get("of_loss")]
+        for parameter in held:
+            self.optimiser.state.pop(parameter, None)
+        if own:
+            self.optimiser.add_param_group(_of_loss(own))
 
     def _live_settings(self) -> dict[str, Any]:
-        own = {name: getattr(self.method, name) for name in self.method.live}
-        return plain(self._loss_settings() | own)
+        return plain({name: getattr(of, name) for name, of in self.live().items() if of is not self})
 
-    def _pictures(self, images: Tensor | datasets.ImageSet | datasets.VectorSet) -> Tensor:
-        images = getattr(images, "inputs", images)
-        if not isinstance(images, Tensor):
-            return images
-        channels = self.images.shape[1]
+    def live(self) -> dict[str, Any]:
+        """Settings that may be changed while it trains -> what has them: the loss, the method, or the run."""
+        of_loss: tuple[str, ...] = getattr(self.loss, "hyperparameters", tuple)()
+        found = dict.fromkeys(of_loss, self.loss) | dict.fromkeys(self.method.live, self.method)
+        return found | {"learning_rate": self}
+
+    def _checked(self, images: Any) -> Tensor:
+        inputs: Any = getattr(images, "inputs", images)
+        if not isinstance(inputs, Tensor):
+            return inputs
+        images = inputs
+        channels = datasets.width(self.images)
+        kind = self.kind
         if images.ndim != self.images.ndim:
-            kind = "vectors (N, D)" if self.images.ndim == 2 else "a tensor (N, C, H, W)"
-            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's pictures are {kind}")
-        if images.shape[1] != channels:
-            what = "channels" if images.ndim == 4 else "numbers"
-            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's have {channels} {what}")
+            own = f"{kind.name} {kind.shape}"
+            raise ValueError(f"embed: images is {tuple(images.shape)}, but must be the run's {own}")
+        if datasets.width(images) != channels:
+            own = f"{channels} {kind.parts}"
+            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's have {own}")
         return images
 
 
@@ -511,17 +565,36 @@ def _demand_known(given: Mapping[str, Any]) -> None:
             raise TypeError(f"training: there is no setting {name!r}, but {', '.join(names())}{own}")
 
 
-def _busy() -> str:
-    now = Run._trains
-    which = "" if now is None else f", at step {now.steps_done:,} of {now.steps:,}"
-    stop = "stop it first (a panel has a button for it), or wait for its end"
-    return f"training: a run is training already{which}: {stop}"
+def _learned_by(loss: nn.Module) -> list[nn.Parameter]:
+    """What a loss of the package learns itself, as CLIP its scale."""
+    if not isinstance(loss, losses.Loss):
+        return []
+    loss.settings()  # which may begin or end it
+    return list(loss.parameters())
+
+
+def _of_loss(own: list[nn.Parameter]) -> dict[str, Any]:
+    return {"params": own, "factor": 1.0, "weight_decay": 0.0, "of_loss": True}
+
+
+def _groups(method: methods.Method) -> list[dict[str, Any]]:
+    """The method's groups of parameters; at their end, without weight decay, what its loss learns."""
+    own = _learned_by(method.loss)
+    apart = set(map(id, own))
+    groups = [
+        group | {"params": [p for p in group["params"] if id(p) not in apart]}
+        for group in method.parameter_groups()
+    ]
+    return [*groups, _of_loss(own)] if own else groups
 
 
 def _optimiser(
     settings: Settings, groups: list[dict[str, Any]], device: torch.device
 ) -> torch.optim.Optimizer:
-    given = {"weight_decay": settings.weight_decay, "fused": True if device.type == "cuda" else None}
+    given: dict[str, Any] = {
+        "weight_decay": settings.weight_decay,
+        "fused": True if device.type == "cuda" else None,
+    }
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
     return torch.optim.AdamW(groups, **given)
@@ -535,15 +608,15 @@ def _copy(sources: list[Tensor], targets: list[Tensor]) -> None:
     """Copy each source into its target, those of one type at a time."""
     for dtype in {source.dtype for source in sources}:
         pairs = [pair for pair in zip(targets, sources, strict=True) if pair[0].dtype == dtype]
-        torch._foreach_copy_(*map(list, zip(*pairs, strict=True)))
+        torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
 
 
 def _demand_fitting(encoder: str, images: Tensor) -> None:
-    if encoder in encoders.NAMES and (encoder == "mlp") != (images.ndim == 2):
-        shape, others = tuple(images.shape), ", ".join(name for name in encoders.NAMES if name != "mlp")
+    kind = datasets.kind_of(images)
+    if encoders.NAMES.get(encoder, kind.name) != kind.name:
+        fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == kind.name)
         raise ValueError(
-            f"training: encoder is {encoder!r} and data {shape}, but 'mlp' takes vectors (N, D) and {others} "
-            "take pictures (N, C, H, W)"
+            f"training: encoder is {encoder!r}, but must be one for {kind.name} {kind.shape}: {fitting}"
         )
 
 
@@ -564,20 +637,19 @@ def _seed(seed: int, stream: str, number: int = 0) -> int:
     return int(np.random.SeedSequence([seed, STREAMS.index(stream), number]).generate_state(1)[0])
 
 
-def _inputs(data: datasets.ImageSet | datasets.VectorSet | Tensor, batch_size: int) -> Tensor:
+def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
             f"training: data is {shortened(data)}, but must be a name, an ImageSet or a tensor of pictures"
         )
-    if (images.dtype, images.ndim) not in ((torch.uint8, 4), (torch.float32, 2)):
+    kind = datasets.kind_of(images, "training: data")
+    if images.dtype != kind.dtype:
         what = f"{tuple(images.shape)} {images.dtype}"
+        raise ValueError(f"training: data is {what}, but {kind.name} must be {kind.dtype}")
+    if len(images) < (batch_size or 2) and kind.name != "nodes":
         raise ValueError(
-            f"training: data is {what}, but pictures must be uint8, (N, C, H, W), and vectors float32, (N, D)"
-        )
-    if len(images) < batch_size:
-        raise ValueError(
-            f"training: batch_size is {batch_size}, but the data has only {len(images)} pictures"
+            f"training: batch_size is {batch_size or 2}, but the data has only {len(images)} {kind.name}"
         )
     return images
 

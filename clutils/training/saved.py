@@ -1,12 +1,13 @@
-"""Runs in folders: what `python -m clutils train` and the training lab write, and read again.
+"""Saved runs, a folder each: what `python -m clutils train` and the training lab write, and read again.
 
 A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a row a step) and `config.json`
 (settings, data, versions, machine). What was seen on the way, or at the end, is beside them: `measured.csv`
-(step, kNN, effective rank) and `map.npz` (positions of a fixed sample of pictures).
+(step, kNN, effective rank) and `map.npz` (positions of a fixed sample of images).
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -14,7 +15,7 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,7 +26,6 @@ from clutils.training.provenance import provenance
 
 if TYPE_CHECKING:
     import pandas as pd
-    from torch import Tensor
 
     from clutils.training.run import Run
 
@@ -39,7 +39,7 @@ FIXED = ("loss", "method", "data", "steps", "batch_size", "encoder")  # that eve
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """Where a sample of pictures lay at a step: `positions` (N, 2), `labels` (N,), `class_names`."""
+    """Where a sample of images lay at a step: `positions` (N, 2), `labels` (N,), `class_names`."""
 
     positions: np.ndarray
     labels: np.ndarray
@@ -75,11 +75,16 @@ class SavedRun:
     problem: str | None = None
 
 
-def table_of(measured: Iterable[Mapping[str, float]]) -> pd.DataFrame:
-    """Measurements as a table: step, knn, effective_rank."""
+def table_of(measured: Iterable[Mapping[str, float]], also: Sequence[str] = ()) -> pd.DataFrame:
+    """Measurements as a table: step, knn, effective_rank, and `also`."""
     import pandas as pd
 
-    return pd.DataFrame(list(measured), columns=list(COLUMNS))
+    return pd.DataFrame(list(measured), columns=[*COLUMNS, *also])
+
+
+def taken(history: pd.DataFrame) -> pd.DataFrame:
+    """A history's steps, without the row 0 of what was looked at before the first."""
+    return history[history["step"] > 0]
 
 
 # ---- to a folder -------------------------------------------------------------------------------------------
@@ -88,17 +93,12 @@ def table_of(measured: Iterable[Mapping[str, float]]) -> pd.DataFrame:
 def write(
     run: Run,
     folder: str | Path,
-    measured: pd.DataFrame | Iterable[Mapping[str, float]] | None = None,
-    positions: np.ndarray | None = None,
-    labels: Tensor | np.ndarray | None = None,
-    class_names: Sequence[str] = (),
-    seen_at: int | None = None,
+    measured: pd.DataFrame | None = None,
+    seen: Map | None = None,
 ) -> SavedRun:
     """Write a run into a folder of its own, each file at once and whole; returns it as `read` does.
 
-    - measured: rows with step, knn and effective_rank
-    - positions: (N, 2), the last map of the sample; labels: (N,), its classes
-    - seen_at: the step of that map; None = where the run is now
+    - measured: with columns step, knn and effective_rank; seen: the last map of the sample
 
     Raises ValueError where something is in the folder already: nothing is written over; OSError on a full
     disk, and then the folder is as it was.
@@ -111,11 +111,9 @@ def write(
     try:
         describe(run, folder, resumed_at_step=0)
         if measured is not None:
-            rows = measured.to_dict("records") if hasattr(measured, "to_dict") else measured
-            files.replace(folder / MEASURED, table_of(rows).to_csv(index=False))
-        if positions is not None:
-            step = run.steps_done if seen_at is None else seen_at
-            _write_map(folder / MAP, positions, labels, class_names, step)
+            files.replace(folder / MEASURED, measured.to_csv(index=False))
+        if seen is not None:
+            _write_map(folder / MAP, seen)
         keep(run, folder)
     except BaseException:
         for name in (CHECKPOINT, HISTORY, CONFIG, MEASURED, MAP):
@@ -132,10 +130,11 @@ def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> No
     - measured: step, knn, effective_rank; the rows of steps before it stay
     """
     path = Path(folder) / MEASURED
-    before = _table(path, COLUMNS).to_dict("records") if path.exists() else []
-    rows = [*(row for row in before if row["step"] < measured["step"]), measured]
-    files.replace(path, table_of(rows).to_csv(index=False))
-    _write_map(Path(folder) / MAP, seen.positions, seen.labels, seen.class_names, seen.step)
+    before = _table(path, COLUMNS) if path.exists() else table_of(())
+    kept: list[Any] = before[before["step"] < measured["step"]].to_dict("records")
+    also = [str(name) for name in before if name not in COLUMNS]  # that the lab was asked for
+    files.replace(path, table_of([*kept, measured], also).to_csv(index=False))
+    _write_map(Path(folder) / MAP, seen)
 
 
 def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:
@@ -145,10 +144,10 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
 
     - resumed_at_step: None = the step that it has reached
     """
-
     earlier = _parts(Path(folder) / CONFIG) if run.steps_done and resumed_at_step is None else []
     config = {
         **run.configuration,
+        "schedules": {name: asdict(schedule) for name, schedule in run.schedules.items()},
         "data_source": getattr(run.data, "source", None),
         "pictures": list(run.images.shape),
         "device": str(run.device),
@@ -203,7 +202,8 @@ def free_name(folder: str | Path, name: str) -> str:
         try:
             _refuse_taken(Path(folder) / name.strip())
         except ValueError:
-            stem, number = re.fullmatch(r"(.*?)(?:-(\d{1,9}))?", name.strip(), re.DOTALL).groups()
+            numbered = re.fullmatch(r"(.*?)(?:-(\d{1,9}))?", name.strip(), re.DOTALL)
+            stem, number = numbered.groups() if numbered is not None else (name, None)
             name = f"{stem}-{int(number or 1) + 1}"
         else:
             return name
@@ -214,22 +214,11 @@ def _refuse_taken(folder: Path) -> None:
         raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
 
 
-def _write_map(
-    path: Path,
-    positions: np.ndarray,
-    labels: Tensor | np.ndarray | None,
-    class_names: Sequence[str],
-    step: int,
-) -> None:
-    positions = np.asarray(positions, dtype=np.float32)
-    labels = np.full(len(positions), -1) if labels is None else np.asarray(labels)
-    if positions.shape != (len(labels), 2):
-        raise ValueError(
-            f"saved: positions is {positions.shape}, but {len(labels)} labels need a row of two each"
-        )
+def _write_map(path: Path, seen: Map) -> None:
     written = io.BytesIO()
-    names = np.array(list(class_names), dtype=str)
-    np.savez_compressed(written, positions=positions, labels=labels, class_names=names, step=step)
+    names = np.array(seen.class_names, dtype=str)
+    positions = np.asarray(seen.positions, np.float32)
+    np.savez_compressed(written, positions=positions, labels=seen.labels, class_names=names, step=seen.step)
     files.replace(path, written.getbuffer())
 
 
@@ -262,32 +251,26 @@ def listed(folder: str | Path) -> list[SavedRun]:
 
     A folder that is not there has none.
     """
-    base = Path(folder)
-    marks = {CHECKPOINT, HISTORY, CONFIG}
-    found = []
-    for path, _, names in os.walk(base, followlinks=False):
-        if marks & set(names):
-            found.append((_when(Path(path), marks & set(names)), Path(path)))
-    return [_read_or_say(path, base) for _, path in sorted(found)]
+    base, marks = Path(folder), {CHECKPOINT, HISTORY, CONFIG}
+    found = [Path(path) for path, _, names in os.walk(base) if marks & set(names)]
+    return [_read_or_say(path, base) for path in sorted(found, key=lambda path: (_when(path, marks), path))]
 
 
 def _when(path: Path, names: Iterable[str]) -> float:
+    """When a run was last written: its newest file."""
     times = [0.0]
     for name in names:
-        try:
+        with contextlib.suppress(OSError):  # missing, or not ours to look at: reading it will say so
             times.append((path / name).stat().st_mtime)
-        except OSError:  # gone meanwhile, or not ours to look at: reading it will say so
-            continue
     return max(times)
 
 
 def _read_or_say(path: Path, base: Path) -> SavedRun:
     name = path.name if path == base else str(path.relative_to(base))
     try:
-        found = read(path)
+        return replace(read(path), name=name)
     except (OSError, ValueError) as error:
         return SavedRun(name=name, path=path, problem=" ".join(str(error).split()))
-    return SavedRun(name, path, found.configuration, found.history, found.measured, found.map)
 
 
 def _configuration(path: Path) -> dict[str, Any]:
@@ -306,10 +289,7 @@ def _table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
     try:
         found = pd.read_csv(path)
-    except (
-        ValueError,
-        pd.errors.ParserError,
-    ) as error:  # an empty or half-written file; bytes that are no text
+    except ValueError as error:  # an empty or half-written file (ParserError is one); bytes that are no text
         raise ValueError(f"{path} is damaged: {error}") from error
     for name in columns:
         if name not in found or not pd.api.types.is_numeric_dtype(found[name]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -20,14 +20,15 @@ from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
 from clutils.losses.hyperparameters import Hyperparameter, check
 
+BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
-SGD_LEARNING_RATE = 0.03  # for 256 pictures a step, and in proportion for others
+SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FROM_0 = Hyperparameter(0, whole=True)
 LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
-Data = str | datasets.ImageSet | datasets.VectorSet | Tensor
+Data = str | datasets.ImageSet | datasets.VectorSet | datasets.GraphSet | datasets.SentenceSet | Tensor
 
 
 def _setting(
@@ -48,7 +49,7 @@ def _setting(
     - within: the range of a number
     - in_python: the same for docstrings, where it may be more than a name
     """
-    metadata = {"about": about, "flag": flag, "fixed": fixed, "kept": kept}
+    metadata: dict[str, Any] = {"about": about, "flag": flag, "fixed": fixed, "kept": kept}
     metadata |= {"within": within, "in_python": in_python}
     if isinstance(default, Mapping):
         return field(default_factory=dict, metadata=metadata)
@@ -71,21 +72,24 @@ class Settings:
         "scenes",
         "a name for `data.load`",
         str,
-        in_python="a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W) or "
-        "vectors as a float32 tensor (N, D)",
+        in_python="a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W), "
+        "vectors as a float32 tensor (N, D), sentences as an int64 tensor (N, L); graphs: "
+        "`data.graphs.packed`",
     )
     encoder: str | nn.Module | None = _setting(
         None,
-        "a name from `encoders.NAMES`; default: conv16, for vectors mlp",
+        "a name from `encoders.NAMES`; default: what suits the data, conv16 for pictures, mlp for vectors, "
+        "gin for graphs, transformer for sentences",
         str,
         in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place; "
-        "None = conv16 for pictures, mlp for vectors",
+        "None = conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, "
+        "transformer for sentences",
     )
     augmentation: str | views.Augment | None = _setting(
         None,
-        "one of `views.PRESETS`; default: what suits the pictures; for vectors there is only none",
+        "one of `views.names()`; default: what suits the data",
         str,
-        in_python="one of `views.PRESETS`, or called as augment(images, generator=...); "
+        in_python="one of `views.names()`, or called as augment(images, generator=...); "
         "None = `views.suiting`",
     )
     epochs: int | None = _setting(
@@ -101,8 +105,12 @@ class Settings:
         int,
         within=Hyperparameter(1, whole=True),
     )
-    batch_size: int = _setting(
-        256, "pictures a step, of all processes together", int, within=Hyperparameter(2, whole=True)
+    batch_size: int | None = _setting(
+        None,
+        "pictures a step, of all processes together; default: 256, or all where there are fewer; of a "
+        "network all nodes",
+        int,
+        within=Hyperparameter(2, whole=True, also=(None,)),
     )
     learning_rate: float | None = _setting(
         None,
@@ -167,12 +175,12 @@ class Settings:
         check(self, ranges, "training")
         own = dict(self.method_settings or {})  # the caller's may change
         object.__setattr__(self, "method_settings", own)
-        kind = methods.catalogue()[self.method]
+        kind = methods.catalogue()[self.method].kind
         for name in self.method_settings:
             if name not in kind.setting_names():
                 known = ", ".join(kind.setting_names())
                 raise ValueError(f"training: {self.method} has no setting {name!r}; it has {known}")
-        if self.batch_size % processes.number():
+        if self.batch_size is not None and self.batch_size % processes.number():
             shared = f"{processes.number()} processes can only share it equally"
             raise ValueError(f"training: batch_size is {self.batch_size}, but {shared}")
         if self.extra_views and not kind.takes_extra_views:
@@ -181,8 +189,12 @@ class Settings:
             )
 
     def fitted(self, images: Tensor, device: torch.device) -> Settings:
-        """The same with every None replaced by what suits these pictures (N, C, H, W) or vectors (N, D)."""
-        encoder = ("mlp" if images.ndim == 2 else "conv16") if self.encoder is None else self.encoder
+        """The same with every None replaced by what suits these images (N, C, H, W) or vectors (N, D)."""
+        kind = datasets.kind_of(images)
+        encoder = kind.encoder if self.encoder is None else self.encoder
+        size = self.batch_size or usual_batch(len(images))
+        if kind.name == "nodes":
+            size = int((images[0, :, 0] > 0).sum())
         augmentation, precision = self.augmentation, self.precision
         if augmentation is None:
             augmentation = views.suiting(images)
@@ -192,19 +204,20 @@ class Settings:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
         given = dict(self.method_settings or {})
-        loss = methods.catalogue()[self.method].default_loss(**given) if self.loss is None else self.loss
-        rate = usual_rate(self.method, encoder, self.optimiser, self.batch_size, **given)
+        loss = methods.catalogue()[self.method].kind.default_loss(**given) if self.loss is None else self.loss
+        rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
         return replace(
             self,
             loss=loss,
             encoder=encoder,
             augmentation=augmentation,
-            steps=self.steps if self.epochs is None else self.epochs * (len(images) // self.batch_size),
+            steps=self.steps if self.epochs is None else self.epochs * max(1, len(images) // size),
+            batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             precision=precision,
             method_settings=given,
             threads=torch.get_num_threads() if self.threads is None else self.threads,
-            weight_decay=usual_decay(self.optimiser) if self.weight_decay is None else self.weight_decay,
+            weight_decay=WEIGHT_DECAYS[self.optimiser] if self.weight_decay is None else self.weight_decay,
         )
 
     def plain(self, **now: Any) -> dict[str, Any]:
@@ -221,10 +234,9 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
     if "loss" in values:
         values["loss"] = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
     if "augmentation" in values:
-        own = kept["augmentation"]
-        values["augmentation"] = views.Augmentation(**own) if own else views.Identity()
+        values["augmentation"] = views.from_settings(kept["augmentation"])
     if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
-        ranges = methods.catalogue()[values["method"]].ranges
+        ranges = methods.catalogue()[values["method"]].kind.ranges
         counted = {name for name, declared in ranges.items() if not declared.switch}
         values["method_settings"] = {
             name: int(value) if isinstance(value, bool) and name in counted else value
@@ -244,11 +256,12 @@ def names(**wanted: Any) -> tuple[str, ...]:
 
 def described(target: Callable) -> Callable:
     """A decorator: all settings by name in the signature, and {settings} in the docstring a line on each."""
-    told = {entry.name: entry.metadata["in_python"] or entry.metadata["about"] for entry in fields(Settings)}
-    listed = [f"- {name}: {about}" for name, about in told.items()]
+    about = {entry.name: entry.metadata["in_python"] or entry.metadata["about"] for entry in fields(Settings)}
+    listed = [f"- {name}: {words}" for name, words in about.items()]
     target.__doc__ = (target.__doc__ or "").replace("{settings}", "\n    ".join(listed))
     own = [p for p in inspect.signature(target).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    target.__signature__ = inspect.Signature([*inspect.signature(Settings).parameters.values(), *own])
+    parameters = [*inspect.signature(Settings).parameters.values(), *own]
+    target.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return target
 
 
@@ -262,13 +275,14 @@ def usual_rate(
     """The learning rate of a run that names none: by the encoder and the method, for "sgd" by the batch."""
     if optimiser == "sgd":
         return SGD_LEARNING_RATE * batch_size / 256
-    share = methods.catalogue()[method].rate_share(**method_settings)
+    share = methods.catalogue()[method].kind.rate_share(**method_settings)
     return LEARNING_RATES.get(str(encoder), 1e-3) * share
 
 
-def usual_decay(optimiser: str = "adamw") -> float:
-    """The weight decay of a run that names none."""
-    return WEIGHT_DECAYS[optimiser]
+def usual_batch(samples: int) -> int:
+    """The batch size of a run that names none: as many as processes can share equally."""
+    share = processes.number()
+    return max(2, min(BATCH_SIZE, samples) // share * share)
 
 
 def check_rate(value: Any) -> None:
@@ -280,13 +294,14 @@ def check_rate(value: Any) -> None:
 def plain(value: Any) -> Any:
     """What a file can hold of a value: numbers are Python's own, None for an object that it can't name."""
     if isinstance(value, nn.Module):
+        loss: Any = value
         name = type(value).__name__
         if name not in losses.catalogue() or type(value) is not losses.catalogue()[name].loss:
             return None
-        own = {key: plain(getattr(value, key)) for key in value.hyperparameters()}
+        own = {key: plain(getattr(value, key)) for key in loss.hyperparameters()}
         return {"name": name, "settings": own}
-    if type(value) in (views.Augmentation, views.Identity):
-        return asdict(value)  # {}: none at all
+    if (chosen := views.settings_of(value)) is not None:
+        return chosen
     if isinstance(value, Mapping):
         return {key: plain(of) for key, of in value.items()}
     if isinstance(value, str | bool | None):

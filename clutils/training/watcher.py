@@ -1,10 +1,16 @@
-"""What is measured along a run while it trains, at a price that is kept small.
+"""Periodic evaluation during training, limited to 8 % of its time: effective rank, kNN accuracy, a PCA map.
 
 watcher = Watcher(*parts(run.data, "scenes"))
 if watcher.due(run):                   # not while watching has had more than its share of the time
-    watcher.look(run, background.lock)
+    watcher.look(background.call(snapshot).result())
 watcher.table                          # step, knn, effective_rank
-watcher.positions                      # a map of the sample, which does not flip from look to look
+watcher.positions                      # the map of the last look, turned to lie as the one before did
+
+In a loop of one's own, on any encoder; the numbers are those of `measures.BY_NAME`:
+
+watcher = Watcher(judged, gallery, numbers=("rankme", "knn", "probe"), every=100)
+watcher(encoder, step)                 # in the loop: looks every 100 steps
+watcher.table                          # step, knn, effective_rank, rankme, probe
 
 Nothing here draws or knows of widgets.
 """
@@ -13,19 +19,18 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clutils import data, encoders, maps, measures
-from clutils.data import ImageSet, VectorSet
+from clutils import data, encoders, maps, measures, views
+from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
+from clutils.measures import BY_NAME
 from clutils.methods.base import half_precision
 from clutils.training import saved
 
@@ -35,12 +40,41 @@ if TYPE_CHECKING:
     from clutils.training.run import Run
 
 SAMPLE, BANK, TEST = 500, 1000, 500
-NEIGHBOURS = 20
+VIEWED = 256  # images of which LiDAR sees two views
 SHARE = 0.08  # of the training's seconds that watching may have had when it takes more
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
-CREDIT = 0.15  # seconds that it may have before there was any training, so that there is a picture early
+CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
-Pictures = ImageSet | VectorSet
+Pictures = ImageSet | VectorSet | GraphSet | SentenceSet
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run's encoder as it was at a step: a copy, to be used while the run trains on.
+
+    - device, half: where the run computes, and the half precision that its encoder is computed in, or None
+    - seconds: what the copy cost
+    """
+
+    step: int
+    encoder: nn.Module
+    device: torch.device
+    half: torch.dtype | None
+    seconds: float
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        """Features before the head, in the run's precision: (N, D) float32."""
+        with half_precision(self.device, self.half):
+            return encoders.embed(self.encoder, inputs)
+
+
+def snapshot(run: Run) -> Snapshot:
+    """For the thread that owns the run, between two steps: `background.call(snapshot).result()`."""
+    began = time.perf_counter()
+    encoder = copy.deepcopy(run.encoder).requires_grad_(False)
+    return Snapshot(
+        run.steps_done, encoder, run.device, run.method.half_type, seconds=time.perf_counter() - began
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +85,7 @@ class Look:
     - effective_rank: of the sample's features; 0 where all of them are equal
     - positions: (N, 2), the map of the sample
     - seconds: what it cost
+    - numbers: those that the watcher was asked for, NaN where they could not be measured
     """
 
     step: int
@@ -58,18 +93,22 @@ class Look:
     effective_rank: float
     positions: np.ndarray
     seconds: float
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 class Watcher:
-    """Effective rank, kNN accuracy and a map of a fixed sample of pictures, at some steps of a run.
+    """Effective rank, kNN accuracy and a map of a fixed sample of images, at some steps of a run.
 
     - pictures: the sample of the map and of the effective rank
-    - bank, test: labelled pictures, whose features vote and are judged; None = no kNN
+    - bank, test: labelled images, whose features vote and are judged; without a bank no kNN; test None = the
+      sample
     - every: steps from a look to the next at the least; None = as often as the share allows
-    - share: of the training's seconds that watching (`look`, and what `spend` is told of) may take
+    - share: of the training's seconds that watching (`look`, and what is added by `spend`) may take
+    - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
 
-    All is measured by the encoder's features, before the head. A look copies the weights, which is all that
-    it needs the run for (`lock`), and computes on the copy: the run is to the bit what it would be unwatched.
+    All is measured by the encoder's features, before the head. A look computes on a copy of the weights: the
+    run is to the bit what it would be unwatched. Raises ValueError on a number that there is not, or that the
+    images can't give: some need labels, LiDAR pictures.
     """
 
     def __init__(
@@ -79,19 +118,39 @@ class Watcher:
         test: Pictures | None = None,
         every: int | None = None,
         share: float = SHARE,
+        numbers: Iterable[str] = (),
     ) -> None:
+        test = pictures if test is None else test
         if every is not None and (not isinstance(every, int) or every < 1):
             raise ValueError(f"Watcher: every is {every!r}, but must be a whole number from 1 on, or None")
         if not 0 < share <= 1:
             raise ValueError(f"Watcher: share is {share!r}, but must be above 0 and at most 1")
         self.pictures, self.every, self.share = pictures, every, share
-        self.bank, self.test = (bank, test) if _labelled(bank, test) else (None, None)
-        self.looks: list[Look] = []
+        labelled = _labelled(bank, test)
+        self.bank: Pictures | None = bank if labelled else None
+        self.test: Pictures | None = test if labelled else None
         self.looked = 0.0  # seconds, of all looks beside a run that trains
-        self.spent = 0.0  # those, and what `spend` was told of
+        self.spent = 0.0  # those, and what `spend` added
+        self.ceiling: int | None = None  # of the effective rank, min(N - 1, D); None before the first look
+        self.numbers = demand_known(numbers)
+        for name in self.numbers:
+            needs = BY_NAME[name].needs
+            if needs == "labels" and self.bank is None:
+                raise ValueError(f"{name!r} needs labels of two classes or more, which there are not")
+            if self.bank is not None and BY_NAME[name].least > len(self.bank):
+                least, lent = BY_NAME[name].least, len(self.bank)
+                raise ValueError(f"{name!r} needs {least} labelled images, but there are {lent}")
+            if needs == "views" and not isinstance(pictures, ImageSet):
+                raise ValueError(f"{name!r} needs views of pictures, but these are none")
+        self._views: Tensor | None = None  # two of each image, once they are asked for
+        self._looks: list[Look] = []  # only appended to: several threads may look at once
         self._wanted: int | None = None  # the step of the next look, whatever it costs
-        self._copy: nn.Module | None = None
-        self._copying = threading.Lock()  # a map or a look may be asked for while a look is under way
+
+    @property
+    def looks(self) -> list[Look]:
+        """In order of their steps; of several at one step the last."""
+        found = {look.step: look for look in self._looks}
+        return [found[step] for step in sorted(found)]
 
     # ---- when ------------------------------------------------------------------------------------------
 
@@ -104,7 +163,7 @@ class Watcher:
 
         The other half is the drawing's, of which there is more, and each much cheaper.
         """
-        since = run.steps_done - (self.looks[-1].step if self.looks else -math.inf)
+        since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
         affordable = self.looked < self.share / 2 * _trained(run) and self.room(run)
         return self.wanted(run) or (since >= (self.every or 1) and affordable)
 
@@ -126,50 +185,68 @@ class Watcher:
 
     # ---- what ------------------------------------------------------------------------------------------
 
-    def look(self, run: Run, lock: AbstractContextManager | None = None, free: bool = False) -> Look:
+    def __call__(self, encoder: nn.Module, step: int) -> Look | None:
+        """In a loop of one's own: look where `every` steps have passed since the last time, and at first.
+
+        - encoder: images in [0, 1] -> (N, D); what normalises them stands before it, as in
+          nn.Sequential(normalise, encoder). Its weights, buffers and mode stay as they are
+        - step: counted on over the epochs; ValueError where it is before the last look
+        """
+        if self._looks and step < self.looks[-1].step:
+            last = self.looks[-1].step
+            raise ValueError(f"Watcher: step is {step}, but the last look was at {last}: count on")
+        if self._looks and step - self.looks[-1].step < (self.every or 1):
+            return None
+        return self.look(encoder, step=step)
+
+    def look(
+        self, run: Run | Snapshot | nn.Module, free: bool = False, step: int = 0, few: bool = False
+    ) -> Look:
         """Measure now; the look is added to `looks`, in the place of one at the same step.
 
-        - lock: held while the weights are copied; of a run that trains meanwhile, its `Background.lock`
+        - run: one at rest; of one that trains meanwhile a `snapshot`; an encoder of one's own, at this step
         - free: does not count against the share, as of a run that is at rest
+        - few: without `numbers`
         """
+        if isinstance(run, nn.Module):
+            weights = next(run.parameters(), torch.empty(0))
+            seen = Snapshot(step, run, weights.device, None, 0.0)
+        else:
+            seen = run if isinstance(run, Snapshot) else snapshot(run)
         began = time.perf_counter()
-        with self._copying:
-            with lock or nullcontext():
-                step, encoder = run.steps_done, self._copied(run)
-
-            def embed(part: Pictures) -> Tensor:
-                with _half(run):
-                    return encoders.embed(encoder, part.inputs)
-
-            features = embed(self.pictures)
-            knn = self._accuracy(embed, features)
-            rank, positions = _rank(features), self._map(features)
-            found = Look(step, knn, rank, positions, time.perf_counter() - began)
-            self.looks = [look for look in self.looks if look.step != step] + [found]
-        if self._wanted is not None and step >= self._wanted:
+        z = seen.embed(self.pictures.inputs)
+        self.ceiling = min(z.shape[0] - 1, z.shape[1])
+        asked = () if few else self.numbers
+        sample = measures.Features(z, views=self._of_views(seen, asked))
+        judged = None
+        if self.bank is not None and self.test is not None:
+            of_test = z if self.test is self.pictures else seen.embed(self.test.inputs)
+            judged = self._judged(of_test, seen.embed(self.bank.inputs))
+        knn, rank = measured("knn", judged), measured("effective_rank", sample)
+        found = {
+            name: measured(name, judged if BY_NAME[name].needs == "labels" else sample) for name in asked
+        }
+        look = Look(
+            seen.step,
+            knn,
+            0.0 if math.isnan(rank) else rank,  # all rows are equal: no dimension is in use
+            self._map(z),
+            seen.seconds + time.perf_counter() - began,
+            found,
+        )
+        self._looks.append(look)
+        if self._wanted is not None and seen.step >= self._wanted:
             self._wanted = None
         if not free:
-            self.looked += found.seconds
-            self.spend(found.seconds)
-        return found
-
-    def features(self, run: Run, lock: AbstractContextManager | None = None) -> tuple[int, Tensor]:
-        """The step that the run is at, and what its encoder makes of the sample, (N, D): as in `look`."""
-        with self._copying, _half(run):
-            with lock or nullcontext():
-                step, encoder = run.steps_done, self._copied(run)
-            return step, encoders.embed(encoder, self.pictures.inputs)
+            self.looked += look.seconds
+            self.spend(look.seconds)
+        return look
 
     def raw(self) -> float:
-        """kNN accuracy of the pictures themselves, grey as the origin: what learning nothing is worth."""
-        return self._accuracy(measures.raw_inputs, None)
-
-    @property
-    def ceiling(self) -> int | None:
-        """What the effective rank can't exceed, min(N - 1, D); None before the first look."""
-        if self._copy is None:
-            return None
-        return min(len(self.pictures) - 1, self._copy.features)
+        """kNN accuracy of the images themselves, grey as the origin: what learning nothing is worth."""
+        if self.bank is None or self.test is None:
+            return math.nan
+        return measured("knn", self._judged(*(measures.raw_inputs(of) for of in (self.test, self.bank))))
 
     @property
     def measures_knn(self) -> bool:
@@ -178,33 +255,36 @@ class Watcher:
     @property
     def positions(self) -> np.ndarray | None:
         """The last map, (N, 2)."""
-        return self.looks[-1].positions if self.looks else None
+        return self.looks[-1].positions if self._looks else None
+
+    @property
+    def map(self) -> saved.Map | None:
+        """The last map, with the classes of its images."""
+        if not self._looks:
+            return None
+        last, of = self.looks[-1], self.pictures
+        return saved.Map(last.positions, of.labels.cpu().numpy(), of.class_names, last.step)
 
     @property
     def table(self) -> pd.DataFrame:
-        """step, knn and effective_rank of each look."""
-        return saved.table_of([vars(look) for look in self.looks])
+        """step, knn and effective_rank of each look, and the other numbers that were asked for."""
+        asked = [name for name in self.numbers if name not in saved.COLUMNS]
+        return saved.table_of([{**look.numbers, **vars(look)} for look in self.looks], asked)
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _copied(self, run: Run) -> nn.Module:
-        if self._copy is None:
-            self._copy = copy.deepcopy(run.encoder).requires_grad_(False)
-        else:
-            self._copy.load_state_dict(run.encoder.state_dict())
-        return self._copy
+    def _judged(self, z: Tensor, gallery_z: Tensor) -> measures.Features:
+        assert self.bank is not None and self.test is not None  # asked by who calls
+        y, gallery_y = (of.labels.to(z.device) for of in (self.test, self.bank))
+        return measures.Features(z, y, gallery_z, gallery_y)
 
-    def _accuracy(self, embed: Callable[[Pictures], Tensor], sample: Tensor | None) -> float:
-        if self.bank is None:
-            return math.nan
-        test = sample if sample is not None and self.test is self.pictures else embed(self.test)
-        bank = embed(self.bank)
-        try:
-            return measures.knn_accuracy(
-                bank, self.bank.labels, test, self.test.labels, k=min(NEIGHBOURS, len(bank))
-            )
-        except ValueError:  # a dead encoder: zero vectors have no direction to be near in
-            return math.nan
+    def _of_views(self, seen: Snapshot, asked: Iterable[str]) -> Tensor | None:
+        """Features of two views of the first images, (N, 2, D); None where no number needs them."""
+        if not any(BY_NAME[name].needs == "views" for name in asked):
+            return None
+        if self._views is None:
+            self._views = torch.stack(views.pair(self.pictures.inputs[:VIEWED]))
+        return torch.stack([seen.embed(view) for view in self._views], dim=1)
 
     def _map(self, features: Tensor) -> np.ndarray:
         try:
@@ -215,10 +295,10 @@ class Watcher:
 
 
 def aligned(positions: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """A map turned and mirrored, not scaled, to lie as near as it can to an earlier one of the same pictures.
+    """A map turned and mirrored, not scaled, to lie as near as it can to an earlier one of the same images.
 
     Both (N, 2); the turn is the orthogonal one of Procrustes, Q = UVᵀ from the singular vectors of XᵀY
-    (Schönemann 1966). What lies near what stays as it was, for distances do.
+    (Schönemann 1966). An isometry, so neighbourhoods are unchanged.
     """
     if positions.shape != before.shape or positions.ndim != 2:
         raise ValueError(f"aligned: positions is {positions.shape} but before is {before.shape}")
@@ -229,18 +309,21 @@ def aligned(positions: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 
 def parts(pictures: Pictures, name: str | None = None) -> tuple[Pictures, Pictures | None, Pictures | None]:
-    """What a run on these pictures is watched by: the sample, and for kNN the bank and what is judged.
+    """What a run on these images is watched by: the sample, and for kNN the bank and what is judged.
 
     - name: of the set, as `data.load` knows it: then its test part is judged, and is the sample too. Without
-      one, or where it has no such part, the last of the pictures themselves are.
+      one, or where it has no such part, some of the images themselves are, drawn at random but always the
+      same: in order they may be a class alone.
 
-    The bank is None where the pictures have no labels.
+    The bank is None where the images have no labels.
     """
-    test = _test_part(name)
+    test, third = _test_part(name), len(pictures) // 3
     if test is None or type(test) is not type(pictures):
-        number = min(TEST, len(pictures) // 3)
-        test = pictures.subset(slice(len(pictures) - number, len(pictures)))
-    bank = pictures.subset(slice(0, min(BANK, len(pictures) - (len(pictures) // 3))))
+        order = torch.randperm(len(pictures), generator=torch.Generator().manual_seed(0))
+        test, others = pictures.subset(order[:third][:TEST]), order[third:]
+    else:
+        others = torch.arange(len(pictures) - third)
+    bank = pictures.subset(others[:BANK])
     return (test, bank, test) if _labelled(bank, test) else (test, None, None)
 
 
@@ -250,12 +333,17 @@ def watching(run: Run, name: str | None = None, **settings: Any) -> Watcher:
 
 
 def _as_set(run: Run) -> Pictures:
-    """The run's pictures as a set; a bare tensor has no labels."""
+    """The run's images as a set; a bare tensor has no labels."""
     if not isinstance(run.data, Tensor):
         return run.data
+    if run.kind.name in ("graphs", "nodes"):
+        none = torch.full((len(run.data) if len(run.data) > 1 else run.batch_size,), -1)
+        return GraphSet(run.data, none, (), "your own graphs")
     none = torch.full((len(run.data),), -1)
-    if run.data.ndim == 2:
+    if run.kind.name == "vectors":
         return VectorSet(run.data, none, (), "your own vectors")
+    if run.kind.name == "sentences":
+        return SentenceSet(run.data, none, (), ("",) * len(none), "your own sentences")
     return ImageSet(run.data, none, (), None, "your own pictures")
 
 
@@ -276,17 +364,22 @@ def _labelled(bank: Pictures | None, test: Pictures | None) -> bool:
     return whole and len(bank.labels.unique()) > 1
 
 
-def _rank(features: Tensor) -> float:
+def demand_known(numbers: Iterable[str]) -> tuple[str, ...]:
+    """These names, each once. Raises ValueError, listing those of `measures.BY_NAME`, on another."""
+    names = tuple(dict.fromkeys([numbers] if isinstance(numbers, str) else numbers))
+    for name in names:
+        if name not in BY_NAME:
+            raise ValueError(f"no number is called {name!r}; there are {', '.join(BY_NAME)}")
+    return names
+
+
+def measured(name: str, features: measures.Features | None) -> float:
+    """The number; NaN where there are no such features, or a collapsed encoder's do not have it."""
     try:
-        return measures.effective_rank(features)
-    except ValueError:  # all rows are equal: no dimension is in use
-        return 0.0
+        return math.nan if features is None else measures.by_name(name, features)
+    except ValueError:  # a dead encoder: all rows are equal, or vectors of length 0 have no direction
+        return math.nan
 
 
 def _trained(run: Run) -> float:
     return run.rows[-1]["seconds"] if run.rows else 0.0
-
-
-def _half(run: Run) -> AbstractContextManager:
-    """The precision that the run's encoder is computed in."""
-    return half_precision(run.device, run.method.half)

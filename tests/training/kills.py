@@ -5,8 +5,6 @@ by SIGKILL: after a random time, or within a write (the file half there, written
 One JSON line a kill, then one for what the run came to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import mmap

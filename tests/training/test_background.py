@@ -1,17 +1,17 @@
 """A run in a thread of its own: the same run, that others may change, read and stop meanwhile."""
 
-from __future__ import annotations
-
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from clutils import losses, training
-from clutils.training.background import Background, Turns
+from clutils.training.background import Background
 from tests.runs import advance, past, same, small, weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,8 @@ def test_it_stops_after_a_step_and_goes_on_as_if_it_had_not():
     assert gate.reached.wait(LONG) and background.running and background.status == "step 2 of 5"
     stopping = threading.Thread(target=background.stop)
     stopping.start()
-    assert background._asked_to_stop.wait(LONG)
+    while not background._stopping:
+        time.sleep(0.001)
     gate.go.set()
     stopping.join(LONG)
     assert not background.running and background.run.steps_done == 2
@@ -80,9 +81,13 @@ def test_a_change_between_two_steps_acts_on_the_next_and_is_in_the_history_from_
     gate = Gate(after=2)
     background = Background(small(steps=4), on_step=gate).start()
     assert gate.reached.wait(LONG)
-    with background.lock:
-        background.run.loss.temperature, background.run.learning_rate = 0.7, 1e-3
+
+    def turn(run: training.Run) -> None:
+        run.loss.temperature, run.learning_rate = 0.7, 1e-3
+
+    turning = background.call(turn)
     gate.go.set()
+    assert turning.result(LONG) is None
     background.wait(LONG)
     straight = advance(small(steps=4), 2)
     straight.loss.temperature, straight.learning_rate = 0.7, 1e-3
@@ -91,38 +96,108 @@ def test_a_change_between_two_steps_acts_on_the_next_and_is_in_the_history_from_
     assert past(background.run).equals(past(straight))
 
 
-def test_who_waits_for_the_lock_gets_it_after_the_step_under_way():
+def test_a_posted_function_is_done_after_the_step_under_way_and_finds_the_run_between_two_steps():
     background = Background(small(steps=100_000)).start()
     counts = []
     for _ in range(5):
         asked = background.run.steps_done
-        with background.lock, background.lock:  # held twice by one thread: no deadlock
-            counts.append(background.run.steps_done - asked)
-            before = weights(background.run)
-            rows = len(background.history)
-            assert same(before, weights(background.run)) and rows == background.run.steps_done
+
+        def between(run: training.Run) -> tuple[int, bool, str]:
+            before, rows = weights(run), len(run.history)
+            whole = same(before, weights(run)) and rows == run.steps_done
+            return run.steps_done, whole, threading.current_thread().name
+
+        done, whole, name = background.call(between).result(LONG)
+        counts.append(done - asked)
+        assert whole and name == "clutils training"
     background.stop()
-    assert max(counts) <= 2  # the one under way, and one that began between the count and the wait
+    assert max(counts) <= 2  # the one under way, and one that began between the count and the call
 
 
-def test_turns_are_taken_in_turn():
-    lock, order = Turns(), []
-    other_waits, done = threading.Event(), threading.Event()
+def test_posted_functions_are_done_in_their_order_and_by_the_run_itself_at_once():
+    gate, order = Gate(after=1), []
+    background = Background(small(steps=3), on_step=gate).start()
+    assert gate.reached.wait(LONG)
 
-    def other() -> None:
-        other_waits.set()
-        with lock:
-            order.append("other")
-        done.set()
+    def first(run: training.Run) -> str:
+        background.call(lambda _: order.append("within")).result(0)  # the run's own thread waits for nobody
+        order.append("first")
+        return "its value"
 
-    with lock:
-        threading.Thread(target=other, daemon=True).start()
-        assert other_waits.wait(LONG)
-        while not lock._next.locked():  # until it stands in the queue
-            pass
-    with lock:
-        order.append("first again")
-    assert done.wait(LONG) and order == ["other", "first again"]
+    futures = [background.call(first), background.call(lambda _: order.append("second"))]
+    cancelled = background.call(lambda _: order.append("never"))
+    assert cancelled.cancel() and order == []
+    gate.go.set()
+    assert background.wait(LONG) and futures[0].result(0) == "its value" and futures[1].result(0) is None
+    assert order == ["within", "first", "second"]
+
+
+def test_what_a_posted_function_raises_reaches_its_caller_and_the_run_goes_on():
+    background = Background(small(steps=100_000)).start()
+    with pytest.raises(ZeroDivisionError):
+        background.call(lambda run: 1 / 0).result(LONG)
+    assert background.running and background.error is None
+    background.stop()
+
+
+def test_a_run_at_rest_is_called_at_once_by_the_caller():
+    background, names = Background(small(steps=2)), []
+
+    def asked(run: training.Run) -> int:
+        names.append(threading.current_thread() is threading.main_thread())
+        return run.steps_done
+
+    assert background.call(asked).result(0) == 0
+    background.start().wait(LONG)
+    assert background.call(asked).result(0) == 2 and names == [True, True]
+    with pytest.raises(ZeroDivisionError):
+        background.call(lambda run: 1 / 0).result(0)
+
+
+@pytest.mark.parametrize("end", ["stopped", "done"])
+def test_what_was_posted_in_the_last_step_is_done_when_the_run_ends(end):
+    gate = Gate(after=2)
+    background = Background(small(steps=2 if end == "done" else 9), on_step=gate).start()
+    assert gate.reached.wait(LONG)
+    late = background.call(lambda run: run.steps_done)
+    background._stopping = end == "stopped"
+    gate.go.set()
+    assert late.result(LONG) == 2 and background.wait(LONG)
+
+
+def test_when_the_thread_dies_waiting_callers_get_its_error_and_later_ones_the_run_at_rest():
+    run, waiting = small(steps=9), []
+
+    def breaks(*given, **named):
+        other = threading.Thread(target=lambda: waiting.append(background.call(lambda run: run.steps_done)))
+        other.start()
+        other.join(LONG)
+        raise RuntimeError("the cat sat")
+
+    run.method.forward = breaks
+    background = Background(run)
+    background.start()
+    for caller in (background.wait, lambda seconds: waiting[0].result(seconds)):
+        with pytest.raises(RuntimeError, match="the cat sat"):
+            caller(LONG)
+    assert background.call(lambda run: run.steps_done).result(0) == 0
+
+
+def test_a_step_that_is_refused_may_be_mended_and_the_run_goes_on():
+    run, heard = small(steps=3), []
+
+    def mend(error: ValueError) -> bool:
+        heard.append(str(error))
+        run.loss.temperature = 0.2
+        return True
+
+    run.loss.temperature = -1.0
+    background = Background(run, on_refused=mend).start()
+    assert background.wait(LONG) and run.done and background.error is None
+    assert len(heard) == 1 and "step 1 was not taken" in heard[0]
+    run.steps, run.loss.temperature = 4, -1.0
+    with pytest.raises(ValueError, match="step 4 was not taken"):
+        Background(run, on_refused=lambda error: False).start().wait(LONG)
 
 
 def test_two_runs_at_once_are_refused_and_the_first_goes_on():
@@ -152,7 +227,7 @@ def test_a_run_in_front_keeps_one_in_the_background_from_starting_and_frees_the_
 
 def test_an_exception_inside_is_kept_shown_and_raised_to_who_waits():
     run = small(steps=4)
-    real, ended = run.method.forward, []
+    real = run.method.forward
 
     def breaks(*arguments):
         if run.steps_done == 2:
@@ -160,11 +235,11 @@ def test_an_exception_inside_is_kept_shown_and_raised_to_who_waits():
         return real(*arguments)
 
     run.method.forward = breaks
-    background = Background(run, on_end=ended.append).start()
+    background = Background(run).start()
     with pytest.raises(RuntimeError, match="the cat sat"):
         background.wait(LONG)
     assert background.status == "step 2 of 4, ended by RuntimeError: the cat sat on the cable"
-    assert ended == [background] and background.run.steps_done == 2
+    assert background.run.steps_done == 2
     run.method.forward = real
     assert background.start().wait(LONG) and background.error is None  # and the place was free again
     assert same(weights(run), weights(advance(small(steps=4), 4)))
@@ -231,3 +306,19 @@ def test_a_process_ends_in_peace_while_a_run_trains():
     command = [sys.executable, "-c", code]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+def test_an_interrupted_wait_leaves_the_run_training(request):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    run = small(steps=100_000)
+    background = Background(run).start()
+    # to this thread, or its wait would not be woken
+    timer = threading.Timer(0.3, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        background.wait(60)
+    steps = run.steps_done
+    assert background.running and not background.wait(0.2)
+    background.stop()
+    assert not background.running and background.wait(0) and run.steps_done > steps

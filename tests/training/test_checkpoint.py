@@ -1,22 +1,14 @@
 """A run saved and read again goes on to the bit; what is no whole checkpoint is refused in a line."""
 
+import copy
 import io
 import zipfile
 
 import pytest
 import torch
-from torch import nn
 
 from clutils import encoders, losses, training, views
-from tests.runs import DIGITS, advance, past, same, small, weights
-
-
-class NoChance(nn.Module):
-    """A loss of one's own, with nothing but a forward."""
-
-    def forward(self, z1, z2):
-        return (z1 - z2).square().mean()
-
+from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 
 MACL = losses.MACL(temperature=0.15, alpha=0.3)
 
@@ -117,52 +109,27 @@ def test_a_damaged_or_foreign_file_is_one_clear_line(tmp_path):
         training.resume(tmp_path / "absent.pt")
 
 
-def test_a_full_disk_leaves_the_previous_checkpoint_whole_and_nothing_beside_it(tmp_path, monkeypatch):
-    run = advance(small(), 1)
-    run.save(tmp_path / "run.pt")
-    before = (tmp_path / "run.pt").read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(training.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        advance(run, 1).save(tmp_path / "run.pt")
-    assert (tmp_path / "run.pt").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
-
-
-def test_a_loss_that_draws_repeats_its_draws_and_resumes_bit_for_bit(tmp_path):
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.SSCL(hardest=8, synthetic=4),
+        losses.SIGReg(directions=16),
+        losses.SogCLR(),
+        losses.ISogCLR(),
+        losses.AttentionNCE(),
+    ],
+    ids=repr,
+)
+def test_what_a_loss_draws_keeps_or_is_given_is_resumed_to_the_bit(loss, tmp_path):
     def run():
-        return small(loss=losses.SSCL(hardest=8, synthetic=4))
+        own = copy.deepcopy(loss)
+        return small(loss=own, extra_views=2 if "extra_views" in own.takes else 0)
 
-    whole = advance(run(), 4)
     stream = torch.get_rng_state()
-    half = advance(run(), 2)
+    whole, half = advance(run(), 4), advance(run(), 2)
     assert torch.equal(torch.get_rng_state(), stream)
     half.save(tmp_path / "run.pt")
     resumed = advance(training.resume(tmp_path / "run.pt", data=DIGITS), 2)
     assert same(weights(whole), weights(resumed)) and past(whole).equals(past(resumed))
-    assert not same(weights(whole), weights(advance(small(loss=losses.SSCL(hardest=8, synthetic=0)), 4)))
-
-
-def test_a_run_with_extra_views_resumes_with_them(tmp_path):
-    pictures = torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8)
-
-    def make():
-        return training.Run(
-            data=pictures,
-            loss=losses.AttentionNCE(),
-            batch_size=8,
-            steps=4,
-            extra_views=2,
-            precision="float32",
-        )
-
-    straight = make().finish(progress=False)
-    halfway = make()
-    halfway.step()
-    halfway.step()
-    halfway.save(tmp_path / "run.pt")
-    resumed = training.resume(tmp_path / "run.pt", data=pictures).finish(progress=False)
-    assert [row["loss"] for row in resumed.rows] == [row["loss"] for row in straight.rows]
+    kept, again = (dict(each.loss.named_buffers()) for each in (whole, resumed))
+    assert same(kept, again) and all(torch.isfinite(state).any() for state in kept.values())

@@ -1,7 +1,5 @@
 """Runs side by side: told apart by what they differ in, and joined by what they share."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -10,15 +10,9 @@ from torch import nn
 
 from clutils import data, losses, measures, training, views
 from clutils.training import run as training_run
-from tests.runs import DIGITS, advance, past, same, small, weights
+from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 
 # ---- the same seed, the same run -----------------------------------------------------------------------
-
-
-def test_the_same_seed_gives_the_same_run_to_the_bit_and_another_seed_another():
-    first, again, other = (advance(small(seed=seed), 5) for seed in (3, 3, 4))
-    assert same(weights(first), weights(again)) and past(first).equals(past(again))
-    assert not same(weights(first), weights(other))
 
 
 def test_weights_order_and_views_each_follow_from_the_seed():
@@ -72,13 +66,6 @@ def test_every_step_draws_its_own_views():
 # ---- what a step does ----------------------------------------------------------------------------------
 
 
-class NoChance(nn.Module):
-    """A loss of one's own, with nothing but a forward."""
-
-    def forward(self, z1, z2):
-        return (z1 - z2).square().mean()
-
-
 def test_a_loss_of_ones_own_trains_and_has_no_chance_level(capsys):
     run = training.train(data=DIGITS, batch_size=32, steps=2, loss=NoChance())
     assert math.isnan(run.rows[0]["chance"]) and run.rows[0]["loss"] > 0
@@ -128,7 +115,7 @@ def test_the_first_step_is_adamws():
     before = weights(run)
     run.step()
     for name, parameter in run.method.named_parameters():
-        decayed = before[name] * (1 - 1e-2 * training.usual_decay())
+        decayed = before[name] * (1 - 1e-2 * training.settings.WEIGHT_DECAYS["adamw"])
         expected = decayed - 1e-2 * parameter.grad / (parameter.grad.abs() + 1e-8)
         torch.testing.assert_close(parameter.detach(), expected, rtol=1e-4, atol=1e-6)
 

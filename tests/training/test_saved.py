@@ -1,14 +1,11 @@
 """Runs in folders: whole or refused, never written over."""
 
-from __future__ import annotations
-
 import json
 import os
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from clutils import __main__, training
 from clutils.training import saved, watcher
@@ -30,7 +27,8 @@ def run() -> training.Run:
 @pytest.fixture
 def kept(run, tmp_path) -> SavedRun:
     positions = np.arange(8.0).reshape(4, 2)
-    return saved.write(run, tmp_path / "first", LOOKED, positions, torch.tensor([0, 1, 1, 0]), ("a", "b"))
+    seen = Map(positions, np.array([0, 1, 1, 0]), ("a", "b"), run.steps_done)
+    return saved.write(run, tmp_path / "first", saved.table_of(LOOKED), seen)
 
 
 def test_what_is_written_is_read_again(run, kept, tmp_path):
@@ -133,7 +131,7 @@ def test_a_write_that_fails_leaves_nothing(run, monkeypatch, tmp_path):
 
     monkeypatch.setattr(training.Run, "save", full)
     with pytest.raises(OSError, match="No space left"):
-        saved.write(run, tmp_path / "new", LOOKED)
+        saved.write(run, tmp_path / "new", saved.table_of(LOOKED))
     assert not list(tmp_path.iterdir())
 
 
@@ -162,7 +160,7 @@ def test_a_run_without_a_step_is_not_kept(tmp_path):
 def test_a_damaged_run_is_listed_with_one_line_and_the_others_as_they_are(
     run, kept, tmp_path, file, content, says
 ):
-    saved.write(run, tmp_path / "sound", LOOKED)
+    saved.write(run, tmp_path / "sound", saved.table_of(LOOKED))
     path = tmp_path / "first" / file
     path.unlink() if content is None else path.write_bytes(content)
     found = {run.name: run for run in saved.listed(tmp_path)}

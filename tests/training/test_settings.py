@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import math
-import re
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatc
         ({"seed": -1}, "seed is -1"),
         ({"method": "moco3"}, "method is 'moco3', but must be one of simclr"),
         ({"encoder": "vgg"}, "no encoder is called 'vgg'"),
-        ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, 3, 8, 8\) torch.float32, but pictures must be"),
+        ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but pictures must be torch.uint8"),
         ({"data": None}, "data is None, but must be a name"),
         ({"data": "cats"}, "no data called 'cats'"),
         ({"device": "abacus"}, "device is 'abacus', but must be one of cpu, cuda"),
@@ -56,6 +55,22 @@ def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatc
         ({"optimiser": "lars"}, "optimiser is 'lars', but must be one of adamw, sgd"),
         ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be a number from 0 on"),
         ({"precision": "float8"}, "precision is 'float8', but must be one of float32, bfloat16, float16"),
+        ({"loss": "NTXent"}, "loss is 'NTXent'"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast'"),
+        ({"method": ["simclr"]}, r"method is \['simclr'\], but must be one of simclr"),
+        ({"compile": "no"}, "compile is 'no', but must be True or False"),
+        ({"method_settings": 5}, "method_settings is 5, but must name settings and values"),
+        ({"augmentation": 5}, "augmentation is 5, but must be a name or a function"),
+        ({"encoder": 5}, "encoder is 5, but must be a name or a module"),
+        ({"method": "pinda", "method_settings": {"base": [1]}}, r"base is \[1\], but must be one of simclr"),
+        (
+            {"method": "pinda", "method_settings": {"base_settings": {"size": 3}}},
+            "base_settings is {'size': 3}",
+        ),
+        ({"method": "pinda", "method_settings": {"base_settings": 3}}, "base_settings is 3, but must set"),
+        ({"method": "pinda", "method_settings": {"learned_mean": 3}}, "learned_mean is 3, but must be True"),
+        ({"data": np.zeros((300, 3))}, r"data is of type ndarray, \(300, 3\), but must be a name"),
     ],
 )  # fmt: skip
 def test_settings_that_do_not_fit_are_refused_and_quoted(settings, message):
@@ -63,17 +78,9 @@ def test_settings_that_do_not_fit_are_refused_and_quoted(settings, message):
         small(**settings)
 
 
-@pytest.mark.parametrize("settings", [{"loss": "NTXent"}, {"learning_rate": -1.0}, {"learning_rate": "fast"}])
-def test_what_is_no_loss_and_no_rate_is_quoted_before_anything_starts(settings):
-    pictures = torch.zeros(8, 3, 16, 16, dtype=torch.uint8)
-    (value,) = settings.values()
-    with pytest.raises(ValueError, match=re.escape(repr(value))):
-        training.Run(data=pictures, batch_size=4, **settings)
-
-
 @pytest.mark.parametrize(("encoder", "data"), [("conv16", "vectors:digits"), ("mlp", "digits")])
 def test_an_encoder_that_takes_no_such_data_is_refused_in_a_line(encoder, data):
-    with pytest.raises(ValueError, match=rf"encoder is '{encoder}' and data \(\d+, .*'mlp' takes vectors"):
+    with pytest.raises(ValueError, match=rf"encoder is '{encoder}', but must be one for (vectors|pictures)"):
         training.Run(data=data, encoder=encoder, steps=1)
 
 
@@ -87,8 +94,8 @@ class NTXent(torch.nn.Module):
 class MACL(losses.MACL):
     """The package's with another formula."""
 
-    def formula(self, pairs):
-        return 2 * super().formula(pairs)
+    def formula(self, pairs, **of_the_batch):
+        return 2 * super().formula(pairs, **of_the_batch)
 
 
 @pytest.mark.parametrize("own", [NTXent, MACL])
@@ -130,29 +137,6 @@ def test_every_setting_is_in_the_signature_and_the_docstring():
         for entry in dataclasses.fields(Settings):
             assert entry.name in inspect.signature(made).parameters and f"- {entry.name}: " in made.__doc__
         assert "{settings}" not in made.__doc__
-
-
-@pytest.mark.parametrize(
-    "settings, message",
-    [
-        ({"method": ["simclr"]}, r"method is \['simclr'\], but must be one of simclr"),
-        ({"compile": "no"}, "compile is 'no', but must be True or False"),
-        ({"method_settings": 5}, "method_settings is 5, but must name settings and values"),
-        ({"augmentation": 5}, "augmentation is 5, but must be a name or a function"),
-        ({"encoder": 5}, "encoder is 5, but must be a name or a module"),
-        ({"method": "pinda", "method_settings": {"base": [1]}}, r"base is \[1\]; there are simclr"),
-        (
-            {"method": "pinda", "method_settings": {"base_settings": {"size": 3}}},
-            "base_settings is {'size': 3}",
-        ),
-        ({"method": "pinda", "method_settings": {"base_settings": 3}}, "base_settings is 3, but must set"),
-        ({"method": "pinda", "method_settings": {"learned_mean": 3}}, "learned_mean is 3, but must be True"),
-        ({"data": np.zeros((300, 3))}, r"data is of type ndarray, \(300, 3\), but must be a name"),
-    ],
-)
-def test_what_is_of_another_kind_is_quoted(settings, message):
-    with pytest.raises(ValueError, match=message):
-        small(**settings)
 
 
 def test_settings_that_were_a_truth_value_before_ranges_were_declared_are_read_as_numbers():

@@ -1,17 +1,13 @@
 """What is measured along a run: the run is as if unwatched, the numbers are right, and the price is kept."""
 
-from __future__ import annotations
-
 import math
-import threading
 
 import numpy as np
 import pytest
 import torch
 
 from clutils import data, maps, measures
-from clutils.training import watcher as watchers
-from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts
+from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts, snapshot
 from tests.runs import DIGITS, advance, past, same, small, weights
 
 SAMPLE, BANK, TEST = DIGITS.subset(slice(0, 40)), DIGITS.subset(slice(40, 80)), DIGITS.subset(slice(80, 100))
@@ -35,7 +31,7 @@ def test_a_look_measures_what_the_measures_say_of_the_run_s_own_features():
     watcher.look(advance(small(precision="float32"), 1))  # of other weights: the copy must follow
     seen = watcher.look(run)
     expected = measures.knn_accuracy(
-        run.embed(BANK), BANK.labels, run.embed(TEST), TEST.labels, k=watchers.NEIGHBOURS
+        run.embed(BANK), BANK.labels, run.embed(TEST), TEST.labels, k=measures.NEIGHBOURS
     )
     assert seen.step == 3 and seen.knn == pytest.approx(expected)
     assert seen.effective_rank == pytest.approx(measures.effective_rank(run.embed(SAMPLE)), rel=1e-5)
@@ -146,14 +142,14 @@ def test_every_says_how_far_apart_looks_are_at_the_least():
         Watcher(SAMPLE, share=0)
 
 
-def test_the_lock_is_held_while_the_weights_are_copied_and_not_while_they_are_used(monkeypatch):
-    run, watcher, lock = advance(small(), 1), Watcher(SAMPLE, BANK, TEST), threading.Lock()
-    seen = []
-    real, copied = watchers.encoders.embed, watcher._copied
-    monkeypatch.setattr(watchers.encoders, "embed", lambda *a: seen.append(lock.locked()) or real(*a))
-    monkeypatch.setattr(watcher, "_copied", lambda run: seen.append(lock.locked()) or copied(run))
-    watcher.look(run, lock)
-    assert seen == [True, False, False, False]
+def test_a_snapshot_is_of_its_step_however_far_the_run_has_gone_when_it_is_looked_at():
+    run, watcher = advance(small(), 1), Watcher(SAMPLE, BANK, TEST)
+    now, then = watcher.look(run), snapshot(run)
+    watcher.look(advance(run, 2))
+    before = watcher.looks
+    again = watcher.look(then)
+    assert again.step == now.step == 1 and (again.knn, again.effective_rank) == (now.knn, now.effective_rank)
+    assert watcher.looks == [again, before[1]]  # by step, and the later of two at one
 
 
 def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
@@ -175,12 +171,17 @@ def test_an_encoder_that_gives_the_same_for_all_is_measured_as_what_it_is():
     assert seen.effective_rank == 0 and math.isnan(seen.knn) and not seen.positions.any()
 
 
-def test_a_named_set_is_judged_by_its_test_part_and_another_by_its_own_last_pictures():
+def test_a_named_set_is_judged_by_its_test_part_and_another_by_some_of_its_own_pictures():
     digits = data.load("digits")
     sample, bank, test = parts(digits, "digits")
     assert sample is test and len(test) == 445 and "test" in test.source and len(bank) == 902
-    sample, bank, test = parts(digits)
-    assert torch.equal(test.images, digits.images[-450:]) and torch.equal(bank.images, digits.images[:902])
+    in_order = digits.subset(digits.labels.argsort())  # as a folder of folders is
+    sample, bank, test = parts(in_order)
+    assert sample is test and len(test) == 450 and len(bank) == 902
+    assert len(test.labels.unique()) == len(bank.labels.unique()) == 10
+    both = torch.cat([test.images, bank.images])
+    assert len(both.unique(dim=0)) == len(in_order.images.unique(dim=0))  # each picture once
+    assert torch.equal(parts(in_order)[2].images, test.images)
     vectors = data.load("vectors:digits")
     sample, bank, test = parts(vectors, "vectors:digits")
     assert sample is test and len(test) == 445

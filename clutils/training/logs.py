@@ -1,0 +1,95 @@
+"""A run's history for TensorBoard or Weights & Biases, a writer each, used only where that is installed.
+
+log = logs.open("tensorboard", run, "runs/mine")
+log.write(step, {"loss": 5.0, "rankme": 61.2})
+log.close()
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from clutils.training.run import Run
+
+KINDS = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}  # and the module that each needs
+WITHOUT = ("step", "seconds")
+
+
+class Log(Protocol):
+    """What writes numbers: `write` at a step, `close` at the end."""
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def demand(kind: str) -> Any:
+    """The module that this kind of log needs. Raises ValueError, saying what to install, without it."""
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind of log: there are {', '.join(KINDS)}")
+    try:
+        return importlib.import_module(KINDS[kind])
+    except ImportError:
+        raise ValueError(f"{kind} is not installed: pip install {kind}") from None
+
+
+def open(kind: str, run: Run, folder: str | Path) -> Log:
+    """A log of this run in its folder, going on behind the step that the run has reached. Errors as `demand`.
+
+    - kind: "tensorboard" writes events into the folder; "wandb" a run named as the folder, offline, unless
+      the environment's WANDB_MODE says otherwise (`wandb sync` sends it later); one that is resumed is a
+      further run of the same group
+    """
+    module, folder = demand(kind), Path(folder)
+    if kind == "tensorboard":
+        return TensorBoard(module, folder, run.configuration, run.steps_done)
+    return WandB(module, folder, run.configuration)
+
+
+class TensorBoard:
+    """TensorBoard's event files: a scalar a number. Of steps from `done` on, earlier events are purged."""
+
+    def __init__(self, module: Any, folder: Path, settings: Mapping[str, Any], done: int = 0) -> None:
+        self.writer = module.SummaryWriter(str(folder), purge_step=done + 1 if done else None)
+        self.writer.add_text("settings", f"```\n{json.dumps(settings, indent=1, default=str)}\n```", done)
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        for name, value in told(numbers).items():
+            self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class WandB:
+    """A run of Weights & Biases."""
+
+    def __init__(self, module: Any, folder: Path, settings: Mapping[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run = module.init(
+            project="clutils",
+            dir=str(folder),
+            name=folder.name,
+            group=folder.name,
+            config=dict(settings),
+            mode=os.environ.get("WANDB_MODE", "offline"),
+        )
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.run.log(told(numbers), step=step)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def told(numbers: Mapping[str, Any]) -> dict[str, float]:
+    """What a chart can show: finite numbers, without the step and the clock."""
+    numeric = {k: float(v) for k, v in numbers.items() if isinstance(v, int | float) and k not in WITHOUT}
+    return {name: value for name, value in numeric.items() if math.isfinite(value)}

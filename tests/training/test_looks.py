@@ -1,0 +1,109 @@
+"""Numbers by name along a run: those of `check`, in the history, and the run as if nobody had looked."""
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from clutils import data, losses, measures, methods, report, training
+from clutils.training import saved, watcher
+from tests.runs import DIGITS, advance, past, same, small, weights
+
+WHOLE = data.load("digits", limit=310)
+GALLERY, JUDGED = WHOLE.subset(slice(0, 210)), WHOLE.subset(slice(210, 310))
+NAMELESS = data.ImageSet(DIGITS.images, torch.full((100,), -1), (), None, "no labels")
+CHEAP = tuple(name for name in measures.BY_NAME if name not in ("probe", "few"))
+
+
+def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
+    encoder = advance(small(precision="float32"), 3).encoder
+    seen = training.Watcher(JUDGED, GALLERY, numbers=measures.BY_NAME).look(encoder)
+    checked = report.check(encoder, (GALLERY, JUDGED), map_names=()).examination.numbers
+    assert set(seen.numbers) == set(measures.BY_NAME)
+    for name, value in seen.numbers.items():
+        assert value == pytest.approx(checked[name], abs=1e-9), name
+
+
+def test_a_run_is_to_the_bit_the_same_with_looks_and_without():
+    looked, names = small(), ("rankme", "lidar", "knn", "probe", "few")
+    watching = training.Watcher(JUDGED, GALLERY, numbers=names)
+    for _ in range(3):
+        looked.looks[looked.steps_done] = dict(watching.look(looked).numbers)
+        looked.step()
+    straight = advance(small(), 3)
+    assert same(weights(looked), weights(straight))
+    steps = saved.taken(past(looked)).reset_index(drop=True)[list(past(straight))]
+    pd.testing.assert_frame_equal(steps, past(straight), check_dtype=False, rtol=0, atol=0)
+
+
+def test_looks_are_columns_of_the_history_and_come_back_with_the_run(tmp_path):
+    run = small()
+    run.looks[0] = {"rankme": 3.0}
+    assert run.history["step"].tolist() == [0] and run.history["rankme"].tolist() == [3.0]
+    advance(run, 3)
+    run.looks[2] = {"rankme": 4.0, "knn": 0.5}
+    assert run.history["step"].tolist() == [0, 1, 2, 3]
+    assert run.history["rankme"].dropna().tolist() == [3.0, 4.0]
+    assert run.history["knn"].isna().tolist() == [True, True, False, True]
+    assert math.isnan(run.history["loss"][0]) and len(saved.taken(run.history)) == 3
+    run.save(tmp_path / "run.pt")
+    again = training.resume(tmp_path / "run.pt", data=DIGITS)
+    assert past(again).equals(past(run))
+    again.step()
+    assert again.history["rankme"].dropna().tolist() == [3.0, 4.0] and len(again.history) == 5
+
+
+def test_no_number_is_called_as_a_column_that_the_history_has():
+    taken = set(small().history) | {"effective_temperature"}
+    taken |= {name for entry in losses.catalogue().values() for name in entry.loss().hyperparameters()}
+    taken |= {name for entry in methods.catalogue().values() for name in entry.kind.setting_names()}
+    assert not taken & set(measures.BY_NAME)
+
+
+def test_in_a_loop_of_one_s_own_it_looks_at_its_steps_and_leaves_the_encoder_as_it_was():
+    encoder = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.Dropout(), nn.Flatten())
+    encoder[2].eval()
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    random = torch.get_rng_state()
+    watching = training.Watcher(JUDGED, GALLERY, numbers=CHEAP, every=3)
+    looks = [watching(encoder, step) for step in range(8)]
+    assert [look.step for look in looks if look is not None] == [0, 3, 6] and looks[1] is None
+    assert same(before, dict(encoder.state_dict())) and torch.equal(torch.get_rng_state(), random)
+    assert encoder[1].training and not encoder[2].training
+    with pytest.raises(ValueError, match="step is 2, but the last look was at 6: count on"):
+        watching(encoder, 2)
+    assert watching.table["step"].tolist() == [0, 3, 6] and set(CHEAP) < set(watching.table)
+    with torch.no_grad():
+        encoder.eval()
+        z = encoder(JUDGED.images.float() / 255)
+    assert watching.table["rankme"][0] == pytest.approx(measures.rankme(z), rel=1e-6)
+
+
+def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
+    class Constant(nn.Module):
+        def forward(self, images):
+            return torch.zeros(len(images), 4)
+
+    seen = training.Watcher(JUDGED, GALLERY, numbers=CHEAP).look(Constant())
+    assert all(map(math.isnan, seen.numbers.values())) and seen.effective_rank == 0
+
+
+@pytest.mark.parametrize(
+    ("pictures", "numbers", "said"),
+    [
+        (JUDGED, ("knn", "rankmee"), "no number is called 'rankmee'; there are rankme, effective_rank"),
+        (NAMELESS, ("rankme", "knn"), "'knn' needs labels of two classes or more"),
+        (NAMELESS, ("probe",), "'probe' needs labels"),
+        (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of pictures"),
+        (
+            JUDGED,
+            ("knn_dino_200",),
+            "'knn_dino_200' needs 200 labelled images, but there are 100",
+        ),
+    ],
+)
+def test_a_number_that_can_t_be_is_refused_in_a_line(pictures, numbers, said):
+    with pytest.raises(ValueError, match=said):
+        watcher.Watcher(pictures, pictures, numbers=numbers)
