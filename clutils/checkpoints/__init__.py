@@ -1,4 +1,4 @@
-"""Open anyone's checkpoint, safely: `open(path)` gives the encoder in it, and says whose layout it was.
+"""Open any checkpoint safely: `open(path)` gives the encoder in it, and says whose layout it was.
 
 Reading (`reading`) never runs what a file holds; `layouts` is a table of where libraries keep their encoder;
 `backbones` tells networks apart by the shapes of their weights and builds them.
@@ -7,37 +7,44 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 from __future__ import annotations
 
 import argparse
+import copy
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from clutils import noise
-from clutils.checkpoints import backbones, layouts, reading
+from clutils import encoders, noise
+from clutils.checkpoints import backbones, layouts, named, reading
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
 
-__all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open"]
+__all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open", "with_stem"]
 
 TEMPERATURES = ("temperature", "temp", "tau", "moco_t", "contrastive_temperature", "T", "t")
-SETTINGS = ("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams")
-SETTINGS += ("method_kwargs", "cfg")
+SETTINGS = (
+    *("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams"),
+    *("method_kwargs", "cfg"),
+)
 # methods whose loss has no temperature, as origins and settings name them
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
-GENERATOR = ("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding")
-GENERATOR += ("skips",)
+EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
+BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
+GENERATOR = (
+    *("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding"),
+    "skips",
+)
 
 
 @dataclass
 class Opened:
     """An encoder out of a file, and all that is known about where it came from.
 
-    - encoder: pictures (N, C, H, W) -> features (N, .features), in evaluation mode
+    - encoder: images (N, C, H, W) -> features (N, .features), in evaluation mode
     - origin: whose layout it was; arch: which network
     - missing: names that the file lacked and the encoder does without (counters of batches)
     - unexpected: names beside the encoder, under its own prefix, that were left out (a classifier)
@@ -45,7 +52,8 @@ class Opened:
     - head: the projection head, where the file has one that could be rebuilt
     - temperature: the τ of its training, where the file says so
     - generator: of a run of PiNDA, the noise that it learned
-    - side: the pictures' width it needs, None = any; channels: how many it takes
+    - epoch: how far its training was, in epochs, or in steps where the file counts those alone
+    - side: the images' width it needs, None = any; channels: how many it takes
     - notes: what was assumed, a sentence each
     """
 
@@ -65,6 +73,7 @@ class Opened:
     kind: str = ""
     size: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    epoch: float | None = None
     backbone: backbones.Backbone | None = None
 
     @property
@@ -84,10 +93,11 @@ class Opened:
 
 
 def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
-    """The encoder in a checkpoint, whoever wrote it; or an nn.Module of your own, as it is.
+    """The encoder in a checkpoint of any library; or an nn.Module of your own, as it is.
 
     - arch: a name of `NAMES`, where the shapes should be held to it, and behind a dash what they do not tell:
-      "resnet18-padding2", "resnet18-maxpool", "vit_s_16-12heads"
+      "resnet18-padding2", "resnet18-maxpool", "vit_s_16-12heads"; or any network of torchvision, and of timm
+      where that is installed: "torchvision:convnext_tiny", "timm:resnet18d" (`named`)
 
     Nothing in the file is run (`reading`). Raises FileNotFoundError where there is no file; Refused on what
     is no harmless checkpoint; ValueError, saying what was seen and which arch might fit, where no whole
@@ -108,6 +118,7 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = _temperature(settings)
     opened.settings = settings
+    opened.epoch = _epoch(contents.state)
     if opened.origin == "a run of this package":
         opened.generator = _generator(contents.state, opened)
         if opened.generator is not None:
@@ -117,8 +128,27 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     return opened
 
 
+def with_stem(opened: Opened, **of_the_stem: Any) -> Opened:
+    """The same weights in a ResNet whose stem is otherwise: maxpool, padding, as in `backbones.Backbone`."""
+    assert opened.backbone is not None  # only what was opened has something to be otherwise
+    told = tuple(name for name in opened.backbone.assumed if name not in of_the_stem)
+    backbone = replace(opened.backbone, **of_the_stem, assumed=told)
+    encoder = copy.copy(opened.encoder)  # shallow, and so are its layers: the weights are shared
+    encoder._modules = dict(encoder._modules)
+    first = cast(nn.Conv2d, copy.copy(encoder.conv1))
+    padding = backbone.padding if backbone.stem == 3 else 3
+    first.padding = (padding, padding)
+    encoder.conv1 = first
+    encoder.maxpool = nn.MaxPool2d(3, 2, 1) if backbone.maxpool else nn.Identity()
+    notes = [note for note in opened.notes if note not in opened.backbone.assumptions]
+    return replace(opened, encoder=encoder, backbone=backbone, notes=[*notes, *backbone.assumptions])
+
+
 def demand_arch(arch: str) -> list[str]:
     """An arch's name and options. Raises ValueError, listing what there is, on others."""
+    if ":" in arch:
+        named.demand(arch)
+        return [arch]
     name, *options = arch.split("-")
     if name not in NAMES:
         raise ValueError(f"arch is {arch!r}; there are {', '.join(NAMES)}")
@@ -149,27 +179,48 @@ def _recognised(
 ) -> Opened:
     """The first state in which a row of the table fits a whole backbone; then any usual beginning."""
     partial: list[str] = []
-    for layout in layouts.LAYOUTS:
-        for container, names in states:
-            if layout.fits(container.rpartition(".")[2], names):
-                opened = _try(layout, names, arch, options, partial)
-                if opened is not None:
-                    return opened
-    for container, names in states:
-        for prefix in layouts.USUAL:
-            layout = layouts.Layout(f"no layout that is known: under {prefix or 'no prefix'!r}", prefix)
-            if layout.fits(container, names):
-                opened = _try(layout, names, arch, options, partial)
-                if opened is not None:
-                    return opened
+    if ":" in arch:
+        return _by_name(states, path, arch)
+    rows = [(layout, state) for layout in layouts.LAYOUTS for state in states]
+    rows += [(layout, state) for state in states for layout in layouts.USUAL]
+    for layout, (container, names) in rows:
+        if layout.fits(container.rpartition(".")[2], names):
+            opened = _try(layout, names, arch, options, partial)
+            if opened is not None:
+                return opened
     seen = _beginnings(states[0][1])
     if not partial:
-        count = len(states[0][1])
         raise ValueError(
             f"{path} holds no encoder: this is no ResNet or ViT that is known here ({', '.join(NAMES)}); its "
-            f"{count} tensor{'' if count == 1 else 's'} begin{'s' if count == 1 else ''} with {seen}"
+            f"{len(states[0][1])} tensors begin with {seen}; {BY_HAND}"
         )
-    raise ValueError(f"{path} holds no whole encoder: found {partial[0]}; --arch may be {', '.join(NAMES)}")
+    raise ValueError(f"{path} holds no whole encoder that is known here: found {partial[0]}; {BY_HAND}")
+
+
+def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str) -> Opened:
+    """The weights of a network that the caller names, wherever in the file they are."""
+    wanted = named.build(arch).state_dict()
+    for _, names in states:
+        begin = named.beginning(names, wanted)
+        if begin is None:
+            continue
+        backbone = backbones.Backbone(arch, {begin + name: name for name in wanted if begin + name in names})
+        try:
+            encoder, missing = backbones.fill(backbone, {name: names[name] for name in backbone.names})
+        except Partial as error:
+            raise ValueError(f"{path} does not hold {arch}: {error}; {BY_HAND}") from None
+        rest = [name for name in names if name not in backbone.names]
+        beside = [name for name in rest if name.startswith(begin)]
+        dropped = dict(Counter(_beginning(name) for name in rest if name not in beside))
+        first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d)), None)
+        channels = first.in_channels if first is not None else 3
+        origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
+        return Opened(
+            encoder, origin, arch, missing, beside, dropped, channels=channels, backbone=backbone
+        )  # fmt: skip
+    raise ValueError(
+        f"{path} does not hold {arch}: its tensors begin with {_beginnings(states[0][1])}; {BY_HAND}"
+    )
 
 
 def _try(
@@ -192,13 +243,11 @@ def _try(
     used = {layout.encoder + name for name in backbone.names}
     if layout.head is not None:
         of_head = layouts.under(layout.head, names)
-        head = backbones.head(of_head, encoder.features) if of_head else None
+        head = backbones.head(of_head, encoders.width(encoder)) if of_head else None
         used |= {layout.head + name for name in of_head} if head is not None else set()
     rest = [name for name in names if name not in used]
-    unexpected = [name for name in rest if layout.encoder and name.startswith(layout.encoder)]
-    if not layout.encoder:
-        unexpected = rest
-    notes = list(backbone.notes)
+    unexpected = [name for name in rest if name.startswith(layout.encoder)]
+    notes = [*backbone.notes, *backbone.assumptions]
     if layout.head is not None and head is None:
         notes.append("its projection head is of a kind that is not rebuilt here")
     return Opened(
@@ -263,6 +312,14 @@ def _generator(state: Any, opened: Opened) -> noise.Generator | None:
         opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
         return None
     return generator.eval()
+
+
+def _epoch(state: Any) -> float | None:
+    for name in EPOCHS if isinstance(state, Mapping) else ():
+        value = state.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+            return float(value)
+    return None
 
 
 def _temperature(settings: Mapping[str, Any]) -> float | None:

@@ -1,4 +1,4 @@
-"""Which network a set of named shapes is, and that network built and filled.
+"""Recognise an architecture by its weights' names and shapes, build it and fill it.
 
 Nothing is built that is not listed here, so no file can make this take more memory than its largest network.
 """
@@ -9,22 +9,38 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from clutils import encoders
+from clutils.checkpoints import named
 
 RESNETS = {
     ("basic", (2, 2, 2, 2)): "resnet18",
     ("basic", (3, 4, 6, 3)): "resnet34",
     ("bottleneck", (3, 4, 6, 3)): "resnet50",
     ("bottleneck", (3, 4, 23, 3)): "resnet101",
+    ("bottleneck", (3, 8, 36, 3)): "resnet152",
+}
+WIDER = {  # of these, width of a first block's 3x3 convolution, channels that each group of it sees -> name
+    ("resnet50", 128, 128): "wide_resnet50_2",
+    ("resnet101", 128, 128): "wide_resnet101_2",
+    ("resnet50", 128, 4): "resnext50_32x4d",
+    ("resnet101", 256, 8): "resnext101_32x8d",
 }
 VITS = {(192, 12): "vit_t", (384, 12): "vit_s", (768, 12): "vit_b"}  # (width, layers); its patch is added
 HEADS = {192: 3, 384: 6, 768: 12}  # DINO, DeiT and timm; MoCo v3's ViT-S has 12
-OPTIONS = ("maxpool", "nomaxpool", "padding2", "12heads")
-NAMES = ("conv16", "conv32", *RESNETS.values(), "vit_t_16", "vit_s_16", "vit_b_16", "vit_b_32")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "maxpool": {"maxpool": True},
+    "nomaxpool": {"maxpool": False},
+    "padding1": {"padding": 1},
+    "padding2": {"padding": 2},
+    "12heads": {"heads": 12},
+}
+NAMES = ("conv16", "conv32", *RESNETS.values(), *WIDER.values(), *named.DEPTHS.values())
+NAMES += ("vit_t_16", "vit_s_16", "vit_b_16", "vit_b_32")
 COUNTER = "num_batches_tracked"  # of a batch normalisation: how often, not what it learned
 LARGEST_SIDE = 512
 
@@ -42,8 +58,10 @@ class Backbone:
     """A network as it was recognised: its name, what shapes can't tell, and where its weights are.
 
     - names: a weight's name in the file -> its name in the network
-    - channels, stem, side: of the pictures it takes; side None = any
+    - channels, stem, side: of the images it takes; side None = any
     - maxpool, padding, activated: of a ResNet's stem, where it differs from torchvision's
+    - convolved: of a ResNet for CIFAR, its shortcuts, as in `named.CifarResNet`
+    - assumed: which of maxpool and padding nothing in the file tells
     """
 
     arch: str
@@ -54,32 +72,46 @@ class Backbone:
     maxpool: bool = False
     padding: int = 1
     activated: bool = True
+    convolved: bool = False
     heads: int = 0
     hidden: int = 0
     patch: int = 0
+    assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     def with_options(self, options: Iterable[str]) -> Backbone:
-        """What the shapes do not tell, told by whoever knows. Raises ValueError on an unknown option."""
-        changes = {
-            "maxpool": {"maxpool": True},
-            "nomaxpool": {"maxpool": False},
-            "padding2": {"padding": 2},
-            "12heads": {"heads": 12},
-        }
-        found = self
-        for option in options:
-            if option not in changes:
-                raise ValueError(f"arch has the option {option!r}; there are {', '.join(OPTIONS)}")
-            found = replace(found, **changes[option])
-        return found
+        """With what weights do not show, given by the caller: keys of `OPTIONS`."""
+        told = {name: value for option in options for name, value in OPTIONS[option].items()}
+        return replace(self, **told, assumed=tuple(name for name in self.assumed if name not in told))
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What is assumed of it, a sentence each, with the option that says otherwise."""
+        said = []
+        if "maxpool" in self.assumed:
+            there, other = ("a", "nomaxpool") if self.maxpool else ("no", "maxpool")
+            said.append(
+                f"{there} max-pool behind the first convolution is assumed, as is usual behind a {self.stem}x"
+                f"{self.stem} one: weights do not tell (--arch {self.arch}-{other})"
+            )
+        if "padding" in self.assumed:
+            said.append(
+                f"its first convolution is assumed to pad by {self.padding}: weights do not tell "
+                f"(--arch {self.arch}-padding{3 - self.padding})"
+            )
+        return said
 
     def build(self) -> nn.Module:
         """The network, its weights still random."""
         with torch.random.fork_rng(devices=[]):
             if self.arch.startswith("conv"):
                 return encoders.ConvNet(self.channels, int(self.arch.removeprefix("conv")))
-            return self._resnet() if self.arch.startswith("resnet") else self._vit()
+            if ":" in self.arch:
+                return named.build(self.arch)
+            if self.arch in named.DEPTHS.values():
+                blocks = (int(self.arch.removeprefix("resnet")) - 2) // 6
+                return named.CifarResNet(blocks, self.channels, self.convolved)
+            return self._vit() if self.arch.startswith("vit") else self._resnet()
 
     def _resnet(self) -> nn.Module:
         import torchvision
@@ -167,7 +199,7 @@ def _conv(found: Mapping[str, Tensor]) -> Backbone:
 def _resnet(
     found: Mapping[str, Tensor],
     renamed: Mapping[str, str],
-    options: Mapping[str, object],
+    options: Mapping[str, Any],
     maxpool: bool | None = None,
     activated: bool = True,
 ) -> Backbone:
@@ -179,8 +211,15 @@ def _resnet(
             names[old] = new
     shapes = {new: tuple(found[old].shape) for old, new in names.items()}
     blocks = {tuple(map(int, m.groups())) for m in map(re.compile(r"layer(\d+)\.(\d+)\.").match, shapes) if m}
-    depth = tuple(sum(layer == n for layer, _ in blocks) for n in range(1, 5))
+    one, two, three, four = (sum(block[0] == n for block in blocks) for n in range(1, 5))
+    depth = one, two, three, four
     kind = "bottleneck" if "layer1.0.conv3.weight" in shapes else "basic"
+    if kind == "basic" and depth[:3] in named.DEPTHS and not four and shapes["conv1.weight"][0] == 16:
+        convolved = "layer2.0.downsample.0.weight" in shapes
+        padded = "its shortcuts have no weights: they are taken to pad channels on both sides"
+        said = () if convolved else (padded,)
+        arch = named.DEPTHS[depth[:3]]
+        return Backbone(arch, names, shapes["conv1.weight"][1], 3, convolved=convolved, notes=said)
     if (kind, depth) not in RESNETS or len(blocks) != sum(depth):
         listed = "-".join(map(str, depth))
         raise Partial(
@@ -191,20 +230,32 @@ def _resnet(
     if stem not in (3, 7) or channels not in (1, 3):
         first = shapes["conv1.weight"]
         raise Partial(f"a ResNet whose first convolution is {first}, but stems are 3x3 or 7x7")
-    notes = ()
-    if maxpool is None:
-        maxpool = stem == 7
-        if stem == 3:
-            notes = ("a 3x3 stem of stride 1 without max-pool is assumed, as is usual: weights do not tell",)
+    assumed: tuple[str, ...] = () if maxpool is not None else ("maxpool",)
+    maxpool = stem == 7 if maxpool is None else maxpool
     padding = int(options.get("padding", 1)) if stem == 3 else 3
+    assumed += ("padding",) if stem == 3 and "padding" not in options else ()
+    notes: tuple[str, ...] = ()
     if stem == 3 and padding != 1:
-        notes = (*notes, f"its first convolution pads by {padding}, as that library does for CIFAR")
+        notes = (f"its first convolution pads by {padding}, as that library's does for CIFAR",)
+    arch = RESNETS[kind, depth]
+    if kind == "bottleneck":
+        wide, seen = shapes.get("layer1.0.conv2.weight", (64, 64))[:2]
+        arch = WIDER.get((arch, wide, seen), arch)
     return Backbone(
-        RESNETS[kind, depth], names, channels, stem, None, maxpool, padding, activated, notes=notes
+        arch,
+        names,
+        channels,
+        stem,
+        None,
+        maxpool,
+        padding,
+        activated,
+        assumed=assumed,
+        notes=notes,
     )
 
 
-def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, object]) -> Backbone:
+def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     """nn.Sequential(*children): 0 is the convolution, 1 its normalisation, then what has weights or none.
 
     The number of the first layer tells what stands before it: 4 = ReLU and max-pool, 3 = ReLU alone, 2 =
@@ -243,7 +294,7 @@ TIMM = {
 }
 
 
-def _vit(found: Mapping[str, Tensor], options: Mapping[str, object]) -> Backbone:
+def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
     """torchvision's names, or timm's, which DINO and MoCo v3 share."""
     names = {}
     for old in found:
@@ -299,11 +350,11 @@ def head(found: Mapping[str, Tensor], features: int) -> nn.Module | None:
     for number, parts in ordered:
         if number > at and layers:
             layers.append(nn.ReLU())
-        layer = _layer(parts, width)
-        if layer is None:
+        module = _layer(parts, width)
+        if module is None:
             return None
-        layers.append(layer)
-        at, width = number + 1, getattr(layer, "out_features", width)
+        layers.append(module)
+        at, width = number + 1, getattr(module, "out_features", width)
     return nn.Sequential(*layers).eval() if any(isinstance(x, nn.Linear) for x in layers) else None
 
 
@@ -313,7 +364,8 @@ def _layer(parts: Mapping[str, Tensor], width: int) -> nn.Module | None:
         return None
     weight, mean = parts.get("weight"), parts.get("running_mean")
     linear = weight is not None and weight.ndim == 2 and set(parts) <= {"weight", "bias"}
-    if linear and weight.shape[1] == width:
+    layer: nn.Module
+    if weight is not None and linear and weight.shape[1] == width:
         layer = nn.utils.skip_init(nn.Linear, width, len(weight), bias="bias" in parts)
     elif mean is not None and tuple(mean.shape) == (width,):
         layer = nn.BatchNorm1d(width, affine=weight is not None)

@@ -1,10 +1,11 @@
-"""Whose checkpoint it is: a table of where each library keeps the encoder, its head and what else.
+"""Checkpoint layouts of other libraries: under which names each keeps encoder, head and the rest.
 
 Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.` (torch.compile) are gone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -47,43 +48,75 @@ LAYOUTS = (
     Layout("a run of this package", "encoder.", "head.", container="method"),
     Layout("MoCo v3", "base_encoder.", None, ("momentum_encoder.",), options={"heads": 12}),
     Layout("MoCo v2", "encoder_q.", "encoder_q.fc.", ("encoder_k.", "encoder_q.fc.2.")),
-    Layout("MoCo v1", "encoder_q.", "encoder_q.fc.", ("encoder_k.",)),
+    Layout("MoCo v1", "encoder_q.", "encoder_q.fc.", ("encoder_k.",), ("encoder_q.net.",)),
+    Layout("MoCo (its demo on CIFAR-10)", "encoder_q.net.", None),
     Layout("SimSiam", "encoder.", "encoder.fc.", ("predictor.", "encoder.fc.0."), ("classifier.",)),
     Layout("BYOL (byol-pytorch)", "online_encoder.net.", None, ("target_encoder.",)),
     Layout("BYOL (PyTorch-BYOL)", "encoder.", "projetion.net.", ("projetion.",)),  # spelled so by its author
     Layout("BYOL", "online_encoder.", None, ("target_encoder.",)),
     Layout("Barlow Twins", "backbone.", "projector.", ("projector.", "bn.running_mean")),
     Layout("DINO", "backbone.", None, ("head.mlp.",)),
+    Layout("lightly (DINO)", "teacher_backbone.", None, ("student_backbone.",)),
+    Layout("SimSiam (PatrickHua)", "backbone.", None, ("projector.layer1.", "predictor.layer1.")),
     Layout("lightly", "backbone.", "projection_head.layers.", ("projection_head.layers.",)),
     Layout("lightly", "backbone.", None, ("online_classifier.",)),
     Layout("SimCLR (sthalles)", "backbone.", "backbone.fc.", ("backbone.fc.0.", "backbone.fc.2.")),
-    Layout("solo-learn", "backbone.", "projector.", ("projector.",), options={"padding": 2}),
-    Layout("solo-learn", "backbone.", None, ("classifier.",), options={"padding": 2}),
-    Layout("solo-learn, older", "encoder.", "projector.", ("projector.",), options={"padding": 2}),
-    Layout("solo-learn, older", "encoder.", None, ("classifier.",), options={"padding": 2}),
+    # both together are solo-learn's alone, which pads by 2 for CIFAR; either alone is what many call theirs
+    Layout("solo-learn", "backbone.", "projector.", ("projector.", "classifier."), options={"padding": 2}),
+    Layout(
+        "solo-learn, older", "encoder.", "projector.", ("projector.", "classifier."), options={"padding": 2}
+    ),
+    Layout("names of many (solo-learn, VICReg)", "backbone.", "projector.", ("projector.",)),
+    Layout("names of many (Spijkervet's SimCLR)", "encoder.", "projector.", ("projector.",)),
+    Layout("SwAV", "", "projection_head.", ("conv1.", "projection_head.", "prototypes.")),
     Layout("SupContrast", "encoder.", "head.", ("head.",), ("encoder.layers.",)),
-    Layout("HCL, debiased or AttentionNCE", "f.", "g.", ("g.",)),
+    Layout("HCL, debiased, AttentionNCE or leftthomas's SimCLR", "f.", "g.", ("g.",)),
     Layout("an encoder of this package", "", None, ("convolutions.0.",)),
     Layout("timm's names", "", None, ("patch_embed.",)),
     Layout("torchvision's names", "", None, ("conv_proj.",)),
     Layout("torchvision's or timm's names", "", None, ("conv1.", "layer1.")),
 )
 # beginnings tried where no row fits, so that a file of nobody's layout opens too
-USUAL = ("", "backbone.", "encoder.", "model.", "net.", "trunk.", "student.", "teacher.", "student.backbone.")
-USUAL += ("teacher.backbone.", "model.backbone.", "model.encoder.", "base_model.", "feature_extractor.")
+BEGINNINGS = (
+    "",
+    "backbone.",
+    "encoder.",
+    "model.",
+    "net.",
+    "trunk.",
+    "student.",
+    "teacher.",
+    "student.backbone.",
+    "teacher.backbone.",
+    "student_backbone.",
+    "teacher_backbone.",
+    "encoder_q.",
+    "online_encoder.",
+    "base_encoder.",
+    "model.backbone.",
+    "model.encoder.",
+    "base_model.",
+    "feature_extractor.",
+)
+USUAL = [Layout(f"no layout that is known: under {begin or 'no prefix'!r}", begin) for begin in BEGINNINGS]
 # where a file keeps its weights, the likelier before the others
-CONTAINERS = ("method", "state_dict", "model", "online_network_state_dict", "model_state_dict", "teacher")
-CONTAINERS += ("", "student", "module", "net", "network", "encoder", "backbone", "weights")
+CONTAINERS = (
+    *("method", "state_dict", "model", "online_network_state_dict", "model_state_dict", "teacher"),
+    *("", "student", "module", "net", "network", "encoder", "backbone", "weights"),
+)
 
 
 def unwrapped(names: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, without the wrappers that all (or nearly all) names begin with."""
+    """The same tensors, without the wrappers that most names begin with, or have behind a beginning.
+
+    SupContrast, say, wraps its encoder alone: `encoder.module.conv1.weight` beside `head.0.weight`.
+    """
     found = dict(names)
     for _ in range(4):
         for wrapper in WRAPPERS:
-            wrapped = [name for name in found if name.startswith(wrapper)]
-            if wrapped and 2 * len(wrapped) > len(found):
-                found = {name.removeprefix(wrapper): value for name, value in found.items()}
+            wrapped = re.compile(rf"^((?:\w+\.)?){re.escape(wrapper)}")
+            if 2 * sum(wrapped.match(name) is not None for name in found) > len(found):
+                found = {wrapped.sub(r"\1", name): value for name, value in found.items()}
     return found
 
 

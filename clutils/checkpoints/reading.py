@@ -1,29 +1,27 @@
-"""From a file that nobody vouches for to tensors and plain values, without running anything in it.
+"""Read untrusted checkpoints without executing their pickle: a static check of its opcodes first.
 
 A checkpoint of torch is a pickle, and a pickle is a program. Three fences stand one behind the other:
 
 1. the file is what it claims to be and no larger unpacked than on the disk (`_refuse_archive`);
-2. its pickle is walked through by a machine that builds nothing (`_walk`): every name it asks for is on a
-   short list, and every storage it claims has as many bytes in the file;
+2. a static check of its pickle opcodes (`_walk`), which builds nothing: every name it asks for is on a short
+   list, and every storage it claims has as many bytes in the file;
 3. only then torch reads it, with `weights_only=True`; what is not on torch's own list (a Namespace, a NumPy
    scalar) becomes a plain stand-in. There is no way back to full unpickling.
 
-`.safetensors` files hold no program; their header is read here, as the format has eight lines of rules.
+`.safetensors` files hold no program: the library of that name reads them.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import json
-import math
 import pickletools
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import torch
 
@@ -41,10 +39,12 @@ STORAGES = {
     "torch.storage.UntypedStorage": 1,
 }
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
-SAFETENSORS = {
-    **{"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16},
-    **{"I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8},
-    "BOOL": torch.bool,
+LOOKS = {  # first bytes of what is often mistaken for a checkpoint
+    b"version https://git-lfs": "a Git LFS pointer: the file itself was not fetched ('git lfs pull')",
+    b"<": "a web page: the download gave a page instead of the file",
+    b"\x1f\x8b": "gzip: unpack it first",
+    b"\x89HDF": "HDF5, as Keras writes",
+    b"\x80": "a plain pickle, which is not opened: it could run anything",
 }
 
 
@@ -60,6 +60,13 @@ class Nothing:
 
     def __setstate__(self, state: object) -> None:
         pass
+
+
+class Plain:
+    """Stands in for a dictionary of another class: an empty dict, whatever it is made from."""
+
+    def __new__(cls, *_: object) -> dict[Any, Any]:  # type: ignore[misc]
+        return {}
 
 
 # what checkpoints of known libraries hold beside weights -> what it becomes here
@@ -80,6 +87,29 @@ STAND_INS: dict[str, type] = {
     "numpy._core.multiarray._reconstruct": Nothing,
     "numpy.ndarray": Nothing,
     "numpy.dtype": Nothing,
+    # what configuration libraries leave
+    "torch.torch_version.TorchVersion": Nothing,
+    "collections.defaultdict": Plain,
+    "types.SimpleNamespace": argparse.Namespace,
+    "functools.partial": Nothing,
+    "datetime.datetime": Nothing,
+    "datetime.date": Nothing,
+    "datetime.timedelta": Nothing,
+    "omegaconf.dictconfig.DictConfig": Nothing,
+    "omegaconf.listconfig.ListConfig": Nothing,
+    "omegaconf.base.ContainerMetadata": Nothing,
+    "omegaconf.base.Metadata": Nothing,
+    "omegaconf.nodes.AnyNode": Nothing,
+    "omegaconf.nodes.StringNode": Nothing,
+    "omegaconf.nodes.IntegerNode": Nothing,
+    "omegaconf.nodes.FloatNode": Nothing,
+    "omegaconf.nodes.BooleanNode": Nothing,
+}
+# what those are made from: named in a file, and never called
+INGREDIENTS = {
+    *(f"builtins.{name}" for name in ("dict", "list", "tuple", "set", "int", "float", "str", "bool")),
+    "typing.Any",
+    *(f"torch.optim.{file}.{name}" for file, name in (("adam", "Adam"), ("adamw", "AdamW"), ("sgd", "SGD"))),
 }
 # what torch itself knows and may call; nothing here takes memory that the file does not hold
 CALLED = {
@@ -92,7 +122,7 @@ CALLED = {
     "_codecs.encode",
     *STAND_INS,
 }
-NAMED = CALLED | set(STORAGES) | {f"torch.{name}" for name in DTYPES}
+NAMED = CALLED | INGREDIENTS | set(STORAGES) | {f"torch.{name}" for name in DTYPES}
 
 
 @dataclass(frozen=True)
@@ -121,7 +151,7 @@ def read(path: str | Path) -> Contents:
             kind = _kind(file, path)
             size = path.stat().st_size
             if kind == "safetensors":
-                return Contents(_safetensors(file, path, size), kind, size)
+                return Contents(_safetensors(path), kind, size)
             for pickle in _pickles(file, path, kind):
                 _walk(*pickle, path)
         return Contents(_load(path, mapped=kind == "torch"), kind, size)
@@ -137,8 +167,13 @@ def read(path: str | Path) -> Contents:
     except MemoryError as error:
         raise Refused(f"{path} needs more memory than there is") from error
     except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Refused(f"{path} is damaged, or no checkpoint: {reason}") from error
+        raise Refused(f"{path} is damaged, or no checkpoint: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """A parser's own words, which may quote the file, without what steers a terminal."""
+    said = " ".join(str(error).split())[:200]
+    return "".join(c for c in said if c.isprintable()) or type(error).__name__
 
 
 def _kind(file: BinaryIO, path: Path) -> str:
@@ -153,26 +188,17 @@ def _kind(file: BinaryIO, path: Path) -> str:
         return "torch before 1.6"
     if len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 40:
         return "safetensors"
-    looks = "no checkpoint of torch and no .safetensors"
-    for sign, what in (
-        (b"version https://git-lfs", "a Git LFS pointer: the file itself was not fetched ('git lfs pull')"),
-        (b"<", "a web page: the download gave a page instead of the file"),
-        (b"\x1f\x8b", "gzip: unpack it first"),
-        (b"\x89HDF", "HDF5, as Keras writes"),
-        (b"\x80", "a plain pickle, which is not opened: it could run anything"),
-    ):
-        if start.lstrip().startswith(sign):
-            looks = what
     if not start:
         looks = "empty"
     elif tarfile.is_tarfile(path):
         looks = "a tar archive, as torch wrote before 0.4; only newer files are opened"
-    elif start.isascii() and looks.startswith("no checkpoint"):
-        looks = "a text file"
+    else:
+        looks = "a text file" if start.isascii() else "no checkpoint of torch and no .safetensors"
+        looks = next((what for sign, what in LOOKS.items() if start.lstrip().startswith(sign)), looks)
     raise Refused(f"{path} is {looks}")
 
 
-def _pickles(file: BinaryIO, path: Path, kind: str) -> Iterator[tuple[BinaryIO, dict[str, int] | int]]:
+def _pickles(file: IO[bytes], path: Path, kind: str) -> Iterator[tuple[IO[bytes], dict[str, int] | int]]:
     """The pickles that torch would read, each with the bytes that its storages may have."""
     if kind == "torch before 1.6":
         size = path.stat().st_size
@@ -181,10 +207,10 @@ def _pickles(file: BinaryIO, path: Path, kind: str) -> Iterator[tuple[BinaryIO, 
         return
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
+        if any("/code/" in e.filename for e in entries):  # and that is compressed
+            raise Refused(f"{path} is TorchScript, which holds code: save the module's state_dict() instead")
         _refuse_archive(entries, path)
         programs = [e for e in entries if e.filename.endswith("/data.pkl") or e.filename == "data.pkl"]
-        if any("/code/" in e.filename for e in entries):
-            raise Refused(f"{path} is TorchScript, which holds code: save the module's state_dict() instead")
         if len(programs) != 1:
             raise Refused(f"{path} is a zip archive with {len(programs)} data.pkl, but a checkpoint has one")
         if programs[0].file_size > PROGRAM_BYTES:
@@ -229,7 +255,7 @@ _PLAIN |= {"SHORT_BINSTRING"}
 _EMPTY = {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}
 
 
-def _walk(program: BinaryIO, held: dict[str, int] | int, path: Path) -> None:
+def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
     """Walk through one pickle as torch's reader would, and build nothing.
 
     held: storage -> its bytes in the archive; or the whole file's bytes, which all storages share.
@@ -237,7 +263,7 @@ def _walk(program: BinaryIO, held: dict[str, int] | int, path: Path) -> None:
     and an instruction that torch.save never writes.
     """
     stack: list[Any] = []
-    memo: dict[int, Any] = {}
+    memo: dict[Any, Any] = {}
     claimed: dict[Any, int] = {}
 
     def to_mark() -> list[Any]:
@@ -279,7 +305,7 @@ def _walk(program: BinaryIO, held: dict[str, int] | int, path: Path) -> None:
             case "BINGET" | "LONG_BINGET":
                 stack.append(memo[argument])
             case "GLOBAL":
-                stack.append(_listed(argument, path))
+                stack.append(_listed(str(argument), path))
             case "REDUCE" | "NEWOBJ":
                 arguments, called = stack.pop(), stack.pop()
                 _refuse_call(called, arguments, path)
@@ -336,44 +362,25 @@ def _storage(claim: Any, path: Path) -> tuple[Any, int]:
 
 
 def _load(path: Path, mapped: bool) -> Any:
-    stand_ins = [(stand_in, name) for name, stand_in in STAND_INS.items()]
+    stand_ins: list[Any] = [(stand_in, name) for name, stand_in in STAND_INS.items()]
+    stand_ins += [(Nothing, name) for name in sorted(INGREDIENTS)]
     with torch.serialization.safe_globals(stand_ins):
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
 
 
-def _safetensors(file: BinaryIO, path: Path, size: int) -> dict[str, torch.Tensor]:
-    """name -> tensor, mapped from the disk. The header: its length (8 bytes), JSON, then the bytes."""
-    length = int.from_bytes(file.read(8), "little")
-    if not 2 <= length <= min(size - 8, PROGRAM_BYTES):
-        raise Refused(f"{path}: its safetensors header claims {length:,} bytes of a file of {size:,}")
+def _safetensors(path: Path) -> dict[str, torch.Tensor]:
+    """name -> tensor, mapped from the disk."""
+    from safetensors import SafetensorError, safe_open
+
     try:
-        header = json.loads(file.read(length))
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"{path} is no .safetensors file: its header is not JSON") from error
-    if not isinstance(header, dict):
-        raise Refused(f"{path} is no .safetensors file: its header is no table of tensors")
-    header.pop("__metadata__", None)
-    storage = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=size)
-    found = {}
-    for name, entry in header.items():
-        match entry:
-            case {"dtype": str() as kind, "shape": list() as shape, "data_offsets": [int(), int()] as at}:
-                begin, end = at
-            case _:
-                raise Refused(f"{path}: its safetensors header does not describe {name[:80]!r}")
-        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
-        if kind not in SAFETENSORS or not whole or not 0 <= begin <= end <= size - 8 - length:
-            where = f"bytes {begin} to {end}" + (": the file is truncated" if end > size - 8 - length else "")
-            raise Refused(f"{path}: {name[:80]!r} is described as {kind} {shape}, {where}")
-        dtype = SAFETENSORS[kind]
-        if math.prod(shape) * dtype.itemsize != end - begin:
-            raise Refused(f"{path}: {name[:80]!r} is {kind} {shape}, but has {end - begin:,} bytes")
-        piece = storage[8 + length + begin : 8 + length + end]
-        found[name] = (
-            torch.empty(0, dtype=dtype).set_(piece, 0, torch.Size(shape))
-            if begin < end
-            else (torch.empty(shape, dtype=dtype))
-        )
+        with safe_open(path, framework="pt") as file:
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
+    except SafetensorError as error:
+        reason = _one_line(error)
+        raise Refused(f"{path} is truncated, damaged or no .safetensors file: {reason}") from error
+    for name, value in found.items():
+        if str(value.dtype).removeprefix("torch.") not in DTYPES:
+            raise Refused(f"{path}: {name[:80]!r} is {value.dtype}, which no encoder here computes with")
     return found
 
 

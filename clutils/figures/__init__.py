@@ -23,7 +23,7 @@ from clutils.figures import style
 __all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style"]
 
 KINDS = ("maps", "noise", "pictures", "training")  # figures.maps and so on load when they are first named
-Drawn = TypeVar("Drawn", Axes, FigureBase)
+Drawn = TypeVar("Drawn", bound=Axes | FigureBase)
 PIXELS_PER_INCH = 100  # of the page; the picture itself holds `scale` times as many
 
 
@@ -62,7 +62,7 @@ def describe(target: Drawn, text: str) -> Drawn:
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"figures.describe: alt text is one sentence, got {text!r}")
-    target.alt_text = " ".join(text.split())
+    target.alt_text = " ".join(text.split())  # type: ignore[union-attr]
     return target
 
 

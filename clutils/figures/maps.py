@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
 SORTED = 0.5  # share of same-class neighbours from which on a class has a place in the map
 
 
-def look(label: int) -> dict[str, str]:
+def look(label: int) -> dict[str, Any]:
     """Colour and marker of a class, the same in every map."""
     return {"color": COLORS[label % len(COLORS)], "marker": MARKERS[label % len(MARKERS)]}
 
@@ -47,7 +48,7 @@ class Points:
             self.marks.append(ax.scatter([], [], s=size, linewidth=0, alpha=0.85, **look(c)))
         for c in self.classes if names else ():
             halo = [withStroke(linewidth=3, foreground="white")]
-            options = {
+            options: dict[str, Any] = {
                 "ha": "center",
                 "va": "center",
                 "fontsize": 9.5,
@@ -122,7 +123,12 @@ def side_by_side(
         Line2D([], [], linestyle="none", markersize=7, label=_name(class_names, c), **look(c))
         for c in torch.as_tensor(labels).unique().tolist()
     ]
-    place = {"loc": "outside lower center", "ncols": 5, "handletextpad": 0.2, "columnspacing": 1.4}
+    place: dict[str, Any] = {
+        "loc": "outside lower center",
+        "ncols": 5,
+        "handletextpad": 0.2,
+        "columnspacing": 1.4,
+    }
     figure.legend(handles=handles, **place)
     return figure
 
@@ -186,8 +192,8 @@ def nearest_classes_kept(z: Tensor, positions: np.ndarray, labels: Tensor) -> in
 
 def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
     """Spearman's: 1 where the map keeps the order of the distances, 0 where it knows nothing of it."""
-    ranks = [np.argsort(np.argsort(values)) for values in (truth, seen)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (truth, seen)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 @style.in_course_style

@@ -118,8 +118,8 @@ def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], columns: Sequenc
     for k, (ax, (name, values, look)) in enumerate(zip(axes[:, 0], rows, strict=True)):
         bottom = total[1] - above - (k + 1) * tall - k * between
 
-        def place(x: float, width: float, bottom: float = bottom) -> list[float]:
-            return [x / total[0], bottom / total[1], width / total[0], tall / total[1]]
+        def place(x: float, width: float, bottom: float = bottom) -> tuple[float, float, float, float]:
+            return x / total[0], bottom / total[1], width / total[0], tall / total[1]
 
         ax.set_position(place(left, across))
         image = ax.imshow(_strip(values), interpolation="nearest", aspect="auto", **look)

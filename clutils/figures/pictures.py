@@ -1,9 +1,10 @@
-"""Pictures: a sheet of a data set, views with what was drawn for them, a picture's nearest neighbours."""
+"""Figures of images: a sheet of a data set, views with their parameters, nearest neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,10 @@ from clutils.similarities import normalise
 from clutils.views import Parameters
 
 SHOWN_CLASSES = 10
-VIEW_LOOKS = ({"color": style.BLACK, "linestyle": "-"}, {"color": style.VERMILLION, "linestyle": "--"})
+VIEW_LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": style.BLACK, "linestyle": "-"},
+    {"color": style.VERMILLION, "linestyle": "--"},
+)
 
 
 @style.in_course_style
@@ -96,8 +100,8 @@ class Views:
                 self.boxes[k][column].set_bounds(x - 0.5, y - 0.5, wide, tall)
                 picture = _pixels(views[column])
                 self.shown[k][column].set_data(picture)
-                extent = [0, picture.shape[1], picture.shape[0], 0]
-                if list(self.shown[k][column].get_extent()) != extent:  # setting it moves the axes' limits
+                extent = (0, picture.shape[1], picture.shape[0], 0)
+                if tuple(self.shown[k][column].get_extent()) != extent:  # setting it moves the axes' limits
                     self.shown[k][column].set_extent(extent)
                 self.notes[k][column].set_text(_changes(parameters, column))
         said = (

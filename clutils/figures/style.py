@@ -14,11 +14,15 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import matplotlib.style
 from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.legend import Legend
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Okabe & Ito, 'Color Universal Design' (2008): told apart with any of the common colour deficiencies
+# Okabe & Ito, 'Color Universal Design' (2008): distinguishable with any of the common colour deficiencies
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, INK = "#767676", "#222222"
@@ -83,6 +87,19 @@ LOSSES: dict[str, dict[str, Any]] = {
         ("CLIP", "#003A5D", (0, (1, 3)), "H"),
         ("BarlowTwins", GREY, (0, (3, 3, 1, 3)), "8"),
         ("Regression", BLACK, (0, (7, 1, 3, 1)), "|"),
+        ("NPair", "#6A4C00", (0, (9, 1, 1, 1)), "1"),
+        ("Spectral", "#5C5C5C", (0, (1, 2, 4, 2)), "2"),
+        ("NNCLR", "#1B7F9E", (0, (6, 3)), "3"),
+        ("WeightedDecoupled", "#F0905A", (0, (4, 2)), "4"),
+        ("RINCE", "#B0003A", (0, (2, 1)), "x"),
+        ("AlphaCL", "#C77CFF", (0, (1, 1, 3, 1)), "+"),
+        ("SogCLR", "#2E4A9E", (0, (14, 2)), "_"),
+        ("ISogCLR", "#6F86D6", (0, (14, 2, 2, 2)), (4, 1, 0)),
+        ("Robust", "#101080", (0, (11, 1, 3, 1)), (6, 1, 0)),
+        ("ADNCE", "#3FA34D", (0, (5, 2, 2, 2)), (5, 1, 0)),
+        ("SigLIP", "#00868B", (0, (1, 4)), (8, 1, 0)),
+        ("VICReg", "#9A9A9A", (0, (2, 3, 8, 3)), "."),
+        ("SIGReg", "#7A7A55", (0, (5, 5)), (3, 2, 0)),
     )
 }
 
@@ -94,6 +111,12 @@ TITLES = {
     "DualTemperature": "dual temperature",
     "Debiased": "debiased",
     "HardNegative": "HCL",
+    "NPair": "N-pair",
+    "Spectral": "spectral",
+    "WeightedDecoupled": "DCLW",
+    "AlphaCL": "α-CL",
+    "ISogCLR": "iSogCLR",
+    "Robust": "robust",
 }
 
 
@@ -152,6 +175,25 @@ def series(count: int, ordered: bool = True) -> list[dict[str, Any]]:
         {"color": color, "linestyle": LINES[k % len(LINES)], "marker": MARKERS[k % len(MARKERS)]}
         for k, color in enumerate(colors)
     ]
+
+
+def legend_outside(ax: Axes, **options: Any) -> Legend:
+    """A legend to the right of the axes, at half their height; options: of `Axes.legend`."""
+    return ax.legend(**{"loc": "center left", "bbox_to_anchor": (1.0, 0.5), **options})
+
+
+def log_axis(axis: Axis) -> None:
+    """Make `ax.xaxis` or `ax.yaxis` logarithmic: ticks at 1, 2 and 5 of each decade, as plain numbers."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]  # not in the stubs
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def step_axis(ax: Axes) -> None:
+    """Whole steps along the x axis, thousands with a comma."""
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _look(looks: dict[str, dict[str, Any]], what: str, name: str) -> dict[str, Any]:

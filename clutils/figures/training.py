@@ -1,9 +1,10 @@
-"""A training run as curves, the similarities it changed, and accuracies side by side."""
+"""Training curves, distributions of similarities, and accuracies side by side."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from matplotlib.artist import Artist
@@ -59,7 +60,7 @@ class Progress:
         for value, look in zip(self.baselines.values(), looks, strict=True):
             accuracy.axhline(value, linewidth=1.6, **look)
         for (name, value), at in zip(
-            self.baselines.items(), _apart(self.baselines.values(), 0.085), strict=True
+            self.baselines.items(), _apart(list(self.baselines.values()), 0.085), strict=True
         ):
             accuracy.text(steps, at, f"{name} {value:.2f}", ha="right", va="bottom", color=style.INK)
         (self.accuracy,) = accuracy.plot([], [], color=style.GREEN, linestyle="-", marker="o")
@@ -106,7 +107,7 @@ def progress(
     rows: Sequence[Mapping[str, float]],
     measured: Mapping[int, float],
     steps: int | None = None,
-    **options: object,
+    **options: Any,
 ) -> Figure:
     """`Progress`, filled at once. Raises ValueError on an empty history."""
     if not rows:

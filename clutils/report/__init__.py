@@ -1,6 +1,7 @@
-"""Is this encoder healthy? `check(file, data)` measures it, judges it, and writes one page that says so.
+"""Report on an encoder: `check(file, data)` measures it, judges it, and writes one page that says so.
 
-`examination` measures, `verdicts` judges, `page` is the HTML; the pictures are drawn in `figures`.
+`examination` measures, `verdicts` judges, `screen` is what is seen first, `page` the HTML; the other pictures
+are drawn in `figures`.
 """
 
 from __future__ import annotations
@@ -8,29 +9,32 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from torch import nn
 
 from clutils import checkpoints, files
 from clutils import data as datasets
-from clutils.data import ImageSet
-from clutils.figures import maps, noise, pictures, png, training
+from clutils.data import ImageSet, kind_called, kind_of
+from clutils.figures import maps, noise, pictures, png, style, training
 from clutils.figures import page as figure_html
-from clutils.report import examination, page, verdicts
+from clutils.report import examination, feeding, page, provenance, screen, series, standard, verdicts
 from clutils.report import figures as drawn
 from clutils.report.examination import Examination, examine
 from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]
-__all__ += ["check", "examine", "load"]
+__all__ += ["check", "examine", "in_series", "in_series_json", "load"]
 
 SUFFIXES = (".html", ".json", ".pdf", ".png")
 DEFAULTED = (
@@ -39,7 +43,6 @@ DEFAULTED = (
 )
 LEAST = 80  # pictures, of which a quarter is judged
 FEW = 400  # pictures below which what is said of classes is uncertain
-SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Report:
     examination: Examination
     verdicts: list[Verdict]
     notes: list[str]
+    epoch: float | None = None
 
     @property
     def title(self) -> str:
@@ -77,9 +81,15 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its pictures are inside, it loads nothing."""
-        found = _drawn(self.figures())
-        head = page.Head(self.title, self.level, self.summary_text, self.examination.facts, self.notes)
-        return page.page(head, self.verdicts, found, self.json())
+        return page.page([self], _drawn(self.figures()), self.json(), _panels(self.examination))
+
+    def screen(self) -> Figure:
+        """The first screen, 1280 x 800: the verdict in a sentence, and four pictures."""
+        return screen.screen(self.examination, self.title, self.level, self.summary_text)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first screen."""
+        return figure_html(self.screen())
 
     def figures(self) -> dict[str, Figure]:
         """Heading -> figure: all that the page shows."""
@@ -105,7 +115,7 @@ class Report:
         return drawn.summary(f"{self.title}: {self.level}", lines, self.summary_text, how)
 
     def write(self, path: str | Path) -> Path:
-        """By its ending: .html the page, .json every number, .pdf or .png the summary.
+        """By its ending: .html the page, .json every number, .png the first screen, .pdf that and the lines.
 
         Raises ValueError on another ending.
         """
@@ -115,16 +125,18 @@ class Report:
         if path.suffix in (".html", ".json"):
             files.replace(path, self.html() if path.suffix == ".html" else self.json() + "\n")
         elif path.suffix == ".png":
-            files.replace(path, png(self.summary()))
+            files.replace(path, png(self.screen(), scale=1.0))
         else:
             written = io.BytesIO()
-            self.summary().savefig(written, format="pdf", metadata={"CreationDate": None})
+            with PdfPages(written, metadata={"CreationDate": None}) as pages:
+                for figure in (self.screen(), self.summary()):
+                    pages.savefig(figure)
             files.replace(path, written.getbuffer())
         return path
 
     def _plain(self) -> dict[str, Any]:
         found = self.examination
-        numbers = {k: v if math.isfinite(v) else None for k, v in found.numbers.items()}
+        numbers = {k: _finite(v) for k, v in found.numbers.items()}
         judged = [vars(v) | {"causes": list(v.causes)} for v in self.verdicts]
         return {
             "title": self.title,
@@ -133,6 +145,8 @@ class Report:
             "facts": found.facts,
             "verdicts": judged,
             "numbers": numbers,
+            "intervals": {m.key: list(m.interval) for m in standard.numbers(found) if m.interval},
+            "layers": [{k: _finite(v) for k, v in vars(layer).items()} for layer in found.layers],
             "not_measured": found.unknown,
             "notes": self.notes,
         }
@@ -145,6 +159,7 @@ def check(
     limit: int = 2000,
     grey: bool = False,
     on_stage: Callable[[str], object] = lambda name: None,
+    command: str = "report.check, in Python",
     **options: Any,
 ) -> Report:
     """Open an encoder, measure it on these pictures and judge it.
@@ -153,28 +168,61 @@ def check(
     - data: a name for `data.load`, or (gallery, judged) of your own; None = generated scenes, with a note
     - limit: how many pictures in all, three quarters of them the gallery
     - grey: the pictures' colours are averaged, for an encoder of grey pictures
-    - options: temperature, mean, std, size, layer, map_names, seed: see `examination.examine`
+    - command: what was typed, which the page repeats
+    - options: temperature, mean, std, size, layer, map_names, seed, quick: see `examination.examine`; mean
+      may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto": the one that fits best, with
+      a note
 
     The same file, pictures and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
     """
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
-    notes = list(opened.notes) if data is not None else [DEFAULTED, *opened.notes]
+    notes = [] if data is not None else [DEFAULTED]
     data = data or "scenes"
+    for kind in [kind_called(data)] if isinstance(data, str) else [kind_of(part.inputs) for part in data]:
+        if kind.name != "pictures":
+            given = data if isinstance(data, str) else kind.name
+            raise ValueError(
+                f"report.check: data is {given!r}, but must be pictures; of other samples `measures` and "
+                "`maps` take the embeddings"
+            )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     if grey:
         gallery, judged = _grey(gallery), _grey(judged)
     count = len(gallery) + len(judged)
     if count < FEW:
         notes.append(f"{count} pictures are few: below about {FEW}, what is said of classes is uncertain")
+    seen = torch.cat(examination.two_views(judged.subset(slice(0, feeding.VIEWED)), 0))
+    side = options.get("size") or opened.side
+    opened = feeding.with_decided_stem(opened, seen, side)
+    notes += opened.notes
+    if isinstance(options.get("mean"), str):
+        options |= _normalised(opened, seen, side, options, notes)
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    found.title = f"{name} on {data if isinstance(data, str) else judged.source.partition(' (')[0]}"
+    found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
     found.facts = _facts(opened, gallery, judged, layer, options)
-    return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes)
+    found.facts |= provenance.facts(opened, command, options.get("seed", 0))
+    return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
+
+
+def _normalised(
+    opened: checkpoints.Opened,
+    seen: torch.Tensor,
+    side: int | None,
+    options: dict[str, Any],
+    notes: list[str],
+) -> dict[str, Any]:
+    """Mean and std where the mean was named; what was chosen is added to the notes."""
+    if options["mean"] != "auto":
+        mean, std = feeding.normalisation(options["mean"])
+        return {"mean": mean, "std": options.get("std") or std}
+    chosen, said = feeding.fitting(opened, seen, side)
+    notes.append(said)
+    return dict(zip(("mean", "std"), chosen or (None, None), strict=True))
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -186,29 +234,29 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
         raise ValueError(f"check: at least {LEAST} pictures are needed, but only {limit} asked for")
     few = limit // 4
     try:
-        judged = datasets.load(name, split="test", limit=few)
+        judged = cast(ImageSet, datasets.load(name, split="test", limit=few))
     except ValueError as error:
         if not name.startswith("folder:") or "has no split" not in str(error):
             raise
-        whole = datasets.load(name, limit=limit)
+        whole = cast(ImageSet, datasets.load(name, limit=limit))
         if len(whole) < LEAST:
             raise ValueError(
                 f"check: at least {LEAST} pictures are needed, {name} has {len(whole)}"
             ) from None
         fourth = torch.arange(len(whole)) // max(1, len(whole.class_names)) % 4 == 3
         return whole.subset(~fourth), whole.subset(fourth)
-    return datasets.load(name, limit=limit - few), judged
+    return cast(ImageSet, datasets.load(name, limit=limit - few)), judged
 
 
 def beside(first: Report, second: Report) -> str:
-    """Two reports on one page: a line for each thing that was looked at, and shared pictures."""
-    both = (first, second)
-    heads = [
-        page.Head(f"{letter}: {r.title}", r.level, r.summary_text, r.examination.facts, r.notes)
-        for letter, r in zip(page.LETTERS, both, strict=True)
-    ]
-    found = _drawn(_figures([r.examination for r in both]))
-    return page.beside(heads, [r.verdicts for r in both], found, beside_json(first, second))
+    """Two reports on one page: what differs and by how much, a line for each thing, and shared pictures.
+
+    Raises ValueError where they did not judge the same pictures in the same order.
+    """
+    both = first.examination, second.examination
+    alike, differ = standard.likeness(*both), standard.differences(*both)
+    pictures, held = _drawn(_figures(both)), beside_json(first, second)
+    return page.page([first, second], pictures, held, differences=differ, likeness=alike)
 
 
 def beside_json(first: Report, second: Report) -> str:
@@ -220,7 +268,33 @@ def beside_json(first: Report, second: Report) -> str:
     return json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def in_series(reports: Sequence[Report]) -> str:
+    """Checkpoints of one run on one page: every number against the epoch, a line for each."""
+    found = series.moments(reports)
+    label = (
+        "epoch or step" if [m.at for m in found] == sorted(r.epoch or 0 for r in reports) else "checkpoint"
+    )
+    drawn_curves = _drawn({"Every number": series.curves(found, label)})
+    return page.page([], drawn_curves, series.held(found), moments=found)
+
+
+def in_series_json(reports: Sequence[Report]) -> str:
+    """Every number of every checkpoint."""
+    return series.held(series.moments(reports))
+
+
 # ---- inside ------------------------------------------------------------------------------------------------
+
+
+def _finite(value: Any) -> Any:
+    """The value, None for NaN and infinity, which JSON does not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _short(source: str) -> str:
+    """A set's name or source without its folder's path, and without what stands in brackets."""
+    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0])
+    return said.removeprefix("folder:")
 
 
 def _grey(pictures: ImageSet) -> ImageSet:
@@ -239,18 +313,20 @@ def _facts(
         facts["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
     facts["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
     mean, std = options.get("mean"), options.get("std")
-    fed = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
+    fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
     side = options.get("size") or opened.side
-    fed += f", resized to {side}x{side}" if side else ""
+    fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3
-    facts["fed as"] = fed + (", grey copied to 3 channels" if copied else "")
+    facts["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
     facts["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
         layer, f"the module {layer}, averaged over space"
     )
     left = [f"{name} ({count})" for name, count in opened.dropped.items()]
     if opened.unexpected or left:
-        named = [f"{len(opened.unexpected)} beside the encoder"] if opened.unexpected else []
-        facts["not used"] = ", ".join([*named, *left[:8]]) + " tensors"
+        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
+        more = len(opened.unexpected) - len(beside)
+        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
+        facts["not used"] = "tensors " + ", ".join([*named, *left[:8]])
     if opened.missing:
         counters = "counter" if len(opened.missing) == 1 else "counters"
         facts["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
@@ -262,10 +338,39 @@ def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
     found = {}
     for name, figure in figures.items():
         try:
-            found[name] = figure_html(figure)
+            found[name] = _on_any_page(figure)
         except Exception as error:  # whatever: a picture is no reason to lose what was measured
             found[name] = figure_html(drawn.missing(name, error))
     return found
+
+
+def _panels(found: Examination) -> dict[str, tuple[str, str]]:
+    """Heading of each panel of the first screen -> its HTML, and the sentence that reads it."""
+    made = {}
+    for name, panel in screen.PANELS.items():
+        try:
+            ax, reading = panel(found, None)
+            made[name] = _on_any_page(cast(Figure, ax.figure)), reading
+        except Exception as error:  # as above
+            made[name] = figure_html(drawn.missing(name, error)), "It could not be drawn."
+    return made
+
+
+def _on_any_page(figure: Figure) -> str:
+    """HTML of a figure that a dark page may invert; one with photographs is made transparent instead."""
+    photographs = [
+        ax for ax in figure.axes if any(np.ndim(np.asarray(image.get_array())) == 3 for image in ax.images)
+    ]
+    if not photographs:
+        return figure_html(figure).replace("<img ", '<img class="plot" ', 1)
+    figure.patch.set_alpha(0)
+    for ax in photographs:
+        ax.patch.set_alpha(0)
+        for text in ax.texts:
+            text.set_color(style.GREY)
+        for frame in ax.patches:
+            frame.set_edgecolor(style.BLUE)
+    return figure_html(figure).replace("background: white", "", 1)
 
 
 class _Figures(dict[str, Figure]):
@@ -273,7 +378,7 @@ class _Figures(dict[str, Figure]):
 
     def add(self, name: str, draw: Callable[..., Figure | Axes], *given: Any, **options: Any) -> None:
         try:
-            self[name] = draw(*given, **options).figure
+            self[name] = cast(Figure, draw(*given, **options).figure)
         except Exception as error:  # as above
             self[name] = drawn.missing(name, error)
 
@@ -292,25 +397,24 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
         figures.add("Alignment and uniformity", drawn.plane, spots)
     for name, e in named.items():
         of = "" if len(named) == 1 else f", {name}"
-        if e.numbers["spread"] > 0 and not e.numbers["zero_norms"]:
+        if of and e.has_directions:  # of one alone, the first screen has them
             figures.add(f"Similarities of views{of}", training.similarity_spread, *e.views)
         if e.pull is not None:
             tau = e.numbers["temperature"]
             title = f"W and the weight of hard negatives at τ = {tau:g}{of}"
             figures.add(title, drawn.weights, e.pull, e.hardness, tau)
     spectra = {name: e.spectrum for name, e in named.items() if e.spectrum is not None}
-    if len(named) == 1 and found[0].untrained_spectrum is not None:
-        spectra["fresh weights"] = found[0].untrained_spectrum
-    if spectra:
+    if len(spectra) > 1:
         figures.add("Dimensions in use", drawn.spectrum, spectra)
-    kept = {name: e.robustness for name, e in named.items()}
-    figures.add("What a change leaves", drawn.robustness, kept)
+    kept = {name: e.robustness for name, e in named.items() if e.robustness}
+    if kept:
+        figures.add("What a change leaves", drawn.robustness, kept)
     if len(named) == 1:
         _of_one(found[0], figures)
         if found[0].noise is not None:
             images, scale, sample, mean = found[0].noise
-            mean = mean if bool(mean.any()) else None  # none was learned
-            figures.add("The noise that it learned", noise.noise, images, scale, sample, mean)
+            learned = mean if bool(mean.any()) else None
+            figures.add("The noise that it learned", noise.noise, images, scale, sample, learned)
     elif "knn" in found[0].numbers or "knn" in found[1].numbers:
         rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}
         rows["kNN, raw pixels"] = [max(e.numbers.get("knn_raw", 0.0) for e in found)]
@@ -321,6 +425,8 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
 
 
 def _of_one(e: Examination, figures: _Figures) -> None:
+    if e.layers:
+        figures.add("Layer by layer", drawn.by_layer, e.layers)
     figures.add("Lengths", drawn.lengths, e.z)
     if e.predicted is not None:
         n, of = e.numbers, {"": "this encoder", "_raw": "raw pixels", "_untrained": "fresh weights"}
@@ -335,22 +441,12 @@ def _of_one(e: Examination, figures: _Figures) -> None:
         figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)
         spaces = {"this encoder": e.z, "raw pixels": e.raw}
         title = "Nearest neighbours among the judged (framed: the same class; the last rows are the worst)"
-        figures.add(title, pictures.neighbours, e.judged, spaces, _queries(e), k=5)
-
-
-def _queries(e: Examination) -> list[int]:
-    """Half ordinary pictures, half those whose neighbours share their class the least."""
-    unit = nn.functional.normalize(e.z, dim=1)
-    nearest = (unit @ unit.T).fill_diagonal_(-2).topk(5, dim=1).indices
-    share = (e.judged.labels[nearest] == e.judged.labels[:, None]).double().mean(dim=1)
-    ordinary = torch.arange(SHOWN // 2) * (len(share) // SHOWN)
-    worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary.tolist()]
-    return [*ordinary.tolist(), *worst[: SHOWN - SHOWN // 2]]
+        figures.add(title, pictures.neighbours, e.judged, spaces, screen.queries(e, True), k=5)
 
 
 def _maps(e: Examination, of: str, figures: _Figures) -> None:
     labels = e.judged.labels[: examination.MAPPED]
     for name in dict.fromkeys(name for name, _ in e.maps):
-        trust = {seed: e.numbers[f"trustworthiness_{name}_{seed}"] for seed in examination.SEEDS}
-        sides = {f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in examination.SEEDS}
+        trust = {seed: e.numbers[f"trustworthiness_{name}_{seed}"] for of, seed in e.maps if of == name}
+        sides = {f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in trust}
         figures.add(f"Map by {name}{of}", maps.side_by_side, sides, labels, e.judged.class_names)

@@ -1,4 +1,4 @@
-"""What is measured: an encoder on labelled pictures, all numbers by `measures`, `anatomy` and `maps`.
+"""Examination of an encoder on labelled images, all numbers by `measures`, `anatomy` and `maps`.
 
 Gallery pictures lend their labels, judged pictures are asked about. No number here is a verdict: those are in
 `verdicts`.
@@ -8,36 +8,29 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.report import neighbours
-from clutils.report.prepared import Prepared, demand_side, embed, finite
+from clutils.report import feeding, layers, neighbours, standard
+from clutils.report.examined import MAPPED, NEIGHBOURS, PROBED, Examination
+from clutils.report.feeding import VIEWED
+from clutils.report.prepared import Prepared, batch, demand_side, embed, finite
 
-NEIGHBOURS = 20
-VIEWED = 256  # judged pictures of which views are made: a batch of that size
-MAPPED = 500  # judged pictures on a map
-COMPARED = (1500, 500)  # gallery and judged pictures for the untrained encoder, which costs as much again
-PROBED = 1500  # gallery pictures whose labels a linear probe is told
+COMPARED = (PROBED, 500)  # gallery and judged pictures for fresh weights, which cost as much again
+LEARNED = 256  # pictures that fresh batch normalisations see
+CHANGED = 128  # pictures whose places under each change alone are looked at
+LENT = 400  # gallery pictures that a quick look takes
 LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
+QUICK = "a quick look stops before it"
 NOISED = 8  # pictures whose learned noise is shown
 SEEDS = (0, 1)  # of the maps
-NORMALISATIONS = {  # (mean, std) by which pictures in [0, 1] are usually shifted and scaled
-    "none": ((0.0,), (1.0,)),
-    "ImageNet's": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    "CIFAR-10's": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    "0.5 and 0.5": ((0.5,), (0.5,)),
-    "0 to 255": ((0.0,), (1 / 255,)),
-}
 CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the strength that SimCLR trains with
     "crop": {"crop_scale": (0.2, 1.0)},
     "flip": {"flip": 1.0},
@@ -47,31 +40,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the streng
 }
 
 
-@dataclass
-class Examination:
-    """All that was measured.
-
-    - numbers: name -> value, plain, as JSON takes it; unknown: name -> why it was not measured
-    - the rest: what the pictures of the report are drawn from
-    """
-
-    title: str
-    facts: dict[str, str]
-    numbers: dict[str, float]
-    unknown: dict[str, str]
-    judged: ImageSet
-    z: Tensor
-    values: Tensor
-    views: tuple[Tensor, Tensor]
-    raw: Tensor
-    predicted: Tensor | None = None
-    robustness: dict[str, float] = field(default_factory=dict)
-    spectrum: Tensor | None = None
-    untrained_spectrum: Tensor | None = None
-    maps: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
-    pull: Tensor | None = None
-    hardness: tuple[Tensor, Tensor] | None = None
-    noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is taken off, the std that divides
 
 
 def examine(
@@ -85,6 +54,7 @@ def examine(
     layer: str = "encoder",
     map_names: Sequence[str] = ("t-SNE", "UMAP"),
     seed: int = 0,
+    quick: bool = False,
     on_stage: Callable[[str], object] = lambda name: None,
     on_hint: Callable[[str], object] = lambda text: None,
 ) -> Examination:
@@ -95,6 +65,7 @@ def examine(
     - mean, std: how pictures in [0, 1] are shifted and scaled for it; size: their width for it
     - layer: where features are read: "encoder", "head" or the name of a module within the encoder
     - map_names: of "t-SNE" and "UMAP", those that are drawn
+    - quick: what the first screen shows, and no more: 400 gallery pictures, one map, no probes
     - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
       the time that all will take
 
@@ -104,61 +75,80 @@ def examine(
     side = demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
-    numbers: dict[str, float] = {"pictures": len(judged), "gallery": len(gallery)}
-    unknown: dict[str, str] = {}
-    numbers["weights_zero"] = _zero(opened.encoder)
-    numbers["plain_normalisations"] = float(_plain(opened.encoder))
+    fresh = _untrained(opened, side, shift, layer, seed)
+    if quick:
+        gallery = gallery.subset(slice(0, LENT))
     on_stage("features")
-    on_hint(_cost(prepared, judged, len(judged) + len(gallery), opened.backbone is not None))
-    z, gallery_z = finite(prepared, judged), finite(prepared, gallery)
     some = judged.subset(slice(0, VIEWED))
+    passes = _passes(judged, gallery, fresh is not None, quick)
+    with layers.reading(prepared.encoder, 0 if quick else len(judged) + PROBED) as caught:
+        z = finite(prepared, judged, lambda one: on_hint(_cost(one, len(judged) + len(gallery), passes)))
+        gallery_z = finite(prepared, gallery)
     on_stage("views")
-    seen = _views(some, seed)
+    seen = two_views(some, seed)
     z1, z2 = (embed(prepared, view) for view in seen)
-    found = Examination(
-        "", {}, numbers, unknown, judged, z, z.norm(dim=1), (z1, z2), measures.raw_inputs(judged)
-    )
-    numbers |= _input(opened, prepared, torch.cat(seen), unknown)
+    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged))
+    numbers = found.numbers
+    numbers |= {"pictures": len(judged), "gallery": len(gallery), "weights_zero": _zero(opened.encoder)}
+    numbers["plain_normalisations"] = float(_plain(opened.encoder))
+    numbers |= feeding.first_layer(opened, prepared, torch.cat(seen), found.unknown)
     numbers |= _shape(z, found)
     numbers |= _contrast(z1, z2)
-    if numbers["spread"] > 0 and not numbers["zero_norms"]:
+    if found.has_directions:
         numbers["uniformity"] = measures.uniformity(z)
-    on_stage("classes")
-    fresh = _untrained(opened, side, shift, layer, seed)
+    on_stage("fresh weights")
     tau = temperature or opened.temperature
     if fresh is not None and (numbers.get("never_trained") or numbers["plain_normalisations"]):
         numbers |= _as_made(opened, fresh, layer, some, seen, tau, seed)
-    _classes(found, gallery, gallery_z, fresh, on_stage)
-    on_stage("robustness")
-    found.robustness = _robustness(prepared, some, z[:VIEWED], seed)
-    numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
-    numbers |= {f"usual_{name}": float(name in _usual(some)) for name in found.robustness}
+    if fresh is not None:
+        _learn_statistics(fresh, gallery.images)
+        first, second = (embed(fresh, view[:CHANGED]) for view in seen)
+        found.fresh_views = first, second
+    on_stage("classes")
+    _classes(found, gallery, gallery_z)
     _training(found, opened, prepared, seen, some, tau)
     if "temperature" in numbers and opened.temperature not in (None, tau):
         numbers["temperature_in_file"] = opened.temperature
     if opened.generator is not None:
         found.noise = _noise(opened, some, seed)
+    if quick:
+        found.unknown |= dict.fromkeys(("probe", "knn_untrained", "kept"), QUICK)
+        map_names = map_names[:1]
+    else:
+        on_stage("probes")
+        _probes(found, gallery, gallery_z, fresh)
+        standard.measure(found, gallery, gallery_z)
+        lent = gallery.labels if found.predicted is not None else None
+        output = torch.cat([z, gallery_z[:PROBED]]) if layer == "encoder" else None
+        found.layers = layers.measure(caught, judged.labels, lent, output)
+        on_stage("robustness")
+        few = judged.subset(slice(0, CHANGED))
+        found.robustness = _robustness(prepared, few, z[:CHANGED], seed)
+        numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
+        numbers |= {f"usual_{name}": float(name in _usual(some)) for name in found.robustness}
     for name in map_names:
         on_stage(name)
-        _map(found, name)
+        _map(found, name, SEEDS[:1] if quick else SEEDS)
     return found
 
 
 # ---- the pictures as they come in --------------------------------------------------------------------------
 
 
-def _cost(prepared: Prepared, pictures: ImageSet, count: int, fresh: bool) -> str:
-    """About how long embedding `count` pictures takes, by one batch, in words; and all that is embedded."""
-    side = prepared.side or max(pictures.images.shape[-2:])
-    batch = pictures.images[: max(2, min(64, 64 * 32 * 32 // side**2))]
-    embed(prepared, batch[:2])  # the first call of all is slower than the others
-    began = time.perf_counter()
-    embed(prepared, batch)
-    one = (time.perf_counter() - began) / len(batch)
-    others = (2 + len(CHANGES)) * min(VIEWED, len(pictures)) + fresh * sum(COMPARED)
-    return f"about {one * count:.0f} s for {count:,} pictures, and {one * others:.0f} s for their views" + (
-        " and for fresh weights" if fresh else ""
-    )
+def _passes(judged: ImageSet, gallery: ImageSet, fresh: bool, quick: bool) -> int:
+    """How many images go through a network in all."""
+    some, few = min(VIEWED, len(judged)), min(CHANGED, len(judged))
+    count = len(judged) + len(gallery) + 2 * some + fresh * (min(LEARNED, len(gallery)) + 2 * few)
+    if quick:
+        return count
+    compared = min(COMPARED[0], len(gallery)) + min(COMPARED[1], len(judged))
+    return count + len(CHANGES) * few + fresh * compared
+
+
+def _cost(one: float, count: int, passes: int) -> str:
+    """What all passes take, in words; one: seconds for an image."""
+    views = f"{passes - count:,} views of them, by fresh weights too"
+    return f"about {one * passes:.0f} s for {count:,} pictures and {views}; then probes, maps, the page"
 
 
 def _zero(encoder: nn.Module) -> float:
@@ -178,70 +168,9 @@ def _plain(encoder: nn.Module) -> bool:
     return bool(norms) and gains and all(m.bias is None or not m.bias.any() for m in norms)
 
 
-def _views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
+def two_views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
     """Two random views of each picture, as the training of most methods has them."""
-    draw = torch.Generator().manual_seed(seed)
-    augment = views.suiting(pictures.images)
-    return augment(pictures.images, generator=draw), augment(pictures.images, generator=draw)
-
-
-def _input(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, float]:
-    """How far what reaches the first batch normalisation is from what it remembers of its training.
-
-    input_gap: the divergence of two normal distributions, mean over channels, in nats; and the same for each
-    usual way to normalise, of which the smallest is named as `fits`.
-    """
-    first = next((m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)), None)
-    if first is None or first.running_mean is None:
-        unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
-        return {}
-    counters = [m.num_batches_tracked for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
-    counted = max((int(c) for c in counters if c is not None), default=0)
-    fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
-    if fresh:
-        unknown["input_gap"] = "its batch normalisation has never seen a picture"
-        return {"never_trained": 1.0}
-    if not bool((first.running_var > 1e-10).any()):
-        unknown["input_gap"] = (
-            "its first batch normalisation remembers pictures that do not vary: there were none"
-        )
-        return {"never_trained": 0.0}
-    remembered = first.running_mean, first.running_var
-    gaps = {"as fed": _gap(prepared, first, seen, remembered)}
-    for name, (mean, std) in NORMALISATIONS.items():
-        if len(mean) in (1, prepared.channels):
-            other = Prepared(opened.encoder, prepared.channels, prepared.side, mean, std)
-            gaps[name] = _gap(other, first, seen, remembered)
-    found = {"never_trained": 0.0, "batches_seen": counted, "input_gap": gaps.pop("as fed")}
-    return found | {f"input_gap_{name}": gap for name, gap in gaps.items()}
-
-
-def _gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
-    caught: list[Tensor] = []
-
-    class Enough(Exception):
-        pass
-
-    def catch(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-        caught.append(given[0].detach().float())
-        raise Enough
-
-    handle = layer.register_forward_pre_hook(catch)
-    try:
-        embed(prepared, seen[:VIEWED])
-    except Enough:
-        pass
-    finally:
-        handle.remove()
-    values = caught[0].transpose(0, 1).flatten(1).double()
-    mean, var = values.mean(dim=1), values.var(dim=1) + 1e-12
-    old_mean, old_var = (x.double() for x in remembered)
-    return divergence(mean, var, old_mean, old_var + 1e-12).mean().item()
-
-
-def divergence(mean: Tensor, var: Tensor, old_mean: Tensor, old_var: Tensor) -> Tensor:
-    """KL, in nats and elementwise, of N(mean, var), which is met, from N(old_mean, old_var), expected."""
-    return ((old_var / var).log() + (var + (mean - old_mean).square()) / old_var - 1) / 2
+    return views.pair(pictures.images, seed)
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------
@@ -264,9 +193,9 @@ def _shape(z: Tensor, found: Examination) -> dict[str, float]:
         "zero_norms": int((norms == 0).sum()),
     }
     if spread > 0:
-        found.spectrum = torch.linalg.svdvals(centred)
+        found.spectrum = measures.spectrum(z)
         shares = found.spectrum.square() / found.spectrum.square().sum()
-        numbers["effective_rank"] = measures.effective_rank(z)
+        numbers["effective_rank"] = measures.effective_rank(z, found.spectrum)
         numbers["first_direction"] = shares[0].item()
     return numbers
 
@@ -289,7 +218,7 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
 
 def _usual(pictures: ImageSet) -> tuple[str, ...]:
     """Those of `CHANGES` that training on such pictures usually has: digits, say, are not mirrored."""
-    usual = views.suiting(pictures.images)
+    usual: Any = views.suiting(pictures.images)  # an Augmentation: these are pictures
     has = {
         "crop": usual.crop_scale[0] < 1,
         "flip": usual.flip > 0,
@@ -313,7 +242,13 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
     for name, settings in CHANGES.items():
         if pictures.images.shape[1] == 1 and name == "grey":
             continue
-        plain = {"crop_scale": (1.0, 1.0), "flip": 0.0, "jitter_prob": 0.0, "grayscale": 0.0, "blur": 0.0}
+        plain: dict[str, Any] = {
+            "crop_scale": (1.0, 1.0),
+            "flip": 0.0,
+            "jitter_prob": 0.0,
+            "grayscale": 0.0,
+            "blur": 0.0,
+        }
         change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(plain | settings))
         changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
@@ -324,7 +259,7 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def _untrained(opened: Opened, side: int | None, shift: tuple, layer: str, seed: int) -> Prepared | None:
+def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> Prepared | None:
     """The same network with fresh weights, its batch statistics still to be learned; None for a module."""
     if opened.backbone is None:
         return None
@@ -349,28 +284,24 @@ def _as_made(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         for module in head.modules() if head is not None else ():
-            if hasattr(module, "reset_parameters"):
-                module.reset_parameters()
-    if layer == "head":
-        mean, std = fresh.mean.flatten().tolist(), fresh.std.flatten().tolist()
-        fresh = Prepared(fresh.encoder, fresh.channels, fresh.side, mean, std, layer, head)
+            reset = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+    if layer == "head" and head is not None:
+        fresh = fresh.behind(head)
     z = embed(fresh, pictures.images)
     z1, z2 = (embed(fresh, view) for view in seen)
-    made = Examination("", {}, {}, {}, pictures, z, z.norm(dim=1), (z1, z2), z)
+    made = Examination(pictures, z, (z1, z2), z)
     made.numbers |= _shape(z, made) | _contrast(z1, z2)
-    made.numbers |= {f"kept_{name}": kept for name, kept in _robustness(fresh, pictures, z, seed).items()}
+    few = pictures.subset(slice(0, CHANGED))
+    kept = _robustness(fresh, few, z[:CHANGED], seed)
+    made.numbers |= {f"kept_{name}": value for name, value in kept.items()}
     _training(made, replace(opened, head=head), fresh, seen, pictures, temperature)
     return {f"fresh_{name}": value for name, value in made.numbers.items()}
 
 
-def _classes(
-    found: Examination,
-    gallery: ImageSet,
-    gallery_z: Tensor,
-    fresh: Prepared | None,
-    on_stage: Callable[[str], object],
-) -> None:
-    """kNN and probe of the encoder, of raw pixels and of fresh weights; tolerance; who is taken for whom."""
+def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
+    """kNN of the encoder and of raw pixels; tolerance; who is taken for whom."""
     judged, numbers = found.judged, found.numbers
     known = bool((judged.labels >= 0).all() and (gallery.labels >= 0).all())
     if not known or len(judged.labels.unique()) < 2:
@@ -380,48 +311,52 @@ def _classes(
     k = min(NEIGHBOURS, len(gallery))
     numbers["chance"] = (y.bincount().max() / len(y)).item()
     numbers["knn_error"] = 0.5 / math.sqrt(len(y))
-    if numbers["spread"] == 0 or bool((found.z.norm(dim=1) == 0).any() or (gallery_z.norm(dim=1) == 0).any()):
+    if not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
         found.unknown["knn"] = "pictures have one and the same embedding, or one of length 0"
         return
     found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
-    numbers["knn"] = (found.predicted == y).double().mean().item()
+    found.each["knn"] = (found.predicted == y).double()
+    numbers["knn"] = found.each["knn"].mean().item()
     numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
-    pixels = measures.raw_inputs(gallery)
-    numbers["knn_raw"] = measures.knn_accuracy(pixels, gallery_y, found.raw, y, k=k)
+    numbers["knn_raw"] = measures.knn_accuracy(measures.raw_inputs(gallery), gallery_y, found.raw, y, k=k)
     numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
-    on_stage("linear probes")
-    told = slice(0, PROBED)
-    if len(gallery_y[told].unique()) < 2:
+    numbers["tolerance"] = measures.tolerance(found.z, y)
+
+
+def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Prepared | None) -> None:
+    """Linear probes of the encoder, of raw pixels and of fresh weights, and the kNN of the last."""
+    if found.predicted is None:
+        return
+    numbers, y, many = found.numbers, found.judged.labels, gallery.subset(slice(0, PROBED))
+    if len(many.labels.unique()) < 2:
         found.unknown["probe"] = "the gallery's first pictures have one class alone"
     else:
-        numbers["probe"] = measures.linear_probe(gallery_z[told], gallery_y[told], found.z, y)
-        first, second = neighbours.principal(pixels[told], found.raw)
-        numbers["probe_raw"] = measures.linear_probe(first, gallery_y[told], second, y)
-    numbers["tolerance"] = measures.tolerance(found.z, y)
-    on_stage("an untrained encoder")
+        seen = measures.Features(found.z, y, gallery_z, gallery.labels)
+        found.each["probe"] = cast(Tensor, measures.BY_NAME["probe"].measure(seen))
+        numbers["probe"] = found.each["probe"].mean().item()
+        first, second = neighbours.principal(measures.raw_inputs(many), found.raw)
+        numbers["probe_raw"] = measures.linear_probe(first, many.labels, second, y)
     if fresh is None:
         found.unknown["knn_untrained"] = "of a module handed over, no untrained one can be built"
         return
-    many, few = gallery.subset(slice(0, COMPARED[0])), judged.subset(slice(0, COMPARED[1]))
-    _learn_statistics(fresh, many.images)
+    few = found.judged.subset(slice(0, COMPARED[1]))
     first, second = embed(fresh, many.images), embed(fresh, few.images)
-    least = min(k, len(many))
-    numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=least)
+    k = min(NEIGHBOURS, len(many))
+    numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=k)
     numbers["knn_beside_untrained"] = measures.knn_accuracy(
-        gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=least
+        gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=k
     )
     numbers["compared"] = len(few)
     if "probe" in numbers:
         numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
-    found.untrained_spectrum = torch.linalg.svdvals((second - second.mean(dim=0)).double())
 
 
 def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
-    """Let an untrained encoder's batch normalisations see pictures: without, it would lose for that alone."""
+    """Let fresh batch normalisations see pictures: without, they would lose for that alone."""
     fresh.train()
     with torch.no_grad():
-        for batch in images[:512].split(256):
-            fresh(batch.float() / 255)
+        for part in images[:LEARNED].split(batch(fresh, images)):
+            fresh(part.float() / 255)
     fresh.eval()
 
 
@@ -472,8 +407,8 @@ def _training(
         "share_of_negatives": (effective / pairs.negatives.shape[1]).mean().item(),
     }
     if bool((pictures.labels >= 0).all()):
-        on_classmates = anatomy.push_on_classmates(z1, z2, pictures.labels, temperature)
-        found.numbers["push_on_classmates"] = on_classmates.mean().item()
+        share = anatomy.push_on_false_negatives(z1, z2, pictures.labels, temperature)
+        found.numbers["push_on_false_negatives"] = share.mean().item()
 
 
 def _after_head(
@@ -482,33 +417,32 @@ def _after_head(
     """Two views behind the head; the encoder runs again only where its last features are not there yet."""
     if prepared.layer == "head":
         return found.views
+    assert opened.head is not None
     if prepared.layer == "encoder":
         first, second = (encoders.embed(opened.head, view) for view in found.views)
         return first, second
-    mean, std = prepared.mean.flatten().tolist(), prepared.std.flatten().tolist()
-    whole = Prepared(opened.encoder, opened.channels, prepared.side, mean, std, "head", opened.head)
-    first, second = (embed(whole, view) for view in seen)
+    first, second = (embed(prepared.behind(opened.head), view) for view in seen)
     return first, second
 
 
 def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
     """Some pictures, and the scale, a sample and the mean of the noise that was learned for each."""
     images = pictures.images[:NOISED]
-    if images.shape[1] != opened.channels:
+    if images.shape[1] != opened.channels or opened.generator is None:
         return None
     with torch.no_grad():
         drawn = opened.generator(images.float() / 255, generator=torch.Generator().manual_seed(seed))
     return images, drawn.scale.cpu(), drawn.sample.cpu(), drawn.mean.cpu()
 
 
-def _map(found: Examination, name: str) -> None:
-    """A map of the judged pictures from two seeds, and how far each is to be trusted."""
+def _map(found: Examination, name: str, seeds: Sequence[int]) -> None:
+    """A map of the judged pictures from each seed, and how far each is to be trusted."""
     z = found.z[:MAPPED]
     if found.numbers["spread"] == 0 or bool((z.norm(dim=1) == 0).any()) or len(z) < 64:
         found.unknown[name] = "too few pictures, or all at one place"
         return
     labels = found.judged.labels[:MAPPED]
-    for seed in SEEDS:
+    for seed in seeds:
         at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
         found.maps[name, seed] = at
         found.numbers[f"trustworthiness_{name}_{seed}"] = maps.trustworthiness(z, at)

@@ -1,4 +1,4 @@
-"""What a check shows of an encoder: its place on the plane, its spectrum, who is taken for whom."""
+"""Figures of a report: alignment against uniformity, spectrum, confusion of classes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from textwrap import fill
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.report.layers import Layer
 
 # (alignment, uniformity) as a check measures them of this package's conv16 after 120 steps of NT-Xent, mean
 # of seeds 1 and 2; "all at one place" and "spread evenly" are closed forms
@@ -50,6 +52,8 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
             ha="right" if right else "left",
             fontsize=8.5,
             color=style.GREY,
+            zorder=6,  # above the stars, which may lie on a name
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
     for (name, (x, y)), color in zip(own.items(), (style.BLUE, style.VERMILLION), strict=False):
         ax.plot(x, y, marker="*", markersize=17, color=color, linestyle="none", label=name, zorder=5)
@@ -150,7 +154,13 @@ def robustness(kept: Mapping[str, Mapping[str, float]], ax: Axes | None = None) 
         places = [x + 0.8 * (k + 0.5) / len(kept) - 0.4 for x in range(len(values))]
         hatch = "" if k == 0 else "//"
         ax.bar(
-            places, values.values(), 0.7 / len(kept), color=look["color"], hatch=hatch, alpha=0.85, label=name
+            places,
+            list(values.values()),
+            0.7 / len(kept),
+            color=look["color"],
+            hatch=hatch,
+            alpha=0.85,
+            label=name,
         )
         said.append(f"{name}: " + ", ".join(f"{change} {value:.2f}" for change, value in values.items()))
         ax.set_xticks(range(len(values)), list(values))
@@ -161,6 +171,27 @@ def robustness(kept: Mapping[str, Mapping[str, float]], ax: Axes | None = None) 
     if len(kept) > 1:
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
     return describe(ax, f"What a change leaves of a picture's place, 1 = all. {'; '.join(said)}.")
+
+
+@style.in_course_style
+def by_layer(layers: Sequence[Layer]) -> Figure:
+    """kNN and linear probe, and effective rank, of each layer from the first to the last."""
+    figure, (left, right) = new(6.4, 3.2, 1, 2)
+    at = range(1, len(layers) + 1)
+    for key, label, color, mark in (("knn", "kNN", style.GREEN, "o"), ("probe", "probe", style.BLUE, "s")):
+        values = [getattr(layer, key) for layer in layers]
+        left.plot(at, values, f"{mark}-", color=color, label=label)
+    left.set(ylim=(0, 1), xlabel="layer", ylabel="accuracy")
+    left.legend(loc="lower right")
+    right.plot(at, [layer.effective_rank for layer in layers], "D-", color=style.PURPLE)
+    right.set(ylim=(0, None), xlabel="layer", ylabel="effective rank")
+    for ax in (left, right):
+        ax.set_xticks(list(at))
+    said = "; ".join(
+        f"{layer.name}: kNN {layer.knn:.2f}, probe {layer.probe:.2f}, rank {layer.effective_rank:.1f}"
+        for layer in layers
+    )
+    return describe(figure, f"{len(layers)} layers from the first to the last. {said}.")
 
 
 @style.in_course_style

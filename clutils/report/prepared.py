@@ -1,9 +1,10 @@
-"""An encoder and what stands before it: pictures resized, shifted and scaled as it was trained on."""
+"""Preprocessing before an encoder: images resized, shifted and scaled as it was trained on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,9 @@ class Prepared(nn.Module):
 
     - layer: "encoder", "head", or the name of a module within the encoder (its output averaged over space)
     """
+
+    mean: Tensor
+    std: Tensor
 
     def __init__(
         self,
@@ -55,6 +59,11 @@ class Prepared(nn.Module):
         self.register_buffer("mean", torch.tensor(mean, device=device).view(1, -1, 1, 1))
         self.register_buffer("std", torch.tensor(std, device=device).view(1, -1, 1, 1))
 
+    def behind(self, head: nn.Module) -> Prepared:
+        """The same encoder, read after its head."""
+        mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
+        return Prepared(self.encoder, self.channels, self.side, mean, std, "head", head)
+
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
@@ -75,7 +84,7 @@ class Prepared(nn.Module):
         x = encoders.as_input((images - self.mean) / self.std)
         if self.layer == "encoder":
             return self.encoder(x).flatten(1)
-        if self.layer == "head":
+        if self.layer == "head" and self.head is not None:
             return self.head(self.encoder(x).flatten(1))
         caught = []
         handle = self.encoder.get_submodule(self.layer).register_forward_hook(
@@ -85,18 +94,44 @@ class Prepared(nn.Module):
             self.encoder(x)
         finally:
             handle.remove()
-        made = caught[0]
-        return made.mean(dim=tuple(range(2, made.ndim))) if made.ndim > 2 else made
+        return pooled(caught[0])
+
+
+def pooled(made: Tensor) -> Tensor:
+    """An output averaged over space: (N, C, H, W), (N, H, W, C) or, of tokens, (N, T, D) -> (N, width)."""
+    if made.ndim == 3:
+        return made.mean(dim=1)
+    if made.ndim == 4 and made.shape[1] == made.shape[2] != made.shape[3]:  # channels last, as Swin's
+        return made.mean(dim=(1, 2))
+    return made.flatten(2).mean(dim=2) if made.ndim > 2 else made
 
 
 def embed(prepared: Prepared, images: Tensor) -> Tensor:
-    """Features, by batches that take as much memory for large pictures as 64 of 32x32 do."""
+    """Features, by batches of `batch` images."""
+    return encoders.embed(prepared, images, batch_size=batch(prepared, images))
+
+
+def batch(prepared: Prepared, images: Tensor) -> int:
+    """How many images at a time: large ones take as much memory as 64 of 32x32 do."""
     side = prepared.side or max(images.shape[-2:])
-    return encoders.embed(prepared, images, batch_size=max(4, min(512, 64 * 32 * 32 // side**2)))
+    return max(4, min(512, 64 * 32 * 32 // side**2))
 
 
-def finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
-    z = embed(prepared, pictures.images)
+def finite(
+    prepared: Prepared, pictures: ImageSet, on_batch: Callable[[float], object] = lambda seconds: None
+) -> Tensor:
+    """Features; `on_batch` is told once what one image took, in seconds, measured on the second batch.
+
+    Raises ValueError where a feature is not finite.
+    """
+    parts: list[Tensor] = []
+    batches = pictures.images.split(batch(prepared, pictures.images))
+    for k, images in enumerate(batches):
+        began = time.perf_counter()
+        parts.append(embed(prepared, images))
+        if k == min(1, len(batches) - 1):  # the first call of all is slower than the others
+            on_batch((time.perf_counter() - began) / len(images))
+    z = torch.cat(parts)
     if not z.isfinite().all():
         bad = int((~z.isfinite()).any(dim=1).sum())
         raise ValueError(

@@ -1,16 +1,17 @@
-"""From numbers to words: all lines of a report, what holds between them, and a sentence on the whole."""
+"""Verdicts of a report: all rules applied, what holds between them, and a sentence on the whole."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from clutils.report import lines
-from clutils.report.lines import (
+from clutils.report import rules
+from clutils.report.rules import (
     BROKEN,
     CONSTANT,
-    FED,
     GOOD,
+    INPUT,
     LOOK,
     OTHER_KIND,
     OTHER_WAY,
@@ -26,23 +27,23 @@ HERE = "on these pictures"
 
 
 def judge(numbers: Mapping[str, float], unknown: Mapping[str, str], layer: str = "encoder") -> list[Verdict]:
-    """A verdict on each thing that could be measured, and a line for each that could not."""
+    """A verdict on each thing that could be measured, and one of level not known for each that could not."""
     found = [
         rule(numbers, unknown, layer)
         for rule in (
-            lines.fed,
-            lines.trained,
-            lines.spread,
-            lines.dimensions,
-            lines.units,
-            lines.norms,
-            lines.two_views,
-            lines.loss_space,
-            lines.temperature,
-            lines.classes,
+            rules.input_statistics,
+            rules.trained,
+            rules.spread,
+            rules.dimensions,
+            rules.units,
+            rules.norms,
+            rules.two_views,
+            rules.loss_space,
+            rules.temperature,
+            rules.classes,
         )
     ]
-    found += [lines.names(numbers, unknown), lines.robust(numbers), *lines.maps(numbers, unknown)]
+    found += [rules.names(numbers, unknown), rules.robust(numbers, unknown), *rules.maps(numbers, unknown)]
     if layer not in ("encoder", "head"):
         found = [_without_range(v, numbers, layer) for v in found]
     return _related(found, numbers)
@@ -53,16 +54,17 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     own = [v for v in verdicts if not v.remark.startswith("follows")]
     named = {level: [v.name for v in own if v.level == level] for level in LEVELS}
     follow, unknown = len(verdicts) - len(own), len(named[UNKNOWN])
-    fed = next((v for v in own if v.name == FED), None)
+    of_input = next((v for v in own if v.name == INPUT), None)
     said = []
-    if fed is not None and any(v.remark == HERE for v in own):
-        gap = fed.value.partition(" (")[0]
+    if of_input is not None and any(v.remark == HERE for v in own):
+        gap = of_input.value.partition(" (")[0]
         begins = f"These pictures are unlike those that it was trained on ({gap}), so"
-        if fed.level == BROKEN:
-            begins = f"Broken: {FED} ({gap}), so"
+        if of_input.level == BROKEN:
+            flag = re.search(r"--mean \w+", of_input.says)
+            begins = f"Fed wrongly: fix this first{f', with {flag[0]}' if flag else ''} ({gap}). Until then"
         said.append(f"{begins} all else holds on these pictures alone and says little about its training.")
         for level in (LOOK, BROKEN):
-            named[level] = [name for name in named[level] if name != FED]
+            named[level] = [name for name in named[level] if name != INPUT]
     if named[BROKEN]:
         said.append(f"Broken: {', '.join(named[BROKEN])}.")
     if follow:
@@ -86,21 +88,23 @@ def worst(verdicts: list[Verdict]) -> str:
     return max((v.level for v in verdicts), key=LEVELS.index)
 
 
-# ---- what holds between lines ------------------------------------------------------------------------------
+# ---- what holds between verdicts ---------------------------------------------------------------------------
 
 
 def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     """One fault once: what follows from it, or holds on these pictures alone, says so and is not red."""
-    if n.get("weights_zero") == 1 or lines.looks_fresh(n):
+    if n.get("weights_zero") == 1 or rules.looks_fresh(n):
         remark, faults = f"follows from '{TRAINED}'", _faults_of_fresh(found, n)
         return [replace(v, level=LOOK, remark=remark) if v.name in faults else v for v in found]
-    fed = next(v for v in found if v.name == FED)
-    if fed.level == UNKNOWN:
+    of_input = next(v for v in found if v.name == INPUT)
+    if of_input.level == UNKNOWN:
         return [_doubtful(v) for v in found]
-    if fed.level == GOOD or (fed.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED):
+    if of_input.level == GOOD:
+        return [_fed_well(v) for v in found]
+    if of_input.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
         return found
-    cause = OTHER_WAY if fed.level == BROKEN else OTHER_KIND
-    return [v if v is fed or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
+    cause = OTHER_WAY if of_input.level == BROKEN else OTHER_KIND
+    return [v if v is of_input or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
 
 
 def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[str]:
@@ -119,10 +123,17 @@ def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[st
     if not fresh:
         return set()
     fresh |= {k: v for k, v in n.items() if k.startswith("usual_") or k == "pictures"}
-    geometry = (lines.spread, lines.dimensions, lines.units, lines.norms, lines.two_views)
-    rules = (*geometry, lines.loss_space, lines.temperature)
-    shown = [*(rule(fresh, {}, "encoder") for rule in rules), lines.robust(fresh)]
-    return faults - {v.name for v in shown if v.level not in (LOOK, BROKEN)}
+    geometry = (rules.spread, rules.dimensions, rules.units, rules.norms, rules.two_views)
+    shared = (*geometry, rules.loss_space, rules.temperature)
+    shown = [*(rule(fresh, {}, "encoder") for rule in shared), rules.robust(fresh, {})]
+    loud = {v.name for v in found if v.level == BROKEN}  # a mild line needs no other cause
+    return faults - {v.name for v in shown if v.level not in (LOOK, BROKEN) and v.name in loud}
+
+
+def _fed_well(v: Verdict) -> Verdict:
+    """Where pictures arrive as in training, all that is left of that cause is what statistics can't show."""
+    order = "colour channels in another order, which the first layer's statistics can't tell"
+    return replace(v, causes=tuple(order if cause == OTHER_WAY else cause for cause in v.causes))
 
 
 def _conditional(v: Verdict, cause: str, n: Mapping[str, float]) -> Verdict:
@@ -145,7 +156,7 @@ def _doubtful(v: Verdict) -> Verdict:
 
 
 def _without_range(v: Verdict, n: Mapping[str, float], layer: str) -> Verdict:
-    """Ranges of geometry were set for the last features: of an inner layer the value is told, and no more."""
+    """Ranges of geometry were set for the last features: an inner layer's value gets no verdict."""
     if v.name not in GEOMETRY or n["spread"] == 0:
         return v
     says = f"How {layer} should be is not known: ranges were set for the last features."

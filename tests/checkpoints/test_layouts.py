@@ -1,19 +1,18 @@
 """Each library's layout opens, made by code that is not ours; a part of an encoder does not."""
 
-from __future__ import annotations
-
 import argparse
 import functools
 import io
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 import torchvision
 from torch import nn
 
 from clutils import checkpoints, data, encoders, training
-from tests.checkpoints.files import as_safetensors, conv_state, saved, seeded
+from tests.checkpoints.files import conv_state, saved, seeded
 
 PICTURES = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -267,8 +266,8 @@ LAYOUTS = {
     "SimSiam": (simsiam, "SimSiam", True),
     "SimCLR": (simclr, "SimCLR (sthalles)", True),
     "SupContrast": (supcontrast, "SupContrast", True),
-    "HCL": (hcl, "HCL, debiased or AttentionNCE", True),
-    "HCL, larger": (hcl_of_larger_pictures, "HCL, debiased or AttentionNCE", True),
+    "HCL": (hcl, "HCL, debiased, AttentionNCE or leftthomas's SimCLR", True),
+    "HCL, larger": (hcl_of_larger_pictures, "HCL, debiased, AttentionNCE or leftthomas's SimCLR", True),
     "byol-pytorch": (byol_pytorch, "BYOL (byol-pytorch)", False),
     "PyTorch-BYOL": (pytorch_byol, "BYOL (PyTorch-BYOL)", True),
     "Barlow Twins": (barlow_twins, "Barlow Twins", True),
@@ -394,7 +393,7 @@ def test_timms_own_checkpoint_opens(tmp_path):
 
 
 def test_safetensors_open(tmp_path):
-    (tmp_path / "a.safetensors").write_bytes(as_safetensors(resnet18().state_dict()))
+    (tmp_path / "a.safetensors").write_bytes(safetensors.torch.save(resnet18().state_dict()))
     opened = checkpoints.open(tmp_path / "a.safetensors")
     with torch.no_grad():
         expected = without_classifier(resnet18())(PICTURES)
@@ -411,36 +410,41 @@ def test_a_module_of_ones_own_is_taken_as_it_is():
 # ---- a part is no encoder ----------------------------------------------------------------------------------
 
 
-def test_below_a_whole_backbone_it_stops_and_says_what_it_saw(tmp_path):
-    state = resnet18().state_dict()
-    cases = {
-        "a layer": {k: v for k, v in state.items() if not k.startswith("layer4.")},
-        "a weight": {k: v for k, v in state.items() if k != "layer3.0.bn2.running_var"},
-        "one too many": state | {"layer1.0.se.fc1.weight": torch.ones(3, 3)},
-        "another width": state | {"layer4.1.bn2.weight": torch.ones(7)},
-        "other names": {"a.weight": torch.ones(3, 3), "b": torch.ones(1)},
-    }
-    said = {
-        "a layer": "2-2-2-0 in its layers.*--arch may be conv16",
-        "a weight": r"1 of 12\d weights of resnet18 are missing: layer3.0.bn2.running_var",
-        "one too many": "weights that resnet18 does not have: layer1.0.se.fc1.weight",
-        "another width": r"layer4.1.bn2.weight is \(7,\), but \(512,\) in resnet18",
-        "other names": r"no ResNet or ViT that is known here.*2 tensors begin with a\. \(1\), b \(1\)",
-    }
-    for name, case in cases.items():
-        torch.save(case, tmp_path / "part.pth")
-        with pytest.raises(ValueError, match=said[name]):
-            checkpoints.open(tmp_path / "part.pth")
+WHOLE = {  # what is done to a ResNet-18 -> what is said of it
+    r"2-2-2-0 in its layers.*report\.check\(module, data\)": lambda s: {
+        k: s[k] for k in s if "layer4." not in k
+    },
+    r"1 of 12\d weights of resnet18 are missing: layer3.0.bn2.running_var": lambda s: {
+        k: s[k] for k in s if k != "layer3.0.bn2.running_var"
+    },
+    "weights that resnet18 does not have: layer1.0.se": lambda s: s | {"layer1.0.se.weight": torch.ones(3)},
+    r"layer4.1.bn2.weight is \(7,\), but \(512,\)": lambda s: s | {"layer4.1.bn2.weight": torch.ones(7)},
+    r"no ResNet or ViT that is known here.*2 tensors begin with a\. \(1\), b \(1\)": lambda s: {
+        "a.weight": torch.ones(3, 3),
+        "b": torch.ones(1),
+    },
+}
 
 
-def test_an_arch_that_does_not_fit_or_exist_is_refused(tmp_path):
+@pytest.mark.parametrize("said", WHOLE)
+def test_below_a_whole_backbone_it_stops_and_says_what_it_saw(said, tmp_path):
+    torch.save(WHOLE[said](resnet18().state_dict()), tmp_path / "part.pth")
+    with pytest.raises(ValueError, match=said):
+        checkpoints.open(tmp_path / "part.pth")
+
+
+@pytest.mark.parametrize(
+    ("arch", "said"),
+    [
+        ("resnet50", "arch is 'resnet50', but the weights are those of conv16"),
+        ("resnet", "arch is 'resnet'; there are conv16"),
+        ("conv16-flat", "option 'flat'; there are maxpool, nomaxpool, padding1, padding2"),
+    ],
+)
+def test_an_arch_that_does_not_fit_or_exist_is_refused(arch, said, tmp_path):
     torch.save(conv_state(), tmp_path / "conv.pt")
-    with pytest.raises(ValueError, match="arch is 'resnet50', but the weights are those of conv16"):
-        checkpoints.open(tmp_path / "conv.pt", arch="resnet50")
-    with pytest.raises(ValueError, match="arch is 'resnet'; there are conv16"):
-        checkpoints.open(tmp_path / "conv.pt", arch="resnet")
-    with pytest.raises(ValueError, match="option 'flat'; there are maxpool"):
-        checkpoints.open(tmp_path / "conv.pt", arch="conv16-flat")
+    with pytest.raises(ValueError, match=said):
+        checkpoints.open(tmp_path / "conv.pt", arch=arch)
 
 
 def test_what_shapes_do_not_tell_can_be_told(tmp_path):
@@ -451,4 +455,43 @@ def test_what_shapes_do_not_tell_can_be_told(tmp_path):
     guessed = checkpoints.open(tmp_path / "file.pth")
     assert torch.allclose(told.encoder(PICTURES), expected, rtol=1e-3, atol=1e-4)
     assert not torch.allclose(guessed.encoder(PICTURES), expected, rtol=1e-3, atol=1e-4)
-    assert any("weights do not tell" in note for note in guessed.notes)
+    assert any("weights do not tell (--arch resnet18-padding2)" in note for note in guessed.notes)
+    assert not any("padding" in note for note in told.notes)
+
+
+def layer_of(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Heads as PatrickHua's SimSiam names them."""
+    return state | linear("projector.layer1.0") | linear("predictor.layer1.0", features=8)
+
+
+FOREIGN = {  # the commonest names there are, which must not be taken for one library's habits
+    "SimSiam (PatrickHua)": lambda s: layer_of(prefixed(s, "backbone.")),
+    "names of many (solo-learn, VICReg)": lambda s: prefixed(s, "backbone.") | linear("projector.0"),
+    "names of many (Spijkervet's SimCLR)": lambda s: prefixed(s, "encoder.") | linear("projector.0"),
+    "no layout that is known: under 'encoder.'": lambda s: prefixed(s, "encoder.") | linear("classifier"),
+    "lightly (DINO)": lambda s: prefixed(s, "teacher_backbone.") | prefixed(s, "student_backbone."),
+    "no layout that is known: under 'encoder_q.'": lambda s: prefixed(s, "module.encoder_q."),
+    "SupContrast": lambda s: prefixed(s, "encoder.module.") | linear("head.0") | linear("head.2", features=8),
+}
+
+
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_names_that_many_share_open_with_the_usual_padding_and_say_so(origin, tmp_path):
+    net = seeded(lambda: small_stem(torchvision.models.resnet18()))
+    torch.save(FOREIGN[origin](net.state_dict()), tmp_path / "file.pth")
+    opened = checkpoints.open(tmp_path / "file.pth")
+    assert opened.origin == origin and any("pad by 1: weights do not tell" in note for note in opened.notes)
+    with torch.no_grad():
+        assert torch.allclose(opened.encoder(PICTURES), without_classifier(net)(PICTURES), atol=1e-4)
+    assert ("simsiam" in origin.lower()) == (opened.untempered == "SimSiam")
+
+
+def test_mocos_demo_opens(tmp_path):
+    net = seeded(lambda: small_stem(torchvision.models.resnet18()))
+    f = numbered(net, (nn.Linear, nn.MaxPool2d, nn.Identity))
+    state = {f"encoder_q.net.{name}": value for name, value in f.state_dict().items()}
+    torch.save({"state_dict": state | linear("encoder_q.net.9", 128)}, tmp_path / "file.pth")
+    opened = checkpoints.open(tmp_path / "file.pth")
+    assert opened.origin == "MoCo (its demo on CIFAR-10)"
+    with torch.no_grad():
+        assert torch.allclose(opened.encoder(PICTURES), f(PICTURES).flatten(1), atol=1e-4)

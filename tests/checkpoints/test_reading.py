@@ -1,11 +1,11 @@
 """Nothing hostile runs, and what is damaged is refused in one line."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import builtins
 import collections
+import datetime
+import functools
 import io
 import json
 import os
@@ -16,17 +16,20 @@ import struct
 import subprocess
 import sys
 import tarfile
+import types
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from clutils import checkpoints, encoders
 from clutils.checkpoints import reading
-from tests.checkpoints.files import as_safetensors, conv_state, saved
+from tests.checkpoints.files import conv_state, saved
 
 
 class Runs:
@@ -214,27 +217,34 @@ HOSTILE: dict[str, tuple[Callable[[Path], bytes | object], str]] = {
     ),
     "a header without end": (
         lambda f: struct.pack("<Q", 1 << 39) + b"{" * 99,
-        "header claims 549,755,813,888",
+        "no .safetensors file",
     ),
-    "a header that is no JSON": (lambda f: struct.pack("<Q", 64) + b"{" * 99, "not JSON"),
+    "a header that is no JSON": (lambda f: struct.pack("<Q", 64) + b"{" * 99, "no .safetensors file"),
     "a header of deep brackets": (
         lambda f: struct.pack("<Q", 100_010) + b'{"a":' + b"[" * 100_005 + b"]" * 9,
-        "not JSON",
+        "no .safetensors file",
     ),
     "a shape of 10^18": (
         lambda f: header(dtype="F32", shape=[10**9, 10**9], data_offsets=[0, 64]),
-        "but has 64",
+        "no .safetensors file",
     ),
     "a shape below 0": (
         lambda f: header(dtype="F32", shape=[-4, -4], data_offsets=[0, 64]),
-        "is described as",
+        "no .safetensors file",
     ),
     "bytes beyond the end": (
         lambda f: header(dtype="F32", shape=[99], data_offsets=[0, 396]),
-        "is described as",
+        "no .safetensors file",
     ),
-    "an unknown type": (lambda f: header(dtype="F1", shape=[16], data_offsets=[0, 64]), "is described as F1"),
-    "an entry that is none": (lambda f: header(shape="all"), "does not describe"),
+    "a type of no encoder": (
+        lambda f: header(dtype="F8_E4M3", shape=[64], data_offsets=[0, 64]),
+        "float8_e4m3fn, which no encoder",
+    ),
+    "an unknown type": (
+        lambda f: header(dtype="F1", shape=[16], data_offsets=[0, 64]),
+        "no .safetensors file",
+    ),
+    "an entry that is none": (lambda f: header(shape="all"), "no .safetensors file"),
 }
 
 
@@ -270,7 +280,7 @@ def test_a_folder_and_no_file_are_said_to_be_so(tmp_path):
 @pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
 def test_a_file_cut_off_anywhere_is_refused(form, tmp_path):
     state = conv_state()
-    make = {"zip": saved, "legacy": legacy, "safetensors": as_safetensors}[form]
+    make = {"zip": saved, "legacy": legacy, "safetensors": safetensors.torch.save}[form]
     whole, path = make(state), tmp_path / "cut.pt"
     path.write_bytes(whole)
     assert checkpoints.open(path).arch == "conv16"
@@ -317,7 +327,118 @@ def test_no_name_on_the_list_can_call_or_take_memory():
         "torch.device",
         "_codecs.encode",
     }
-    assert set(reading.STAND_INS.values()) == {argparse.Namespace, dict, reading.Nothing}
+    assert set(reading.STAND_INS.values()) == {argparse.Namespace, dict, reading.Plain, reading.Nothing}
+    assert not reading.INGREDIENTS & reading.CALLED
+
+
+def test_what_configuration_libraries_leave_is_read_and_stands_for_nothing(tmp_path):
+    counts = collections.defaultdict(list, {"lr": [0.1]})
+    value = {
+        "state_dict": conv_state(),
+        "hyper_parameters": types.SimpleNamespace(temperature=0.3, model="conv16"),
+        "optimizer": functools.partial(torch.optim.Adam, lr=1e-3),
+        "counts": counts,
+        "written": datetime.datetime(2024, 5, 6),
+        "took": datetime.timedelta(hours=3),
+        "torch": torch.torch_version.TorchVersion("2.4.0"),
+    }
+    torch.save(value, tmp_path / "a.pt")
+    contents = reading.read(tmp_path / "a.pt")
+    assert isinstance(contents.state["optimizer"], reading.Nothing)
+    assert contents.state["counts"] == {"lr": [0.1]}
+    assert checkpoints.open(tmp_path / "a.pt").temperature == 0.3
+
+
+def test_torchscript_is_called_what_it_is(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases would rather have another format
+        torch.jit.script(torch.nn.Linear(300, 300)).save(tmp_path / "script.pt")
+    with pytest.raises(ValueError, match="is TorchScript, which holds code"):
+        checkpoints.open(tmp_path / "script.pt")
+
+
+def aimed(*program: bytes) -> Callable[[Path], bytes]:
+    """A whole file whose pickle is this program, of protocol 2."""
+    return lambda folder: with_pickle(b"\x80\x02" + b"".join(program) + b".")
+
+
+def named(module: str, name: str) -> bytes:
+    return f"c{module}\n{name}\n".encode()
+
+
+def text(words: str) -> bytes:
+    return b"X" + struct.pack("<I", len(words)) + words.encode()
+
+
+CALL, ONE, BUILD, NEW = b"R", b"\x85", b"b", b"\x81"
+PARTIAL, SYSTEM = named("functools", "partial"), named("os", "system")
+AIMED: dict[str, tuple[Callable[[Path], bytes], str]] = {  # at the stand-ins -> what is said
+    "a partial of os.system": (aimed(PARTIAL, SYSTEM, ONE, CALL), "asks for 'os.system'"),
+    "a partial, called": (
+        aimed(PARTIAL, named("builtins", "int"), ONE, CALL, text("1"), ONE, CALL),
+        "calls 'something that it built'",
+    ),
+    "a partial of eval": (aimed(PARTIAL, named("__builtin__", "eval"), ONE, CALL), "'builtins.eval'"),
+    "a partial of getattr": (aimed(PARTIAL, named("builtins", "getattr"), ONE, CALL), "'builtins.getattr'"),
+    "a default made by exec": (
+        aimed(named("collections", "defaultdict"), named("builtins", "exec"), ONE, CALL),
+        "'builtins.exec'",
+    ),
+    "an ingredient called": (
+        aimed(named("builtins", "list"), text("aa"), ONE, CALL),
+        "calls 'builtins.list'",
+    ),
+    "an ingredient made anew": (aimed(named("builtins", "str"), text("a"), ONE, NEW), "calls 'builtins.str'"),
+    "an optimiser called": (
+        aimed(named("torch.optim.adam", "Adam"), b"]", ONE, CALL),
+        "calls 'torch.optim.adam.Adam'",
+    ),
+    "typing called": (aimed(named("typing", "Any"), b")", CALL), "calls 'typing.Any'"),
+    "another name of typing": (aimed(named("typing", "get_type_hints"), b")", CALL), "typing.get_type_hints"),
+    "another of functools": (aimed(named("functools", "reduce"), b")", CALL), "functools.reduce"),
+    "another of types": (aimed(named("types", "FunctionType"), b")", CALL), "types.FunctionType"),
+    "code": (aimed(named("types", "CodeType"), b")", CALL), "types.CodeType"),
+    "another of collections": (
+        aimed(named("collections", "namedtuple"), b")", CALL),
+        "collections.namedtuple",
+    ),
+    "omegaconf's loader": (
+        aimed(named("omegaconf.omegaconf", "OmegaConf.load"), text("x"), ONE, CALL),
+        "OmegaConf.load",
+    ),
+    "hydra's instantiate": (aimed(named("hydra.utils", "instantiate"), b"}", ONE, CALL), "hydra.utils"),
+    "a dotted way out": (aimed(named("types", "SimpleNamespace.__init__.__globals__")), "asks for"),
+    "a dotted way through partial": (aimed(named("functools", "partial.func")), "asks for"),
+    "the module under another name": (
+        aimed(named("_functools", "partial"), b")", CALL),
+        "_functools.partial",
+    ),
+    "an argument that is no tuple": (aimed(PARTIAL, b"]", CALL), "calls 'functools.partial'"),
+    "a namespace as a function": (
+        aimed(named("types", "SimpleNamespace"), b")", CALL, b")", CALL),
+        "calls 'something that it built'",
+    ),
+    "a date by protocol 4": (aimed(text("datetime"), text("datetime"), b"\x93"), "STACK_GLOBAL"),
+    "an instance the old way": (aimed(b"(itypes\nSimpleNamespace\n"), "which torch.save never writes"),
+}
+
+
+@pytest.mark.parametrize("name", AIMED)
+def test_what_aims_at_a_stand_in_is_refused(name, tmp_path):
+    make, said = AIMED[name]
+    (tmp_path / "file.ckpt").write_bytes(make(tmp_path))
+    with pytest.raises(reading.Refused, match=said):
+        reading.read(tmp_path / "file.ckpt")
+
+
+def test_a_stand_in_keeps_nothing_of_what_it_is_told_to_become(tmp_path):
+    """`__class__` and `__reduce__` in a state are an attribute's name and a value here."""
+    state = b"}(" + text("__class__") + named("builtins", "dict") + text("temperature") + b"G"
+    state += struct.pack(">d", 0.4) + b"u"
+    program = b"}" + text("args") + named("types", "SimpleNamespace") + b")" + CALL + state + BUILD + b"s"
+    (tmp_path / "a.pt").write_bytes(aimed(program)(tmp_path))
+    found = reading.read(tmp_path / "a.pt").state["args"]
+    assert type(found) is argparse.Namespace
 
 
 def test_full_unpickling_is_nowhere_in_the_package():

@@ -1,7 +1,5 @@
 """Maps as drawn: each class with its own look and points, distances and grids as asked."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,15 +7,6 @@ from matplotlib.colors import to_hex
 
 from clutils import figures, maps
 from clutils.figures import maps as drawn
-
-
-@pytest.fixture(scope="module")
-def world():
-    """Ten classes around ten centres: embeddings, a map that keeps them, labels."""
-    draw = torch.Generator().manual_seed(0)
-    labels = torch.arange(120) % 10
-    z = torch.randn(10, 20, generator=draw)[labels] + 0.2 * torch.randn(120, 20, generator=draw)
-    return z, maps.pca(z), labels
 
 
 def test_each_class_has_its_own_colour_and_marker_and_its_own_points(world):

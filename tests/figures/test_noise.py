@@ -1,15 +1,11 @@
 """The learned noise as drawn: the numbers it was given, one bar for all, every channel as named."""
 
-from __future__ import annotations
-
-import io
-
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from clutils import figures
+from tests.course.drawn import inside
 
 
 def drawn(n=3, channels=3, size=8, seed=0):
@@ -18,12 +14,6 @@ def drawn(n=3, channels=3, size=8, seed=0):
     pictures = torch.randint(0, 256, (n, channels, size, size), generator=g, dtype=torch.uint8)
     scale, sample, mean = (torch.rand(n, channels, size, size, generator=g) for _ in range(3))
     return pictures, 0.3 * scale + 0.05, sample - 0.5, mean - 0.5
-
-
-def inside(figure):
-    """No text reaches the outermost pixels of the picture."""
-    pixels = np.asarray(Image.open(io.BytesIO(figures.png(figure, 1.0))).convert("L"))
-    return all((edge == 255).all() for edge in (pixels[0], pixels[:, 0], pixels[:, -1]))
 
 
 def columns_of(image, n):

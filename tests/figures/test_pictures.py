@@ -1,7 +1,5 @@
 """Pictures, their views and their neighbours, drawn as plain loops find them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Curves and tables of a training show the history and the batch, and say it in words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The page of a report is whole and needs nothing; its JSON and words say the same."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -30,9 +28,9 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_verdict(whole):
     assert page.loads == [] and page.mute == 0 and page.open == []
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
-    assert text.count("<img") == len(whole.figures()) >= 9
+    assert text.count("<img") == 4 + len(whole.figures()) >= 11
     for v in whole.verdicts:
-        assert v.says.replace("'", "&#x27;") in text
+        assert v.says.replace("'", "&#39;") in text
     assert whole.summary_text in text and "<details><summary>What the words mean" in text
     for seed in examination.SEEDS:
         assert f"trustworthiness_t-SNE_{seed}" in whole.examination.numbers
@@ -67,10 +65,12 @@ def test_a_figure_that_fails_is_a_line_on_the_page_and_no_loss(whole, monkeypatc
         raise RuntimeError("bins <of> no $width")
 
     monkeypatch.setattr(report.drawn, "lengths", fails)
-    monkeypatch.setattr(report.drawn, "spectrum", lambda values: torch.zeros(2))  # it is no figure
+    monkeypatch.setattr(report.drawn, "robustness", lambda values: torch.zeros(2))  # it is no figure
+    monkeypatch.setitem(report.screen.PANELS, "Spectrum", fails)
     text = whole.html()
     assert "Lengths could not be drawn: RuntimeError: bins &lt;of&gt; no $width" in text
-    assert "Dimensions in use could not be drawn" in text
+    assert "What a change leaves could not be drawn" in text
+    assert "Spectrum could not be drawn: RuntimeError" in text
     assert Page(text).mute == 0 and "Who is taken for whom" in text
 
 

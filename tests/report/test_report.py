@@ -1,13 +1,11 @@
 """A check: every ailment shows its symptom, well encoders pass, and every number can be trusted."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
 
-from clutils import checkpoints, report
-from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, neighbours, verdicts
+from clutils import checkpoints, data, report
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, feeding, neighbours, verdicts
 from tests.report import ailing
 from tests.report.ailing import SEED, checked
 
@@ -68,7 +66,7 @@ def test_a_wrong_normalisation_is_named_by_the_right_one():
     says = next(
         v.says for v in checked("not normalised, and should be").verdicts if v.name == "what it is fed"
     )
-    assert "ImageNet's" in says
+    assert "--mean imagenet" in says
     says = next(
         v.says for v in checked("normalised, and should not be").verdicts if v.name == "what it is fed"
     )
@@ -141,11 +139,11 @@ def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions
         out = net[0](seen).transpose(0, 1).flatten(1).double()
     mean, var = out.mean(dim=1), out.var(dim=1)
     prepared = examination.Prepared(net)
-    assert examination._gap(prepared, net[1], seen, (mean, var)) == pytest.approx(0, abs=1e-6)
-    assert examination._gap(prepared, net[1], seen, (mean, 4 * var)) == pytest.approx(
+    assert feeding.gap(prepared, net[1], seen, (mean, var)) == pytest.approx(0, abs=1e-6)
+    assert feeding.gap(prepared, net[1], seen, (mean, 4 * var)) == pytest.approx(
         (torch.tensor(4.0).log() + 0.25 - 1).item() / 2, rel=1e-4
     )
-    shifted = examination._gap(prepared, net[1], seen, (mean + var.sqrt(), var))
+    shifted = feeding.gap(prepared, net[1], seen, (mean + var.sqrt(), var))
     assert shifted == pytest.approx(0.5, rel=1e-4)
 
 
@@ -168,6 +166,14 @@ def test_pictures_without_labels_are_measured_without_classes():
     found = report.check(ailing.cases(SEED)["well"]().opened, tuple(nameless), map_names=())
     assert "knn" not in found.examination.numbers and found.level == GOOD
     assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
+
+
+@pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])
+def test_samples_that_are_no_pictures_are_refused_in_one_line(name):
+    for given in (name, (data.load(name, limit=20),) * 2):
+        with pytest.raises(ValueError, match=r"report\.check: data is .*, but must be pictures") as error:
+            report.check(nn.Flatten(), given)
+        assert "\n" not in str(error.value)
 
 
 def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():

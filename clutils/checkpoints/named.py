@@ -1,0 +1,115 @@
+"""Networks of torchvision and timm by name, `torchvision:convnext_tiny`, without weights; CIFAR's ResNets.
+
+No weights are ever fetched: a name with a scheme of its own (`hf_hub:`, `local-dir:`) is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Mapping
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+CLASSIFIERS = ("fc", "classifier", "head", "heads")  # modules whose last linear layer gives the classes
+DEPTHS = {(n, n, n): f"resnet{6 * n + 2}" for n in (3, 5, 7, 9, 18)}  # blocks in the three layers
+
+
+def demand(arch: str) -> None:
+    """Raises ValueError, saying what there is, where LIBRARY:NAME is no network that can be built here."""
+    library, _, name = arch.partition(":")
+    if library not in ("torchvision", "timm") or not re.fullmatch(r"\w[\w.]*", name):
+        raise ValueError(
+            f"arch is {arch!r}, but by name there are torchvision:NAME and timm:NAME, a plain NAME each: "
+            "one with a scheme of its own would be fetched"
+        )
+    try:
+        models = importlib.import_module("torchvision.models" if library == "torchvision" else "timm")
+    except ImportError:
+        raise ValueError(f"arch is {arch!r}, but {library} is not installed: pip install {library}") from None
+    if library == "timm":
+        there = (
+            [*models.list_models(), name] if models.is_model(name.partition(".")[0]) else models.list_models()
+        )
+    else:
+        there = models.list_models(module=models)
+    if name not in there:
+        near = ", ".join(difflib.get_close_matches(name, there, 3, 0.4)) or "none that is near"
+        raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
+
+
+def build(arch: str) -> nn.Module:
+    """The network without its classifier, its weights random: images -> features (N, width)."""
+    demand(arch)
+    library, _, name = arch.partition(":")
+    if library == "timm":
+        net: nn.Module = importlib.import_module("timm").create_model(name, pretrained=False, num_classes=0)
+        return net
+    net = importlib.import_module("torchvision.models").get_model(name, weights=None)
+    heads = [n for n, m in net.named_modules() if isinstance(m, nn.Linear) and n.split(".")[0] in CLASSIFIERS]
+    if heads:
+        net.set_submodule(heads[-1], nn.Identity())
+    return net
+
+
+def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> str | None:
+    """What stands before a network's own names in a file; None where no beginning has most of them."""
+    first = next(iter(wanted))
+    begins = [name.removesuffix(first) for name in names if name.endswith(first)]
+    counts = {begin: sum(begin + name in names for name in wanted) for begin in begins}
+    best = max(counts, key=lambda begin: counts[begin], default=None)
+    return best if best is not None and 2 * counts[best] > len(wanted) else None
+
+
+# ---- CIFAR's family (He et al. 2016, section 4.2) ----------------------------------------------------------
+
+
+class CifarResNet(nn.Module):
+    """ResNet-20 to 110 for images of 32x32: three layers of n basic blocks, 16, 32 and 64 wide.
+
+    - convolved: whether a shortcut that halves is a 1x1 convolution; else every second pixel, and channels of
+      zeros on both sides, which has no weights
+    """
+
+    features = 64
+
+    def __init__(self, blocks: int, channels: int = 3, convolved: bool = False) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        for layer, (before, width) in enumerate(((16, 16), (16, 32), (32, 64)), start=1):
+            made = [CifarBlock(before if k == 0 else width, width, convolved) for k in range(blocks)]
+            self.add_module(f"layer{layer}", nn.Sequential(*made))
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(images)))
+        for layer in ("layer1", "layer2", "layer3"):
+            x = self.get_submodule(layer)(x)
+        return x.mean(dim=(2, 3))
+
+
+class CifarBlock(nn.Module):
+    """Two 3x3 convolutions and a shortcut around them."""
+
+    def __init__(self, before: int, width: int, convolved: bool) -> None:
+        super().__init__()
+        stride = 1 if before == width else 2
+        self.conv1 = nn.Conv2d(before, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.padded = (width - before) // 2
+        self.downsample: nn.Module | None = None
+        if convolved and stride == 2:
+            convolution = nn.Conv2d(before, width, 1, 2, bias=False)
+            self.downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        if self.downsample is not None:
+            return F.relu(y + self.downsample(x))
+        if self.padded:
+            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.padded, self.padded))
+        return F.relu(y + x)

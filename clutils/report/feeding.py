@@ -1,0 +1,148 @@
+"""What reaches an encoder's first layers, beside what they remember of training: feeding and stem.
+
+A batch normalisation keeps mean and variance of what it was trained on. Where pictures of the same kind give
+others, they are fed in another way, or the network was put together in another way.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from clutils import checkpoints
+from clutils.checkpoints import Opened
+from clutils.report.prepared import Prepared, Unfit, embed
+
+VIEWED = 256  # images that are looked at
+CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
+NEAR = 0.15  # nats within which pictures arrive as in training
+NORMALISATIONS = {  # name -> (mean, std) by which pictures in [0, 1] are usually shifted and scaled
+    "none": ((0.0,), (1.0,)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "cifar10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "half": ((0.5,), (0.5,)),
+    "bytes": ((0.0,), (1 / 255,)),
+}
+
+
+def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
+    if name not in NORMALISATIONS:
+        raise Unfit(f"the normalisation is {name!r}, but must be one of {', '.join(NORMALISATIONS)}")
+    return NORMALISATIONS[name]
+
+
+def fitting(
+    opened: Opened, seen: Tensor, size: int | None
+) -> tuple[tuple[tuple[float, ...], tuple[float, ...]] | None, str]:
+    """The usual (mean, std) that fits what the encoder remembers best, and a sentence on the choice.
+
+    seen: images (N, C, H, W) as its training saw them, views. None where nothing tells, or none fits.
+    """
+    prepared = Prepared(opened.encoder, opened.channels, size)
+    unknown: dict[str, str] = {}
+    numbers = first_layer(opened, prepared, seen, unknown)
+    gaps = {name: numbers[f"input_gap_{name}"] for name in NORMALISATIONS if f"input_gap_{name}" in numbers}
+    if not gaps:
+        reason = unknown.get("input_gap", "nothing in it remembers its pictures")
+        return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"
+    best, *others = sorted(gaps, key=lambda name: gaps[name])
+    beside = ", ".join(f"{name} {gaps[name]:.2f}" for name in others)
+    if gaps[best] > NEAR:
+        said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
+        return None, f"{said}; the images are fed as they are"
+    return NORMALISATIONS[best], f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside})"
+
+
+def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
+    """Padding and max-pool that the file does not tell, decided by what its batch normalisations remember.
+
+    seen: as above. Each way is tried with each usual normalisation, at the first batch normalisation behind
+    it. One that is twice as near as the other is taken; else the usual one stays, and the notes say so.
+    """
+    for setting, behind, ways in (("padding", "bn1", (1, 2)), ("maxpool", "layer1.0.bn1", (False, True))):
+        if opened.backbone is None or setting not in opened.backbone.assumed:
+            continue
+        tried = {way: checkpoints.with_stem(opened, **{setting: way}) for way in ways}
+        gaps = {way: _nearest(other, behind, seen, size) for way, other in tried.items()}
+        best, other = sorted(ways, key=lambda way: gaps[way])
+        if gaps[best] * CLEARLY < gaps[other]:
+            opened = tried[best]
+            opened.notes.append(
+                f"{setting} of its stem is {best}, by what its batch normalisations remember: "
+                f"{gaps[best]:.3f} nats away, {gaps[other]:.3f} with {other}"
+            )
+    return opened
+
+
+def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> float:
+    """The least gap at this layer, in nats, of all usual normalisations."""
+    layer = opened.encoder.get_submodule(behind)
+    if not isinstance(layer, nn.BatchNorm2d) or layer.running_mean is None or layer.running_var is None:
+        return 0.0  # of both ways: nothing is decided
+    remembered = layer.running_mean, layer.running_var
+    if bool((remembered[0] == 0).all() and (remembered[1] == 1).all()):
+        return 0.0
+    ways = [way for way in NORMALISATIONS.values() if len(way[0]) in (1, opened.channels)]
+    fed = (Prepared(opened.encoder, opened.channels, size, *way) for way in ways)
+    return min(gap(prepared, layer, seen, remembered) for prepared in fed)
+
+
+def first_layer(
+    opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]
+) -> dict[str, float]:
+    """How far what reaches the first batch normalisation is from what it remembers of its training.
+
+    input_gap: the divergence of two normal distributions, mean over channels, in nats; and the same for each
+    usual way to normalise, of which the smallest is named as `fits`.
+    """
+    first = next((m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)), None)
+    if first is None or first.running_mean is None or first.running_var is None:
+        unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
+        return {}
+    counters = [m.num_batches_tracked for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    counted = max((int(c) for c in counters if c is not None), default=0)
+    fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
+    if fresh:
+        unknown["input_gap"] = "its batch normalisation has never seen a picture"
+        return {"never_trained": 1.0}
+    if not bool((first.running_var > 1e-10).any()):
+        unknown["input_gap"] = (
+            "its first batch normalisation remembers pictures that do not vary: there were none"
+        )
+        return {"never_trained": 0.0}
+    remembered = first.running_mean, first.running_var
+    gaps = {"as fed": gap(prepared, first, seen, remembered)}
+    for name, (mean, std) in NORMALISATIONS.items():
+        if len(mean) in (1, prepared.channels):
+            other = Prepared(opened.encoder, prepared.channels, prepared.side, mean, std)
+            gaps[name] = gap(other, first, seen, remembered)
+    found = {"never_trained": 0.0, "batches_seen": counted, "input_gap": gaps.pop("as fed")}
+    return found | {f"input_gap_{name}": gap for name, gap in gaps.items()}
+
+
+def gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:
+    caught: list[Tensor] = []
+
+    class Enough(Exception):
+        pass
+
+    def catch(module: nn.Module, given: tuple[Tensor, ...]) -> None:
+        caught.append(given[0].detach().float())
+        raise Enough
+
+    handle = layer.register_forward_pre_hook(catch)
+    try:
+        embed(prepared, seen[:VIEWED])
+    except Enough:
+        pass
+    finally:
+        handle.remove()
+    values = caught[0].transpose(0, 1).flatten(1).double()
+    mean, var = values.mean(dim=1), values.var(dim=1) + 1e-12
+    old_mean, old_var = (x.double() for x in remembered)
+    return divergence(mean, var, old_mean, old_var + 1e-12).mean().item()
+
+
+def divergence(mean: Tensor, var: Tensor, old_mean: Tensor, old_var: Tensor) -> Tensor:
+    """KL, in nats and elementwise, of N(mean, var), which is met, from N(old_mean, old_var), expected."""
+    return ((old_var / var).log() + (var + (mean - old_mean).square()) / old_var - 1) / 2

@@ -1,0 +1,212 @@
+"""First screen of a report: map, nearest neighbours, similarities and spectrum, each with a sentence.
+
+A panel is a function of an examination and an Axes; `PANELS` names them in the order of the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import fill
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from torch import Tensor, nn
+
+from clutils import maps, measures, similarities
+from clutils.figures import axes_for, describe, new, style
+from clutils.figures import maps as map_figures
+from clutils.figures.pictures import nearest, share_of_class
+from clutils.report.examined import MAPPED, Examination
+from clutils.report.figures import LEVEL_LOOKS
+from clutils.report.rules import lead
+
+SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
+NEAR = 8  # neighbours that are shown of each picture
+SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
+BINS = 60  # of similarities
+LISTED = 10  # classes that a legend names
+Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
+
+
+@style.in_course_style
+def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
+    """The whole screen as one figure of 1280 x 800: the verdict in a sentence, and the four panels."""
+    figure, spare = new(12.8, 8.0)
+    spare.remove()
+    figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
+    mark, color = LEVEL_LOOKS[level]
+    put: dict[str, Any] = {"va": "top", "parse_math": False}  # a file's name may have a $
+    figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
+    figure.text(0.17, 0.982, fill(title, 110), fontsize=11, color=style.GREY, **put)
+    figure.text(0.012, 0.942, fill(sentence, 135), fontsize=11.5, weight="bold", **put)
+    said = []
+    for k, (name, panel) in enumerate(PANELS.items()):
+        left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
+        _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.315)))
+        figure.text(left - 0.048, bottom + 0.369, name, fontsize=11.5, weight="bold", **put)
+        figure.text(left - 0.048, bottom + 0.345, fill(reading, 104), fontsize=9.5, color=style.GREY, **put)
+        said.append(f"{name}: {reading}")
+    return describe(figure, f"{level}: {sentence} {' '.join(said)}")
+
+
+# ---- one function a panel ----------------------------------------------------------------------------------
+
+
+@style.in_course_style
+def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """The judged pictures on a map, by class; × where the labelled neighbours vote for another class."""
+    ax = axes_for(ax, *SIZE)
+    z, labels = found.z[:MAPPED], found.judged.labels[:MAPPED]
+    if not found.has_directions:
+        return _nothing(ax, "All pictures lie at one place, or have no length: there is no map.")
+    (name, seed), at = next(iter(found.maps.items()), (("PCA", 0), None))
+    at = maps.pca(z) if at is None else at
+    points = map_figures.Points(ax, labels, found.judged.class_names, 26, names=False)
+    points.update(at)
+    ax.spines[:].set_visible(False)
+    kept = found.numbers.get(f"trustworthiness_{name}_{seed}") or maps.trustworthiness(z, at)
+    trust = f"{name}, trustworthiness {kept:.2f}."
+    if found.predicted is None:
+        return describe(ax, f"Map of {len(z)} pictures."), f"No labels of two classes or more. {trust}"
+    wrong = found.predicted[:MAPPED] != labels
+    for marks, c in zip(points.marks, points.classes, strict=True):
+        offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
+        ax.scatter(offsets[:, 0], offsets[:, 1], marker="x", s=24, linewidth=1.0, color=style.INK, zorder=4)
+    _legend(ax, found.judged.class_names, points.classes)
+    reading = f"× {wrong.double().mean():.0%}: neighbours vote for another class. {trust}"
+    return describe(ax, f"Map of {len(z)} pictures by class. {reading}"), reading
+
+
+@style.in_course_style
+def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """Six pictures, half of them the worst, and their nearest among the judged; framed: the same class."""
+    ax = axes_for(ax, *SIZE)
+    if not found.has_directions:
+        return _nothing(ax, "All pictures lie at one place, or have no length: none is nearer than another.")
+    labels, images = found.judged.labels, found.judged.images
+    known = found.predicted is not None
+    asked, k = queries(found, known), min(NEAR, len(labels) - 1)
+    side, across = images.shape[-1], 1.08 * images.shape[-1]
+    looks: dict[str, Any] = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
+    for row, query in enumerate(asked):
+        for column, index in enumerate([query, *nearest(found.z, query, k).tolist()]):
+            left, top = column * across + (column > 0) * side / 3, row * across
+            shown = (images[index].float() / 255).expand(3, -1, -1).permute(1, 2, 0).numpy()
+            ax.imshow(shown, extent=(left, left + side, top + images.shape[-2], top), **looks)
+            if known and column and labels[index] == labels[query]:
+                frame = Rectangle((left, top), side, images.shape[-2], fill=False, linewidth=2.6)
+                frame.set_edgecolor(style.BLUE)
+                ax.add_patch(frame)
+        if known:
+            said = fill(found.judged.class_names[int(labels[query])], 16)
+            at = (-side / 4, row * across + side / 2)
+            ax.text(*at, said, ha="right", va="center", fontsize=8.5, color=style.GREY, parse_math=False)
+    ax.set(xlim=(-side * (2.6 if known else 0.1), (k + 1) * across + side / 3))
+    ax.set(ylim=(len(asked) * across, -side / 20), aspect="equal")
+    ax.set_axis_off()
+    if not known:
+        reading = f"Six pictures, and the {k} nearest of each: do they belong together?"
+        return describe(ax, reading), reading
+    own, raw = (share_of_class(z, labels, k) for z in (found.z, found.raw))
+    reading = (
+        f"Framed: same class, as {own:.0%} of all {k} nearest (raw pixels {raw:.0%}). Last 3 rows: the worst."
+    )
+    return describe(ax, f"Six pictures and their nearest. {reading}"), reading
+
+
+@style.in_course_style
+def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """Similarities of positives and negatives as two histograms, those of fresh weights dotted beside."""
+    ax = axes_for(ax, *SIZE)
+    edges, leads, tallest = torch.linspace(-1, 1, BINS + 1), [], 0.0
+    both = {"": found.views} | ({} if found.fresh_views is None else {", fresh weights": found.fresh_views})
+    for whose, seen in both.items():
+        z1, z2 = (nn.functional.normalize(z.float(), dim=1) for z in seen)
+        pairs = similarities.two_views(z1, z2)
+        spread = {"negative": pairs.negatives, "positive": pairs.positives}
+        for name, values in spread.items():
+            shares = torch.histc(values.flatten().clamp(-1, 1), BINS, -1, 1) / values.numel()
+            color = style.role(name)["color"] if not whose else style.GREY
+            line = (
+                {"negative": "--", "positive": "-"}[name] if not whose else {"negative": ":"}.get(name, "-.")
+            )
+            ax.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=f"{name}s{whose}")
+            if not whose:
+                ax.stairs(shares, edges, color=color, fill=True, alpha=0.15)
+                tallest = max(tallest, shares.max().item())
+        means = {f"{name}_similarity": values.mean().item() for name, values in spread.items()}
+        leads.append(lead(means))
+    ax.set(xlim=(-1.0, 1.02), xlabel="cosine similarity", ylabel="share of the pairs")
+    ax.set(ylim=(0, min(1.4 * tallest, 1.05)))  # fresh weights' may go beyond: theirs are all alike
+    ax.legend(loc="upper left", fontsize=9)
+    if found.numbers["spread"] < 0.05:  # as `rules.spread` has it
+        reading = "All similarities are near 1: pictures have nearly one embedding."
+        return describe(ax, f"Histograms of similarities. {reading}"), reading
+    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
+    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
+    return describe(ax, f"Histograms of similarities. {reading}"), reading
+
+
+@style.in_course_style
+def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
+    """Singular values of the centred features of the same views, by this encoder and by fresh weights."""
+    ax = axes_for(ax, *SIZE)
+    count = len(found.views[0]) if found.fresh_views is None else len(found.fresh_views[0])
+    both = {"this encoder": torch.cat([z[:count] for z in found.views])}
+    if found.fresh_views is not None:
+        both["fresh weights"] = torch.cat(found.fresh_views)
+    if not found.numbers["spread"]:
+        return _nothing(ax, "No dimension is in use: all pictures have one embedding.")
+    ranks = {}
+    for (name, z), color, line in zip(both.items(), (style.BLUE, style.GREY), ("-", "--"), strict=False):
+        values = measures.spectrum(z)
+        ranks[name] = measures.effective_rank(z, values)
+        shares = (values / values[0]).clamp(min=1e-7)
+        ax.plot(range(1, len(shares) + 1), shares, color=color, linestyle=line, label=name)
+    ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of the first")
+    ax.set_xlabel("singular value, largest first")
+    ax.legend(loc="lower left", fontsize=9)
+    rows, wide = both["this encoder"].shape
+    reading = f"{ranks['this encoder']:.0f} of {min(wide, rows - 1)} dimensions in use (effective rank)"
+    reading += f"; fresh weights {ranks['fresh weights']:.0f}." if "fresh weights" in ranks else "."
+    return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
+
+
+PANELS: dict[str, Panel] = {
+    "Map by class": class_map,
+    "Nearest neighbours": near_pictures,
+    "Positives and negatives": similarity,
+    "Spectrum": spectra,
+}
+
+
+def queries(found: Examination, known: bool) -> list[int]:
+    """Half ordinary pictures, half those whose neighbours share their class the least."""
+    unit = nn.functional.normalize(found.z, dim=1)
+    close = (unit @ unit.T).fill_diagonal_(-2).topk(5, dim=1).indices
+    labels: Tensor = found.judged.labels
+    share = (labels[close] == labels[:, None]).double().mean(dim=1)
+    step = max(1, len(share) // SHOWN)
+    ordinary = (torch.arange(SHOWN // 2 if known else SHOWN) * step).tolist()
+    worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary]
+    return [*ordinary, *worst][:SHOWN]
+
+
+def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
+    listed = [
+        Line2D([], [], linestyle="none", markersize=6, label=fill(names[c], 18), **map_figures.look(c))
+        for c in classes[:LISTED]
+    ]
+    title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
+    wrong = Line2D([], [], linestyle="none", marker="x", color=style.INK, label="voted another class")
+    style.legend_outside(ax, handles=[*listed, wrong], fontsize=8.5, title=title, title_fontsize=8.5)
+
+
+def _nothing(ax: Axes, why: str) -> tuple[Axes, str]:
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, fill(why, 44), ha="center", va="center", fontsize=12, transform=ax.transAxes)
+    return describe(ax, why), why

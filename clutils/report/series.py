@@ -1,0 +1,86 @@
+"""Series of checkpoints of one run: every number against the epoch, on one page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from clutils.figures import describe, new, style
+
+ACROSS = 3  # panels in a row
+DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
+    "classes": ("knn", "probe", "few", "map"),
+    "classes by raw pixels, fresh weights": ("knn", "knn_raw", "knn_untrained", "chance"),
+    "similarity": ("positive_similarity", "negative_similarity"),
+    "ranks": ("effective_rank", "rankme", "lidar"),
+    "NESum": ("nesum",),
+    "α-ReQ": ("alpha_req",),
+    "alignment": ("alignment", "head_alignment"),
+    "uniformity": ("uniformity", "head_uniformity"),
+    "spread and dead units": ("spread", "dead"),
+    "W, share of negatives pushed": ("W", "share_of_negatives"),
+    "kept under a change": ("kept_crop", "kept_flip", "kept_jitter", "kept_grey", "kept_blur"),
+    "what it is fed (nats)": ("input_gap",),
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One checkpoint of a series: where it stands, and its report's numbers, level and sentence."""
+
+    at: float
+    name: str
+    level: str
+    sentence: str
+    numbers: Mapping[str, float]
+
+
+def moments(reports: Sequence[Any]) -> list[Moment]:
+    """Of reports, by their epochs; by their places where a file has none, or two have the same."""
+    epochs = [r.epoch for r in reports]
+    known = None not in epochs and len(set(epochs)) == len(epochs)
+    places = [float(e or 0) for e in epochs] if known else [float(k) for k in range(1, len(reports) + 1)]
+    found = [
+        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, r.examination.numbers)
+        for at, r in zip(places, reports, strict=True)
+    ]
+    return sorted(found, key=lambda moment: moment.at)
+
+
+@style.in_course_style
+def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
+    """Every number against the epoch, those of one kind in a panel."""
+    panels = {
+        title: there
+        for title, names in DRAWN.items()
+        if (there := [n for n in names if any(n in moment.numbers for moment in found)])
+    }
+    rows = math.ceil(len(panels) / ACROSS)
+    figure, axes = new(12.4, 2.5 * rows, rows, ACROSS, squeeze=False)
+    said = []
+    for ax, (title, names) in zip(axes.flat, panels.items(), strict=False):
+        for name, look in zip(names, style.series(len(names), ordered=False), strict=True):
+            at, values = zip(*((m.at, m.numbers[name]) for m in found if name in m.numbers), strict=True)
+            ax.plot(at, values, markersize=5, label=name.replace("_", " "), **look)
+            said.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
+        ax.set_title(title, fontsize=10.5)
+        ax.legend(fontsize=8)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_axis_off()
+    for ax in axes[-1]:
+        ax.set_xlabel(label)
+    return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")
+
+
+def held(found: Sequence[Moment]) -> str:
+    """Every number of every checkpoint as JSON; what is not finite is null."""
+    plain = [
+        vars(m) | {"numbers": {k: v if math.isfinite(v) else None for k, v in m.numbers.items()}}
+        for m in found
+    ]
+    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,185 @@
+"""Standard numbers of the literature: RankMe, α-ReQ, NESum, LiDAR, kNN by DINO's protocol, mAP, few labels.
+
+One name means several computations in the wild, so each stands with its settings (`how`) and with when it
+misleads. Intervals are bootstraps over the judged images, where a number is a share of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from clutils import measures
+from clutils.data import ImageSet
+from clutils.measures import BY_NAME, DRAWS, NEIGHBOURS, PROBED
+from clutils.report.examined import Examination
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as the page shows it.
+
+    - interval: 95 % by bootstrap, or the range of the draws; None where it has none
+    - better: 1 where higher is better, -1 where lower is, 0 where neither is by itself
+    """
+
+    key: str
+    name: str
+    value: float
+    how: str
+    misleads: str
+    interval: tuple[float, float] | None = None
+    better: int = 0
+
+
+def measure(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
+    """Add them to the numbers, and to `each` what they are the mean of."""
+    n, z, y = found.numbers, found.z, found.judged.labels
+    if not found.has_directions:
+        return
+    seen = measures.Features(z, values=found.spectrum, views=torch.stack(found.views, dim=1))
+    if found.predicted is not None:
+        seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels)
+    for key, number in BY_NAME.items():
+        known = key in n or key in found.unknown or key == "few"
+        if known or (number.needs == "labels" and found.predicted is None):
+            continue
+        try:
+            value = number.measure(seen)
+        except ValueError as error:  # too few eigenvalues above rounding, fewer pictures than k
+            found.unknown[key] = str(error)
+            continue
+        if isinstance(value, Tensor):
+            found.each[key] = value
+        n[key] = value.mean().item() if isinstance(value, Tensor) else value
+    if found.predicted is not None and len(gallery.labels.unique()) > 1:
+        few = measures.few_labels(seen)
+        n |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
+        n["few_labels"] = few.labels
+
+
+def numbers(found: Examination) -> list[Number]:
+    """Those that were measured, each with its settings."""
+    n = found.numbers
+    count, wide, lent = int(n["pictures"]), int(n["dimensions"]), int(n["gallery"])
+    of, most = f"N = {count} pictures", min(count - 1, wide)
+    probed = min(PROBED, lent)
+    told = {
+        "rankme": (
+            f"{of}, {{}}; at most {min(count, wide)} (Garrido 2023)",
+            "An offset that all features share lowers it, and noise raises it; it grows with N.",
+        ),
+        "effective_rank": (
+            f"{of}, {{}}; at most {most} (Roy & Vetterli 2007)",
+            "Noise fills dimensions, too: high is not good by itself.",
+        ),
+        "alpha_req": (
+            f"{of}, {{}} (Agrawal 2022)",
+            "The tail bends the line: another range or N gives another α. The paper's good sign is near 1.",
+        ),
+        "nesum": (
+            f"{of}, {{}}; at most {most} (He & Ozay 2022)",
+            "One strong direction, though harmless, pulls it down.",
+        ),
+        "lidar": (
+            f"N = {int(n['views'])} pictures, {{}} (Thilak 2024)",
+            "2 views show their scatter poorly (the paper draws 50); δ decides where features are small.",
+        ),
+        "knn": (
+            f"k = {min(NEIGHBOURS, lent)}, T = 0.1, {lent} labelled pictures",
+            "It grows with the labelled pictures, and asks for these classes alone.",
+        ),
+        **{
+            f"knn_dino_{k}": (
+                f"{{}}, {lent} labelled pictures (DINO's eval_knn.py)",
+                "A large k blurs small classes: of few labelled pictures it votes for the largest class.",
+            )
+            for k in measures.DINO[0]
+        },
+        "map": (
+            f"all {lent} labelled pictures ranked {{}}",
+            "It asks for whole classes: one in two far clusters scores low, though both are pure.",
+        ),
+        "probe": (
+            f"{{}}, {probed} labels",
+            "It finds classes that no neighbour shows; another penalty moves it by points.",
+        ),
+        "few": (
+            f"the same on {int(n.get('few_labels', 0))} labels, mean and range of {DRAWS} draws",
+            "The draw moves it more than most encoders differ.",
+        ),
+    }
+    made = []
+    for key, (how, misleads) in told.items():
+        if key in n and math.isfinite(n[key]):
+            number, interval = BY_NAME[key], _interval(found, key)
+            interval = (n["few_low"], n["few_high"]) if key == "few" else interval
+            how, better = how.format(number.settings), int(number.unit == "share")
+            made.append(Number(key, number.label, n[key], how, misleads, interval, better))
+    return made
+
+
+def _interval(found: Examination, key: str) -> tuple[float, float] | None:
+    return measures.bootstrap(found.each[key]) if key in found.each else None
+
+
+# ---- two encoders ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """B less A of one number; interval: 95 % by the paired bootstrap, None where the number has none."""
+
+    name: str
+    a: float
+    b: float
+    interval: tuple[float, float] | None
+    better: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
+
+
+def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
+    """Linear CKA and neighbour overlap of the judged pictures' features.
+
+    Raises ValueError where the two did not judge the same pictures, in the same order.
+    """
+    if not torch.equal(a.judged.images, b.judged.images):
+        raise ValueError(
+            f"check: A judged {len(a.judged)} pictures and B {len(b.judged)}, but both must judge the same"
+        )
+    if not (a.has_directions and b.has_directions):
+        return {}
+    k = min(k, len(a.z) - 1)
+    return {"cka": measures.cka(a.z, b.z), "overlap": measures.neighbour_overlap(a.z, b.z, k), "k": k}
+
+
+def differences(a: Examination, b: Examination) -> list[Difference]:
+    """Of each number that both have. Only shares of the same judged pictures have an interval."""
+    theirs, found = {number.key: number for number in numbers(b)}, []
+    for number in numbers(a):
+        if number.key not in theirs:
+            continue
+        interval, (one, other) = None, (e.each.get(number.key) for e in (a, b))
+        if one is not None and other is not None and len(one) == len(other):
+            interval = measures.bootstrap(other - one)
+        value = theirs[number.key].value
+        found.append(Difference(number.name, number.value, value, interval, number.better))
+    return found
+
+
+def which_is_better(found: list[Difference]) -> str:
+    """One line: what each is better at by more than luck."""
+    said = []
+    for letter, sign in (("A", -1), ("B", 1)):
+        better = [d for d in found if d.better and d.certain and (d.b - d.a) * d.better * sign > 0]
+        if better:
+            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.0f} points)" for d in better)
+            said.append(f"{letter} is better at {listed}.")
+    return " ".join(said) or "On no share of these pictures is one certainly better than the other."

@@ -1,0 +1,142 @@
+"""Networks by name, CIFAR's ResNets and wider ones open with the features of the network that was saved."""
+
+import sys
+import types
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torchvision
+from torch import nn
+
+from clutils import checkpoints
+from clutils.checkpoints import named
+from tests.checkpoints.files import seeded
+
+IMAGES = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((found - expected).norm() <= 1e-6 * expected.norm())
+
+
+def by_hand(state: dict[str, torch.Tensor], images: torch.Tensor, blocks: int) -> torch.Tensor:
+    """He et al.'s CIFAR network by plain functions, as its authors' followers lay it out."""
+
+    def normalised(x: torch.Tensor, name: str) -> torch.Tensor:
+        parts = (state[f"{name}.{part}"] for part in ("running_mean", "running_var", "weight", "bias"))
+        return F.batch_norm(x, *parts)
+
+    x = F.relu(normalised(F.conv2d(images, state["conv1.weight"], padding=1), "bn1"))
+    for layer in (1, 2, 3):
+        for block in range(blocks):
+            at, stride = f"layer{layer}.{block}", 2 if layer > 1 and block == 0 else 1
+            y = F.conv2d(x, state[f"{at}.conv1.weight"], stride=stride, padding=1)
+            y = F.conv2d(F.relu(normalised(y, f"{at}.bn1")), state[f"{at}.conv2.weight"], padding=1)
+            y = normalised(y, f"{at}.bn2")
+            if f"{at}.shortcut.0.weight" in state:
+                x = F.conv2d(x, state[f"{at}.shortcut.0.weight"], stride=2)
+                x = normalised(x, f"{at}.shortcut.1")
+            elif stride == 2:
+                zeros = torch.zeros_like(x[:, : x.shape[1] // 2, ::2, ::2])
+                x = torch.cat([zeros, x[:, :, ::2, ::2], zeros], dim=1)
+            x = F.relu(x + y)
+    return F.adaptive_avg_pool2d(x, 1).flatten(1)
+
+
+@pytest.mark.parametrize(("blocks", "convolved"), [(3, False), (3, True), (9, False)])
+def test_a_resnet_for_cifar_opens_with_its_features(blocks, convolved, tmp_path):
+    net = seeded(lambda: named.CifarResNet(blocks, convolved=convolved))
+    state = {k.replace("downsample", "shortcut"): v for k, v in net.state_dict().items()}
+    head = {"linear.weight": torch.ones(10, 64), "linear.bias": torch.zeros(10)}
+    torch.save({"state_dict": {f"module.{k}": v for k, v in (state | head).items()}}, tmp_path / "a.th")
+    opened = checkpoints.open(tmp_path / "a.th")
+    assert opened.arch == f"resnet{6 * blocks + 2}" and opened.unexpected == list(head)
+    with torch.no_grad():
+        assert near(
+            opened.encoder.double()(IMAGES),
+            by_hand({k: v.double() for k, v in state.items()}, IMAGES, blocks),
+        )
+    assert any("pad channels on both sides" in note for note in opened.notes) != convolved
+
+
+@pytest.mark.parametrize("name", ["wide_resnet50_2", "resnext50_32x4d"])
+def test_wider_resnets_are_told_by_their_second_convolution(name, tmp_path):
+    net = seeded(torchvision.models.get_model_builder(name))
+    torch.save(net.state_dict(), tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    net.fc = nn.Identity()
+    assert opened.arch == name
+    with torch.no_grad():
+        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+
+
+@pytest.mark.parametrize(
+    ("name", "last"), [("mobilenet_v3_small", "classifier.3"), ("shufflenet_v2_x0_5", "fc")]
+)
+def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
+    net = seeded(torchvision.models.get_model_builder(name))
+    torch.save({"model": {f"backbone.{k}": v for k, v in net.state_dict().items()}}, tmp_path / "a.pt")
+    with pytest.raises(ValueError, match=r"report\.check\(module, data\)"):
+        checkpoints.open(tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt", f"torchvision:{name}")
+    net.set_submodule(last, nn.Identity())
+    with torch.no_grad():
+        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert opened.unexpected == [f"backbone.{last}.weight", f"backbone.{last}.bias"]
+    assert opened.origin == "torchvision's names under 'backbone.'"
+    with pytest.raises(ValueError, match=r"does not hold torchvision:resnet18: .*report\.check"):
+        checkpoints.open(tmp_path / "a.pt", "torchvision:resnet18")
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    """What of timm is called, by a module of one network."""
+
+    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+        assert (pretrained, num_classes) == (False, 0)
+        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    module = types.ModuleType("timm")
+    module.create_model, module.is_model = create_model, lambda name: name == "tiny"
+    module.list_models = lambda: ["tiny"]
+    monkeypatch.setitem(sys.modules, "timm", module)
+
+
+def test_a_network_of_timm_opens_by_its_name_where_timm_is_installed(timm, tmp_path):
+    net = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3)))
+    torch.save(net.float().state_dict() | {"head.weight": torch.ones(2, 4)}, tmp_path / "a.pt")
+    for arch in ("timm:tiny", "timm:tiny.some_data"):
+        opened = checkpoints.open(tmp_path / "a.pt", arch)
+        with torch.no_grad():
+            assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES).mean(dim=(2, 3)))
+    with pytest.raises(ValueError, match="timm has no such network; it has tiny"):
+        checkpoints.demand_arch("timm:tiney")
+
+
+def test_without_timm_that_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(ValueError, match="timm is not installed: pip install timm"):
+        checkpoints.demand_arch("timm:resnet18d")
+
+
+@pytest.mark.parametrize(
+    "arch",
+    [
+        "hf_hub:a/b",
+        "timm:hf_hub:a/b",
+        "timm:hf-hub:a",
+        "timm:local-dir:/tmp",
+        "timm:../a",
+        "torchvision:",
+        "x:y",
+    ],
+)
+def test_a_name_with_a_scheme_of_its_own_is_refused(arch):
+    with pytest.raises(ValueError, match="by name there are torchvision:NAME and timm:NAME"):
+        checkpoints.demand_arch(arch)
+
+
+def test_an_unknown_network_of_torchvision_is_answered_by_near_ones():
+    with pytest.raises(ValueError, match=r"torchvision has no such network; it has .*convnext_tiny"):
+        checkpoints.demand_arch("torchvision:convnext_tny")

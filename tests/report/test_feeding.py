@@ -1,0 +1,79 @@
+"""Feeding and stem, decided by what batch normalisations remember of training."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+from clutils import checkpoints, data
+from clutils.report import Unfit, feeding
+
+
+def settled(padding: int, maxpool: bool, mean: float, std: float, seen: torch.Tensor) -> dict:
+    """A ResNet-18 whose first batch normalisations know these images, the rest being random."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = torchvision.models.resnet18()
+        net.conv1 = nn.Conv2d(3, 64, 3, 1, padding, bias=False)
+    pool = net.maxpool if maxpool else nn.Identity()
+    stem = nn.Sequential(net.conv1, net.bn1, net.relu, pool, net.layer1[0])
+    for module in stem.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = None  # the mean of all batches
+    with torch.no_grad():
+        for batch in ((seen - mean) / std).split(64):
+            stem(batch)
+    return net.state_dict()
+
+
+@pytest.fixture(scope="module")
+def images() -> torch.Tensor:
+    return data.load("scenes", limit=448).images.float() / 255
+
+
+@pytest.mark.parametrize(("padding", "maxpool"), [(1, False), (2, False), (1, True)])
+def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpool, images, tmp_path):
+    state = settled(padding, maxpool, 0.0, 1.0, images[:320])
+    torch.save({f"encoder.{name}": value for name, value in state.items()}, tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    assert opened.backbone.assumed == ("maxpool", "padding")
+    decided = feeding.with_decided_stem(opened, images[320:], None)
+    assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
+    assert decided.backbone.assumed == () and not any("do not tell" in note for note in decided.notes)
+    assert f"padding of its stem is {padding}, by what" in decided.notes[-2]
+
+
+def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(images, tmp_path):
+    torch.save(settled(1, True, 0.5, 0.5, images[:320]), tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    chosen, said = feeding.fitting(opened, images[320:], None)
+    assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
+    assert feeding.with_decided_stem(opened, images[320:], None).backbone.maxpool
+
+
+def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
+    torch.save(settled(2, False, 0.0, 1.0, images[:320]), tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
+    undecided = feeding.with_decided_stem(opened, noise, None)
+    assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
+    assert any("pad by 1: weights do not tell" in note for note in undecided.notes)
+    chosen, said = feeding.fitting(opened, noise, None)
+    assert chosen is None and said.startswith("no usual normalisation fits")
+
+
+def test_a_fresh_network_remembers_nothing(tmp_path):
+    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    seen = torch.rand(8, 3, 32, 32)
+    assert feeding.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
+    chosen, said = feeding.fitting(opened, seen, None)
+    assert chosen is None and "has never seen a picture" in said
+
+
+def test_a_normalisation_is_known_by_its_name():
+    assert feeding.normalisation("imagenet")[0] == (0.485, 0.456, 0.406)
+    with pytest.raises(Unfit, match="'imagnet', but must be one of none, imagenet, cifar10, half, bytes"):
+        feeding.normalisation("imagnet")
