@@ -1,0 +1,227 @@
+import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
+import { Chart, bar, begin, explore, mark, named, number, percent, put, settingsOf, svg } from "./shell.js";
+
+const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
+const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));
+// whose forces carry no 1/temperature: the others' pull times the temperature is a gate
+const UNSCALED = new Set(["PairMargin", "Triplet", "AlphaCL", "SogCLR", "ISogCLR", "Robust"]);
+
+// K negatives as values and whole counts: of a spread, what lies in each bin when its levels are rounded
+function population(state, K) {
+  const { shape, similarity, hard, deviation } = state, number_ = Math.min(state.number, K);
+  if (shape === "equal") return { n: [similarity], m: [K] };
+  if (shape === "few hard") return K > number_ ? { n: [hard, similarity], m: [number_, K - number_] } : { n: [hard], m: [K] };
+  const drawn = shape === "drawn", bins = drawn ? BARS : FINE, n = [], m = [];
+  const weights = Array.from({ length: bins }, (_, k) => {
+    if (drawn) return heights(state)[k];
+    const edge = (j) => normal((-1 + (2 * j) / bins - similarity) / deviation);
+    return edge(k + 1) - edge(k);
+  });
+  const all = weights.reduce((a, b) => a + b, 0);
+  let before = 0, sum = 0;
+  for (let k = 0; k < bins; k++) {
+    sum += weights[k];
+    const upTo = k === bins - 1 ? K : Math.round((K * sum) / all);
+    if (upTo > before) { n.push(-1 + (2 * k + 1) / bins); m.push(upTo - before); }
+    before = upTo;
+  }
+  return { n, m };
+}
+
+function heights(state) {
+  const given = [...state.drawn].map((c) => parseInt(c, 36) || 0);
+  return given.length === BARS && given.some((h) => h) ? given : Array.from({ length: BARS }, (_, k) => (k === 10 ? 35 : 0));
+}
+
+const contrast = (s, { n, m }, t) => softmax(n, m, (x) => x / t).log - s / t;
+
+function turning(s, crowd) { // where W is lowest along the temperature, if that is inside: mean < s+ < hardest
+  const { n, m } = crowd, K = m.reduce((a, b) => a + b, 0), mean = n.reduce((sum, x, j) => sum + x * m[j], 0) / K;
+  const hardest = Math.max(...n), turns = mean < s && s < hardest;
+  let low = Math.log(1e-3), high = Math.log(1e4);
+  for (let step = 0; turns && step < 80; step++) { // the slope along 1/t: the weighed mean less s+
+    const t = Math.exp((low + high) / 2), { share } = softmax(n, m, (x) => x / t);
+    const weighed = share.reduce((sum, q, j) => sum + q * m[j] * n[j], 0);
+    if (weighed > s) low = Math.log(t);
+    else high = Math.log(t);
+  }
+  const t = Math.exp(low);
+  return { mean, hardest, turns, t, W: sigmoid(contrast(s, crowd, t)) };
+}
+
+const opened = (name, found) => found.pull[0] * (UNSCALED.has(name) ? 1 : found.temperature ?? 1);
+
+// What the page says of one loss: value, forces, K_eff, W at the temperature that the loss used
+function stand(name, p, s, { n, m }) {
+  const found = loss(name, p, [s], n, m), t = found.temperature, K = m.reduce((a, b) => a + b, 0);
+  const W = t === undefined || t === 0 ? null : isFinite(t) ? gate(s, n, m, t) : K / (K + 1);
+  return { value: found.value, pull: found.pull[0], push: found.push, K_eff: effective(found.push, m), W,
+    gate: opened(name, found) };
+}
+
+function ask(app, menu) {
+  const crowd = population(app.state, app.state.count);
+  return { ...crowd, ...stand(app.state[menu], settingsOf(app, menu), app.state.positive, crowd),
+    turning: turning(app.state.positive, crowd) };
+}
+
+function build(app) {
+  const made = (options) => {
+    const chart = new Chart(app.stage, { height: 280, ...options });
+    const parts = { chart, all: {}, limit: chart.line("dots"), two: chart.line("two"), one: chart.line("one") };
+    for (const [name, { title }] of Object.entries(app.data.losses)) // a pointer that rests on one reads its name
+      svg("title", {}, (parts.all[name] = chart.line("all")), title);
+    parts.turn = svg("path", { fill: "var(--ink)" }, chart.inside);
+    parts.other = svg("path", { class: "there" }, chart.inside);
+    parts.here = svg("path", { class: "here" }, chart.inside);
+    parts.names = svg("g", {}, chart.root);
+    return parts;
+  };
+  const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "τ · pull: the gate" };
+  app.warm = made({ title: "against the temperature", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
+  app.many = made({ title: "against the number of negatives", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
+  const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), and who is pushed (down)", left: 12,
+    x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
+  const { chart } = who;
+  chart.root.classList.add("drag");
+  who.number = svg("path", { fill: "var(--grey)" }, chart.inside);
+  who.push = svg("path", { fill: "var(--red)" }, chart.inside);
+  who.drawn = svg("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }, chart.inside);
+  who.positive = chart.line("one");
+  who.mean = svg("path", { fill: "var(--ink)" }, chart.inside);
+  who.text = svg("text", { y: 40, class: "note" }, chart.root);
+  let held = "";
+  const touch = (e) => {
+    const [x, up] = chart.at(e);
+    if (held === "positive") return app.set("positive", Number(Math.min(Math.max(x, -1), 1).toFixed(2)));
+    const k = Math.min(Math.max(Math.floor(((x + 1) / 2) * BARS), 0), BARS - 1), now = current(app.state);
+    now[k] = Math.round(35 * Math.min(Math.max(up, 0), 1));
+    app.state.shape = "drawn";
+    app.set("drawn", now.map((h) => h.toString(36)).join(""));
+  };
+  chart.root.onpointerdown = (e) => {
+    app.moving = false;
+    chart.root.setPointerCapture(e.pointerId);
+    held = Math.abs(chart.at(e)[0] - app.state.positive) < 0.07 ? "positive" : "bars";
+    touch(e);
+  };
+  chart.root.onpointermove = (e) => held && touch(e);
+  chart.root.onpointerup = chart.root.onpointercancel = () => { held = ""; };
+  const turn = (chart_, name) => {
+    let on = false;
+    const set = (e) => {
+      app.moving = false;
+      const [x] = chart_.at(e);
+      if (name === "count") app.set(name, app.data.settings.find((c) => c.name === name).values.reduce((a, b) => (Math.abs(Math.log(b / x)) < Math.abs(Math.log(a / x)) ? b : a)));
+      else if (name in app.state) app.set(name, Number(x.toPrecision(3)));
+    };
+    chart_.root.classList.add("drag");
+    chart_.root.onpointerdown = (e) => { on = true; chart_.root.setPointerCapture(e.pointerId); set(e); };
+    chart_.root.onpointermove = (e) => on && set(e);
+    chart_.root.onpointerup = chart_.root.onpointercancel = () => { on = false; };
+  };
+  turn(app.warm.chart, "temperature");
+  turn(app.many.chart, "count");
+  const goal = app.state.temperature;
+  if (goal) // at first the temperature falls from hot to where the page opens
+    begin(app, 3500, (f) => { app.state.temperature = f < 1 ? Number((10 * (goal / 10) ** f).toPrecision(3)) : goal; });
+}
+
+function current(state) { // the negatives as bars, to draw on from
+  if (state.shape === "drawn") return heights(state).slice();
+  const { n, m } = population(state, state.count), bars = new Array(BARS).fill(0);
+  n.forEach((x, j) => { bars[Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1)] += m[j]; });
+  const most = Math.max(...bars);
+  return bars.map((h) => (h ? Math.max(1, Math.round((35 * h) / most)) : 0));
+}
+
+function draw(app) {
+  const { state, data } = app, s = state.positive, K = state.count, crowd = population(state, K), found = ask(app, "loss");
+  const curve = (name, p, xs, point) => xs.map((x) => point(name, p, x));
+  const atT = (name, p, t) => opened(name, loss(name, "temperature" in p ? { ...p, temperature: t } : p, [s], crowd.n, crowd.m));
+  const crowds = new Map(), of = (k) => { if (!crowds.has(k)) crowds.set(k, population(state, k)); return crowds.get(k); };
+  const atK = (name, p, k) => opened(name, loss(name, p, [s], of(k).n, of(k).m));
+  const T = along(COLD, HOT, 90), N = [...new Set(along(1, MOST, 60).map(Math.round))];
+  const show = (parts, xs, point, here, coarse) => {
+    const { chart } = parts;
+    parts.names.replaceChildren();
+    const one = curve(state.loss, settingsOf(app, "loss"), xs, point);
+    const two = state.beside === "none" ? null : curve(state.beside, settingsOf(app, "beside"), xs, point);
+    put(parts.one, chart.trace(xs, one));
+    put(parts.two, two ? chart.trace(xs, two) : "");
+    const few = xs.filter((_, k) => k % coarse === 0);
+    for (const [name, path] of Object.entries(parts.all)) {
+      const p = Object.fromEntries(data.losses[name].settings.map((c) => [c.name, c.default === "inf" ? Infinity : c.default]));
+      if ("temperature" in p && state.temperature) p.temperature = state.temperature;
+      put(path, state.family ? chart.trace(few, curve(name, p, few, point)) : "");
+    }
+    put(parts.here, here === undefined ? "" : mark(0, chart.X(here), chart.Y(Math.min(found.gate, 1.04)), 6));
+    return Math.max(1, ...one.filter(Number.isFinite), ...(two || []).filter(Number.isFinite));
+  };
+  const most = Math.max(show(app.warm, T, atT, state.temperature, 3), show(app.many, N, atK, K, 3));
+  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high, label: "τ · pull: the gate" };
+  if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
+  if (app.high !== high) {
+    app.high = high;
+    app.warm.chart.axes(app.warm.chart.x, y);
+    app.many.chart.axes(app.many.chart.x, { ...y, label: "" });
+    return draw(app);
+  }
+  const { chart } = app.warm, limit = K / (K + 1), turn = found.turning;
+  put(app.warm.limit, chart.trace([COLD, HOT], [limit, limit]));
+  put(app.many.limit, app.many.chart.trace(N, N.map((k) => k / (k + 1))));
+  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9;
+  put(app.warm.turn, turn.turns && gated && turn.t < HOT ? mark(4, chart.X(turn.t), chart.Y(turn.W) - 8, 6) : "");
+  const half = state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
+  put(app.many.turn, half > 1 && half < MOST ? mark(4, app.many.chart.X(half), app.many.chart.Y(0.5) - 8, 6) : "");
+  const note = (k, text) => svg("text", { x: 322, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: var(--${["blue", "red"][k]})` }, app.warm.names, text);
+  note(0, `━ ${named(app, "loss")}`);
+  if (state.beside !== "none") note(1, `╌ ${named(app, "beside")}`);
+  crowdChart(app, crowd, found);
+  const shares = `K_eff = ${number(found.K_eff)} of ${number(K)} negatives share the push`;
+  const W = found.W === null ? `${data.losses[state.loss].title} has no temperature and no gate; its pull is ${number(found.pull)}`
+    : gated ? `W = ${number(found.W)}: the gate lets ${percent(found.W)} of the gradient through`
+    : `W = ${number(found.W)}, but ${data.losses[state.loss].title} pulls with ${number(found.gate)}${UNSCALED.has(state.loss) ? "" : "/τ"}`;
+  const moves = turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`
+    : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) = ${number(limit)}`
+    : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) = ${number(limit)}`;
+  const open = half ? ` Half open, W = ½, takes K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "";
+  return `${W}; ${shares}. ${moves}.${open}`;
+}
+
+function crowdChart(app, { n, m }, { push, turning: turn }) {
+  const { chart, ...parts } = app.who, bars = new Array(BARS).fill(0), pushed = new Array(BARS).fill(0);
+  n.forEach((x, j) => {
+    const k = Math.min(Math.floor(((x + 1) / 2) * BARS), BARS - 1);
+    bars[k] += m[j];
+    pushed[k] += m[j] * push[j];
+  });
+  const zero = chart.Y(0), half = chart.Y(0) - chart.Y(1), wide = chart.X(2 / BARS) - chart.X(0);
+  const path = (values, sign) => {
+    const most = Math.max(...values.map(Math.abs)) || 1;
+    return values.map((v, k) => {
+      if (!v || Math.abs(v) < 5e-4 * most * (sign < 0)) return "";
+      const tall = Math.max((half * Math.abs(v)) / most, 4) * Math.sign(v), x = chart.X(-1 + (2 * k) / BARS) + 0.8;
+      return bar(x, zero, wide - 1.6, -sign * tall);
+    }).join("");
+  };
+  put(parts.number, path(bars, 1));
+  put(parts.push, path(pushed, -1));
+  const x = chart.X(app.state.positive);
+  put(parts.positive, `M${x} ${chart.box.top}V${chart.box.bottom}`);
+  put(parts.mean, mark(2, chart.X(turn.mean), zero + 7, 4.5) + mark(1, chart.X(turn.hardest), zero + 6, 3.5));
+  const side = app.state.positive > 0.6 ? -1 : 1;
+  parts.text.setAttribute("x", x + 5 * side);
+  parts.text.setAttribute("text-anchor", side < 0 ? "end" : "start");
+  parts.text.textContent = `s⁺ ${number(app.state.positive)}`;
+}
+
+function shown(app, name) {
+  const reads = { equal: ["similarity"], gaussian: ["similarity", "deviation"], "few hard": ["similarity", "hard", "number"], drawn: [] };
+  return !["similarity", "deviation", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
+}
+
+export default { render({ model, el }) {
+  const app = explore(model, el, { build, draw, shown }, compare);
+  app.ask = (menu) => ask(app, menu);
+} };

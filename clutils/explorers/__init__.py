@@ -1,0 +1,17 @@
+"""Explorers: pages of one HTML file each, with code and data inside, that open with no network and no kernel.
+
+    explorers.write("circle.html", "circle", {"temperature": 0.1})
+    explorers.frame("W", loss="MACL")        # in a notebook's cell, a book or a slide
+
+Their numbers are computed by JavaScript in the page, by the formulas of `clutils.losses`; values of the
+package, computed when a page is made, stand beside in it, and the page compares. The sources are ES modules
+with the `render({ model, el })` of anywidget (`module`).
+"""
+
+from __future__ import annotations
+
+from clutils.explorers.controls import EXPLORERS, NAMES
+from clutils.explorers.pages import Frame, frame, module, page, write, write_replay
+from clutils.explorers.replay import of_run
+
+__all__ = ["EXPLORERS", "NAMES", "Frame", "frame", "module", "of_run", "page", "write", "write_replay"]

@@ -1,0 +1,272 @@
+import { compare, loss } from "./losses.js";
+import { Chart, explore, html, mark, named, number, put, random, settingsOf, spot, svg } from "./shell.js";
+
+const STEPS = 300, LONGEST = 0.2, R = 124, MIDDLE = 170, FULL = 2 * Math.PI;
+const DIGITS = 36 ** 3; // of a dragged point: a place on the circle in three letters
+
+function start(state) { // angles of 2N points, those of view 1 first
+  const { pictures: N, classes, scatter, arc, seed } = state, draw = random(seed + 1), angles = new Float64Array(2 * N);
+  if (state.at.length === 6 * N)
+    return angles.map((_, a) => (parseInt(state.at.slice(3 * a, 3 * a + 3), 36) / DIGITS) * FULL);
+  const centre = (c) => Math.PI / 2 + arc * FULL * ((c + 0.5) / classes - 0.5);
+  for (let i = 0; i < N; i++) {
+    const wide = (classes > 1 ? 0.22 : 0.3 * 2.9) * arc * FULL / classes;
+    const own = centre(i % classes) + wide * (classes > 1 ? draw.normal() / 2 : 2 * draw() - 1);
+    angles[i] = own + scatter * draw.normal();
+    angles[i + N] = own + scatter * draw.normal();
+  }
+  return angles;
+}
+
+// Value, and what draws and drives each point along the circle: sums over all anchors that it takes part in
+function forces(app, menu, angles) {
+  const { pictures: N, classes } = app.state, name = app.state[menu], p = settingsOf(app, menu), of = app.data.losses[name];
+  const all = 2 * N, by = of.labels && app.state.by_labels && classes > 1, opposite = of.against === "other view";
+  const x = angles.map(Math.cos), y = angles.map(Math.sin), pulled = new Float64Array(all), pushed = new Float64Array(all);
+  const batch = new Float64Array(N);
+  for (let i = 0; i < N; i++) batch[i] = x[i] * x[i + N] + y[i] * y[i + N];
+  const positives = [], negatives = [];
+  let value = 0;
+  for (let a = 0; a < all; a++) {
+    positives.length = negatives.length = 0;
+    for (let b = 0; b < all; b++) {
+      if (b === a) continue;
+      const same = a % N === b % N;
+      if (by ? (a % N) % classes === (b % N) % classes : same) positives.push(b);
+      else if (by || !opposite || a < N !== b < N) negatives.push(b);
+    }
+    const s = new Float64Array(positives.length), n = new Float64Array(negatives.length);
+    for (let i = 0; i < s.length; i++) s[i] = x[a] * x[positives[i]] + y[a] * y[positives[i]];
+    for (let j = 0; j < n.length; j++) n[j] = x[a] * x[negatives[j]] + y[a] * y[negatives[j]];
+    const found = loss(name, p, s, n, null, batch);
+    value += found.value / all;
+    const turn = (into, b, force) => {
+      const along = force * (y[a] * x[b] - x[a] * y[b]);
+      into[a] -= along;
+      into[b] += along;
+    };
+    for (let i = 0; i < s.length; i++) turn(pulled, positives[i], found.pull[i]);
+    for (let j = 0; j < n.length; j++) turn(pushed, negatives[j], -found.push[j]);
+  }
+  return { value, pulled, pushed };
+}
+
+function measured(app, angles) { // of view 1: alignment with view 2, uniformity, tolerance, the widest gap
+  const { pictures: N, classes } = app.state;
+  let apart = 0, crowd = 0, alike = 0, pairs = 0;
+  for (let i = 0; i < N; i++) {
+    apart += (2 - 2 * Math.cos(angles[i] - angles[i + N])) / N;
+    for (let j = 0; j < N; j++) {
+      if (i === j) continue;
+      const s = Math.cos(angles[i] - angles[j]);
+      crowd += Math.exp(4 * s - 4);
+      if (i % classes === j % classes) { alike += s; pairs++; }
+    }
+  }
+  const sorted = [...angles.slice(0, N)].map((t) => ((t % FULL) + FULL) % FULL).sort((a, b) => a - b);
+  const gap = sorted.reduce((most, t, k) => Math.max(most, (k ? t : t + FULL) - sorted[k ? k - 1 : N - 1]), 0);
+  return { alignment: apart, uniformity: Math.log(crowd / N / (N - 1)), tolerance: pairs ? alike / pairs : NaN,
+    gap: (gap / FULL) * 360 };
+}
+
+class Lane { // one loss, and where it takes the points
+  constructor(app, menu) {
+    this.menu = menu;
+    this.figure = html("figure", { style: "margin:0" }, app.stage);
+    const root = (this.root = svg("svg", { viewBox: "0 0 340 330", role: "application", class: "drag", tabindex: 0,
+      "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
+    this.title = svg("text", { x: MIDDLE, y: 14, class: "title mid" }, root);
+    this.sub = svg("text", { x: MIDDLE, y: 326, class: "note mid" }, root);
+    svg("circle", { cx: MIDDLE, cy: MIDDLE - 6, r: R, fill: "none", class: "grid" }, root);
+    const path = (look) => svg("path", look, root);
+    this.trails = path({ class: "line all" });
+    this.ties = path({ class: "line ink thin" });
+    this.pull = path({ class: "line one" });
+    this.push = path({ class: "line two", style: "stroke-dasharray: none" });
+    this.points = COLOURS.flatMap((c) => [
+      path({ fill: "var(--paper)", stroke: c, "stroke-width": 2 }), path({ fill: c, stroke: "var(--paper)", "stroke-width": 0.8 })]);
+    this.ring = path({ class: "line ink thin" });
+    const touched = (e) => {
+      const [x, y] = spot(root, e);
+      return [x - MIDDLE, MIDDLE - 6 - y];
+    };
+    root.onpointerdown = (e) => {
+      const [x, y] = touched(e), all = this.angles(app);
+      let best = 26;
+      all.forEach((t, a) => {
+        const d = Math.hypot(x - R * Math.cos(t), y - R * Math.sin(t));
+        if (d < best) [best, this.chosen] = [d, a];
+      });
+      if (best < 26) {
+        root.setPointerCapture(e.pointerId);
+        this.dragging = true;
+        app.play(false);
+      }
+    };
+    root.onpointermove = (e) => {
+      if (!this.dragging) return;
+      const [x, y] = touched(e);
+      this.move(app, Math.atan2(y, x));
+    };
+    root.onpointerup = root.onpointercancel = () => { this.dragging = false; };
+    root.onkeydown = (e) => {
+      const by = { ArrowLeft: 1, ArrowRight: -1 }[e.key], next = { ArrowUp: 1, ArrowDown: -1 }[e.key];
+      if (!by && !next) return;
+      e.preventDefault();
+      const now = this.angles(app);
+      this.chosen ??= 0;
+      if (next) this.chosen = (this.chosen + next + now.length) % now.length;
+      if (by) this.move(app, now[this.chosen] + (by * FULL) / 120);
+      app.refresh();
+    };
+  }
+  angles(app) { return this.path[Math.min(now(app), this.path.length - 1)]; }
+  move(app, to) { // from here on both losses start
+    const now = this.angles(app).slice();
+    now[this.chosen] = to;
+    const places = [...now].map((t) => Math.floor((((t / FULL) % 1) + 1) % 1 * DIGITS).toString(36).padStart(3, "0"));
+    app.state.step = 0;
+    app.set("at", places.join(""));
+  }
+  reset(app) {
+    if (app.state[this.menu] === "none") return;
+    this.path = [start(app.state)];
+    this.seen = [measured(app, this.path[0])];
+    this.found = [forces(app, this.menu, this.path[0])];
+  }
+  reach(app, step) { // the steps up to this one, as clutils.course.sphere.move takes them
+    const p = settingsOf(app, this.menu), unit = app.state.proportional && p.temperature ? p.temperature : 1;
+    while (this.path.length <= step) {
+      const { pulled, pushed } = this.found[this.found.length - 1], before = this.path[this.path.length - 1];
+      const after = before.map((t, a) => {
+        const stride = app.state.rate * unit * (pulled[a] + pushed[a]);
+        return t + Math.atan(Math.min(Math.max(stride, -LONGEST), LONGEST));
+      });
+      this.path.push(after);
+      this.seen.push(measured(app, after));
+      this.found.push(forces(app, this.menu, after));
+    }
+  }
+  draw(app, step) {
+    const { pictures: N, classes } = app.state, now = this.path[step], small = N > 24 ? 4.2 : N > 12 ? 5.5 : 7;
+    const at = (t, r = 1) => [MIDDLE + R * r * Math.cos(t), MIDDLE - 6 - R * r * Math.sin(t)];
+    const on = (t, r) => at(t, r).map((v) => v.toFixed(1)).join(" ");
+    const marks = this.points.map(() => "");
+    let ties = "", trails = "";
+    const every = Math.max(1, Math.ceil(step / 40));
+    for (let i = 0; i < N; i++) {
+      const k = 2 * (i % classes);
+      marks[k] += mark(i % classes, ...at(now[i + N]), small * 0.85);
+      marks[k + 1] += mark(i % classes, ...at(now[i]), small);
+      ties += `M${on(now[i])}L${on(now[i + N])}`;
+      if (step) for (let f = 0; f <= step; f += every) trails += `${f ? "L" : "M"}${on(this.path[f][i], 0.25 + (0.72 * f) / step)}`;
+    }
+    this.points.forEach((path, k) => put(path, marks[k]));
+    put(this.ties, ties);
+    put(this.trails, trails);
+    const { pulled, pushed, value } = this.found[step], all = [...this.found[0].pulled, ...this.found[0].pushed];
+    const longest = Math.max(1e-9, ...all.map(Math.abs));
+    const arrows = (force, r) => [...force].map((f, a) => {
+      const far = Math.min(Math.max(f / longest, -1), 1) * 0.5, side = Math.sign(far);
+      if (Math.abs(far) < 0.012) return "";
+      const tip = now[a] + far, back = tip - Math.min(0.05, Math.abs(far) / 2) * side, wide = 0.6 * Math.abs(tip - back);
+      return `M${on(now[a], r)}A${R * r} ${R * r} 0 0 ${far > 0 ? 0 : 1} ${on(tip, r)}L${on(back, r + wide)}M${on(tip, r)}L${on(back, r - wide)}`;
+    }).join("");
+    put(this.pull, app.state.forces ? arrows(pulled, 1.09) : "");
+    put(this.push, app.state.forces ? arrows(pushed, 1.17) : "");
+    put(this.ring, this.chosen === undefined || this.chosen >= 2 * N ? "" : mark(0, ...at(now[this.chosen]), 11));
+    const title = named(app, this.menu);
+    this.title.textContent = title;
+    const { gap } = this.seen[step];
+    this.sub.textContent = `loss ${number(value, 4)} · widest gap ${number(gap, 3)}° (even: ${number(360 / N, 3)}°)`;
+    this.root.setAttribute("aria-label", `${title}, step ${step}: ${2 * N} points on a circle`);
+  }
+}
+const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive", "grey"].map((c) => `var(--${c})`);
+const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "uniformity (lower: more even)"],
+  ["tolerance", "tolerance (higher: classes together)"]];
+
+function build(app) {
+  [app.button, app.slider] = [{}, {}]; // where they are hidden
+  app.lanes = [new Lane(app, "loss"), new Lane(app, "beside")];
+  const column = html("div", {}, app.stage);
+  app.charts = CURVES.map(([key, title]) => {
+    const chart = new Chart(column, { title, height: 108, foot: 18, x: { low: 0, high: 40, label: "" }, y: { low: 0, high: 1 } });
+    return { key, chart, lines: ["one", "two"].map((look) => chart.line(look)), here: chart.line("ink thin") };
+  });
+  const advance = () => {
+    if (!app.playing) return;
+    const began = performance.now();
+    const step = now(app) + 1;
+    if (step > STEPS) return app.play(false);
+    app.state.step = step;
+    app.draw();
+    app.slider.value = step;
+    app.frames = [...(app.frames || []).slice(-99), performance.now() - began];
+    requestAnimationFrame(advance);
+  };
+  app.play = (on) => {
+    const was = app.playing;
+    app.playing = on;
+    if (on && now(app) >= STEPS) app.state.step = 0;
+    if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
+    if (on && !was) requestAnimationFrame(advance);
+  };
+  app.lanes.forEach((lane) => lane.reset(app));
+  if (!app.still && app.state.step === "") setTimeout(() => app.play(true), 400);
+}
+
+// Where the page stands: with reduced motion it opens on the end of the way
+const now = ({ state, still }) => Math.min(state.step === "" && still ? STEPS : Number(state.step) || 0, STEPS);
+
+function buttons(app) {
+  const row = html("div", { className: "buttons" });
+  app.button = html("button", { type: "button", onclick: () => app.play(!app.playing) }, row, app.playing ? "❚❚ pause" : "▶ play");
+  const go = (step) => { app.play(false); app.state.step = Math.min(Math.max(step, 0), STEPS); app.slider.value = app.state.step; app.refresh(); };
+  html("button", { type: "button", title: "one step", onclick: () => go(now(app) + 1) }, row, "▶❚");
+  html("button", { type: "button", title: "to the start", onclick: () => go(0) }, row, "❙◀");
+  app.slider = html("input", { type: "range", min: 0, max: STEPS, "aria-label": "step", oninput: () => go(Number(app.slider.value)) }, row);
+  app.slider.value = now(app);
+  return row;
+}
+
+function draw(app) {
+  const step = now(app), two = app.state.beside !== "none";
+  const lanes = two ? app.lanes : app.lanes.slice(0, 1);
+  app.lanes[1].figure.hidden = !two;
+  for (const lane of lanes) {
+    lane.reach(app, step);
+    lane.draw(app, step);
+  }
+  for (const { key, chart, lines, here } of app.charts) {
+    const all = lanes.flatMap((lane) => lane.seen.slice(0, step + 1).map((seen) => seen[key])).filter(Number.isFinite);
+    const low = Math.floor(4 * Math.min(...all, key === "uniformity" ? -1 : 0)) / 4, high = Math.ceil(4 * Math.max(...all, key === "uniformity" ? -0.75 : key === "tolerance" ? 1 : 0.25)) / 4;
+    chart.axes({ low: 0, high: Math.max(40, Math.ceil(step / 40) * 40), label: "" }, { low, high: high > low ? high : low + 1 });
+    const steps = Array.from({ length: step + 1 }, (_, k) => k);
+    lines.forEach((line, k) => put(line, lanes[k] ? chart.trace(steps, steps.map((f) => lanes[k].seen[f][key])) : ""));
+    put(here, `M${chart.X(step)} ${chart.box.top}V${chart.box.bottom}`);
+  }
+  const said = (key) => lanes.map((lane) => number(Math.abs(lane.seen[step][key]) < 1e-4 ? 0 : lane.seen[step][key])).join(" against ");
+  const alone = app.state.classes > 1 ? `; tolerance ${said("tolerance")} (higher: classes stay together)` : "";
+  return `Step ${step}, ${lanes.map((lane) => named(app, lane.menu)).join(" against ")}: uniformity ${said("uniformity")} ` +
+    `(lower: more even)${alone}; alignment ${said("alignment")} (0: the two views have met).`;
+}
+
+function fresh(app, name) { // what a change begins anew
+  if (name === "forces" || name === "step") return;
+  if (["pictures", "classes", "scatter", "arc", "seed"].includes(name)) app.state.at = "";
+  if (name !== null) app.state.step = 0;
+  app.lanes.forEach((lane) => lane.reset(app));
+  if (app.slider) app.slider.value = now(app);
+  if (name !== null && name !== "at" && !app.still) app.play(true);
+}
+
+function shown(app, name) {
+  const takes = ["loss", "beside"].some((menu) => app.data.losses[app.state[menu]]?.labels);
+  return name !== "by_labels" || takes;
+}
+
+export default { render({ model, el }) {
+  const app = explore(model, el, { build, draw, buttons, fresh, shown }, compare);
+  app.forces = (menu, angles) => forces(app, menu, angles); // for what asks the page: its tests
+} };

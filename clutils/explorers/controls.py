@@ -1,0 +1,232 @@
+"""Controls of the explorers: names, ranges, where they start; checked here, drawn by the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clutils import anatomy, losses
+from clutils.figures import style
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, one_of
+
+FAMILY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
+# hyper-parameters that say nothing of given similarities: of mixes that are drawn, of averages that are kept
+UNUSED = {
+    "SSCL": ("hardest", "synthetic", "normalise"),
+    "SogCLR": ("rate",),
+    "ISogCLR": ("rate", "step", "lowest", "highest"),
+    "CLIP": ("learned_scale",),
+}
+NEEDS_MORE = {  # in a batch: more than its similarities
+    "SSCL": "draws new mixes of the negatives at each step",
+    "SogCLR": "keeps an average of each sample from step to step",
+    "ISogCLR": "keeps an average and a temperature of each sample",
+}
+COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510}),)
+LONGEST_QUEUE = Hyperparameter(1, 65_536, whole=True, also=(None,))
+ENDS = {"none": None, "inf": math.inf}
+
+
+@dataclass(frozen=True)
+class Control:
+    """One setting of a page.
+
+    - within: its range, for a slider ("slider", also of `values` alone) or a field ("number")
+    - options: value -> label, of a "menu"; prefix: before the names of the settings that a menu's loss brings
+    - kind: "text" has no control: state that a finger makes, such as points that were dragged
+    """
+
+    name: str
+    label: str
+    default: Any
+    within: Hyperparameter | None = None
+    kind: str = "slider"
+    options: Mapping[str, str] = field(default_factory=dict)
+    prefix: str | None = None
+    values: tuple[float, ...] = ()
+    symbol: str = ""
+
+    def check(self, value: Any, who: str) -> None:
+        """Raise ValueError, quoting what came in, where the value can't be."""
+        if self.kind == "menu":
+            one_of(who, self.name, value, self.options)
+        elif self.within is not None and not self.within.allows(value):
+            raise ValueError(f"{who}: {self.name} is {value!r}, but must be {self.within}")
+        elif self.values and value not in self.values:
+            known = ", ".join(map(str, self.values))
+            raise ValueError(f"{who}: {self.name} is {value!r}, but must be one of {known}")
+
+    def described(self) -> dict[str, Any]:
+        """For the page, in plain values."""
+        found: dict[str, Any] = {"name": self.name, "label": self.label, "kind": self.kind}
+        found |= {"default": self.default, "symbol": self.symbol}
+        if self.options:
+            found |= {"options": list(self.options.items())}
+        if self.prefix is not None:
+            found |= {"prefix": self.prefix}
+        if self.values:
+            found |= {"values": self.values, "low": min(self.values), "high": max(self.values), "whole": True}
+        elif self.within is not None and not self.within.switch:
+            low, high, how = self.within.dial or (self.within.lowest, self.within.highest, "even")
+            beyond = [name for name, end in ENDS.items() if end in self.within.also]
+            found |= {"low": self.within.lowest, "high": min(self.within.highest, 1e12), "dial": (low, high)}
+            found |= {"how": how, "whole": self.within.whole, "also": beyond}
+        return found
+
+
+def _menu(
+    name: str, label: str, default: str, prefix: str, without: Mapping[str, str], *first: str
+) -> Control:
+    offered = {given: given for given in first}
+    offered |= {given: style.title(given) for given in FAMILY if given not in without}
+    return Control(name, label, default, kind="menu", options=offered, prefix=prefix)
+
+
+def _slider(
+    name: str, label: str, default: Any, low: float, high: float, how: str = "even", **more: Any
+) -> Control:
+    return Control(name, label, default, Hyperparameter(low, high, dial=(low, high, how), **more))
+
+
+def _switch(name: str, label: str, default: bool) -> Control:
+    return Control(name, label, default, SWITCH, kind="switch")
+
+
+SHAPES = {
+    "equal": "all equal",
+    "gaussian": "spread as a Gaussian",
+    "few hard": "a few hard, many easy",
+    "drawn": "as you draw them",
+}
+W = (
+    _menu("loss", "loss", "NTXent", "", {}),
+    _menu("beside", "beside it", "Decoupled", "beside_", {}, "none"),
+    _slider("positive", "s⁺ of the positive", 0.5, -1, 1),
+    Control("count", "K, negatives", 201, values=COUNTS),
+    Control("shape", "negatives", "few hard", kind="menu", options=SHAPES),
+    _slider("similarity", "s⁻, or its mean", -0.9, -1, 1),
+    _slider("deviation", "s⁻ spread", 0.2, 0.02, 0.6),
+    _slider("hard", "s⁻ of the hard", 0.9, -1, 1),
+    _slider("number", "number of hard", 1, 1, 20, whole=True),
+    _switch("family", "all losses of the family", False),
+    Control("drawn", "", "", kind="text"),
+)
+CIRCLE = (
+    _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
+    _menu("beside", "beside it", "NTXent", "beside_", NEEDS_MORE, "none"),
+    _slider("pictures", "pictures", 16, 2, 64, whole=True),
+    _slider("classes", "classes", 4, 1, 8, whole=True),
+    _slider("scatter", "scatter of views", 0.1, 0, 1),
+    _slider("arc", "arc of the start, in turns", 0.8, 0.02, 1),
+    _slider("rate", "learning rate", 0.1, 0.005, 1, "log"),
+    _switch("proportional", "steps in proportion to τ", True),
+    _switch("by_labels", "a class is positive, where the loss takes labels", False),
+    _switch("forces", "forces: pull, and outside push", False),
+    _slider("seed", "seed", 0, 0, 99, whole=True),
+    Control("at", "", "", kind="text"),
+    Control("step", "", "", kind="text"),
+)
+MATRIX = (
+    _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
+    _slider("pictures", "B, pictures", 6, 2, 16, whole=True),
+    _slider("dimensions", "dimensions", 8, 2, 64, whole=True),
+    _slider("classes", "classes", 3, 1, 8, whole=True),
+    _slider("learned", "how far views have met", 0.6, 0, 1),
+    _slider("seed", "seed", 0, 0, 99, whole=True),
+    Control("value", "your loss", 5.0, Hyperparameter(-1e9, 1e9), kind="number"),
+    Control("batch_size", "your batch, B", 128, Hyperparameter(2, 16_384, whole=True), kind="number"),
+    Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
+    _slider("positive", "trained: s⁺", anatomy.POSITIVE, -1, 1),
+    _slider("spread", "trained: spread of s⁻", anatomy.SPREAD, 0, 1),
+    Control("row", "", 0, kind="text"),
+)
+RUN = (Control("frame", "", "", kind="text"), Control("only", "", "", kind="text"))
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """One page: its words, its controls, and what else than a control's own default it opens on."""
+
+    title: str
+    lead: str
+    controls: tuple[Control, ...]
+    opens: Mapping[str, Any] = field(default_factory=dict)
+
+
+EXPLORERS = {
+    "W": Explorer(
+        "W, the gate",
+        "How much of an anchor's gradient comes through: W = 1 is open, W = 0 is shut. Move a point, drag "
+        "s⁺, or draw the negatives.",
+        W,
+        {"temperature": 0.5, "beside_temperature": 0.5},
+    ),
+    "circle": Explorer(
+        "Points on a circle, under a loss",
+        "Two views of each picture (filled, hollow), and nothing but the loss to move them; trails run out "
+        "from the start. Drag a point; compare two losses.",
+        CIRCLE,
+        {"temperature": 0.1, "beside_temperature": 1.0},
+    ),
+    "matrix": Explorer(
+        "A batch's similarities, and what a loss makes of them",
+        "From similarities to shares, to the gate W, to the gradient. Choose an anchor, a row; below, the "
+        "loss's ruler.",
+        MATRIX,
+        {"temperature": 0.2},
+    ),
+    "run": Explorer(
+        "A run, along its steps", "Drag along the steps: the map, and what was measured there.", RUN
+    ),
+}
+NAMES = tuple(EXPLORERS)
+
+
+def of_loss(name: str) -> list[Control]:
+    """A loss's settings as controls, named as in Python."""
+    kind = losses.catalogue()[name].kind
+    found = []
+    for setting, within in kind.ranges.items():
+        if setting in UNUSED.get(name, ()):
+            continue
+        words = setting.replace("_", " ")
+        label = words if not within.symbol else f"{within.symbol}, {words}"
+        default = kind.defaults()[setting]
+        if within.switch:
+            found.append(_switch(setting, label, default))
+        else:
+            found.append(Control(setting, label, default, within, symbol=within.symbol))
+    return found
+
+
+def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the page called so starts: what is given, upon its own; all names and values checked.
+
+    "hide" names controls, with commas, that are left out. Raises ValueError on a name or value that can't be.
+    """
+    one_of("explorers", "name", name, EXPLORERS)
+    explorer, who = EXPLORERS[name], f"explore {name}"
+    found = {**explorer.opens, **given}
+    known = {control.name: control for control in explorer.controls}
+    for menu in [control for control in explorer.controls if control.prefix is not None]:
+        chosen = found.get(menu.name, menu.default)
+        menu.check(chosen, who)
+        own = {f"{menu.prefix}{c.name}": c for c in of_loss(chosen)} if chosen in losses.catalogue() else {}
+        for setting in explorer.opens.keys() - given.keys() - own.keys():
+            if (
+                setting.startswith(menu.prefix or "")
+                and setting.removeprefix(menu.prefix or "") == "temperature"
+            ):
+                found.pop(setting, None)  # of a loss that has none
+        known |= own
+    for setting, value in found.items():
+        if setting == "hide":
+            for hidden in filter(None, str(value).split(",")):
+                one_of(who, "hide", hidden, [*known, "share", "buttons"])
+        elif setting not in known:
+            raise ValueError(f"{who}: there is no setting {setting}; there are {', '.join(known)}")
+        else:
+            known[setting].check(value, who)
+    return found

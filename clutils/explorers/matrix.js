@@ -1,0 +1,213 @@
+import { compare, effective, gate, loss, normal, softmax } from "./losses.js";
+import { Chart, bar, begin, explore, html, mark, named, number, percent, put, random, settingsOf, spot, svg } from "./shell.js";
+
+const LEVELS = 12, SIDE = 262, LEFT = 34, TOP = 26;
+
+function embeddings({ pictures: B, dimensions, classes, learned, seed }) { // 2B unit vectors, view 1 first
+  const draw = random(seed + 1), unit = (z) => { const r = Math.hypot(...z); return z.map((v) => v / r); };
+  const point = () => unit(Array.from({ length: dimensions }, draw.normal));
+  const centres = Array.from({ length: 8 }, point), of = [], all = [];
+  for (let i = 0; i < B; i++) of.push(unit(point().map((v, d) => v + 0.8 * centres[i % classes][d])));
+  for (let a = 0; a < 2 * B; a++) all.push(unit(point().map((v, d) => (1 - learned) * v + learned * of[a % B][d])));
+  return all;
+}
+
+// Every anchor's row: similarities, shares of the softmax, gate, forces
+function rows(app) {
+  const { state } = app, B = state.pictures, p = settingsOf(app, "loss"), z = embeddings(state);
+  const opposite = app.data.losses[state.loss].against === "other view";
+  const S = z.map((a) => z.map((b) => a.reduce((sum, v, d) => sum + v * b[d], 0)));
+  const batch = Array.from({ length: B }, (_, i) => S[i][i + B]);
+  return S.map((row, a) => {
+    const own = a < B ? a + B : a - B;
+    const others = row.map((_, b) => b).filter((b) => b % B !== a % B && (!opposite || a < B !== b < B));
+    const s = [row[own]], n = others.map((b) => row[b]), found = loss(state.loss, p, s, n, null, batch);
+    const t = found.temperature, soft = t > 0 && isFinite(t), both = soft ? softmax([...s, ...n], null, (x) => x / t).share : null;
+    const force = row.map(() => null), shares = row.map(() => null);
+    force[own] = -found.pull[0];
+    others.forEach((b, j) => { force[b] = found.push[j]; if (both) shares[b] = both[j + 1]; });
+    if (both) shares[own] = both[0];
+    return { row, own, others, value: found.value, force, shares, K_eff: effective(found.push), W: soft ? gate(s[0], n, null, t) : null, t };
+  });
+}
+
+// ---- the ruler: as clutils.anatomy.ruler ------------------------------------------------------------------
+
+let levels = [];
+function quantiles(K) { // of K evenly spaced levels, by Newton from the middle outwards; symmetric
+  if (levels.length !== K) {
+    levels = new Float64Array(K);
+    for (let k = K >> 1, x = 0; k < K; k++) {
+      for (let step = 1, round = 0; Math.abs(step) > 1e-13 && round < 30; round++)
+        x += step = ((k + 0.5) / K - normal(x)) * Math.sqrt(2 * Math.PI) * Math.exp((x * x) / 2);
+      levels[k] = x;
+      levels[K - 1 - k] = -x;
+    }
+  }
+  return levels;
+}
+
+function ruler(app) {
+  const { state, data } = app, of = data.losses[state.loss], p = settingsOf(app, "loss");
+  const queue = of.queue ? state.queue : null, B = state.batch_size;
+  const K = queue ?? (of.against === "both views" ? 2 * B - 2 : B - 1), n = queue === null ? B : queue + 1;
+  const at = (s, x) => loss(state.loss, p, [s], [x], [K]).value;
+  const negatives = quantiles(K).map((x) => Math.min(Math.max(state.spread * x, -1), 1));
+  const found = loss(state.loss, p, [state.positive], negatives), t = found.temperature ?? 0;
+  const trained = { value: found.value, pull: found.pull[0], K_eff: effective(found.push),
+    W: t === 0 ? null : isFinite(t) ? gate(state.positive, negatives, null, t) : K / (K + 1) };
+  let best = at(1, -1 / (n - 1));
+  const floor = Math.min(at(1, -1), best), chance = at(0, 0), collapsed = at(1, 1);
+  if (!(best <= trained.value + 1e-9)) best = null;
+  const close = best !== null && Math.abs(chance - best) <= 1e-9 * Math.max(Math.abs(chance), Math.abs(best));
+  const learned = best === null || close ? null : (chance - state.value) / (chance - best), x = state.value;
+  const verdict = learned === null ? "unknown" : x < floor - 1e-6 * Math.max(1, Math.abs(floor)) ? "below the floor"
+    : learned < -data.near ? "above chance" : learned <= data.near ? "at chance"
+    : learned < 1 - data.near ? "learning" : "at the floor";
+  return { K, n, chance, collapsed, best, floor, trained, learned, verdict };
+}
+
+const four = (x) => number(x, 4);
+function says(app, r) {
+  const x = four(app.state.value), chance = `chance is ${four(r.chance)}` +
+    (Math.abs(r.chance - Math.log(r.K + 1)) < 1e-9 * r.chance ? ` = log ${number(r.K + 1)}` : "");
+  const other = "what was measured has another K, temperature or scale";
+  return `Is ${x} normal? ${{
+    unknown: `It can't be said: ${named(app, "loss")} is no measure of progress.`,
+    "above chance": `It is above chance: ${chance}, so positives are less alike than negatives, or ${other}.`,
+    "at chance": `It is at chance: ${chance}, and nothing is told apart.`,
+    learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
+    "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
+    "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
+  }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
+}
+
+function drawRuler(app) {
+  const r = ruler(app), root = app.rule, wide = Math.max(320, root.clientWidth || 320), left = 14, right = wide - 14;
+  root.setAttribute("viewBox", `0 0 ${wide} 118`);
+  root.replaceChildren();
+  const marks = [["floor", r.floor], ["best reachable", r.best], ["trained", r.trained.value], ["chance", r.chance], ["collapsed", r.collapsed]].filter(([, v]) => v !== null);
+  const all = [...marks.map(([, v]) => v), app.state.value], low = Math.min(...all), high = Math.max(...all);
+  const X = (v) => left + ((v - low) / (high - low || 1)) * (right - left), ends = [0, 0, 0];
+  svg("line", { x1: left, x2: right, y1: 74, y2: 74, class: "line ink" }, root);
+  if (r.learned !== null) svg("path", { d: `M${X(r.chance)} 74H${X(r.best)}`, stroke: "var(--sky)", "stroke-width": 9, opacity: 0.55 }, root);
+  const within = (text, x) => { // where a text about x begins, and how long it is: nothing leaves the ruler
+    const length = 6.4 * text.length;
+    return [Math.min(Math.max(x - length / 2, 4), wide - length - 4), length];
+  };
+  for (const [name, v] of marks.sort((a, b) => X(a[1]) - X(b[1]))) {
+    const text = `${name} ${four(v)}`, x = X(v), [from, length] = within(text, x);
+    const row = Math.max(0, ends.findIndex((end) => end < from));
+    ends[row] = from + length + 8;
+    svg("line", { x1: x, x2: x, y1: 46 - 16 * row + 4, y2: 80, class: "line ink thin" }, root);
+    svg("text", { x: from, y: 46 - 16 * row, class: "note" }, root, text);
+  }
+  const x = X(app.state.value), text = `your loss ${four(app.state.value)}`;
+  svg("path", { d: mark(2, x, 88, 8), fill: "var(--red)" }, root);
+  svg("text", { x: within(text, x)[0], y: 112, class: "title" }, root, text);
+  app.verdict.textContent = says(app, r);
+}
+
+// ---- the matrices ----------------------------------------------------------------------------------------
+
+class Grid { // cells in shades; marks of another shape for pulls, so that colour is not needed
+  constructor(app, title, shade) {
+    this.root = svg("svg", { viewBox: "0 0 340 310", role: "img", class: "drag" }, app.stage);
+    svg("text", { x: LEFT, y: 15, class: "title" }, this.root, title);
+    this.layers = [(k) => shade(k / LEVELS), (k) => shades("blue")((k + 2) / (LEVELS + 2))].map((fill) => // cells, pulls
+      Array.from({ length: LEVELS + 1 }, (_, k) => svg("path", { fill: fill(k) }, this.root)));
+    this.bars = svg("path", { fill: "var(--green)" }, this.root);
+    this.note = svg("text", { x: 300, y: 15, class: "note" }, this.root);
+    this.names = svg("g", {}, this.root);
+    this.frame = svg("path", { class: "line ink thin" }, this.root);
+    const pick = (e) => {
+      const size = 2 * app.state.pictures, row = Math.floor(((spot(this.root, e)[1] - TOP) / SIDE) * size);
+      if (row >= 0 && row < size) app.choose(row);
+    };
+    this.root.onpointerdown = (e) => { this.held = true; pick(e); };
+    this.root.onpointermove = (e) => this.held && e.buttons && pick(e);
+  }
+  draw(app, table, bars, own) { // table: numbers from 0 to 1 or null; below 0 for pulls
+    const size = table.length, cell = SIDE / size, gap = cell > 6 ? 0.6 : 0;
+    const [cells, pulls] = this.layers.map((layer) => layer.map(() => ""));
+    let line = "";
+    table.forEach((row, a) => row.forEach((v, b) => {
+      if (v === null) return;
+      const x = LEFT + b * cell, y = TOP + a * cell, k = Math.min(Math.round(Math.abs(v) * LEVELS), LEVELS);
+      if (v < 0) pulls[k] += mark(2, x + cell / 2, y + cell / 2, cell * 0.42);
+      else cells[k] += bar(x + gap, y + gap, cell - 2 * gap, cell - 2 * gap);
+    }));
+    bars?.forEach((w, a) => { if (w !== null) line += bar(LEFT + SIDE + 4, TOP + a * cell + 1, 36 * w, cell - 2); });
+    [cells, pulls].forEach((drawn, of) => drawn.forEach((d, k) => put(this.layers[of][k], d)));
+    put(this.bars, line);
+    const a = app.row(), y = TOP + a * cell, x = LEFT + own[a] * cell;
+    put(this.frame, bar(LEFT - 1, y, SIDE + 2, cell) + bar(x, y, cell, cell));
+    const every = Math.ceil(size / 16);
+    if (this.size === size) return;
+    this.size = size;
+    this.names.replaceChildren();
+    for (let k = 0; k < size; k += every) {
+      svg("text", { x: LEFT - 4, y: TOP + (k + 0.5) * cell + 4, class: "tick end" }, this.names, label(app, k));
+      svg("text", { x: LEFT + (k + 0.5) * cell, y: TOP + SIDE + 14, class: "tick" }, this.names, label(app, k));
+    }
+  }
+}
+const label = (app, a) => `${(a % app.state.pictures) + 1}${a < app.state.pictures ? "a" : "b"}`;
+const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 92 * f)}%, var(--paper))`;
+
+function build(app) {
+  app.row = () => Math.min(Number(app.state.row) || 0, 2 * app.state.pictures - 1);
+  app.choose = (row) => { app.moving = false; app.set("row", row); };
+  app.grids = [new Grid(app, "1 · similarities s (dark: near)", shades("ink")), new Grid(app, "2 · shares of the softmax", shades("purple")),
+    new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
+  app.grids[0].root.setAttribute("tabindex", 0);
+  app.grids[0].root.onkeydown = (e) => {
+    const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
+    if (by) { e.preventDefault(); app.choose((app.row() + by + 2 * app.state.pictures) % (2 * app.state.pictures)); }
+  };
+  app.chart = new Chart(app.stage, { title: "", height: 310, x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity" }, y: { low: 0, high: 1 } });
+  app.stems = app.chart.line("two");
+  app.stems.setAttribute("style", "stroke-dasharray: none");
+  app.pull = app.chart.line("one");
+  const below = html("section");
+  app.rule = svg("svg", { role: "img", "aria-label": "a ruler of the loss", style: "display: block; width: 100%" }, below);
+  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red); min-height: 2.6em" }, below);
+  app.sentence.after(below);
+  new ResizeObserver(() => app.refresh()).observe(below);
+  const goal = app.state.learned;
+  begin(app, 3000, (f) => { app.state.learned = Number((f * goal).toFixed(2)); }); // views meet, as in training
+}
+
+function draw(app) {
+  const all = rows(app), own = all.map((r) => r.own), a = app.row(), r = all[a], title = app.data.losses[app.state.loss].title;
+  const most = Math.max(...all.flatMap((x) => x.force.map((f) => Math.abs(f ?? 0)))) || 1;
+  const [s, p, g] = app.grids;
+  s.draw(app, all.map((x, i) => x.row.map((v, b) => (b === i ? null : (v + 1) / 2 + 1e-9))), null, own);
+  p.draw(app, all.map((x) => x.shares.map((v) => (v === null ? null : Math.sqrt(v)))), all.map((x) => x.W), own);
+  p.note.textContent = all[0].W === null ? "" : "W";
+  g.draw(app, all.map((x) => x.force.map((f) => (f === null ? null : Math.sign(f) * Math.sqrt(Math.abs(f) / most)))), null, own);
+  const { chart } = app, forces = r.force.map((f) => Math.abs(f ?? 0)), high = Math.max(...forces) || 1;
+  const nice = [1, 1.5, 2, 3, 5, 7.5, 10].map((m) => m * 10 ** Math.floor(Math.log10(high))).find((m) => m >= high * 1.05);
+  chart.root.querySelector(".title").textContent = `4 · anchor ${label(app, a)}: ● its pull, │ each push`;
+  chart.axes(chart.x, { low: 0, high: nice, label: "force" });
+  const stem = (b) => `M${chart.X(r.row[b]).toFixed(1)} ${chart.Y(0)}V${chart.Y(Math.max(r.force[b], 0)).toFixed(1)}`;
+  put(app.stems, r.others.map(stem).join(""));
+  const x = chart.X(r.row[r.own]), y = chart.Y(Math.abs(r.force[r.own]));
+  put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
+  drawRuler(app);
+  const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
+  const gets = r.W === null ? "" : `, gets ${percent(r.shares[r.own])} of the softmax, so W = ${number(r.W, 2)}`;
+  return `Anchor ${label(app, a)} under ${title}: its positive ${label(app, r.own)} has s⁺ = ${number(r.row[r.own], 2)}${gets}. It is pulled with ${number(-r.force[r.own])}; its ${r.others.length} negatives are pushed with ` +
+    `${number(pushed)} in all, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
+}
+
+function shown(app, name) {
+  return name !== "queue" || app.data.losses[app.state.loss].queue;
+}
+
+export default { render({ model, el }) {
+  const app = explore(model, el, { build, draw, shown }, compare);
+  app.embeddings = () => embeddings(app.state);
+  app.rows = () => rows(app);
+  app.ruler = () => ruler(app);
+} };

@@ -1,0 +1,217 @@
+"""HTML pages of explorers: sources put together, settings checked, values of the package beside them."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import torch
+
+import clutils
+from clutils import anatomy, files, losses
+from clutils.explorers import controls, replay
+from clutils.explorers.controls import EXPLORERS
+from clutils.figures import style
+
+REPLAY = "replay.html"
+SOURCES = resources.files("clutils.explorers")
+IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
+TOKEN = re.compile(  # spaces, a comment, a text, where a template begins, a regular expression, a word
+    r"""\s+|//[^\n]*|"[^"\n]*"|`|/(?:\\.|[^/\n\\])+/[a-z]*|[\w$]+|.""", re.DOTALL
+)
+BEGIN = """
+explorer.render({ el: document.getElementById("explorer"),
+  model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
+"""
+
+
+def module(name: str) -> str:
+    """The ES module of an explorer, with what it imports: for anywidget's `_esm`, and for a page."""
+    texts: dict[str, str] = {}
+
+    def add(file: str) -> None:
+        if file in texts:
+            return
+        text = (SOURCES / file).read_text(encoding="utf-8")
+        for needed in IMPORT.findall(text):
+            add(needed)
+        own = re.sub(r"^export (?!default)", "", IMPORT.sub("", text), flags=re.MULTILINE)
+        texts[file] = compact(own)
+
+    add(f"{name}.js")
+    whole = re.sub(r"(?<![\w$])\((\w+)\)=>", r"\1=>", "\n".join(texts.values()))
+    return "const $=Math;" + whole.replace("Math.", "$.")
+
+
+def compact(source: str) -> str:
+    """JavaScript without comments and spaces that mean nothing; every statement must end in a semicolon.
+
+    A template's text stays, and so does what stands inside its braces.
+    """
+    kept, at, gap = [""], 0, False
+    while at < len(source):
+        last, token = kept[-1][-1:], TOKEN.match(source, at)
+        assert token is not None  # its last choice is any character
+        text, at = token[0], token.end()
+        if text[0] == "`":
+            at = _after_template(source, token.start())
+            text = source[token.start() : at]
+        elif text[0] == "/" and len(text) > 1 and text[1] != "/" and (last.isalnum() or last in ")]_"):
+            text, at = "/", token.start() + 1  # a division, and no regular expression
+        if text.isspace() or text.startswith("//"):
+            gap = True
+            continue
+        if text == "}" and last == ";":
+            kept[-1] = kept[-1][:-1]
+        word = re.match(r"[\w$]", last) and re.match(r"[\w$]", text)
+        kept.append(" " + text if gap and (word or last == text[0] in "+-") else text)
+        gap = False
+    return "".join(kept)
+
+
+def _after_template(source: str, start: int) -> int:
+    """Where a template literal that begins there ends, others inside its braces counted."""
+    at = start + 1
+    while source[at] != "`":
+        if source.startswith("${", at):
+            at, depth = at + 2, 1
+            while depth:
+                if source[at] == "`":
+                    at = _after_template(source, at) - 1
+                depth += {"{": 1, "}": -1}.get(source[at], 0)
+                at += 1
+        else:
+            at += 1
+    return at + 1
+
+
+def page(
+    name: str,
+    settings: Mapping[str, Any] | None = None,
+    base_url: str = "",
+    run: Mapping[str, Any] | None = None,
+) -> str:
+    """The page of an explorer, HTML.
+
+    - name: "W", "circle", "matrix" or "run"
+    - settings: where its controls start, by name; those of the losses as in Python, of the second loss with
+      "beside_" before them; "hide" names controls, with commas, that are left out
+    - base_url: where the pages are hosted: links lead there, and the page has a QR code (needs segno)
+    - run: of "run", from `of_run`; None = the one that the package carries
+
+    Raises ValueError on a name or setting that can't be.
+    """
+    given = controls.settings(name, settings or {})
+    explorer, link = EXPLORERS[name], base_url and f"{base_url.rstrip('/')}/{name}.html"
+    data: dict[str, Any] = {"name": name, "title": explorer.title, "lead": explorer.lead, "base": link}
+    data |= {"settings": [control.described() for control in explorer.controls], "defaults": _plain(given)}
+    data |= {"source": f"clutils {clutils.__version__}.", "qr": _code(link, given) if link else ""}
+    if name == "run":
+        data |= {"run": dict(run) if run is not None else replay.recorded()}
+        data["source"] += f" {data['run']['source']}"
+    else:
+        data |= {"losses": {known: _described(known) for known in controls.FAMILY}, "check": _references()}
+        data |= {"left_out": {style.title(loss): why for loss, why in controls.NEEDS_MORE.items()}}
+    if name == "matrix":
+        data |= {"near": anatomy.NEAR}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    script = module(name).replace("export default", "const explorer =") + BEGIN % name
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("clutils.explorers", ""), undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template("page.html").render(
+        title=html.escape(f"{explorer.title} · clutils"),
+        lead=html.escape(explorer.lead),
+        style=re.sub(
+            r"\s*([{};:,])\s+|;(?=\s*})", r"\1", (SOURCES / "style.css").read_text(encoding="utf-8")
+        ),
+        data=text.replace("<", "\\u003c"),
+        script=script,
+    )
+
+
+def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None, **further: Any) -> None:
+    """Write `page(name, settings, ...)` into a file; errors as there, and OSError."""
+    files.replace(path, page(name, settings, **further))
+
+
+def write_replay(folder: str | Path, run: Mapping[str, Any]) -> None:
+    """Write replay.html, from `of_run`, into a run's folder."""
+    write(Path(folder) / REPLAY, "run", run=run)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A page inside a page, which a notebook's cell, a book or a slide shows; `str` of it is the HTML.
+
+    - height: pixels, until the page inside has been laid out and says its own
+    """
+
+    inside: str
+    title: str
+    height: int
+
+    def __str__(self) -> str:
+        source, title = html.escape(self.inside), html.escape(self.title)
+        look = f'title="{title}" style="width: 100%; height: {self.height}px; border: 0"'
+        return f'<iframe class="explorer" {look} data-state="" srcdoc="{source}"></iframe>'
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def frame(name: str, height: int = 620, **settings: Any) -> Frame:
+    """An explorer as an <iframe> that needs no file beside it; settings and errors as in `page`."""
+    return Frame(page(name, settings), EXPLORERS[name].title, height)
+
+
+def _described(name: str) -> dict[str, Any]:
+    """A loss for the page: source, whom it compares, settings."""
+    entry = losses.catalogue()[name]
+    settings = [_plain(control.described()) for control in controls.of_loss(name)]
+    return {
+        "title": style.title(name),
+        "source": f"{entry.paper}, {entry.year}, {entry.equation}",
+        "against": entry.kind.against,
+        "labels": "labels" in entry.kind.takes,
+        "queue": "queue" in entry.kind.takes,
+        "settings": settings,
+    }
+
+
+def _references() -> list[dict[str, Any]]:
+    """Value and forces of every loss on two anchors, by the package: what the page compares itself with."""
+    draw = torch.Generator().manual_seed(0)
+    positives = 2 * torch.rand(2, 2, generator=draw, dtype=torch.float64) - 1
+    negatives = 2 * torch.rand(2, 6, generator=draw, dtype=torch.float64) - 1
+    found = []
+    for name in controls.FAMILY:
+        loss = losses.catalogue()[name].loss()
+        pull, push = anatomy.forces(loss, positives, negatives)
+        value = loss.per_anchor(positives, negatives)
+        given = _plain({control.name: control.default for control in controls.of_loss(name)})
+        tables = (("s", positives), ("n", negatives), ("value", value), ("pull", pull), ("push", push))
+        found.append({"loss": name, "p": given, **{key: table.tolist() for key, table in tables}})
+    return found
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no infinity."""
+    return {key: "inf" if value == math.inf else value for key, value in values.items()}
+
+
+def _code(link: str, settings: Mapping[str, Any]) -> str:
+    """A QR code of a link, as SVG; raises ImportError, with what to install, where segno is missing."""
+    try:
+        import segno
+    except ImportError as error:
+        raise ImportError(f"a QR code needs the package segno (pip install segno): {error}") from error
+    return str(segno.make(link, micro=False).svg_inline(scale=4, border=2, light="#fff"))

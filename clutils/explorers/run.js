@@ -1,0 +1,117 @@
+import { Chart, explore, html, mark, number, percent, put, svg } from "./shell.js";
+
+const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
+const colour = (c) => `var(--${COLOURS[c % 7]})`; // there are eight shapes: 56 classes are told apart
+
+function positions({ positions: packed, points, looks }) { // numbers of 10 bits, one after another
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)), found = new Float32Array(points * looks.length * 2);
+  for (let k = 0; k < found.length; k++) {
+    let v = 0;
+    for (let b = 10 * k; b < 10 * k + 10; b++) v = (v << 1) | ((bytes[b >> 3] >> (7 - (b & 7))) & 1);
+    found[k] = v / 1023;
+  }
+  return found;
+}
+
+const CHARTS = [["loss", ["loss", "chance"], "loss (dotted: chance)"], ["alignment", ["alignment"], "alignment (0: views meet)"],
+  ["uniformity", ["uniformity"], "uniformity (lower: more even)"], ["effective_rank", ["effective_rank"], "effective rank"],
+  ["knn", ["knn"], "kNN accuracy"], ["temperature", ["temperature"], "temperature τ"]];
+
+function build(app) {
+  [app.button, app.slider] = [{}, {}]; // where they are hidden
+  app.go = (step) => { app.play(false); app.state.frame = Math.min(Math.max(Math.round(step), 0), app.end); app.slider.value = app.state.frame; app.refresh(); };
+  const { run } = app.data, last = run.looks[run.looks.length - 1];
+  app.steps = run.steps;
+  app.placed = positions(run);
+  app.end = Math.max(last, run.steps[run.steps.length - 1] ?? 0);
+  const map = html("figure", { style: "margin: 0" }, app.stage);
+  app.map = svg("svg", { viewBox: "0 0 340 318", role: "img" }, map);
+  app.title = svg("text", { x: 6, y: 14, class: "title" }, app.map);
+  const shapes = Math.max(1, new Set(run.labels).size);
+  app.points = Array.from({ length: shapes }, (_, c) => svg("path", { fill: colour(c), "fill-opacity": 0.8, stroke: "var(--paper)", "stroke-width": 0.5 }, app.map));
+  app.classes = [...new Set(run.labels)].sort((a, b) => a - b);
+  const key = html("p", { className: "hide", style: "margin: 0; font-size: .85rem" }, map);
+  if (run.class_names.length) app.classes.forEach((c, k) => {
+    const one = html("button", { type: "button", title: "show this class alone, or all again", style: "min-height: 1.7rem; padding: 0 .4rem" }, key);
+    const icon = svg("svg", { viewBox: "-8 -8 16 16", style: "width: .9rem; display: inline-block; vertical-align: -.1rem" }, one);
+    svg("path", { d: mark(k, 0, 0, 6), fill: colour(k) }, icon);
+    one.append(` ${run.class_names[c] ?? c}`);
+    one.onclick = () => app.set("only", app.state.only === String(c) ? "" : String(c));
+  });
+  const column = (at) => { const box = html("div", {}, app.stage); return CHARTS.slice(at, at + 3).map((of) => chart(app, box, of)); };
+  app.charts = [...column(0), ...column(3)];
+  const span = 9000;
+  app.play = (on) => {
+    app.playing = on;
+    if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
+    if (!on) return;
+    if (app.now() >= app.end) app.state.frame = 0;
+    const began = performance.now(), from = app.now();
+    const go = () => {
+      if (!app.playing) return;
+      app.state.frame = Math.min(app.end, Math.round(from + ((performance.now() - began) / span) * app.end));
+      app.slider.value = app.state.frame;
+      app.draw();
+      if (app.state.frame < app.end) requestAnimationFrame(go);
+      else app.play(false);
+    };
+    requestAnimationFrame(go);
+  };
+  app.now = () => Math.min(app.state.frame === "" && app.still ? app.end : Number(app.state.frame) || 0, app.end);
+  if (!app.still && app.state.frame === "") setTimeout(() => app.play(true), 400);
+}
+
+function chart(app, box, [key, names, title]) {
+  const { run } = app.data, looks = key === "knn" || key === "effective_rank";
+  const xs = looks ? run.looks : run.steps, found = names.map((name) => (looks ? run[name] : run.curves[name]) || []);
+  const all = found.flat().filter((v) => v !== null), low = Math.min(...all), high = Math.max(...all);
+  const pad = 0.06 * (high - low) || 0.1 * Math.abs(high) || 0.1;
+  const made = new Chart(box, { title: all.length ? title : `${title}: not measured`, height: 112, foot: 18, x: { low: 0, high: app.end, label: "" },
+    y: all.length ? { low: low - pad, high: high + pad } : { low: 0, high: 1 } });
+  const numbers = (values) => values.map((v) => (v === null ? NaN : v));
+  found.forEach((values, k) => made.line(k ? "dots" : "one").setAttribute("d", made.trace(xs, numbers(values))));
+  const at = made.line("ink thin"), point = svg("path", { class: "there" }, made.inside);
+  const go = (e) => e.buttons && app.go(made.at(e)[0]);
+  made.root.classList.add("drag");
+  made.root.onpointerdown = made.root.onpointermove = go;
+  return { made, at, point, xs, values: numbers(found[0]) };
+}
+
+const nearest = (xs, step) => xs.reduce((best, x, k) => (x <= step ? k : best), 0);
+
+function draw(app) {
+  const { run } = app.data, step = app.now(), { looks, points: N } = run;
+  const k = nearest(looks, step), next = Math.min(k + 1, looks.length - 1);
+  const f = app.still || next === k ? 0 : Math.min(Math.max((step - looks[k]) / (looks[next] - looks[k]), 0), 1), shapes = app.points.map(() => "");
+  for (let i = 0; i < N; i++) { // between two maps the points slide: the lower line says at which steps maps are
+    if (app.state.only !== "" && String(run.labels[i]) !== app.state.only) continue;
+    const at = (c) => (1 - f) * app.placed[2 * (k * N + i) + c] + f * app.placed[2 * (next * N + i) + c];
+    const shape = app.classes.indexOf(run.labels[i]);
+    shapes[shape] += mark(shape, 12 + 316 * at(0), 306 - 282 * at(1), 3.4);
+  }
+  app.points.forEach((path, c) => put(path, shapes[c]));
+  app.title.textContent = `map of ${number(N)} pictures, step ${number(step)}`;
+  app.map.setAttribute("aria-label", app.title.textContent);
+  for (const { made, at, point, xs, values } of app.charts) {
+    put(at, `M${made.X(step)} ${made.box.top}V${made.box.bottom}`);
+    const v = values[nearest(xs, step)];
+    put(point, isFinite(v) ? mark(0, made.X(xs[nearest(xs, step)]), made.Y(v), 4) : "");
+  }
+  const row = nearest(run.steps, step), said = (name) => number(run.curves[name]?.[row] ?? null);
+  const chance = run.curves.chance?.[row] ?? null, knn = run.knn[k];
+  return `${run.title}, step ${number(step)} of ${number(app.end)}: loss ${said("loss")}${chance === null ? "" : ` (chance ${number(chance)})`}, ` +
+    `alignment ${said("alignment")}, uniformity ${said("uniformity")}; effective rank ${number(run.effective_rank[k])}` +
+    `${knn === null ? "" : `, kNN ${percent(knn)}`}, looked at in step ${number(looks[k])}${f ? `; the points slide towards step ${number(looks[next])}` : ""}.`;
+}
+
+function buttons(app) {
+  const row = html("div", { className: "buttons", style: "grid-column: 1 / -1" });
+  app.button = html("button", { type: "button", onclick: () => app.play(!app.playing) }, row, app.playing ? "❚❚ pause" : "▶ play");
+  app.slider = html("input", { type: "range", min: 0, max: app.end, "aria-label": "step", oninput: () => app.go(Number(app.slider.value)) }, row);
+  app.slider.value = app.now();
+  return row;
+}
+
+export default { render({ model, el }) {
+  explore(model, el, { build, draw, buttons });
+} };

@@ -1,0 +1,401 @@
+// What every explorer shares: controls, the state in the link's hash, charts in SVG.
+
+const SVG = "http://www.w3.org/2000/svg";
+const words = { true: true, false: false, none: null, None: null, inf: Infinity };
+
+export function svg(tag, attributes = {}, parent = null, text = "") {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
+
+export function spot(root, event) { // where a pointer is, in units of an SVG's viewBox
+  const r = root.getBoundingClientRect(), k = root.viewBox.baseVal.width / r.width;
+  return [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
+}
+export const put = (path, d) => path.setAttribute("d", d);
+
+export function html(tag, attributes = {}, parent = null, text = "") {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes))
+    if (name in made) made[name] = value;
+    else made.setAttribute(name, value);
+  if (text !== "") made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
+
+export function number(x, digits = 3) {
+  if (x === null || x === undefined || Number.isNaN(x)) return "none";
+  if (!isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (Number.isInteger(x) && Math.abs(x) < 1e6) return x.toLocaleString("en").replace("-", "−");
+  const size = Math.abs(x);
+  const said = size !== 0 && (size < 1e-3 || size >= 1e5) ? x.toExponential(digits - 1)
+    : String(Number(x.toPrecision(digits)));
+  return said.replace(/-/g, "−").replace("e+", "e");
+}
+export const percent = (x) => (x < 0.001 && x > 0 ? "< 0.1 %" : `${number(100 * x, 2)} %`);
+
+export function random(seed) { // mulberry32: the same numbers in every browser
+  let a = (seed * 2654435769) >>> 0;
+  const draw = () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+  draw.normal = () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
+  return draw;
+}
+
+// ---- axes ------------------------------------------------------------------------------------------------
+
+export class Chart {
+  // A frame of width by height units with two axes: { low, high, log, ticks, label }
+  constructor(parent, { title, width = 340, height = 250, x, y, left = 46, foot = 40 }) {
+    this.root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title }, parent);
+    this.box = { left, right: width - 10, top: 26, bottom: height - foot };
+    svg("text", { x: left, y: 16, class: "title" }, this.root, title);
+    this.frame = svg("g", {}, this.root);
+    const clip = `inside${(Chart.made = (Chart.made || 0) + 1)}`;
+    const { right, top, bottom } = this.box;
+    const path = svg("clipPath", { id: clip }, svg("defs", {}, this.root));
+    svg("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }, path);
+    this.inside = svg("g", { "clip-path": `url(#${clip})` }, this.root);
+    this.axes(x, y);
+  }
+  axes(x, y) {
+    const key = JSON.stringify([x, y]);
+    if (key === this.key) return;
+    this.key = key;
+    [this.x, this.y] = [x, y];
+    const { left, right, top, bottom } = this.box;
+    this.frame.replaceChildren();
+    for (const t of ticks(x)) {
+      svg("line", { x1: this.X(t), x2: this.X(t), y1: top, y2: bottom, class: "grid" }, this.frame);
+      svg("text", { x: this.X(t), y: bottom + 15, class: "tick" }, this.frame, tick(t));
+    }
+    for (const t of ticks(y)) {
+      svg("line", { x1: left, x2: right, y1: this.Y(t), y2: this.Y(t), class: "grid" }, this.frame);
+      svg("text", { x: left - 5, y: this.Y(t) + 4, class: "tick end" }, this.frame, tick(t));
+    }
+    svg("text", { x: (left + right) / 2, y: bottom + 32, class: "label" }, this.frame, x.label);
+    if (y.label)
+      svg("text", { transform: `translate(11,${(top + bottom) / 2}) rotate(-90)`, class: "label" }, this.frame, y.label);
+  }
+  X(v) { return this.box.left + share(this.x, v) * (this.box.right - this.box.left); }
+  Y(v) { return this.box.bottom - share(this.y, v) * (this.box.bottom - this.box.top); }
+  at(event) { // where a pointer is, in the axes' own numbers
+    const [x, y] = spot(this.root, event), { left, right, top, bottom } = this.box;
+    return [value(this.x, (x - left) / (right - left)), value(this.y, (bottom - y) / (bottom - top))];
+  }
+  line(look) { return svg("path", { class: `line ${look}` }, this.inside); }
+  trace(xs, ys) {
+    let d = "", pen = "M";
+    for (let i = 0; i < xs.length; i++) {
+      if (!isFinite(ys[i])) { pen = "M"; continue; }
+      const y = Math.min(Math.max(this.Y(ys[i]), -999), 1999);
+      d += `${pen}${this.X(xs[i]).toFixed(1)} ${y.toFixed(1)}`;
+      pen = "L";
+    }
+    return d;
+  }
+}
+const share = (a, v) => (a.log ? Math.log(v / a.low) / Math.log(a.high / a.low) : (v - a.low) / (a.high - a.low));
+const value = (a, f) => (a.log ? a.low * (a.high / a.low) ** f : a.low + f * (a.high - a.low));
+const tick = (t) => (t >= 1000 ? `${number(t / 1000)}k` : number(t));
+
+function ticks(a) {
+  if (a.ticks) return a.ticks;
+  if (a.log) {
+    const found = [], wide = a.high / a.low > 3e3;
+    for (let e = Math.floor(Math.log10(a.low)); e <= Math.log10(a.high); e++)
+      for (const m of wide ? [1] : [1, 3])
+        if (m * 10 ** e >= a.low * 0.999 && m * 10 ** e <= a.high * 1.001) found.push(Number((m * 10 ** e).toPrecision(3)));
+    return found;
+  }
+  const rough = (a.high - a.low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((m) => m >= rough), found = [];
+  for (let k = Math.ceil(a.low / step - 1e-9); k * step <= a.high + 1e-9 * step; k++) found.push(Number((k * step).toPrecision(6)));
+  return found;
+}
+
+export const bar = (x, y, wide, high) => // as a path
+  `M${x.toFixed(1)} ${y.toFixed(1)}h${wide.toFixed(1)}v${high.toFixed(1)}h${(-wide).toFixed(1)}Z`;
+
+// One path for many marks: class k has its own shape, so that it is known without its colour
+export function mark(shape, x, y, r) {
+  const p = (a, b) => `${(x + a * r).toFixed(1)} ${(y + b * r).toFixed(1)}`;
+  if (shape % 8 === 0) return `M${p(-1, 0)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
+  const corners = [[-0.88, -0.88, 0.88, -0.88, 0.88, 0.88, -0.88, 0.88], [0, -1.15, 1.1, 0.8, -1.1, 0.8], [0, -1.3, 1.1, 0, 0, 1.3, -1.1, 0],
+    [0, 1.15, 1.1, -0.8, -1.1, -0.8], [-0.4, -1.1, 0.4, -1.1, 0.4, -0.4, 1.1, -0.4, 1.1, 0.4, 0.4, 0.4, 0.4, 1.1, -0.4, 1.1, -0.4, 0.4, -1.1, 0.4, -1.1, -0.4, -0.4, -0.4],
+    [-1.2, -0.6, 1.2, -0.6, 1.2, 0.6, -1.2, 0.6], [-0.6, -1.2, 0.6, -1.2, 0.6, 1.2, -0.6, 1.2]][(shape % 8) - 1];
+  let d = "";
+  for (let i = 0; i < corners.length; i += 2) d += `${i ? "L" : "M"}${p(corners[i], corners[i + 1])}`;
+  return `${d}Z`;
+}
+
+// ---- state and controls ----------------------------------------------------------------------------------
+
+// Of a menu of losses: the settings of the one that is chosen, under names with the menu's prefix
+function controls(data, state) {
+  return data.settings.flatMap((c) => {
+    const chosen = c.prefix === undefined ? null : data.losses[state[c.name]];
+    return chosen ? [c, ...chosen.settings.map((own) => ({ ...own, name: c.prefix + own.name, of: own.name }))] : [c];
+  });
+}
+
+export function settingsOf(app, menu) { // a chosen loss's hyper-parameters, by their names in Python
+  const { prefix } = app.data.settings.find((c) => c.name === menu), found = {};
+  for (const own of app.data.losses[app.state[menu]].settings) found[own.name] = app.state[prefix + own.name];
+  return found;
+}
+
+export function named(app, menu) { // the loss and its settings, as a title says it
+  const of = app.data.losses[app.state[menu]], p = settingsOf(app, menu);
+  const said = of.settings.filter((c) => c.kind !== "switch" && p[c.name] !== null);
+  return [of.title, ...said.map((c) => `${c.symbol || c.name} = ${number(p[c.name])}`)].join(", ");
+}
+
+function accepted(control, given) {
+  let v = typeof given === "string" && given in words && control.kind !== "menu" ? words[given] : given;
+  if (control.kind === "menu") return control.options.some(([name]) => name === v) ? v : control.default;
+  if (control.kind === "switch") return v === true;
+  if (control.kind === "text") return String(v ?? "");
+  if (control.also?.includes(written(v))) return v;
+  v = v === null ? NaN : Number(v);
+  if (!isFinite(v)) return control.default;
+  v = Math.min(Math.max(v, control.low), control.high);
+  return control.whole ? Math.round(v) : v;
+}
+
+const written = (v) => (v === null ? "none" : v === Infinity ? "inf" : String(v));
+
+class Slider { // from positions 0 to 1000 to values; one step beyond the ends for "none" and infinity
+  constructor(control) { Object.assign(this, control); }
+  get step() { return this.whole ? 1 : Number(((this.dial[1] - this.dial[0]) / 100).toPrecision(1)); }
+  get steps() {
+    if (this.values) return this.values.length - 1;
+    return this.how === "log" ? 400 : Math.round((this.dial[1] - this.dial[0]) / this.step);
+  }
+  get ends() { return [this.also?.includes("none") ? -1 : 0, this.steps + (this.also?.includes("inf") ? 1 : 0)]; }
+  value(at) {
+    if (at < 0) return null;
+    if (at > this.steps) return Infinity;
+    if (this.values) return this.values[at];
+    const [low, high] = this.dial;
+    const v = this.how === "log" ? low * (high / low) ** (at / this.steps) : low + at * this.step;
+    return this.whole ? Math.round(v) : Number(v.toPrecision(this.how === "log" ? 3 : 6));
+  }
+  position(v) {
+    if (v === null) return -1;
+    if (v === Infinity) return this.steps + 1;
+    if (this.values) return this.values.reduce((best, x, k) => (Math.abs(x - v) < Math.abs(this.values[best] - v) ? k : best), 0);
+    const [low, high] = this.dial;
+    return Math.round(this.how === "log" ? (Math.log(v / low) / Math.log(high / low)) * this.steps : (v - low) / this.step);
+  }
+}
+
+// The page of an explorer: { build(app), draw(app) -> sentence, shown(app, name), fresh(app, name) }
+export function explore(model, el, page, compare = null) {
+  const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
+  el.classList.add("explorer");
+  app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  html("h1", {}, el, data.title);
+  html("p", { className: "lead" }, el, data.lead);
+  app.stage = html("div", { className: "stage" }, el);
+  app.sentence = html("p", { className: "says", role: "status" }, el);
+  app.form = html("form", { className: "controls", onsubmit: () => false }, el);
+  const foot = html("footer", {}, el);
+
+  app.read = (given) => {
+    app.hidden = new Set(String(given.hide ?? data.defaults.hide ?? "").split(",").filter(Boolean));
+    app.state = {};
+    for (let round = 0; round < 2; round++) // the menus first: they bring further settings
+      for (const c of controls(data, { ...app.state }))
+        if (!(c.name in app.state)) app.state[c.name] = accepted(c, given[c.name] ?? data.defaults[c.name] ?? c.default);
+  };
+  app.set = (name, v) => {
+    const found = controls(data, app.state).find((c) => c.name === name);
+    if (!found) return;
+    app.state[name] = accepted(found, v);
+    for (const c of controls(data, app.state)) app.state[c.name] ??= c.default;
+    if (page.fresh) page.fresh(app, name);
+    app.refresh();
+  };
+  app.refresh = () => {
+    lay(app);
+    if (!app.waiting) app.waiting = requestAnimationFrame(() => { app.waiting = 0; app.draw(); });
+  };
+  app.draw = () => {
+    const began = performance.now(), said = page.draw(app);
+    app.took = performance.now() - began;
+    if (said !== app.said) app.sentence.textContent = app.said = said;
+    model.set("settings", app.link());
+    model.save_changes();
+  };
+  app.link = () => { // what differs from the page as it was made
+    const found = {};
+    for (const c of controls(data, app.state)) {
+      const first = data.defaults[c.name] ?? c.default, now = app.state[c.name];
+      if (written(now) !== written(first)) found[c.name] = written(now);
+    }
+    const hide = [...app.hidden].join(",");
+    if (hide !== (data.defaults.hide || "")) found.hide = hide;
+    return found;
+  };
+  app.read(model.get("settings") || {});
+  page.build(app);
+  app.compared = compare ? compare(data) : "";
+  sharing(app, foot, model);
+  model.on("change:settings", () => {
+    app.read(model.get("settings") || {});
+    if (page.fresh) page.fresh(app, null);
+    app.refresh();
+  });
+  lay(app);
+  app.draw();
+  el.explorer = app;
+  if (model.frame) new ResizeObserver(() => { model.frame.style.height = `${el.offsetHeight + 4}px`; }).observe(el);
+  return app;
+}
+
+// The first picture moves, until it is touched: at(f) sets the state for f from 0 to 1
+export function begin(app, milliseconds, at) {
+  if (app.still || Object.keys(app.link()).length) return;
+  app.moving = true;
+  app.el.addEventListener("input", () => { app.moving = false; });
+  const first = performance.now(), go = () => {
+    if (!app.moving) return;
+    const f = Math.min((performance.now() - first) / milliseconds, 1);
+    at(f);
+    app.refresh();
+    if (f < 1) requestAnimationFrame(go);
+    else app.moving = false;
+  };
+  requestAnimationFrame(go);
+}
+
+function lay(app) { // the controls that there are now; an input that stays is kept, with its focus
+  const wanted = controls(app.data, app.state).filter(
+    (c) => c.kind !== "text" && !app.hidden.has(c.name) && (!app.page.shown || app.page.shown(app, c.name)));
+  const key = wanted.map((c) => c.name + (c.symbol || "") + c.label).join();
+  if (key !== app.laid) {
+    app.laid = key;
+    const kept = app.inputs;
+    app.inputs = {};
+    for (const c of wanted) {
+      const same = kept[c.name];
+      app.inputs[c.name] = same && same.label === c.label && same.symbol === c.symbol ? same : control(app, c);
+    }
+    app.form.replaceChildren(...wanted.map((c) => app.inputs[c.name].row));
+    if (app.page.buttons && !app.hidden.has("buttons")) app.form.prepend(app.page.buttons(app));
+  }
+  for (const c of wanted) app.inputs[c.name].show(app.state[c.name]);
+  app.form.hidden = !app.form.children.length;
+}
+
+function control(app, c) {
+  const row = html("label", { className: `row ${c.kind}` });
+  const text = html("span", { className: "name" }, row, c.label);
+  if (c.prefix === undefined && c.of && c.name !== c.of) text.classList.add("second");
+  const name = c.name, made = { row, label: c.label, symbol: c.symbol };
+  if (c.kind === "menu") {
+    const input = html("select", { name, onchange: () => app.set(name, input.value) }, row);
+    for (const [key, label] of c.options) html("option", { value: key }, input, label);
+    made.show = (v) => { input.value = v; };
+  } else if (c.kind === "switch") {
+    const input = html("input", { type: "checkbox", name, onchange: () => app.set(name, input.checked) });
+    row.prepend(input);
+    made.show = (v) => { input.checked = v; };
+  } else if (c.kind === "number") {
+    const input = html("input", { type: "number", name, step: c.whole ? 1 : "any", inputMode: "decimal",
+      onchange: () => app.set(name, input.value === "" ? "none" : input.value) }, row);
+    made.show = (v) => { if (document.activeElement !== input || v !== Number(input.value)) input.value = v ?? ""; };
+  } else {
+    const slider = new Slider(c), [min, max] = slider.ends;
+    const input = html("input", { type: "range", name, min, max, step: 1,
+      oninput: () => app.set(name, slider.value(Number(input.value))) }, row);
+    const out = html("output", {}, row);
+    made.show = (v) => {
+      if (slider.value(Number(input.value)) !== v) input.value = slider.position(v);
+      out.textContent = v === null ? "none" : number(v, 4);
+      input.setAttribute("aria-valuetext", `${c.label} ${out.textContent}`);
+    };
+  }
+  return made;
+}
+
+function sharing(app, foot, model) {
+  if (!model.link || app.hidden.has("share")) return;
+  const box = html("details", { className: "share" }, foot);
+  html("summary", {}, box, "Link, and a page cut down");
+  const row = html("p", { className: "copy" }, box);
+  const link = html("input", { type: "text", readOnly: true, "aria-label": "link to what is shown" }, row);
+  const copy = html("button", { type: "button" }, row, "copy link");
+  html("p", {}, box, "The link opens this page as it stands. Controls that are ticked here are left out of it:");
+  const list = html("p", { className: "hide" }, box);
+  const fill = () => {
+    link.value = model.link(app.link());
+    list.replaceChildren();
+    for (const c of [...controls(app.data, app.state).filter((x) => x.kind !== "text"), { name: "share", label: "this box" }]) {
+      const label = html("label", {}, list);
+      const tick_ = html("input", { type: "checkbox", checked: app.hidden.has(c.name) }, label);
+      label.append(` ${c.label}`);
+      tick_.onchange = () => {
+        app.hidden[tick_.checked ? "add" : "delete"](c.name);
+        link.value = model.link(app.link());
+        if (c.name !== "share") app.refresh();
+      };
+    }
+  };
+  box.ontoggle = fill;
+  copy.onclick = async () => {
+    link.value = model.link(app.link());
+    link.select();
+    try { await navigator.clipboard.writeText(link.value); } catch { document.execCommand("copy"); }
+    copy.textContent = "copied";
+    setTimeout(() => (copy.textContent = "copy link"), 1500);
+  };
+  if (app.data.qr) {
+    html("div", { className: "qr", innerHTML: app.data.qr }, box);
+    html("p", {}, box, `${app.data.base}, as this page was made`);
+  }
+  html("p", { className: "source" }, foot, `${app.data.source} ${app.compared || ""}`);
+}
+
+// ---- a model for a page without a kernel: settings live in the link's hash, in a frame in its data-state ---
+
+export class PageModel {
+  constructor(data, name) {
+    Object.assign(this, { data, name, heard: [] });
+    try { this.frame = window.frameElement; } catch { this.frame = null; }
+    this.framed = window.parent !== window;
+    document.documentElement.classList.toggle("alone", !this.framed);
+    addEventListener("hashchange", () => this.heard.forEach((f) => f()));
+  }
+  get(key) {
+    if (key === "data") return this.data;
+    const kept = this.framed ? this.frame?.dataset.state || "" : location.hash.slice(1);
+    return Object.fromEntries(new URLSearchParams(kept));
+  }
+  set(key, settings) { if (key === "settings") this.settings = settings; }
+  save_changes() {
+    clearTimeout(this.later); // a browser allows some hundred changes of the link a minute
+    this.later = setTimeout(() => {
+      const text = this.hash(this.settings);
+      document.documentElement.dataset.state = text;
+      if (this.frame) this.frame.dataset.state = text;
+      else if (!this.framed && location.hash.slice(1) !== text) history.replaceState(null, "", `#${text}`);
+    }, 200);
+  }
+  on(event, heard) { this.heard.push(heard); }
+  hash(settings) { return String(new URLSearchParams(settings)).replace(/%2C/g, ","); }
+  link(settings) {
+    const here = this.framed || !location.protocol.match(/^(http|file)/) ? `${this.name}.html` : location.href.split("#")[0];
+    const text = this.hash(settings);
+    return (this.data.base || here) + (text ? `#${text}` : "");
+  }
+}

@@ -1,0 +1,328 @@
+"""The pages: small, alone, shareable by a link, usable by keyboard, finger, phone, printer and any eye."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from clutils import explorers
+from clutils.explorers import controls, pages
+from tests.explorers.conftest import APP
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
+WIDE = "document.documentElement.scrollWidth"
+
+
+def other(control: controls.Control):
+    """A value that it does not open on."""
+    if control.kind == "menu":
+        return next(key for key in reversed(control.options) if key not in (control.default, "none"))
+    if control.kind == "switch":
+        return not control.default
+    if control.values:
+        return control.values[3]
+    low, high = (control.within.dial or (control.within.lowest, control.within.highest))[:2]
+    middle = (low + high) / 2
+    return round(middle) + 1 if control.within.whole else round(0.9 * middle + 0.1 * high, 2)
+
+
+@pytest.mark.parametrize("name", explorers.NAMES)
+def test_a_page_is_small_and_asks_for_nothing(written, name):
+    text = (written / f"{name}.html").read_text("utf-8")
+    code = re.sub(r'(<script id="data"[^>]*>).*?(</script>)', r"\1\2", text, count=1, flags=re.DOTALL)
+    assert 10_000 < len(code.encode()) <= 40_000
+    assert set(re.findall(r"https?://[^\"' )]+", code)) <= {"http://www.w3.org/2000/svg"}
+    assert (
+        not re.search(r"<link|src=|@import|\bfetch\(|XMLHttpRequest", code) and "default-src 'none'" in code
+    )
+
+
+@pytest.mark.parametrize("name", explorers.NAMES)
+def test_the_module_is_one_that_anywidget_takes(name):
+    made = explorers.module(name)
+    assert len(re.findall(r"export default ?\{ ?render\(", made)) == 1 and "import " not in made
+
+
+ANYWIDGET = """async ([source, data]) => {
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" })), kept = { data };
+    const { default: widget } = await import(url);
+    const model = { get: (k) => kept[k], set: (k, v) => { kept[k] = v; }, save_changes() {}, on() {} };
+    const el = document.body.appendChild(document.createElement("div"));
+    widget.render({ model, el });
+    el.explorer.set("temperature", 0.25);
+    el.explorer.draw();
+    return [el.querySelectorAll("svg").length, kept.settings, el.querySelector(".says").textContent];
+}"""
+
+
+def test_a_model_of_anywidgets_kind_gets_the_settings_that_were_made(chromium, written):
+    text = (written / "W.html").read_text("utf-8")
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL).group(1))
+    page = chromium.new_page(reduced_motion="reduce")
+    pictures, settings, said = page.evaluate(ANYWIDGET, [explorers.module("W"), data])
+    page.close()
+    assert pictures == 3 and settings == {"temperature": "0.25"} and "W = " in said
+
+
+def test_compacting_leaves_texts_templates_and_regular_expressions():
+    source = (
+        'const a = "x  // y"; // gone\nconst b = `p ${a ? `q  ${ a }` : ""}  r`;\nreturn a / b / 2 + +a;\n'
+    )
+    source += '{ b.replace(/ \\/"/g, a); }'
+    found = pages.compact(source)
+    assert (
+        found
+        == 'const a="x  // y";const b=`p ${a ? `q  ${ a }` : ""}  r`;return a/b/2+ +a;{b.replace(/ \\/"/g,a)}'
+    )
+
+
+@pytest.mark.parametrize("name", explorers.NAMES)
+def test_a_page_says_its_point_with_no_touch_and_fits_a_phone(opening, name):
+    with opening(name, **PHONE) as page:
+        assert re.search(r"\d", page.page.text_content(".says"))
+        assert page.page.evaluate(WIDE) <= 360
+        assert page.page.locator("svg").first.bounding_box()["width"] > 300
+    with opening(name, reduced_motion="no-preference") as page:
+        before = page.page.text_content(".says")
+        page.until(f"document.querySelector('.says').textContent !== {before!r}")
+
+
+@pytest.mark.parametrize("name", ["W", "circle", "matrix"])
+def test_every_control_lives_in_the_link_and_comes_back_from_it(opening, kept, name):
+    explorer = explorers.EXPLORERS[name]
+    wanted = {c.name: other(c) for c in explorer.controls if c.kind != "text"}
+    for menu in ("loss", "beside"):
+        if menu in wanted:
+            wanted[menu] = "AttentionNCE"
+            prefix = "" if menu == "loss" else "beside_"
+            wanted |= {f"{prefix}{c.name}": other(c) for c in controls.of_loss("AttentionNCE")}
+    texts = {
+        "W": {"drawn": "0z" * 20},
+        "circle": {"at": "a0b" * 2 * wanted.get("pictures", 0), "step": "7"},
+        "matrix": {"row": "3"},
+    }
+    with opening(name) as page:
+        for key, value in {**wanted, **texts[name]}.items():
+            page.ask("(app, [key, value]) => app.set(key, value)", [key, value])
+        hash, state = page.settled(), page.state()
+    assert all(state[key] == value for key, value in {**wanted, **texts[name]}.items()), state
+    with opening(name, hash) as page:
+        assert page.state() == state
+        assert page.settled() == hash
+        assert len(page.ask("(app) => Object.keys(app.link())")) >= len(wanted)
+
+
+def test_a_link_that_was_typed_wrongly_opens_the_page_all_the_same(opening, kept):
+    with opening("W", "#loss=Magic&temperature=-3&count=900000000&positive=up&hide=,,&nothing=1") as page:
+        state = page.state()
+    assert state["loss"] == "NTXent" and state["count"] == 65_536 and state["positive"] == 0.5
+    assert state["temperature"] == 1e-6
+
+
+def test_a_teacher_leaves_controls_out(opening, tmp_path):
+    with opening("circle", "#hide=rate,seed,share") as page:
+        names = page.ask("(app) => Object.keys(app.inputs)")
+        assert "temperature" in names and not {"rate", "seed"} & set(names)
+        assert page.page.locator(".share").count() == 0
+    explorers.write(tmp_path / "cut.html", "circle", {"hide": "rate", "temperature": 0.3, "loss": "MACL"})
+    with opening("circle", path=tmp_path / "cut.html") as page:
+        assert page.state()["temperature"] == 0.3
+        assert "rate" not in page.ask("(app) => Object.keys(app.inputs)")
+        assert page.settled() == ""
+        page.page.click("summary")
+        page.page.click(".hide label:has-text('pictures') input")
+        assert page.settled() == "#hide=rate,pictures"
+        assert page.page.input_value(".copy input").endswith("cut.html#hide=rate,pictures")
+
+
+def test_a_page_without_its_buttons_plays_all_the_same(opening):
+    with opening("circle", "#hide=buttons&step=1") as page:
+        page.ask("(app) => app.play(true)")
+        page.until(f"Number({APP}.state.step) > 3")
+    with opening("run", "#hide=buttons") as page:
+        page.ask("(app) => app.go(5)")
+        page.until("document.querySelector('.says').textContent.includes('step 5 of')")
+
+
+def test_in_a_frame_the_state_is_a_data_attribute_and_the_frame_is_as_high_as_the_page(opening, tmp_path):
+    frame = explorers.frame("W", temperature=0.2)
+    assert frame._repr_html_() == str(frame) and frame.title in str(frame)
+    (tmp_path / "book.html").write_text(f"<body id=explorer>{frame}", "utf-8")
+    with opening("W", path=tmp_path / "book.html") as page:
+        inside = page.page.frame_locator("iframe")
+        inside.locator(".says").wait_for()
+        assert "0.2" in inside.locator("output").first.text_content()
+        slider = inside.locator("input[name=temperature]")
+        slider.focus()
+        slider.press("ArrowRight")
+        page.until("document.querySelector('iframe').dataset.state.includes('temperature=0.20')")
+        assert page.page.url.endswith("book.html")
+        inside.locator("summary").click()
+        state = page.page.get_attribute("iframe", "data-state")
+        assert inside.locator(".copy input").input_value() == f"W.html#{state}"
+        high = inside.locator("#explorer").bounding_box()["height"]
+        page.until(f"Math.abs(document.querySelector('iframe').offsetHeight - {high}) < 12")
+
+
+def test_keys_move_a_slider_a_point_and_a_row(kept, opening):
+    with opening("circle", "#step=0") as page:
+        page.page.focus(".stage svg")
+        page.page.keyboard.press("ArrowUp")
+        before = page.ask("(app) => [...app.lanes[0].angles(app)]")
+        page.page.keyboard.press("ArrowLeft")
+        after = page.ask("(app) => [...app.lanes[0].angles(app)]")
+        moved = [
+            k
+            for k, (a, b) in enumerate(zip(before, after, strict=True))
+            if abs(((a - b) + 3.2) % 6.2831853 - 3.2) > 1e-3
+        ]
+        assert len(moved) == 1 and page.state()["at"]
+    with opening("matrix") as page:
+        page.page.focus(".stage svg")
+        page.page.keyboard.press("ArrowDown")
+        assert page.state()["row"] == "1"
+        page.until("document.querySelector('.says').textContent.includes('Anchor 2a')")
+
+
+def test_a_finger_drags_a_point_and_draws_the_negatives(opening):
+    with opening("circle", "#step=0", **PHONE) as page:
+        box = page.page.locator(".stage svg").first.bounding_box()
+        x, y = page.ask(
+            "(app) => [0, 1].map((k) => [170, 164][k] + 124 * [Math.cos, (t) => -Math.sin(t)][k]"
+            "(app.lanes[0].angles(app)[0]))"
+        )
+        k = box["width"] / 340
+        page.page.mouse.move(box["x"] + k * x, box["y"] + k * y)
+        page.page.mouse.down()
+        page.page.mouse.move(box["x"] + k * 170, box["y"] + k * 30)
+        page.page.mouse.up()
+        assert len(page.state()["at"]) == 96
+        top = page.ask(
+            "(app) => Math.min(...[...app.lanes[0].angles(app)].map((t) => Math.abs(t - Math.PI / 2)))"
+        )
+        assert top < 0.02
+        touched = page.page.evaluate("getComputedStyle(document.querySelector('.stage svg')).touchAction")
+        assert touched == "none"
+    with opening("W") as page:
+        box = page.page.locator(".stage svg").nth(2).bounding_box()
+        page.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.3 * box["height"])
+        page.page.mouse.down()
+        page.page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.2 * box["height"], steps=6)
+        page.page.mouse.up()
+        state = page.state()
+        assert state["shape"] == "drawn" and sum(c != "0" for c in state["drawn"]) >= 5
+
+
+@pytest.mark.parametrize("name", explorers.NAMES)
+def test_dark_is_dark_and_paper_has_the_picture_and_its_sentence(opening, name):
+    with opening(name, color_scheme="dark") as page:
+        channels = page.page.evaluate(
+            "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).map(Number)"
+        )
+        assert max(channels) < 60
+        page.page.emulate_media(media="print")
+        shown = page.page.evaluate(
+            "['.controls', '.says', '.stage svg'].map((x) => document.querySelector(x).offsetParent"
+            " !== null || document.querySelector(x).getBoundingClientRect().height > 0)"
+        )
+        assert shown == [False, True, True]
+        white = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert white == "rgb(255, 255, 255)"
+
+
+def test_reduced_motion_stands_still_at_the_end_of_the_way(opening):
+    with opening("circle") as page:
+        assert page.ask("(app) => [app.still, Boolean(app.playing)]") == [True, False]
+        assert page.page.text_content(".says").startswith("Step 300,")
+
+
+def luminance(channels: list[int]) -> float:
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in channels)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_lines_stand_out_and_two_lines_differ_without_colour(opening, scheme):
+    with opening("W", color_scheme=scheme) as page:
+        colours = """(names) => names.map((name) => {
+            const box = document.createElement("i");
+            box.style.color = `var(--${name})`;
+            document.getElementById("explorer").append(box);
+            return getComputedStyle(box).color.match(/[0-9]+/g).map(Number); })"""
+        names = ["paper", "ink", "soft", "blue", "red", "green", "purple", "orange", "sky", "olive"]
+        paper, ink, soft, *lines = map(luminance, page.page.evaluate(colours, names))
+        dash = page.page.evaluate(
+            "['one', 'two'].map((x) => getComputedStyle(document.querySelector('.' + x)).strokeDasharray)"
+        )
+
+    def contrast(a: float, b: float) -> float:
+        return (max(a, b) + 0.05) / (min(a, b) + 0.05)
+
+    assert contrast(paper, ink) > 10 and contrast(paper, soft) > 4.5
+    assert min(contrast(paper, line) for line in lines) > 3  # WCAG 1.4.11
+    assert dash[0] == "none" and dash[1] != "none"
+
+
+def test_each_class_of_points_has_a_shape_of_its_own(opening):
+    with opening("circle", "#pictures=16&classes=8&step=0&beside=none") as page:
+        shapes = page.ask("""(app) => app.lanes[0].points.filter((p, k) => k % 2).map((p) =>
+            p.getAttribute("d").split("M")[1].replace(/[0-9.-]+/g, "n"))""")
+    assert len(shapes) == 8 and len(set(shapes)) >= 4
+    outline = [explorers_mark(k) for k in range(8)]
+    assert len(set(outline)) == 8
+
+
+def explorers_mark(shape: int) -> str:
+    """The numbers that make a shape, from the source: two shapes of as many corners differ in them."""
+    source = (pages.SOURCES / "shell.js").read_text("utf-8")
+    corners = re.search(r"const corners = \[(.*?)\]\[\(shape", source, re.DOTALL).group(1)
+    return ["circle", *re.findall(r"\[([^\[\]]+)\]", corners)][shape]
+
+
+def test_a_code_stands_where_the_pages_are_hosted_and_links_lead_there(opening, tmp_path):
+    pytest.importorskip("segno")
+    text = explorers.page("matrix", {"pictures": 4}, base_url="https://course.example/explorers/")
+    (tmp_path / "hosted.html").write_text(text, "utf-8")
+    with opening("matrix", path=tmp_path / "hosted.html") as page:
+        page.page.click("summary")
+        assert page.page.locator(".qr svg").bounding_box()["width"] > 100
+        assert page.page.input_value(".copy input") == "https://course.example/explorers/matrix.html"
+        page.ask("(app) => app.set('pictures', 5)")
+        page.page.click("text=copy link")
+        assert page.page.input_value(".copy input").endswith("matrix.html#pictures=5")
+    assert "svg" not in explorers.page("matrix").split('"qr":')[1][:8]
+
+
+def test_without_segno_a_code_asks_for_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "segno", None)
+    with pytest.raises(ImportError, match="pip install segno"):
+        explorers.page("W", base_url="https://course.example")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("sphere", {}, "name is 'sphere', but must be one of W, circle, matrix, run"),
+        ("W", {"loss": "VICReg"}, "explore W: loss is 'VICReg', but must be one of PairMargin"),
+        ("W", {"temperature": -1}, "explore W: temperature is -1, but must be a number from"),
+        ("W", {"loss": "Robust", "temperature": 0.1}, "there is no setting temperature"),
+        ("circle", {"loss": "SSCL"}, "loss is 'SSCL', but must be one of"),
+        ("circle", {"pictures": 2.5}, "pictures is 2.5, but must be a whole number from 2 to 64"),
+        ("circle", {"hide": "speed"}, "hide is 'speed', but must be one of loss"),
+        ("circle", {"by_labels": 1}, "by_labels is 1, but must be True or False"),
+        ("W", {"count": 3.7}, "count is 3.7, but must be one of 1, 2"),
+    ],
+)
+def test_what_can_not_be_is_said_in_one_line(name, settings, said):
+    with pytest.raises(ValueError, match=re.escape(said)) as error:
+        explorers.page(name, settings)
+    assert "\n" not in str(error.value)
+
+
+def test_a_loss_without_a_temperature_opens(opening, tmp_path):
+    explorers.write(tmp_path / "a.html", "W", {"loss": "Robust", "beside": "Triplet", "beside_margin": 0.5})
+    with opening("W", path=tmp_path / "a.html") as page:
+        assert page.state()["beside_margin"] == 0.5 and "K_eff" in page.page.text_content(".says")
