@@ -1,4 +1,5 @@
-"""The command line: `python -m clutils lab | train | check FILE --data NAME | data NAME | doctor`.
+"""The command line: `python -m clutils COMMAND`: lab, train, check, ruler, explore, data, exam, doctor; and
+book, slides and site, the course as files.
 
 Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what --fail-on asks about, 130
 when stopped from the keyboard; whatever went wrong is said in one line on stderr.
@@ -11,17 +12,18 @@ import sys
 from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
-from clutils.commands import check, data, doctor, lab, train
+from clutils.commands import book, check, data, doctor, exam, explore, lab, ruler, train
 from clutils.commands.arguments import BadUsage, Parser, adding
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
-    if rest and options.command is not lab.lab:
-        parser.error(f"unknown arguments {' '.join(rest)}")
     try:
+        parser = _parser()
+        options, rest = parser.parse_known_args(arguments)  # which asks the library for its names
+        options.typed = list(sys.argv[1:] if arguments is None else arguments)
+        if rest and options.command is not lab.lab:
+            parser.error(f"unknown arguments {' '.join(rest)}")
         return options.command(options, rest) if options.command is lab.lab else options.command(options)
     except KeyboardInterrupt:
         print("clutils: stopped", file=sys.stderr)
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
     add = adding(parser)
-    for command in (lab, train, check, data, doctor):
+    for command in (lab, train, check, ruler, explore, data, exam, doctor, book):
         command.add_to(add)
     return parser
 

@@ -1,4 +1,4 @@
-"""What the commands share: the parser, kinds of arguments, and the complaint about what can't be."""
+"""Arguments that the commands share: the parser, types of arguments, and errors in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**settings)
         self._fill = fill
 
-    def parse_known_args(self, *arguments: Any, **named: Any) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, *arguments: Any, **named: Any) -> Any:
         self._filled()
         return super().parse_known_args(*arguments, **named)
 
@@ -71,6 +71,11 @@ def numbers(text: str) -> tuple[float, ...]:
     if len(found) not in (1, 3) or not all(map(math.isfinite, found)):
         raise argparse.ArgumentTypeError(f"{text} is not one number, or three as in 0.485,0.456,0.406")
     return found
+
+
+def mean(text: str) -> tuple[float, ...] | str:
+    """Numbers, or the name of a usual normalisation, which `report.check` knows."""
+    return text if text.isidentifier() and text not in ("nan", "inf", "infinity") else numbers(text)
 
 
 def deviations(text: str) -> tuple[float, ...]:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, numbers, positive, side
+from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, side
+
+if TYPE_CHECKING:
+    from clutils import checkpoints, report
+    from clutils.data import ImageSet
+
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".tar", ".th", ".safetensors")  # endings that --watch looks at
 
 
 def add_to(add: Add) -> None:
@@ -23,8 +31,9 @@ def add_to(add: Add) -> None:
     to_check.add_argument(
         "files",
         metavar="FILE",
-        nargs="+",
-        help="a checkpoint, or the folder that train wrote; two are put side by side",
+        nargs="*",
+        help="a checkpoint, or the folder that train wrote; two are put side by side, more are a series: "
+        "every number against the epoch",
     )
     to_check.add_argument(
         "--data",
@@ -35,8 +44,19 @@ def add_to(add: Add) -> None:
         "--out",
         metavar="FILE",
         action="append",
-        help=".html (the page), .json (every number), .pdf or .png (the verdicts; of one file); once for "
-        "each; default: report.html",
+        help=".html (the page), .json (every number), .png (the first screen), .pdf (that and the verdicts); "
+        "once for each; default: report.html",
+    )
+    to_check.add_argument(
+        "--watch",
+        metavar="DIR",
+        help="in place of files: check each checkpoint as it is written into DIR, and keep the page of their "
+        "series; until it is stopped from the keyboard",
+    )
+    to_check.add_argument(
+        "--quick",
+        action="store_true",
+        help="stop at the first screen: the verdict in a sentence and four pictures",
     )
     to_check.add_argument(
         "--pictures",
@@ -45,14 +65,24 @@ def add_to(add: Add) -> None:
         default=2000,
         help="how many in all, at least 80; a quarter is judged, the others lend their labels; default: 2000",
     )
-    to_check.add_argument("--arch", metavar="NAME", help="which network the file must hold")
+    to_check.add_argument(
+        "--arch",
+        metavar="NAME",
+        help="which network the file must hold; or torchvision:NAME or timm:NAME, any network of theirs",
+    )
     to_check.add_argument(
         "--temperature",
         metavar="X",
         type=above_zero,
         help="τ of its training, where the file lacks it; or another than the file's, to see its W",
     )
-    to_check.add_argument("--mean", metavar="X[,X,X]", type=numbers, help="taken off pictures in [0, 1]")
+    to_check.add_argument(
+        "--mean",
+        metavar="X[,X,X]",
+        type=mean,
+        help="taken off pictures in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or none, "
+        "which set --std too; or auto: the one of these that fits what the encoder remembers",
+    )
     to_check.add_argument("--std", metavar="X[,X,X]", type=deviations, help="that pictures are divided by")
     to_check.add_argument("--size", metavar="N", type=side, help="pictures are resized to N x N, 8 to 1024")
     to_check.add_argument(
@@ -83,65 +113,116 @@ def _archs() -> str:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Measure and judge one encoder, or two side by side, and write the page; 0, or 3 by --fail-on."""
-    from clutils import checkpoints, files, report
+    """Measure and judge an encoder, two side by side, or a series; write the page; 0, or 3 by --fail-on."""
+    from clutils import checkpoints, report
 
-    if len(options.files) > 2:
-        raise BadUsage(f"check takes one file, or two to put side by side, not {len(options.files)}")
+    if bool(options.files) == bool(options.watch):
+        raise BadUsage("check takes a FILE or more, or --watch DIR")
+    if options.watch and not Path(options.watch).is_dir():
+        raise FileNotFoundError(f"--watch {options.watch}: there is no such folder")
     outs = [Path(out) for out in options.out or ["report.html"]]
+    alone = len(options.files) == 1
     for out in outs:
         if out.suffix not in report.SUFFIXES:
             raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
-        if len(options.files) == 2 and out.suffix not in (".html", ".json"):
-            raise BadUsage(f"--out {out}: two files side by side are an .html page or .json")
+        if not alone and out.suffix not in (".html", ".json"):
+            raise BadUsage(f"--out {out}: two files side by side, and a series, are an .html page or .json")
         _demand_writable(out)
     if options.arch is not None:
         try:
             checkpoints.demand_arch(options.arch)
         except ValueError as error:
             raise BadUsage(f"--arch: {error}") from error
-    names = ("temperature", "size", "layer", "mean", "std", "grey")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    maps = {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
+    early = {file: _opened(file, options.arch) for file in options.files[:2]}  # they may be refused
     try:
         gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
     except ValueError as error:
         if (options.data or "").startswith("folder:"):  # what lies there is no matter of usage
             raise
         raise BadUsage(str(error)) from error
-    told = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
-    print(f"{told} (the others lend their labels)", flush=True)
-    reports = []
-    for given_file in options.files:
-        file = _in_folder(given_file)
-        with _stages(7 + len(maps)) as (on_stage, on_hint):
-            given |= {"on_stage": on_stage, "on_hint": on_hint, "map_names": maps, "seed": options.seed}
-            try:
-                found = report.check(file, pictures, options.arch, **given)
-            except report.Unfit as error:
-                raise BadUsage(f"{file}: {error}") from error
-        if file != given_file:
-            found.notes.insert(0, f"of the folder {given_file}, {Path(file).name} was opened")
-        if options.data is None:
-            found.notes.insert(0, report.DEFAULTED)
-        print(found, flush=True)
-        reports.append(found)
-    for out in outs:
-        if len(reports) == 2:
-            files.replace(out, (report.beside if out.suffix == ".html" else report.beside_json)(*reports))
-        else:
-            reports[0].write(out)
-        print(f"written: {out}")
+    count = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
+    print(f"{count} (the others lend their labels)", flush=True)
+    reports: list[report.Report] = []
+    for file in _written(Path(options.watch)) if options.watch else ():
+        try:
+            reports.append(_checked(file, _opened(file, options.arch), pictures, options, many=True))
+        except (ValueError, OSError) as error:  # the next may be whole
+            print(f"clutils: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+            continue
+        _write(reports, outs, in_series=True)
+    many = len(options.files) > 2
+    for file in options.files:  # of a series, one at a time is in memory
+        opened = early.pop(file, None) or _opened(file, options.arch)
+        reports.append(_checked(file, opened, pictures, options, many))
+    _write(reports, outs, in_series=many)
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
     return 3 if any(found.level in feared for found in reports) else 0
 
 
-def _in_folder(file: str) -> str:
-    """The checkpoint in the folder of a run, as `train --out` leaves it; else what was given."""
+def _checked(
+    file: str,
+    opened: checkpoints.Opened,
+    pictures: tuple[ImageSet, ImageSet],
+    options: argparse.Namespace,
+    many: bool,
+) -> report.Report:
+    """The report on one file, printed; one of many has no maps."""
+    from clutils import report
+
+    names = ("temperature", "size", "layer", "mean", "std", "grey")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    maps = () if many else {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
+    given |= {"map_names": maps, "seed": options.seed, "quick": options.quick}
+    given["command"] = shlex.join(["python", "-m", "clutils", *options.typed])
+    with _stages(5 + bool(maps) if options.quick else 7 + len(maps)) as (on_stage, on_hint):
+        try:
+            found = report.check(opened, pictures, on_stage=on_stage, on_hint=on_hint, **given)
+        except report.Unfit as error:
+            raise BadUsage(f"{opened.path}: {error}") from error
+    if opened.path != file:
+        found.notes.insert(0, f"of the folder {file}, {Path(opened.path).name} was opened")
+    if options.data is None:
+        found.notes.insert(0, report.DEFAULTED)
+    print(found, flush=True)
+    return found
+
+
+def _write(reports: list[report.Report], outs: list[Path], in_series: bool) -> None:
+    from clutils import files, report
+
+    for out in outs:
+        page = out.suffix == ".html"
+        if in_series:
+            files.replace(out, (report.in_series if page else report.in_series_json)(reports))
+        elif len(reports) == 2:
+            files.replace(out, (report.beside if page else report.beside_json)(*reports))
+        else:
+            reports[0].write(out)
+        print(f"written: {out}", flush=True)
+
+
+def _written(folder: Path, seconds: float = 2.0) -> Iterator[str]:
+    """Each checkpoint in a folder, and each that is written into it, once it grows no more; without end."""
+    seen: dict[Path, tuple[int, int]] = {}
+    done: set[tuple[Path, int, int]] = set()
+    while True:
+        found = {path: path.stat() for path in folder.rglob("*") if path.suffix in CHECKPOINTS}
+        for path, stat in sorted(found.items(), key=lambda pair: pair[1].st_mtime_ns):
+            now = stat.st_mtime_ns, stat.st_size
+            if seen.get(path) == now and (path, *now) not in done:
+                done.add((path, *now))
+                yield str(path)
+            seen[path] = now
+        time.sleep(seconds)
+
+
+def _opened(file: str, arch: str | None) -> checkpoints.Opened:
+    """The encoder in a file, or in the checkpoint of a run's folder, as `train --out` leaves it."""
+    from clutils import checkpoints
     from clutils.training import saved
 
     within = Path(file) / saved.CHECKPOINT
-    return str(within) if within.is_file() else file
+    return checkpoints.open(within if within.is_file() else file, arch)
 
 
 def _demand_writable(out: Path) -> None:

@@ -14,7 +14,7 @@ def add_to(add: Add) -> None:
         "name",
         metavar="NAME",
         nargs="?",
-        help="as in data.load; folder:PATH and vectors:array:PATH for your own",
+        help="as in data.load; folder:PATH, vectors:array:PATH and sentences:file:PATH for your own",
     )
     to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
 
@@ -38,6 +38,17 @@ def data(options: argparse.Namespace) -> int:
     if isinstance(found, datasets.VectorSet):
         count, width = found.vectors.shape
         print(f"vectors   {count:,}, {width:,} numbers each, float32")
+    elif isinstance(found, datasets.GraphSet):
+        what = (
+            "nodes of one network" if found.of_nodes else f"graphs of at most {found.graphs.shape[1]} nodes"
+        )
+        width = datasets.width(found.graphs)
+        print(
+            f"graphs    {len(found):,} {what}, {width:,} attribute{'s' if width > 1 else ''} a node, float32"
+        )
+    elif isinstance(found, datasets.SentenceSet):
+        count, length = found.tokens.shape
+        print(f"sentences {count:,}, of at most {length} words, numbers of words as int64")
     else:
         count, channels, height, width = found.images.shape
         colours = f"{channels} channel{'s' if channels > 1 else ''}"
@@ -60,8 +71,8 @@ def _stored(name: str) -> str:
         folder = Path(name.removeprefix("folder:")).expanduser()
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         return f"{size / 1e6:,.1f} MB in {folder}"
-    if name.startswith("vectors:array:"):
-        file = Path(name.removeprefix("vectors:array:")).expanduser()
+    if name.startswith(("vectors:array:", "graphs:file:", "sentences:file:")):
+        file = Path(name.split(":", 2)[2]).expanduser()
         return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
     for place in datasets.on_disk():
         if place.name == name:

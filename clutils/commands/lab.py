@@ -13,15 +13,28 @@ from clutils.commands.arguments import Add
 
 ROOT = Path(__file__).resolve().parents[2]
 START = Path("notebooks", "00_start_here.ipynb")
+LAB_DEFAULTS = Path(__file__).parent / "jupyterlab"
 
 
 def add_to(add: Add) -> None:
-    add("lab", lab, "open the course in JupyterLab; its own options are passed on: --no-browser --port 9999")
+    what = "open the course in JupyterLab; its own options are passed on: --no-browser --port 9999"
+    stage = add("lab", lab, what).add_argument
+    stage("--stage", metavar="NUMBER", help="open this notebook for a lecture: its stage path, in large type")
+    stage("--minutes", type=int, choices=(50, 20), default=50, help="how long the lecture is (default: 50)")
 
 
 def lab(options: argparse.Namespace, rest: list[str]) -> int:
     """Open the course in JupyterLab; what is not known here is passed on to it."""
-    command = lab_command(rest)
+    start = START
+    if options.stage is not None:
+        from clutils.course.book import stage
+
+        start = Path("notebooks", stage.write(options.stage, minutes=options.minutes).name)
+        os.environ["JUPYTERLAB_SETTINGS_DIR"] = str(stage.settings())
+    command = lab_command(rest, start)
+    # defaults of JupyterLab's settings, no question about news: what the reader has set goes before them
+    config = [str(LAB_DEFAULTS), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, config))
     # so that `python` in JupyterLab's own terminal is the one that has the course
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if os.name == "nt":  # its exec returns to the prompt while the server runs
@@ -29,8 +42,8 @@ def lab(options: argparse.Namespace, rest: list[str]) -> int:
     os.execv(command[0], command)  # Ctrl-C then reaches JupyterLab alone, which asks before it stops
 
 
-def lab_command(rest: Sequence[str] = ()) -> list[str]:
-    """The command that starts JupyterLab on the first notebook; `rest` comes last, so that it wins.
+def lab_command(rest: Sequence[str] = (), start: Path = START) -> list[str]:
+    """The command that starts JupyterLab on the notebook `start`; `rest` comes last, so that it wins.
 
     Raises FileNotFoundError where the notebooks are not beside the package.
     """
@@ -40,7 +53,7 @@ def lab_command(rest: Sequence[str] = ()) -> list[str]:
             "'pip install --editable .'"
         )
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
-    command.append(f"--LabApp.default_url=/lab/tree/{START.as_posix()}")  # opened, and in the printed address
+    command.append(f"--LabApp.default_url=/lab/tree/{start.as_posix()}")  # opened, and in the printed address
     # nothing pops up on stage, and nothing asks the network
     command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""`train`: an encoder, every setting of `training.Run` an option; it writes what `training.saved` reads."""
+"""`train`: train an encoder. Each setting of `training.Run` is an option of the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from clutils.course.pinda.maps import Watch
-    from clutils.training import Run
+    from clutils.training import Cosine, Run
+    from clutils.training.watcher import Watcher
 
 NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
@@ -29,11 +30,19 @@ WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Py
 
 
 def add_to(add: Add) -> None:
-    add("train", train, "train an encoder: writes checkpoint, history and config", fill=_flags, epilog=_names)
+    add(
+        "train",
+        train,
+        "train an encoder: writes checkpoint, history, config and a replay",
+        fill=_flags,
+        epilog=_names,
+    )
 
 
 def _flags(to_train: Parser) -> None:
     """An option for each of `training.Settings`, and those of this command."""
+    from clutils.measures import BY_NAME
+    from clutils.training import logs
     from clutils.training.settings import Settings
 
     length = to_train.add_mutually_exclusive_group()
@@ -49,6 +58,30 @@ def _flags(to_train: Parser) -> None:
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"
         to_train.add_argument(name, metavar="NAME=VALUE", action="append", default=[], help=help)
+    to_train.add_argument(
+        "--schedule",
+        metavar="NAME=LOWEST:HIGHEST:PERIOD",
+        action="append",
+        default=[],
+        help="a live setting, as the temperature, along a cosine of PERIOD steps that begins at the highest, "
+        "once for each, as in --schedule temperature=0.1:1:400",
+    )
+    to_train.add_argument(
+        "--look",
+        metavar="NAMES",
+        help="numbers of check, with commas between them, of the encoder as it begins, at its end, and every "
+        f"so many steps (--look-every), in history.csv: {', '.join(BY_NAME)}; default: rankme, and knn where "
+        "there are labels",
+    )
+    to_train.add_argument("--look-every", metavar="STEPS", type=positive, help="see --look")
+    to_train.add_argument(
+        "--log",
+        choices=tuple(logs.KINDS),
+        action="append",
+        default=[],
+        help="write the history for TensorBoard or Weights & Biases too, into DIR, where that is installed "
+        "(wandb: offline, unless WANDB_MODE says otherwise)",
+    )
     to_train.add_argument("--out", metavar="DIR", required=True, help="folder for what is written")
     to_train.add_argument("--resume", action="store_true", help="go on with the run in DIR")
     to_train.add_argument(
@@ -63,11 +96,13 @@ def _with_default(about: str, default: object) -> str:
 def _names() -> str:
     from clutils import data, encoders, losses, methods, views
 
-    settings = [f"{name} ({', '.join(kind.setting_names())})" for name, kind in methods.catalogue().items()]
+    settings = [
+        f"{name} ({', '.join(entry.kind.setting_names())})" for name, entry in methods.catalogue().items()
+    ]
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
         f"are used by supcon. data: {', '.join(data.NAMES)}. "
-        f"augmentations: {', '.join(views.PRESETS)}. encoders: {', '.join(encoders.NAMES)}. "
+        f"augmentations: {', '.join(views.names())}. encoders: {', '.join(encoders.NAMES)}. "
         "In several processes, each with its share of every batch: "
         "torchrun --nproc-per-node N -m clutils train ..."
     )
@@ -87,12 +122,19 @@ def train(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     from clutils import processes
-    from clutils.training import saved
+    from clutils.training import logs, saved
 
     folder = Path(options.out)
     checkpoint = folder / saved.CHECKPOINT
+    asked = _looked_for(options)
+    try:
+        for kind in options.log:
+            logs.demand(kind)
+    except ValueError as error:
+        raise BadUsage(f"--log: {error}") from error
     with processes.first_then_others():
         run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
+    watching = None if processes.rank() else _watching(run, asked)
     if not processes.rank():
         _describe(run, folder)
 
@@ -104,13 +146,28 @@ def _train(options: argparse.Namespace) -> int:
             watch.maps.save(folder / NOISE_MAPS)
         saved.keep(run, folder)
 
-    tell_every = math.ceil(run.steps / 10)
+    log_every = math.ceil(run.steps / 10)
     watch = None if processes.rank() else _noise_watch(run, folder)
+    written = [] if processes.rank() or run.done else [logs.open(kind, run, folder) for kind in options.log]
+    if watching is not None and not run.done:
+        first = asked is not None and not run.steps_done
+        seen = watching.look(run, free=first, few=not first)  # as it begins
+        if first:
+            run.looks[0] = dict(seen.numbers)
+            for log in written:
+                log.write(0, run.looks[0])
 
     def on_step(run: Run) -> None:
+        at = asked is not None and (run.done or run.steps_done % (options.look_every or run.steps) == 0)
+        if watching is not None and at:  # as asked for: it takes what it takes
+            run.looks[run.steps_done] = dict(watching.look(run, free=True).numbers)
+        elif watching is not None and watching.due(run):  # a few percent of the time: for the replay
+            watching.look(run, few=True)
+        for log in written:
+            log.write(run.steps_done, run.rows[-1] | run.looks.get(run.steps_done, {}))
         if watch is not None:
             watch(run)
-        if not sys.stdout.isatty() and run.steps_done % tell_every == 0:  # in a log, lines instead of a bar
+        if not sys.stdout.isatty() and run.steps_done % log_every == 0:  # in a log, lines instead of a bar
             print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
         if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
             keep(run)
@@ -119,8 +176,10 @@ def _train(options: argparse.Namespace) -> int:
         run.finish(on_step, progress=sys.stdout.isatty())
     finally:  # also of a run that broke: what was learned until then
         keep(run)
-    if run.steps_done and not processes.rank():
-        print(_look(run, folder))
+        for log in written:
+            log.close()
+    if run.steps_done and watching is not None:
+        print(_look(run, folder, watching))
     print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
     if not run.done:
         if not processes.rank():
@@ -129,20 +188,52 @@ def _train(options: argparse.Namespace) -> int:
     return 0
 
 
-def _look(run: Run, folder: Path) -> str:
-    """Look at the run as the training lab does, write what is seen beside the checkpoint, and say it."""
-    from clutils.training import saved, watcher
+def _look(run: Run, folder: Path, watching: Watcher) -> str:
+    """Measure the run as the training lab does, write that and the replay beside the checkpoint, and say it.
 
-    watching = watcher.watching(run, run.configuration["data"])
-    seen, pictures = watching.look(run), watching.pictures
-    found = saved.Map(seen.positions, pictures.labels.cpu().numpy(), pictures.class_names, seen.step)
-    saved.add_look(folder, vars(seen), found)
+    The replay's maps begin where this process did; its curves are of all steps.
+    """
+    from clutils import explorers
+    from clutils.training import saved
+
+    seen = watching.look(run, few=True)
+    assert watching.map is not None  # it has just looked
+    saved.add_look(folder, vars(seen), watching.map)
+    what = f"{run.configuration['method']} with {run.loss}"
+    source = getattr(run.data, "source", "")
+    shown = explorers.of_run(run.history, watching.looks, watching.pictures, what, source)
+    explorers.write_replay(folder, shown)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
-    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(pictures)} pictures"
+    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watching.pictures)} pictures"
+
+
+def _looked_for(options: argparse.Namespace) -> tuple[str, ...] | None:
+    """The numbers of --look; () = the usual ones, None = none are asked for. Raises BadUsage on another."""
+    from clutils.training import watcher
+
+    if options.look is None:
+        return None if options.look_every is None else ()
+    try:
+        return watcher.demand_known(name.strip() for name in options.look.split(","))
+    except ValueError as error:
+        raise BadUsage(f"--look: {error}") from error
+
+
+def _watching(run: Run, asked: tuple[str, ...] | None) -> Watcher:
+    """The watcher of a run, for the replay and for the numbers that were asked for."""
+    from clutils.training import watcher
+
+    try:
+        made = watcher.watching(run, run.configuration["data"], numbers=asked or ())
+    except ValueError as error:
+        raise BadUsage(f"--look: {error}") from error
+    if asked == ():
+        made.numbers = ("rankme", "knn") if made.measures_knn else ("rankme",)
+    return made
 
 
 def _describe(run: Run, folder: Path) -> None:
-    """Write and say what is about to train; a run that goes on has its history so far listed anew."""
+    """Write and say what is about to train; a resumed run lists its history so far again."""
     from clutils import processes
     from clutils.training import saved
 
@@ -151,7 +242,8 @@ def _describe(run: Run, folder: Path) -> None:
     if run.steps_done:
         saved.list_steps(run, folder)
     shared = f", {processes.number()} processes" if processes.number() > 1 else ""
-    what = f"{run.configuration['method']} with {run.loss} on {run.data.source}"
+    data: Any = run.data  # the command's is a set, with a source
+    what = f"{run.configuration['method']} with {run.loss} on {data.source}"
     where = f"on {run.device} in {run.settings.precision}{shared}"
     print(f"{what}, {where}: step {run.steps_done} of {run.steps}", flush=True)
 
@@ -180,11 +272,13 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
     try:
-        usual = type(methods.catalogue()[method].default_loss(**given["method_settings"])).__name__
+        usual = type(methods.catalogue()[method].kind.default_loss(**given["method_settings"])).__name__
         given["loss"] = chosen_loss(options.loss, options.set, usual)
-        return training.Run(**given)
+        run = training.Run(**given)
     except ValueError as error:
         raise BadUsage(str(error)) from error
+    run.schedules = schedules(options.schedule, run.live())
+    return run
 
 
 def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
@@ -217,6 +311,9 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
         if asked != kept[name]:
             option = f"--method-set {name}="
             raise BadUsage(f"--resume: {checkpoint} was trained with {option}{kept[name]}, not {asked}")
+    if options.schedule and schedules(options.schedule, run.live()) != run.schedules:
+        own = " and ".join(f"{name}: {schedule}" for name, schedule in run.schedules.items()) or "no schedule"
+        raise BadUsage(f"--resume: {checkpoint} was trained with {own}, not {' '.join(options.schedule)}")
     if options.augmentation is not None:
         _same_augmentation(run, options.augmentation, checkpoint)
     if options.epochs is not None:
@@ -291,9 +388,31 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     known = methods.catalogue()
     if name not in known:
         raise BadUsage(f"--method {name}: there are {', '.join(known)}")
-    parameters = inspect.signature(known[name].__init__).parameters
-    usual = {key: parameters[key].default for key in known[name].setting_names()}
+    kind = known[name].kind
+    parameters = inspect.signature(kind.__init__).parameters
+    usual = {key: parameters[key].default for key in kind.setting_names()}
     return _values("--method-set", name, settings, usual)
+
+
+def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
+    """['temperature=0.1:1:400'] -> {'temperature': Cosine(0.1, 1.0, 400)}; live: settings that there are.
+
+    Raises BadUsage.
+    """
+    from clutils.training import Cosine
+
+    found = {}
+    for asked in given:
+        name, _, parts = asked.partition("=")
+        if name not in live:
+            raise BadUsage(f"--schedule {asked}: may be of {', '.join(live)}")
+        try:
+            lowest, highest, period = parts.split(":")
+            found[name] = Cosine(float(lowest), float(highest), int(period))
+        except ValueError as error:
+            why = f": {error}" if "but must be" in str(error) else ""
+            raise BadUsage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400{why}") from error
+    return found
 
 
 def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:

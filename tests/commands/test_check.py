@@ -1,14 +1,16 @@
 """`check` from the command line: pages and JSON, exit codes for scripts, one clear line for each mistake."""
 
-from __future__ import annotations
-
 import json
 import re
+import time
+import types
 
 import pytest
 import torch
 
 from clutils import __main__ as command_line
+from clutils import report
+from clutils.commands import check
 from clutils.report import GOOD, LOOK
 from tests.report import ailing
 from tests.report.ailing import SEED
@@ -79,6 +81,50 @@ def test_two_files_have_one_json_with_both_by_name(file, tmp_path):
     assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
 
 
+QUICK = ("--data", "digits", "--pictures", 80, "--quick", "--maps", "none")
+
+
+def test_more_than_two_files_are_a_series_with_every_number_on_one_page(file, tmp_path):
+    copies = [tmp_path / f"{name}.pt" for name in "cab"]
+    for k, copy in enumerate(copies):
+        state = torch.load(file, weights_only=False)
+        torch.save(state | {"epoch": 3 - k}, copy)
+    out = tmp_path / "s.html", tmp_path / "s.json"
+    assert command(*copies, *QUICK, "--out", out[0], "--out", out[1]) == 0
+    held = json.loads(out[1].read_text())
+    assert [moment["at"] for moment in held] == [1, 2, 3]
+    assert [moment["name"].rpartition("/")[2] for moment in held] == ["b.pt", "a.pt", "c.pt"]
+    assert held[0]["numbers"]["knn"] == held[2]["numbers"]["knn"]
+    text = out[0].read_text()
+    assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
+    assert "knn from" in text and text.count("in short") == 1
+
+
+def test_watching_a_folder_adds_each_checkpoint_as_it_is_written(file, tmp_path, monkeypatch):
+    waits = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) in (1, 3):
+            (tmp_path / f"{len(waits)}.pt").write_bytes(file.read_bytes())
+        if len(waits) == 4:
+            (tmp_path / "notes.txt").write_text("no checkpoint")
+            (tmp_path / "broken.pt").write_text("no checkpoint either")
+        if len(waits) == 7:
+            raise KeyboardInterrupt
+
+    clock = types.SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(check, "time", clock)
+    out = tmp_path / "w.json"
+    assert command("--watch", tmp_path, *QUICK, "--out", out) == 130
+    assert [m["name"].rpartition("/")[2] for m in json.loads(out.read_text())] == ["1.pt", "3.pt"]
+
+
+def test_a_file_is_read_before_the_pictures_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "load", lambda *_: pytest.fail("the pictures came first"))
+    assert command(tmp_path / "none.pt", "--data", "digits") == 1
+
+
 def test_fail_on_tells_scripts_by_the_exit_code(file, tmp_path, capsys):
     given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "a.json")
     spoilt = (*given, "--mean", "0.5", "--std", "0.01")
@@ -119,7 +165,9 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
     [
         (["nothing.pt"], 1, "there is no file"),
         (["."], 1, "is a folder"),
-        (["x", "y", "z"], 2, "not 3"),
+        (["x", "y", "z"], 1, "there is no file"),
+        (["x", "--watch", "y"], 2, "a FILE or more, or --watch DIR"),
+        (["--watch", "nowhere"], 1, "there is no such folder"),
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
@@ -133,12 +181,13 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
         (["x", "--fail-on", "good"], 2, "--fail-on"),
         (["x", "--temperature", "-1"], 2, "above 0"),
-        (["x", "--pictures", "1"], 2, "at least 80 pictures are needed, but only 1 asked for"),
-        (["x", "--data", "nope"], 2, "no data called 'nope'"),
+        (["RUN", "--pictures", "1"], 2, "at least 80 pictures are needed, but only 1 asked for"),
+        (["RUN", "--data", "nope"], 2, "no data called 'nope'"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, code, said, capsys):
+def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
     given = arguments if "--data" in arguments else [*arguments, "--data", "digits"]
+    given = [str(file) if word == "RUN" else word for word in given]
     assert command(*given) == code
     text = capsys.readouterr().err
     assert re.fullmatch(r"clutils: .+\n", text) and said in text

@@ -1,7 +1,5 @@
 """The command line: what it writes, how a stopped run goes on to the bit, one clear line for each mistake."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -10,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -21,7 +20,7 @@ import torch
 from PIL import Image
 
 from clutils import __main__ as command_line
-from clutils import losses, training
+from clutils import data, losses, training
 from clutils.commands import doctor
 from clutils.commands import lab as lab_module
 
@@ -61,7 +60,10 @@ def weights(folder: Path) -> list[torch.Tensor]:
 # ---- usage -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [[], ["lab"], ["train"], ["check"], ["data"], ["doctor"]])
+@pytest.mark.parametrize(
+    "command",
+    [[], ["lab"], ["train"], ["check"], ["ruler"], ["explore"], ["data"], ["exam"], ["doctor"], ["book"]],
+)
 def test_each_command_explains_itself(capsys, command):
     assert run(*command, "--help") == 0
     assert "usage: python -m clutils" in capsys.readouterr().out
@@ -78,7 +80,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
     ("arguments", "named"),
     [
         ([], "COMMAND"),
-        (["fly"], "'lab', 'train', 'check', 'data', 'doctor'"),
+        (["fly"], "'ruler', 'explore', 'data', 'exam', 'doctor', 'book', 'slides', 'site'"),
         (["train"], "--out"),
         (["train", "--out", "x", "--bogus"], "--bogus"),
         (["train", "--out", "x", "--steps", "many"], "'many'"),
@@ -100,15 +102,36 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
         ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
         (["train", "--out", "x", "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
-        (["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"], "only 'none'"),
+        (
+            ["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"],
+            "must be one for vectors: none",
+        ),
+        (["train", "--out", "x", "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
+        (["train", "--out", "x", "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
+        (["train", "--out", "x", "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
+        (["train", "--out", "x", "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
+        (["train", "--out", "x", "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
+        (
+            ["train", "--out", "x", "--data", "vectors:digits", "--look", "lidar"],
+            "--look: 'lidar' needs views of pictures",
+        ),
+        (["train", "--out", "x", "--log", "csv"], "'csv' (choose from"),
         (["train", "--out", "x", "--data", "digit"], "did you mean 'digits'"),
         (["train", "--out", "x", "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
         (["train", "--out", "x", "--data", "digits", "--batch-size", "5000"], "5000"),
         (["train", "--out", "x", "--data", "digits", "--steps", "-1"], "-1"),
+        (["train", "--out", "x", "--data", "digits", "--learning-rate", "-1"], "-1"),
         (["train", "--out", "x", "--data", "digits", "--device", "abacus"], "abacus"),
         (["data", "digit"], "did you mean 'digits'"),
         (["data", "digits", "--split", "nope"], "train, test"),
         (["doctor", "please"], "please"),
+        (["ruler", "--loss", "Nope"], "NTXent, SupCon"),
+        (["ruler", "--set", "temperature=0"], "temperature is 0"),
+        (["ruler", "--batch-size", "1"], "batch_size is 1"),
+        (["ruler", "--loss", "CLIP", "--queue", "64"], "queue is 64, but CLIP takes none"),
+        (["ruler", "--value", "five"], "'five'"),
+        (["ruler", "--value", "nan"], "value is nan"),
+        (["ruler", "--positive", "2"], "positive is 2.0"),
     ],
 )
 def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
@@ -120,18 +143,50 @@ def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
     assert not (tmp_path / "x").exists()
 
 
+def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, monkeypatch, tmp_path):
+    look = ("--look", "rankme,knn,few", "--look-every", "2")
+    assert run("train", *SHORT, "--out", tmp_path / "unseen") == 0
+    assert run("train", *SHORT, "--out", tmp_path / "seen", *look) == 0
+    assert all(map(torch.equal, weights(tmp_path / "seen"), weights(tmp_path / "unseen")))
+    seen = history(tmp_path / "seen")
+    assert seen["step"].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    for name in ("rankme", "knn", "few"):
+        assert seen["step"][seen[name].notna()].tolist() == [0, 2, 4, 6], name
+    step = training.Run.step
+
+    def interrupted(self):
+        if self.steps_done == 3:
+            raise KeyboardInterrupt
+        return step(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training.Run, "step", interrupted)
+        assert run("train", *SHORT, "--out", tmp_path / "stopped", *look) == 130
+    assert history(tmp_path / "stopped")["rankme"].notna().sum() == 2
+    assert run("train", "--resume", "--out", tmp_path / "stopped", *look) == 0
+    assert same_history(tmp_path / "stopped", tmp_path / "seen")
+    found = training.resume(tmp_path / "stopped" / "checkpoint.pt").history
+    assert found["rankme"].dropna().tolist() == pytest.approx(seen["rankme"].dropna().tolist(), rel=1e-12)
+
+
+def test_looks_at_the_beginning_and_the_end_are_the_usual_ones_and_a_log_gets_them_too(monkeypatch, tmp_path):
+    told = []
+    log = types.SimpleNamespace(write=lambda *given: told.append(given), close=lambda: told.append("closed"))
+    monkeypatch.setattr("clutils.training.logs.demand", lambda kind: None)
+    monkeypatch.setattr("clutils.training.logs.open", lambda kind, run, folder: log)
+    assert run("train", *SHORT, "--out", tmp_path / "x", "--look-every", "100", "--log", "tensorboard") == 0
+    seen = history(tmp_path / "x")
+    assert seen["step"][seen["rankme"].notna() & seen["knn"].notna()].tolist() == [0, 6]
+    assert [step for step, _ in told[:-1]] == [0, 1, 2, 3, 4, 5, 6] and told[-1] == "closed"
+    assert set(told[0][1]) == {"rankme", "knn"} and {"rankme", "loss"} <= set(told[6][1])
+
+
 def test_what_is_not_there_is_code_1(capsys, tmp_path):
     nowhere = tmp_path / "nowhere"
     assert run("train", "--data", f"folder:{nowhere}", "--out", tmp_path / "run") == 1
     assert str(nowhere) in complaint(capsys)
     assert run("train", "--resume", "--out", nowhere) == 1
     assert str(nowhere / "checkpoint.pt") in complaint(capsys)
-
-
-def test_a_checkpoint_that_is_none_is_code_1(capsys, tmp_path):
-    (tmp_path / "checkpoint.pt").write_bytes(b"not a checkpoint")
-    assert run("train", "--resume", "--out", tmp_path) == 1
-    assert "checkpoint.pt is damaged" in complaint(capsys)
 
 
 def test_a_missing_package_sends_to_the_doctor(capsys, monkeypatch, tmp_path):
@@ -172,8 +227,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_weights_its_history_and_its_settings(finished):
-    tables = ["checkpoint.pt", "config.json", "history.csv", "map.npz", "measured.csv"]
+    tables = ["checkpoint.pt", "config.json", "history.csv", "map.npz", "measured.csv", "replay.html"]
     assert sorted(p.name for p in finished.iterdir()) == tables
+    assert '"looks":[0,' in (finished / "replay.html").read_text("utf-8")  # it was seen as it began
     rows = history(finished)
     assert rows["step"].tolist() == [1, 2, 3, 4, 5, 6]
     assert (rows["alpha"] == 0.25).all() and (rows["temperature"] == 0.1).all()
@@ -214,19 +270,6 @@ def test_the_same_seed_gives_the_same_history_and_another_seed_another(finished,
 def test_epochs_are_whole_times_through_the_data(tmp_path):
     assert run("train", "--data", "digits", "--batch-size", 400, "--epochs", 2, "--out", tmp_path) == 0
     assert len(history(tmp_path)) == 2 * (1352 // 400)
-
-
-def test_pictures_of_one_s_own_train(tmp_path):
-    from PIL import Image
-
-    for number in range(8):
-        folder = tmp_path / "pictures" / "ab"[number % 2]
-        folder.mkdir(parents=True, exist_ok=True)
-        Image.effect_noise((16, 16), 50).convert("RGB").save(folder / f"{number}.png")
-    settings = ("--data", f"folder:{tmp_path / 'pictures'}", "--batch-size", 4, "--steps", 2)
-    assert run("train", *settings, "--out", tmp_path / "run") == 0
-    assert len(history(tmp_path / "run")) == 2
-    assert "pictures" in json.loads((tmp_path / "run" / "config.json").read_text())["data_source"]
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> None:
@@ -290,11 +333,14 @@ def test_a_run_is_not_written_over(capsys, finished):
         ("--batch-size", "64"),
         ("--learning-rate", "0.1"),
         ("--encoder", "conv32"),
+        ("--method", "moco"),
     ],
 )
 def test_a_run_does_not_go_on_with_other_settings(capsys, finished, other):
+    before = (finished / "checkpoint.pt").read_bytes()
     assert run("train", "--resume", *other, "--out", finished) == 2
     assert "was trained with" in complaint(capsys)
+    assert (finished / "checkpoint.pt").read_bytes() == before
 
 
 def test_a_run_does_not_go_on_where_there_is_no_such_device(capsys, finished):
@@ -333,7 +379,19 @@ def test_a_folder_is_described_with_its_size(capsys, shared):
 def test_without_a_name_the_sets_are_listed(capsys):
     assert run("data") == 0
     said = capsys.readouterr().out
-    assert all(name in said for name in ("scenes", "digits", "cifar10", "stl10", "folder:PATH"))
+    assert all(f"\n{name} " in f"\n{said}" for name in data.NAMES)
+
+
+def test_the_ruler_prints_marks_and_answers_in_a_sentence(capsys):
+    given = ["--set", "temperature=0.1", "--batch-size", "128", "--value", "5.0"]
+    assert run("ruler", "--loss", "NTXent", *given) == 0
+    said = capsys.readouterr().out
+    assert "254 negatives" in said and "5.541" in said
+    assert "A loss of 5 is learning: 10% of the way from chance, log 255 = 5.541" in said
+    assert run("ruler", "--loss", "BarlowTwins", "--value", "5") == 0
+    assert "can't be said" in capsys.readouterr().out
+    assert run("ruler", "--queue", 65536) == 0
+    assert "65,536 negatives" in capsys.readouterr().out
 
 
 def test_the_doctor_s_verdict_is_the_exit_code(monkeypatch, capsys):
@@ -378,6 +436,18 @@ def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
 
 def test_what_the_reader_adds_comes_last_and_so_wins(monkeypatch):
     assert lab(monkeypatch, "--port", "9999")[-2:] == ["--port", "9999"]
+
+
+def test_the_lab_asks_no_question_about_news_and_keeps_what_is_configured(monkeypatch, tmp_path):
+    """JupyterLab reads defaults of its settings from `labconfig` in each folder of JUPYTER_CONFIG_PATH."""
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # the command adds to it
+    monkeypatch.setattr(os, "execv", lambda program, command: None)
+    assert run("lab", "--no-browser") in (0, None)
+    ours, own = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert own == str(tmp_path)
+    settings = json.loads(Path(ours, "labconfig", "default_setting_overrides.json").read_text("utf-8"))
+    assert settings["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_a_package_without_its_notebooks_says_where_to_get_them(capsys, monkeypatch, tmp_path):
@@ -465,9 +535,17 @@ def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, t
     assert "optimiser is 'lars'" in complaint(capsys)
 
 
-def test_a_rate_that_can_not_be_is_bad_usage(capsys, tmp_path):
-    assert run("train", "--learning-rate", "-1", "--data", "digits", "--out", str(tmp_path)) == 2
-    assert "-1" in capsys.readouterr().err
+def test_a_schedule_is_followed_written_down_and_resumed_with_and_no_other(capsys, tmp_path):
+    asked = ("--schedule", "temperature=0.1:0.5:4")
+    assert run("train", "--out", tmp_path, *SHORT, *asked) == 0
+    own = {"lowest": 0.1, "highest": 0.5, "period": 4}
+    assert json.loads((tmp_path / "config.json").read_text())["schedules"] == {"temperature": own}
+    assert history(tmp_path)["temperature"][:5].tolist() == pytest.approx([0.5, 0.3, 0.1, 0.3, 0.5])
+    capsys.readouterr()
+    assert run("train", "--resume", "--out", tmp_path, "--schedule", "temperature=0.1:0.5:5") == 2
+    assert "lowest=0.1, highest=0.5, period=4" in complaint(capsys)
+    assert run("train", "--resume", *asked, "--steps", 8, "--out", tmp_path) == 0
+    assert history(tmp_path)["temperature"].iloc[6] == pytest.approx(0.1)
 
 
 def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):

@@ -1,0 +1,77 @@
+"""`explore`: a page that explores a loss, or a run, in any browser: no network, no kernel."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from pathlib import Path
+from typing import Any
+
+from clutils.commands.arguments import Add, BadUsage, Parser
+from clutils.commands.train import WORDS
+
+ALL = "all"
+
+
+def add_to(add: Add) -> None:
+    add(
+        "explore",
+        explore,
+        "write an explorer: one page that opens with no network and no kernel",
+        fill=_flags,
+    )
+
+
+def _flags(to_explore: Parser) -> None:
+    from clutils import explorers
+
+    names = ", ".join(f"{name} ({of.title})" for name, of in explorers.EXPLORERS.items())
+    to_explore.add_argument(
+        "page", metavar="PAGE", choices=(*explorers.NAMES, ALL), help=f"one of {names}, or {ALL} of them"
+    )
+    to_explore.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="where a control starts, once for each, as in --set loss=MACL --set temperature=0.1; "
+        "--set hide=seed,rate leaves controls out",
+    )
+    to_explore.add_argument(
+        "--out", metavar="FILE", help=f"default: PAGE.html; of {ALL} a folder, by default explorers"
+    )
+    to_explore.add_argument(
+        "--base-url", metavar="URL", default="", help="where the pages are hosted: for links and a QR code"
+    )
+
+
+def explore(options: argparse.Namespace) -> int:
+    """Write the page, or all of them."""
+    from clutils import explorers
+
+    everything = options.page == ALL
+    if everything and options.set:
+        raise BadUsage(f"--set {options.set[0]}: of one page, not of {ALL}")
+    for name in explorers.NAMES if everything else (options.page,):
+        folder_or_file = Path(options.out or ("explorers" if everything else f"{name}.html"))
+        path = folder_or_file / f"{name}.html" if everything else folder_or_file
+        try:
+            explorers.write(path, name, _settings(options.set), base_url=options.base_url)
+        except ValueError as error:
+            raise BadUsage(f"--set: {error}") from error
+        print(f"{path}: open it in a browser")
+    return 0
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """['temperature=0.1', 'loss=MACL'] -> {'temperature': 0.1, 'loss': 'MACL'}."""
+    found: dict[str, Any] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise BadUsage(f"--set {setting}: needs a value, as in --set temperature=0.1")
+        try:
+            found[name] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
+        except (ValueError, SyntaxError):  # a word, as in loss=MACL
+            found[name] = value
+    return found

@@ -1,0 +1,89 @@
+"""`ruler`: what a loss's value means: chance, collapse, the best reachable, and where a given value lies."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from clutils.commands.arguments import Add, BadUsage, Parser, positive
+
+if TYPE_CHECKING:
+    from clutils.anatomy import Stand
+
+
+def add_to(add: Add) -> None:
+    add("ruler", ruler, "is this value of the loss normal? chance, collapse and the best", fill=_flags)
+
+
+def _flags(to_measure: Parser) -> None:
+    from clutils import anatomy, losses
+
+    names = ", ".join(losses.catalogue())
+    to_measure.add_argument(
+        "--loss", metavar="NAME", default="NTXent", help=f"one of {names}; default: NTXent"
+    )
+    to_measure.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the loss, once for each, as in --set temperature=0.1",
+    )
+    to_measure.add_argument(
+        "--batch-size", metavar="N", type=positive, default=256, help="pictures, in two views; default: 256"
+    )
+    to_measure.add_argument(
+        "--queue", metavar="K", type=positive, help="negatives from a queue of so many keys, as in MoCo"
+    )
+    to_measure.add_argument(
+        "--value",
+        metavar="X",
+        type=float,
+        action="append",
+        default=[],
+        help="is such a loss normal? in a sentence",
+    )
+    for name, default, what in (
+        ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
+        ("spread", anatomy.SPREAD, "deviation of its similarities to the negatives, around 0"),
+    ):
+        help = f"of the trained state: {what}; default: {default}"
+        to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
+
+
+def ruler(options: argparse.Namespace) -> int:
+    """Print the marks of a loss's scale, and a sentence on each value that is asked about."""
+    from clutils import anatomy
+    from clutils.commands.train import chosen_loss
+
+    loss: Any = chosen_loss(options.loss, options.set)
+    try:
+        marks = anatomy.ruler(loss, options.batch_size, options.queue, options.positive, options.spread)
+        said = [marks.says(value) for value in options.value]
+    except ValueError as error:
+        raise BadUsage(str(error)) from error
+    of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
+    where = f"a batch of {options.batch_size:,}" + (
+        f", a queue of {options.queue:,}" if options.queue else ""
+    )
+    print(f"{marks.loss}, {where}{of}")
+    simplex = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
+    for name, value, when in (
+        ("chance", marks.chance, "all similarities are 0"),
+        ("collapsed", marks.collapsed, "all embeddings are equal"),
+        ("best reachable", marks.best, f"{simplex}, in {marks.n - 1:,} dimensions or more"),
+        ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead"),
+    ):
+        print(f"{name:15} {'none' if value is None else f'{value:.4g}':>9}   {when}")
+    if marks.at_chance is not None and marks.trained is not None:
+        state = f"positive {options.positive:g}, negatives of deviation {options.spread:g}"
+        print(f"\n{'':15} {'loss':>9} {'W':>9} {'pull':>9} {'K_eff':>9}")
+        print(_row("at chance", marks.at_chance))
+        print(f"{_row('trained', marks.trained)}   {state}")
+    print("".join(f"\n{sentence}" for sentence in said), end="\n" if said else "")
+    return 0
+
+
+def _row(name: str, stand: Stand) -> str:
+    W = "none" if stand.W is None else f"{stand.W:.4g}"
+    return f"{name:15} {stand.value:9.4g} {W:>9} {stand.pull:9.4g} {stand.K_eff:9.4g}"

@@ -1,0 +1,85 @@
+"""`train` on graphs and on nodes: what is written, resumed, measured and refused."""
+
+import json
+import re
+import shutil
+
+import pytest
+import torch
+
+from clutils import __main__ as command_line
+from clutils import data, maps, measures, training
+
+
+@pytest.mark.parametrize(
+    ("method", "seen"), [("graphcl", "graphs:motifs"), ("grace", "nodes:karate")], ids=["graphs", "nodes"]
+)
+def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, capsys):
+    options = ["train", "--data", seen, "--method", method, "--steps", "4", "--batch-size", "64"]
+    assert command_line.main([*options, "--out", str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"kNN (0\.\d|1\.0)", said) and f"{method} with" in said and "step 4 of 4" in said
+    config = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert config["data"] == seen and config["encoder"] in ("gin", "gcn-nodes")
+    assert config["augmentation"]["name"] in ("GraphAugmentation", "NodeAugmentation")
+    run = training.resume(tmp_path / "a" / "checkpoint.pt")
+    assert run.steps_done == 4
+    found = data.load(seen)
+    z = run.embed(found)
+    assert len(z) == len(found) and maps.pca(z).shape == (len(found), 2)
+    assert (
+        0 <= measures.linear_probe(z, found.labels, z, found.labels) <= 1 and measures.effective_rank(z) >= 1
+    )
+    assert command_line.main(["train", "--resume", "--steps", "6", "--out", str(tmp_path / "a")]) == 0
+    straight = training.Run(method=method, data=seen, steps=6, batch_size=64)
+    for _ in range(2):
+        straight.step()
+    assert straight.rows[0]["chance"] == run.rows[0]["chance"]
+
+
+def test_mutag_trains_where_its_file_lies_in_the_data_directory(shared, tmp_path, monkeypatch):
+    (tmp_path / "graphs").mkdir()
+    shutil.copy(shared / "mutag.txt", tmp_path / "graphs")
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    options = ["train", "--data", "graphs:mutag", "--method", "graphcl", "--steps", "2", "--batch-size", "64"]
+    assert command_line.main([*options, "--out", str(tmp_path / "run")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--data", "graphs:motifs"],
+            "method is 'simclr', for pictures and vectors and sentences, but must be one for graphs",
+        ),
+        (
+            ["--data", "digits", "--method", "grace"],
+            "method is 'grace', for nodes, but must be one for pictures",
+        ),
+        (
+            ["--data", "nodes:karate", "--method", "grace", "--augmentation", "crop"],
+            "must be one for nodes: edges",
+        ),
+        (["--data", "graphs:motifs", "--method", "graphcl", "--encoder", "mlp"], "must be one for graphs"),
+        (
+            ["--data", "graphs:motifs", "--method", "graphcl", "--loss", "BarlowTwins"],
+            "GraphCL needs a loss that",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(options, message, tmp_path, capsys):
+    assert command_line.main(["train", *options, "--out", str(tmp_path / "x")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert message in said[-1] and not (tmp_path / "x" / "checkpoint.pt").exists()
+
+
+def test_a_bare_tensor_of_graphs_is_a_run_too_and_another_padding_is_embedded():
+    found = data.load("graphs:motifs", limit=40)
+    run = training.Run(method="graphcl", data=found.graphs, steps=1, batch_size=20)
+    run.step()
+    V = found.graphs.shape[1]
+    wider = torch.zeros(40, V + 2, 2 + V + 2)
+    wider[:, :V, : V + 2] = found.graphs
+    torch.testing.assert_close(run.embed(wider), run.embed(found), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match=r"the run's have 1 attributes of a node"):
+        run.embed(torch.zeros(2, 3, 7))

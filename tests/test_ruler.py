@@ -1,0 +1,180 @@
+"""The ruler: its marks against closed forms and plain loops, and questions that were asked in public."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from clutils import anatomy, losses
+from clutils.anatomy import Ruler
+from tests.losses.inputs import fails
+
+LOSSES = [entry.loss for entry in losses.catalogue().values()]
+OF_SIMILARITIES = [kind for kind in LOSSES if kind.level == "similarity"]
+
+
+# Where it was asked, the loss, batch and queue of the question, the value, chance, and the answer.
+ASKED = [
+    ("google-research/simclr #141", losses.NTXent(0.1), 128, None, 5.0, math.log(255), "learning"),
+    ("facebookresearch/moco #12", losses.NTXent(0.2), 256, 65536, 6.90, math.log(65537), "learning"),
+    (
+        "facebookresearch/moco #12, daa233",
+        losses.NTXent(0.2),
+        256,
+        65536,
+        11.09,
+        math.log(65537),
+        "at chance",
+    ),
+    ("mlfoundations/open_clip #17", losses.CLIP(0.07), 128, None, 4.85, math.log(128), "at chance"),
+    ("openai/CLIP #266", losses.CLIP(0.07), 1920, None, 3.0, math.log(1920), "learning"),
+    # 87 steps are an epoch of 45,000 pictures at 512 a step
+    ("tensorflow/similarity #233", losses.NTXent(0.05), 512, None, 6.9287, math.log(1023), "at chance"),
+]
+
+
+@pytest.mark.parametrize(("where", "loss", "batch", "queue", "value", "chance", "verdict"), ASKED)
+def test_questions_asked_in_public_are_answered(where, loss, batch, queue, value, chance, verdict):
+    marks = anatomy.ruler(loss, batch, queue)
+    assert marks.chance == pytest.approx(chance, rel=1e-12)
+    assert marks.verdict(value) == verdict, where
+    said = marks.says(value)
+    assert f"A loss of {value:g} is {verdict}" in said and f"log {marks.K + 1} = {chance:.4g}" in said
+
+
+def test_equal_features_cost_the_logarithm_of_all_as_supcontrast_issue_106_expects():
+    assert anatomy.ruler(losses.SupCon(0.07), 8).collapsed == pytest.approx(math.log(15), rel=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize(("batch", "queue"), [(2, None), (32, None), (32, 4096)])
+def test_nt_xents_marks_are_their_closed_forms(temperature, batch, queue):
+    K, n = (2 * batch - 2, batch) if queue is None else (queue, queue + 1)
+    marks = anatomy.ruler(losses.NTXent(temperature), batch, queue)
+    gap = 1 + 1 / (n - 1)
+    assert (marks.K, marks.n) == (K, n)
+    assert marks.chance == pytest.approx(math.log(K + 1), rel=1e-12)
+    assert marks.collapsed == pytest.approx(math.log(K + 1), rel=1e-12)
+    assert marks.best == pytest.approx(math.log1p(K * math.exp(-gap / temperature)), rel=1e-12)
+    assert marks.floor == pytest.approx(math.log1p(K * math.exp(-2 / temperature)), rel=1e-12)
+    assert pytest.approx(K / (K + 1), rel=1e-12) == marks.at_chance.W
+    assert marks.at_chance.pull == pytest.approx(K / (K + 1) / temperature, rel=1e-12)
+    assert marks.at_chance.K_eff == pytest.approx(K, rel=1e-12)
+
+
+def test_other_losses_marks_are_their_closed_forms():
+    decoupled = anatomy.ruler(losses.Decoupled(0.1), 16)
+    assert decoupled.chance == pytest.approx(math.log(30), rel=1e-12)
+    assert decoupled.best == pytest.approx(math.log(30) - (1 + 1 / 15) / 0.1, rel=1e-12)
+    assert decoupled.trained.pull == pytest.approx(10, rel=1e-12)
+    siglip = anatomy.ruler(losses.SigLIP(0.1, -10), 16)
+    pair = [math.log1p(math.exp(10)), math.log1p(math.exp(-10))]
+    assert siglip.chance == pytest.approx(pair[0] + 15 * pair[1], rel=1e-12)
+    assert anatomy.ruler(losses.Regression(), 16).chance == pytest.approx(2, rel=1e-12)
+    assert anatomy.ruler(losses.Spectral(), 16).best == pytest.approx(-2, rel=1e-12)  # at right angles
+    assert anatomy.ruler(losses.VICReg(25, 25, 1), 16).collapsed == pytest.approx(2 * 25 * 0.99, rel=1e-9)
+    assert anatomy.ruler(losses.NNCLR(0.1), 16).chance == pytest.approx(math.log(16), rel=1e-12)
+
+
+def test_the_trained_state_is_counted_in_a_loop():
+    marks = anatomy.ruler(losses.NTXent(0.2), 8, positive=0.7, spread=0.3)
+    normal = torch.distributions.Normal(0.0, 0.3)
+    negatives = [float(normal.icdf(torch.tensor((j + 0.5) / 14, dtype=torch.float64))) for j in range(14)]
+    weights = [math.exp(min(1, max(-1, s)) / 0.2) for s in negatives]
+    total = sum(weights)
+    W = total / (total + math.exp(0.7 / 0.2))
+    assert marks.trained.value == pytest.approx(-math.log(1 - W), rel=1e-6)
+    assert pytest.approx(W, rel=1e-6) == marks.trained.W
+    entropy = -sum(w / total * math.log(w / total) for w in weights)
+    assert marks.trained.K_eff == pytest.approx(math.exp(entropy), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in OF_SIMILARITIES if kind is not losses.SSCL], ids=lambda kind: kind.__name__
+)  # SSCL adds mixes of its negatives to a batch
+def test_marks_are_the_losses_value_at_such_embeddings(kind):
+    """The same from a batch of vectors: orthogonal, all equal, the corners of a simplex."""
+
+    def loss():
+        made = kind()
+        made.allocate(6)
+        return made
+
+    marks = anatomy.ruler(loss(), 6)
+    apart, simplex = torch.eye(12, dtype=torch.float64), torch.eye(6, dtype=torch.float64) - 1 / 6
+    alike = torch.ones_like(apart)
+    views = [(apart[:6], apart[6:]), (alike[:6], alike[6:]), (simplex, simplex)]
+    given = {"index": torch.arange(6)} if "index" in kind.takes else {}
+    values = [float(loss()(z1, z2, **given)) for z1, z2 in views]
+    assert values[0] == pytest.approx(marks.chance, abs=1e-9)
+    assert values[1] == pytest.approx(marks.collapsed, abs=1e-9)
+    if kind is losses.AlphaCL:
+        assert marks.best is None and "no measure of progress" in marks.says(values[2])
+    else:
+        assert values[2] == pytest.approx(marks.best, abs=1e-9)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.5])
+def test_no_batch_is_better_than_the_simplex(temperature):
+    loss, draw = losses.NTXent(temperature), torch.Generator().manual_seed(0)
+    best = anatomy.ruler(loss, 5).best
+    z = torch.randn(5, 4, generator=draw, dtype=torch.float64).requires_grad_()
+    optimiser = torch.optim.LBFGS([z], max_iter=200, line_search_fn="strong_wolfe")
+
+    def value():
+        optimiser.zero_grad()
+        found = loss(z, z)
+        found.backward()
+        return found
+
+    start = value().item()
+    optimiser.step(value)
+    assert best - 1e-9 <= value().item() < start
+    assert value().item() == pytest.approx(best, rel=1e-4)
+
+
+def test_each_verdict_has_its_place_on_the_scale():
+    marks = anatomy.ruler(losses.NTXent(0.5), 64)
+    way = marks.chance - marks.best
+    for learned, verdict in (
+        (-0.1, "above chance"),
+        (-0.01, "at chance"),
+        (0.0, "at chance"),
+        (0.5, "learning"),
+        (0.99, "at the floor"),
+        (1.0, "at the floor"),
+    ):
+        assert marks.verdict(marks.chance - learned * way) == verdict
+        assert marks.learned(marks.chance - learned * way) == pytest.approx(learned)
+    assert marks.verdict(marks.floor) == "at the floor"
+    assert marks.verdict(marks.floor - 0.01) == "below the floor"
+    assert "as of a collapsed encoder" in marks.says(marks.chance)
+    assert "as of a collapsed encoder" in anatomy.ruler(losses.Regression(), 64).says(0.0)
+    assert anatomy.ruler(losses.FlatNCE(0.1), 64).verdict(1.0) == "unknown"
+    assert "no measure of progress" in anatomy.ruler(losses.FlatNCE(0.1), 64).says(1.0)
+
+
+@pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.__name__)
+def test_every_loss_of_the_catalogue_gives_what_can_be_computed(kind):
+    few = {losses.MoCHi: {"hardest": 10, "synthetic": 5, "query_mixed": 3}, losses.SSCL: {"hardest": 10}}
+    loss = kind(**few.get(kind, {}))
+    before = torch.get_rng_state()
+    marks = anatomy.ruler(loss, 16)
+    assert isinstance(marks, Ruler) and marks == anatomy.ruler(loss, 16)
+    assert torch.equal(before, torch.get_rng_state())
+    assert (marks.trained is not None) == (kind.level == "similarity")
+    assert (marks.chance is None) == (kind.__name__ in ("BarlowTwins", "VICReg", "SIGReg"))
+    assert marks.says(0.3).endswith(".") and "None" not in marks.says(0.3)
+
+
+def test_what_can_not_be_measured_is_quoted():
+    fails(lambda: anatomy.ruler(torch.nn.MSELoss()), "ruler: loss is MSELoss()", "catalogue")
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1), 1), "batch_size is 1")
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1), 16, 0), "queue is 0")
+    fails(lambda: anatomy.ruler(losses.CLIP(0.1), 16, 64), "queue is 64, but CLIP takes none")
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1), 16, positive=1.5), "positive is 1.5")
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1), 16, spread=-1), "spread is -1")
+    fails(lambda: anatomy.ruler(losses.NPair(), 5000), "batch_size is 5000", "4096")
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1)).says(math.inf), "value is inf")
