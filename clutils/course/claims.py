@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import html
 import json
 import os
 import re
@@ -11,6 +10,8 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+import jinja2
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "claims"
@@ -150,30 +151,8 @@ def collect(
 def page(claims: list[Claim] | None = None) -> str:
     """The claims as an HTML table, a block for each paper, each line linked to the section that shows it."""
     claims = collect() if claims is None else claims
-    rows = []
-    for paper in dict.fromkeys(claim.paper for claim in claims):
-        rows.append(f'<tr><th colspan="5" style="text-align: left">{html.escape(paper)}</th></tr>')
-        for c in (claim for claim in claims if claim.paper == paper):
-            mark, colour = _mark(c.verdict)
-            cells = (
-                html.escape(c.claim),
-                f'<b style="color: {colour}">{mark} {html.escape(c.verdict or "not run yet")}</b>',
-                html.escape(c.evidence or ""),
-                html.escape(c.shown_by or "run the notebook to see")
-                + (f"<br>Control: {html.escape(c.control)}" if c.control else "")
-                + f" <i>({c.origin})</i>",
-                f'<a href="{c.link}">{c.notebook[:2]} · {html.escape(c.section)}</a>',
-            )
-            joined = "".join(
-                f'<td style="text-align: left; vertical-align: top; white-space: normal">{x}</td>'
-                for x in cells
-            )
-            rows.append(f"<tr>{joined}</tr>")
-    heads = "".join(
-        f'<th style="text-align: left">{h}</th>'
-        for h in ("claim", "verdict", "kind of evidence", "shown by", "where")
-    )
-    return f'<table style="width: 100%"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    template = jinja2.Template(Path(__file__).with_suffix(".html").read_text("utf-8"), autoescape=True)
+    return template.render(claims=claims, papers=dict.fromkeys(c.paper for c in claims), mark=_mark)
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:

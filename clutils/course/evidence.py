@@ -135,43 +135,56 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
 
 
+def finished(subject: str, least: int = 3) -> pandas.DataFrame:
+    """The seeds' runs of a subject: a row a look, by seed; contenders with fewer than `least` seeds left out.
+
+    So no rows where nothing is on record yet, and none of a contender whose runs are still being made.
+    """
+    import pandas
+
+    try:
+        table = records.read(RECORD)
+    except FileNotFoundError:
+        return pandas.DataFrame(columns=["contender", "seed", "step", "steps"])
+    table = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
+    ended = table[table["step"] == table["steps"]].groupby("contender")["seed"].nunique()
+    return table[table["contender"].isin(ended.index[ended >= least])].sort_values("seed", kind="stable")
+
+
 def curves(subject: str, column: str = "knn") -> pandas.DataFrame:
-    """The seeds' runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
-    found = (
-        _stage(subject)
-        .groupby(["contender", "step"], sort=False)[column]
-        .agg(["mean", "min", "max", "count"])
-    )
-    return found.reset_index()
+    """The finished runs of a subject: contender, step, and the mean, lowest, highest and number of seeds."""
+    runs = finished(subject).reindex(columns=["contender", "step", column])
+    by_look = runs.groupby(["contender", "step"], sort=False)[column]
+    return by_look.agg(["mean", "min", "max", "count"]).reset_index()
 
 
-def results(subject: str, column: str = "knn") -> dict[str, list[float]]:
-    """contender -> its seeds' values at the end of their runs, in the order of the seeds."""
-    table = records.read(RECORD)
-    own = table[
-        (table["subject"] == subject) & (table["stage"] == "seeds") & (table["step"] == table["steps"])
-    ]
-    return {
-        name: rows.sort_values("seed")[column].tolist() for name, rows in own.groupby("contender", sort=False)
-    }
+def results(
+    subject: str, column: str = "knn", step: int | None = None, least: int = 3
+) -> dict[str, list[float]]:
+    """contender -> a value a seed, in the order of the seeds; {} where nothing is on record yet.
+
+    - step: how many steps the runs had done, 0 being untrained; None = at their end
+    - least: contenders with fewer seeds are left out
+    """
+    runs = finished(subject, least)
+    runs = runs[runs["step"] == (runs["steps"] if step is None else step)]
+    return {name: rows[column].tolist() for name, rows in runs.groupby("contender", sort=False)}
 
 
 def has_learned(subject: str, contender: str) -> bool:
     """Whether a contender is past its learning phase: the last third of its steps adds less than the spread.
 
-    The spread is the standard deviation of the seeds at the end.
+    The spread is the standard deviation of the seeds at the end. Raises ValueError where fewer than three
+    seeds are on record.
     """
-    table = _stage(subject)
-    by_step = table[table["contender"] == contender].pivot(index="seed", columns="step", values="knn")
+    runs = finished(subject)
+    by_step = runs[runs["contender"] == contender].pivot(index="seed", columns="step", values="knn")
+    if by_step.empty:
+        raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
     gained = (by_step[end] - by_step[before]).mean()
     return bool(gained < by_step[end].std())
-
-
-def _stage(subject: str, stage: str = "seeds") -> pandas.DataFrame:
-    table = records.read(RECORD)
-    return table[(table["subject"] == subject) & (table["stage"] == stage)]
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------

@@ -5,14 +5,19 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import pkgutil
+import re
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
+
+from clutils.course import variants
 
 
 @dataclass(frozen=True)
@@ -53,26 +58,56 @@ class Exercise:
     - name: as in `lesson.<name>`
     - answer: the right answer: a function, or a value
     - hints: one after another, each call of `hint()` gives the next
-    - wrong: known wrong answers
+    - wrong: known wrong answers: name -> (answer, why), or as `Wrong`
     - cases: arguments that a function is tried on; tuples, made by a function so that they are fresh
     - tolerance: relative to the larger of 1 and the right value
+    - observe: what of a function is compared: (function, *case) -> name -> value, as `value_and_gradients`
+      has it; None = what it returns
     - judge: for a question with many right answers: takes the reader's value, returns None where it has
       what is asked for, else the name of a known wrong answer, or a sentence on what it lacks
+
+    `observe` and `judge` may raise: `Lacks` with a sentence to the reader, or whatever the reader's own code
+    raises, which is reported.
     """
 
     name: str
     question: str
     answer: Any
     hints: Sequence[str]
-    wrong: Sequence[Wrong] = ()
+    wrong: Sequence[Wrong] | Mapping[str, tuple[Any, str]] = ()
     cases: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     tolerance: float = 1e-6
+    observe: Callable[..., Mapping[str, Any]] | None = None
     judge: Callable[[Any], str | None] | None = None
     _given: list[int] = field(default_factory=lambda: [0], repr=False)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.wrong, Mapping):
+            named = [Wrong(name, *answer_and_why) for name, answer_and_why in self.wrong.items()]
+            object.__setattr__(self, "wrong", named)
+
     def check(self, answer: Any) -> Result:
-        """Try an answer; what was found shows itself in a notebook. Never raises on what a reader writes."""
-        return self._judge(answer)
+        """Try an answer; what was found shows itself in a notebook. Never raises on what a reader writes.
+
+        For a student who gave a number it is that number's variant: see `student`.
+        """
+        asked = self.of()
+        result = asked.judged(answer)
+        variants.note(self.name, result.right)
+        return result
+
+    def of(self, number: str | None = None) -> Exercise:
+        """The exercise as the student of this number is asked; None = the number that was given, if any."""
+        variant = variants.variant(self, number)
+        if variant is None:
+            return self
+        everybody = Wrong("what everybody is asked", self.answer, f"with your number, {variant.words}.")
+        return replace(
+            self,
+            question=f"{self.question} With your number, {variant.words}.",
+            answer=_changed(self.answer, variant),
+            wrong=[everybody, *(replace(w, answer=_changed(w.answer, variant)) for w in self.wrong)],
+        )
 
     def hint(self) -> str:
         """The next hint; after the last one, the last one again."""
@@ -81,39 +116,58 @@ class Exercise:
         return _Text(f"Hint {index + 1} of {len(self.hints)}: {self.hints[index]}")
 
     def solution(self) -> str:
-        """The answer, as code or as a value."""
+        """Everybody's answer, as code or as a value; in an exam, that there is none."""
+        if "CLUTILS_EXAM" in os.environ:
+            return _Text(f"# {self.name}: solutions are left out of an exam")
         if callable(self.answer):
             source = _without_annotations(textwrap.dedent(inspect.getsource(self.answer)))
-            return _Text(source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1))
-        return _Text(f"{self.name} = {self.answer!r}")
+            shown = source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1)
+        else:
+            shown = f"{self.name} = {self.answer!r}"
+        variant = variants.variant(self)
+        return _Text(
+            shown if variant is None else f"# everybody's; with your number, {variant.words}\n{shown}"
+        )
 
     # ---- judging ---------------------------------------------------------------------------------------
 
-    def _judge(self, answer: Any) -> Result:
-        if answer is None or answer is Ellipsis:
+    def judged(self, answer: Any) -> Result:
+        """What `check` says of an answer to this very exercise: no variant is asked, nothing is kept."""
+        parts = answer if isinstance(answer, tuple | list) else [answer]
+        if answer is None or any(part is Ellipsis for part in parts):
             return Result(False, f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)")
         if callable(self.answer) != callable(answer):
             kind = "a function" if callable(self.answer) else "a value"
             return Result(False, f"{self.name}: expected {kind}, got {answer!r}.")
-        if self.judge is not None:
-            return self._judge_property(answer)
-        if not callable(self.answer):
-            return self._judge_values([answer], [self.answer], [[w.answer] for w in self.wrong], [()])
-        cases = list(self.cases() if self.cases else [()])
-        given = []
-        for case in cases:
-            try:
-                given.append(answer(*_copy(case)))
-            except Exception as error:  # whatever a reader's own code raises is an answer to report on
-                return Result(False, f"{self.name}: your code raised {type(error).__name__}: {error}")
-            if given[-1] is None or given[-1] is Ellipsis:
-                return Result(False, f"{self.name}: your function returned nothing yet. {self.question}")
-        expected = [self.answer(*_copy(case)) for case in cases]
-        wrongs = [[w.answer(*_copy(case)) for case in cases] for w in self.wrong]
+        try:
+            if self.judge is not None:
+                return self._judge_property(self.judge(answer))
+            if not callable(self.answer):
+                return self._judge_values([answer], [self.answer], [[w.answer] for w in self.wrong], [()])
+            cases = list(self.cases() if self.cases else [()])
+            given = [self._seen(answer, case) for case in cases]
+        except Lacks as lack:
+            return Result(False, f"✗ {self.name}: not yet: {lack}")
+        except Exception as error:  # whatever a reader's own code raises is an answer to report on
+            return Result(False, f"{self.name}: your code raised {type(error).__name__}: {error}")
+        expected = [self._seen(self.answer, case) for case in cases]
+        wrongs = [[self._seen_wrong(wrong, case) for case in cases] for wrong in self.wrong]
         return self._judge_values(given, expected, wrongs, cases)
 
-    def _judge_property(self, answer: Any) -> Result:
-        lacks = self.judge(answer)
+    def _seen(self, function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
+        """What is compared of a function on one case."""
+        case = _copy(case)
+        if self.observe is not None:
+            return self.observe(function, *case)
+        return something(function(*case), self.question)
+
+    def _seen_wrong(self, wrong: Wrong, case: tuple[Any, ...]) -> Any:
+        try:
+            return self._seen(wrong.answer, case)
+        except Lacks as lack:
+            return str(lack)
+
+    def _judge_property(self, lacks: str | None) -> Result:
         if lacks is None:
             return Result(True, f"✓ {self.name}: right.")
         why = {wrong.name: wrong.why for wrong in self.wrong}
@@ -130,6 +184,8 @@ class Exercise:
                 return Result(False, f"✗ {self.name}: not yet. This is {wrong.name}: {wrong.why}")
         for case, g, e in zip(cases, given, expected, strict=True):
             if not self._same(g, e):
+                if isinstance(e, Mapping):
+                    return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
                 problem = _shape_problem(g, e) or f"got {_show(g)}, expected {_show(e)}"
                 where = f" for {', '.join(_show(a) for a in case)}" if case else ""
                 if not case:
@@ -137,13 +193,27 @@ class Exercise:
                 return Result(False, f"✗ {self.name}: not yet{where}: {problem}.")
         raise RuntimeError("unreachable: some case differs")  # pragma: no cover
 
+    def _parts(self, given: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+        """Which parts differ, with the first one's numbers, and which are right."""
+        off = [part for part in expected if not self._same(given.get(part), expected[part])]
+        right = ", ".join(part for part in expected if part not in off) or "nothing"
+        first = _shape_problem(given[off[0]], expected[off[0]])
+        first = first or f"got {_show(given[off[0]])}, expected {_show(expected[off[0]])}"
+        return f"{' and '.join(off)} {'differs' if len(off) == 1 else 'differ'} ({first}); right: {right}."
+
     def _same(self, given: Any, expected: Any) -> bool:
+        if isinstance(expected, Mapping):
+            return isinstance(given, Mapping) and all(
+                self._same(given.get(part), value) for part, value in expected.items()
+            )
         if isinstance(expected, str):
-            return isinstance(given, str) and _spelled(given) == _spelled(expected)
+            return isinstance(given, str) and spelled(given) == spelled(expected)
         if isinstance(expected, bool):
             plain = given.item() if getattr(given, "shape", None) == () else given  # of torch or numpy
             return type(plain) is bool and plain == expected
         if isinstance(expected, tuple | list):
+            if isinstance(given, torch.Tensor) and given.ndim:
+                given = list(given)
             return (
                 isinstance(given, tuple | list)
                 and len(given) == len(expected)
@@ -155,7 +225,72 @@ class Exercise:
             return False
         if g.shape != e.shape:
             return False
-        return bool(((g - e).abs() <= self.tolerance * e.abs().clamp(min=1)).all())
+        near = (g - e).abs() <= self.tolerance * e.abs().clamp(min=1)
+        return bool((near | (g == e) | (g.isnan() & e.isnan())).all())
+
+
+def written(module: str) -> Callable[..., Exercise]:
+    """A maker of exercises whose words stand beside their module, in the file of its name that ends in .md.
+
+    There, under a heading with the exercise's name: the question in one line, the hints, numbered, and of
+    each wrong answer why it is, as in "- **half of it**: both views count". The maker takes what `Exercise`
+    does but the words; its `wrong` is name -> answer.
+
+    - module: its `__file__`
+
+    The maker raises ValueError where text and module name different wrong answers.
+    """
+    sections = Path(module).with_suffix(".md").read_text("utf-8").split("\n## ")[1:]
+    texts = dict(section.split("\n", 1) for section in sections)
+
+    def exercise(name: str, answer: Any, wrong: Mapping[str, Any], **options: Any) -> Exercise:
+        text = texts[name]
+        why = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
+        if odd := sorted(why.keys() ^ wrong.keys()):
+            raise ValueError(f"exercise {name}: {odd[0]!r} is a wrong answer in its text or its module alone")
+        explained = {each: (given, why[each]) for each, given in wrong.items()}
+        hints = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
+        return Exercise(name, text.strip().splitlines()[0], answer, hints, explained, **options)
+
+    return exercise
+
+
+class Lacks(Exception):
+    """What an answer lacks, in a sentence to the reader who gave it."""
+
+
+def something(returned: Any, question: str = "") -> Any:
+    """What a reader's function returned; raises Lacks where that is nothing yet."""
+    if returned is None or returned is Ellipsis:
+        raise Lacks(f"your function returned nothing yet. {question}".strip())
+    return returned
+
+
+def value_and_gradients(*names: str) -> Callable[..., dict[str, Any]]:
+    """An `observe`: a function's value, and its gradient by its first arguments, which bear these names.
+
+    The value is a tensor, and its elements are summed with fixed weights before the gradient is taken; 0
+    where none flows. Raises Lacks where it is no tensor.
+    """
+
+    def observe(function: Callable[..., Any], *case: Any) -> dict[str, Any]:
+        leaves = [argument.detach().clone().requires_grad_() for argument in case[: len(names)]]
+        value = something(function(*leaves, *case[len(names) :]))
+        if not isinstance(value, torch.Tensor):
+            raise Lacks(f"a tensor is asked for, got {value!r:.60}.")
+        weights = 1 + torch.arange(value.numel(), dtype=value.dtype).view(value.shape) / 8
+        by = zip(names, gradients((value * weights).sum(), leaves), strict=True)
+        return {"value": value.detach()} | {f"gradient by {name}": gradient for name, gradient in by}
+
+    return observe
+
+
+def gradients(value: torch.Tensor, leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Of a scalar by each leaf; 0 where none flows."""
+    found: Sequence[torch.Tensor | None] = [None] * len(leaves)
+    if value.requires_grad:
+        found = torch.autograd.grad(value, leaves, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
 
 
 class _Text(str):
@@ -163,6 +298,10 @@ class _Text(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _changed(answer: Any, variant: variants.Variant) -> Any:
+    return (lambda *case: variant.change(answer(*case))) if callable(answer) else variant.change(answer)
 
 
 def _copy(case: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,9 +320,10 @@ def _shape_problem(given: Any, expected: Any) -> str:
     )
 
 
-def _spelled(word: str) -> str:
-    """As it counts: normalization is normalisation, and class-prior a class prior."""
-    return " ".join(word.casefold().replace("iz", "is").replace("-", " ").replace("_", " ").split())
+def spelled(word: str) -> str:
+    """As it counts: normalization is normalisation, color colour, and class-prior a class prior."""
+    word = word.casefold().replace("iz", "is").replace("color", "colour")
+    return " ".join(word.replace("-", " ").replace("_", " ").split())
 
 
 def _without_annotations(source: str) -> str:

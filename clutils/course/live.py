@@ -1,4 +1,4 @@
-"""A figure that is drawn again while a slider moves: what stands still is kept, what moved is drawn on it."""
+"""Blitting: cache the static background of a figure, redraw only the artists that changed."""
 
 from __future__ import annotations
 

@@ -24,13 +24,12 @@ MUTED = "var(--jp-content-font-color2, #555)"  # JupyterLab's own, so that it su
 
 
 def slider(
-    label: str, low: float, high: float, value: float, step: float | None = None, format: str | None = None
+    label: str, low: float, high: float, value: float, step: float | None = None
 ) -> W.FloatSlider | W.IntSlider:
     """A slider for numbers from low to high; whole numbers where low, high, value and step all are.
 
     - label: symbol and name, as in "s⁺ positive similarity"
     - step: 1 for whole numbers, else a hundredth of the range, by default
-    - format: of the readout, as in `format(value, ".2f")`
 
     Raises ValueError when value lies outside.
     """
@@ -38,8 +37,8 @@ def slider(
     whole = all(isinstance(x, int) for x in (low, high, value, step or 1))
     kind = W.IntSlider if whole else W.FloatSlider
     step = step or (1 if whole else (high - low) / 100)
-    readout = format or (",d" if whole else ".2f")
-    return kind(value, min=low, max=high, step=step, description=label, readout_format=readout)
+    form = ",d" if whole else ".2f"
+    return kind(value, min=low, max=high, step=step, description=label, readout_format=form)
 
 
 def log_slider(label: str, low: float, high: float, value: float) -> W.SelectionSlider:
@@ -53,19 +52,18 @@ def log_slider(label: str, low: float, high: float, value: float) -> W.Selection
         raise ValueError(f"log_slider: {label}: low is {low}, but a logarithmic axis starts above 0")
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     grid = {float(f"{number}e{decade}") for decade in decades for number in ROUND}
-    numbers = sorted({low, high, value, *(x for x in grid if low < x < high)})
-    return W.SelectionSlider(
-        options=[(f"{number:g}", number) for number in numbers], value=value, description=label
-    )
+    return among(label, {low, high, *(x for x in grid if low < x < high)}, value)
 
 
-def counts(label: str, values: Iterable[int], value: int) -> W.SelectionSlider:
-    """A slider over given whole numbers, so that each step changes something (numbers of negatives, for one).
+def among(label: str, values: Iterable[float], value: float) -> W.SelectionSlider:
+    """A slider over given numbers, so that each step changes something (numbers of negatives, for one).
 
     `value` is put among them if it is missing.
     """
-    numbers = sorted({*values, value})
-    options = [(f"{number:,}", number) for number in numbers]
+    options = [
+        (f"{number:,}" if isinstance(number, int) else f"{number:g}", number)
+        for number in sorted({*values, value})
+    ]
     return W.SelectionSlider(options=options, value=value, description=label)
 
 
@@ -81,6 +79,18 @@ def choose(label: str, options: Sequence[str] | Mapping[str, Any], value: Any = 
     return W.Dropdown(options=pairs, value=first, description=label)
 
 
+class ErrorLine(W.HTML):
+    """A line that says what went wrong, and takes no room while nothing did."""
+
+    def __init__(self) -> None:
+        super().__init__(layout=W.Layout(display="none"))
+        self.add_class("clutils-panel-error")
+
+    def say(self, text: str = "") -> None:
+        alert = f'<div role="alert" style="color: #B00020; font-weight: 600">{html.escape(text)}</div>'
+        self.value, self.layout.display = (alert, "") if text else ("", "none")
+
+
 class Panel(W.VBox):
     """Inputs above, the live picture, and below it a sentence that says what it shows: see `panel`."""
 
@@ -93,30 +103,26 @@ class Panel(W.VBox):
         extra: Sequence[W.Widget] = (),
     ):
         self.live, self.update, self.inputs = LiveFigure(figure), update, dict(inputs)
-        self.error = W.HTML(layout=W.Layout(display="none"))
-        self.error.add_class("clutils-panel-error")
+        self.error = ErrorLine()
         self.readout = W.HTML()
         self.reset = W.Button(description="reset", icon="undo", tooltip="Back to the values at the start")
         self.reset.layout.width = "90px"
         self._start = {name: widget.value for name, widget in self.inputs.items()}
         self._held = False
-        alt = figures.alt(figure) or caption
-        if not alt:
-            raise ValueError(
-                "panels.panel: the figure has no alt text; call figures.describe(ax, '...') first"
-            )
         _align(self.inputs.values())
-        below = [W.HTML(_below(html.escape(caption), MUTED))] if caption else []
+        line = [W.HTML(below(caption, MUTED))] if caption else []
         controls = W.Box(
             [*extra, *self.inputs.values(), self.reset],
             layout=W.Layout(flex_flow="row wrap", align_items="center"),
         )
-        self._alt = alt
+        self._caption = caption
         self._refresh()
+        if not self._alt():
+            raise ValueError("panels.panel: the figure has no alt text; call figures.describe(ax, '...')")
         for widget in self.inputs.values():
             widget.observe(self._refresh, "value")
         self.reset.on_click(lambda _: self.set(**self._start))
-        super().__init__([controls, self.error, self.live.image, self.readout, *below])
+        super().__init__([controls, self.error, self.live.image, self.readout, *line])
 
     def values(self) -> dict[str, Any]:
         """What the update function gets."""
@@ -147,6 +153,9 @@ class Panel(W.VBox):
         still = figures.page(self.live.figure, self._sentence or None, self.live.image.value)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
 
+    def _alt(self) -> str:
+        return figures.alt(self.live.figure) or self._caption
+
     def _refresh(self, change: Any = None) -> None:
         with self.live.lock:
             if self._held:
@@ -155,11 +164,10 @@ class Panel(W.VBox):
                 self._sentence = self.update(**self.values()) or ""
                 self.live.draw()
             except Exception as error:  # said where the reader looks, then raised for the kernel's log
-                self.error.value = _error_line(error)
-                self.error.layout.display = ""
+                self.error.say(f"{type(error).__name__}: {error}")
                 raise
-            self.error.value, self.error.layout.display = "", "none"
-            self.readout.value = _hidden(self._alt) + _below(html.escape(self._sentence), role="status")
+            self.error.say()
+            self.readout.value = hidden(self._alt()) + below(self._sentence, role="status")
 
 
 def panel(
@@ -167,11 +175,12 @@ def panel(
 ) -> Panel:
     """A live figure under sliders: shown by a cell that ends with it.
 
-    - figure: from `figures.new`, with what stands still already drawn, and described by `figures.describe`
+    - figure: from `figures.new`, with what stands still already drawn, and described (`figures.describe`),
+      by `update` at the latest
     - update: gets the inputs' values by name, changes artists (`line.set_ydata`), and returns one sentence
       with the numbers; a listener hears it, everyone else reads it under the picture
     - caption: one line that stays
-    - inputs: widgets, as from `slider`, `log_slider`, `counts`, `choose`; the names are update's arguments
+    - inputs: widgets, as from `slider`, `log_slider`, `among`, `choose`; the names are update's arguments
 
     An exception in `update` is shown in the panel in one line, and raised. Raises ValueError on a figure
     without alt text.
@@ -217,19 +226,16 @@ def button(
     An exception in `job` is shown under the button in one line, and raised.
     """
     start = W.Button(description=label, icon=icon, layout=W.Layout(width="auto", min_width="160px"))
-    status = W.HTML()
-    error = W.HTML(layout=W.Layout(display="none"))
-    error.add_class("clutils-panel-error")
-    result = W.HTML()
+    status, error, result = W.HTML(), ErrorLine(), W.HTML()
 
     def run(_: Any) -> None:
-        start.disabled, error.value, error.layout.display = True, "", "none"
-        status.value = _below(html.escape(working), MUTED, role="status")
+        start.disabled, status.value = True, below(working, MUTED, role="status")
+        error.say()
         try:
             found = job()
-            result.value = _below(html.escape(found)) if isinstance(found, str) else figures.page(found)
+            result.value = below(found) if isinstance(found, str) else figures.page(found)
         except Exception as failure:
-            error.value, error.layout.display = _error_line(failure), ""
+            error.say(f"{type(failure).__name__}: {failure}")
             raise
         finally:
             start.disabled, status.value = False, ""
@@ -253,19 +259,12 @@ def _inside(label: str, low: float, high: float, value: float) -> None:
         raise ValueError(f"slider {label!r}: value is {value}, but it goes from {low} to {high}")
 
 
-def _below(text: str, color: str = "inherit", role: str = "note") -> str:
-    return f'<div role="{role}" style="color: {color}; line-height: 1.4">{text}</div>'
+def below(text: str, color: str = "inherit", role: str = "note") -> str:
+    """A line of text under something, for `W.HTML`."""
+    return f'<div role="{role}" style="color: {color}; line-height: 1.4">{html.escape(text)}</div>'
 
 
-def _hidden(text: str) -> str:
+def hidden(text: str) -> str:
     """Text for a screen reader alone (ipywidgets' Image knows no alt text)."""
     away = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
     return f'<div style="{away}">Picture: {html.escape(text)}</div>'
-
-
-def _error_line(error: Exception) -> str:
-    return _alarm(f"{type(error).__name__}: {error}")
-
-
-def _alarm(text: str) -> str:
-    return f'<div role="alert" style="color: #B00020; font-weight: 600">{html.escape(text)}</div>'

@@ -6,6 +6,8 @@ What takes longer than a notebook may is run once by a script in `benchmarks/`, 
 
 from __future__ import annotations
 
+import csv
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,3 +68,13 @@ def read(name: str) -> pandas.DataFrame:
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
         raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
     return pd.read_csv(path)
+
+
+def of_paper(module: str, table: str) -> dict[str, tuple[float, ...]]:
+    """A paper's table as it printed it: name of a row -> its numbers, NaN where a cell is empty.
+
+    - module: the `__file__` of the lesson's module, beside which TABLE.csv lies
+    """
+    with Path(module).with_name(f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    return {name: tuple(float(cell or math.nan) for cell in cells) for name, *cells in rows}

@@ -1,16 +1,16 @@
 """Notebook 06: its figures draw what plain loops compute; its tables; its exercises."""
 
-from __future__ import annotations
-
 import math
 
-import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy, softplus
 
 from clutils import anatomy, figures, losses
 from clutils.course import attention_nce as lesson
 from clutils.course.attention_nce import figures as att
+from tests.course.answers import Told, judged
+from tests.course.drawn import line
 
 S = torch.tensor([0.8, 0.1, 0.5], dtype=torch.float64)
 N = torch.tensor([0.6, -0.5, 0.3, 0.0], dtype=torch.float64)
@@ -29,11 +29,6 @@ def by_hand(positives, negatives, t, d_pos, d_neg):
     logits = [sum(a * s for a, s in zip(alpha, positives, strict=True)) / t]
     logits += [b * s / t for b, s in zip(beta, negatives, strict=True)]
     return alpha, beta, logits, -math.log(softmax(logits, 1.0)[0])
-
-
-def line(ax, label):
-    (found,) = [x for x in ax.lines if str(x.get_label()).startswith(label)]
-    return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
 
 
 def test_weights_are_the_two_softmaxes():
@@ -70,22 +65,6 @@ def test_dots_above_the_line_are_counted_and_the_papers_side_is_below_it():
     assert "75% of 4 anchors" in figures.alt(ax)
 
 
-def test_the_chain_shows_each_step_of_one_anchor():
-    alpha, beta, logits, value = by_hand(S.tolist(), N.tolist(), 0.4, 0.7, 1.3)
-    figure = att.chain(losses.AttentionNCE(0.4, 0.7, 1.3), S, N)
-    expected = [[*S.tolist(), *N.tolist()], [*alpha, *beta], logits, softmax(logits, 1.0)]
-    for ax, numbers in zip(figure.axes, expected, strict=True):
-        assert [bar.get_width() for bar in ax.patches] == pytest.approx(numbers)
-        assert [text.get_text().replace("−", "-") for text in ax.texts] == [f"{v:.2f}" for v in numbers]
-        assert len(ax.get_yticklabels()) == len(numbers)
-    assert f"{value:.3f}" in figure.axes[3].get_xlabel() and f"{value:.3f}" in figures.alt(figure)
-
-
-def test_the_chain_quotes_an_anchor_with_too_many_pairs():
-    with pytest.raises(ValueError, match=r"\(3,\).*\(8,\)"):
-        att.chain(losses.AttentionNCE(), S, torch.zeros(8))
-
-
 def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_closed_forms():
     s = torch.linspace(-0.8, 0.8, 9, dtype=torch.float64)
     left, right = att.inside_or_outside(s, scales=(0.4,), temperature=0.5, positive=0.6).axes
@@ -96,9 +75,8 @@ def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_clos
     mean = sum(math.exp(v / 0.5) for v in s.tolist()) / 9
     outside = [math.log(math.exp(v / 0.5) / mean) for v in s.tolist()]
     assert line(left, "HCL")[1] == pytest.approx(outside, abs=1e-9)
-    hcl = losses.HardNegative(0.5, class_prior=0.0, beta=1.0).per_anchor(
-        torch.tensor([[0.6]]).double(), s[None]
-    )
+    loss = losses.HardNegative(0.5, class_prior=0.0, beta=1.0)
+    hcl = loss.per_anchor(torch.tensor([[0.6]]).double(), s[None])
     terms = sum(math.exp(w + v / 0.5) for w, v in zip(outside, s.tolist(), strict=True))
     assert float(hcl) == pytest.approx(math.log(1 + terms / math.exp(1.2))), "the weight is HCL's own"
     found = right.lines[1].get_ydata()
@@ -109,10 +87,7 @@ def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_clos
 
 def test_the_loss_over_d_neg_is_the_mean_of_the_loops_and_grey_where_it_is_near_infonce():
     draw = torch.Generator().manual_seed(0)
-    positives, negatives = (
-        torch.rand(4, 3, generator=draw).double(),
-        torch.rand(4, 30, generator=draw).double(),
-    )
+    positives, negatives = (torch.rand(4, k, generator=draw).double() for k in (3, 30))
     scales = [0.05, 0.5, 5.0, 50.0]
     ax = att.along_d_neg(positives, negatives, torch.tensor(scales))
 
@@ -150,13 +125,10 @@ def test_the_gains_printed_in_table_1_are_its_differences_but_for_one():
 
 def test_tables_agree_where_they_tell_the_same_run():
     for data, row in att.TABLE_3.items():
-        assert row[3] == att.TABLE_1["AttentionNCE"][att.DATA_SETS.index(data)][1], (
-            "M = 4 is the main setting"
-        )
-    gains = {
-        d: [round(a - b, 1) for a, b in zip(late, early, strict=True)]
-        for d, (early, late) in att.TABLE_4.items()
-    }
+        main = att.TABLE_1["AttentionNCE"][att.DATA_SETS.index(data)][1]
+        assert row[3] == main, "M = 4 is the main setting"
+    gains = {name: (torch.tensor(b) - torch.tensor(a)).tolist() for name, (a, b) in att.TABLE_4.items()}
+    gains = {name: [round(gain, 1) for gain in row] for name, row in gains.items()}
     assert gains == {"CIFAR-10": [0.8, 0.6], "CIFAR-100": [8.7, 4.8], "Tiny-ImageNet": [6.2, 5.8]}
 
 
@@ -194,7 +166,7 @@ def loss_of(alpha=None, beta=None, value=None):
         a = alpha(s, n, t, p, m) if alpha else torch.softmax(s.detach() / p, 1)
         b = beta(s, n, t, p, m) if beta else n.shape[1] * torch.softmax(n.detach() / m, 1)
         c = torch.logsumexp(b * n / t, 1) - (a * s).sum(1) / t
-        return value(c, s, n, t) if value else torch.nn.functional.softplus(c)
+        return value(c, s, n, t) if value else softplus(c)
 
     return row
 
@@ -210,77 +182,10 @@ def under_no_grad(s, n, t, p, m):
     with torch.no_grad():
         a, b = torch.softmax(s / p, 1), n.shape[1] * torch.softmax(n / m, 1)
     logits = torch.cat([(a * s).sum(1, keepdim=True), b * n], 1) / t
-    return torch.nn.functional.cross_entropy(logits, torch.zeros(len(s), dtype=torch.long), reduction="none")
-
-
-@pytest.mark.parametrize("answer", [loss_of(), exponentials, under_no_grad])
-def test_the_loss_is_right_however_it_is_written(answer):
-    assert lesson.attention_row.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
-        (loss_of(beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n / m, 1)), "the gradient through β"),
-        (loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
-        (loss_of(value=lambda c, s, n, t: c), "values"),  # the decoupled loss
-        (loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c).mean()), "mean over the anchors"),
-        (loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c)[:, None]), "(1, 1)"),
-        (loss_of(value=lambda c, s, n, t: -torch.nn.functional.softplus(c)), "values"),
-        (loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "values"),  # the gate
-        (loss_of(value=lambda c, s, n, t: t * torch.nn.functional.softplus(c)), "values"),
-        (
-            loss_of(value=lambda c, s, n, t: torch.nn.functional.softplus(c.detach()) + c - c.detach()),
-            "gradient by the positives",
-        ),
-        (
-            loss_of(
-                beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n.detach().flatten() / m, 0).view_as(n)
-            ),
-            "it is right for one anchor",
-        ),
-        (lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by the positives"),
-        (lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
-    ],
-)
-def test_wrong_losses_and_right_values_with_a_wrong_gradient_are_told(answer, said):
-    result = lesson.attention_row.check(answer)
-    assert not result and said in repr(result)
+    return cross_entropy(logits, torch.zeros(len(s), dtype=torch.long), reduction="none")
 
 
 RIGHT_PAIR = ([0.9, -0.9], [0.2] * 5 + [-0.2]), ([0.5, 0.5], [0.9] + 9 * [-0.5])
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        RIGHT_PAIR,
-        (([1.0, 0.0, -1.0], [0.3, 0.3, 0.3, 0.3, -0.3]), ([0.8, 0.8], [0.8] * 2 + [-0.8] * 8)),
-        tuple(tuple(torch.tensor(part) for part in anchor) for anchor in RIGHT_PAIR),
-    ],
-)
-def test_any_two_anchors_on_either_side_will_do(answer):
-    assert lesson.both_sides.check(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        RIGHT_PAIR[::-1],
-        (RIGHT_PAIR[0], RIGHT_PAIR[0]),
-        (RIGHT_PAIR[1], RIGHT_PAIR[1]),
-        (([0.9, -0.9], 6 * [0.2]), RIGHT_PAIR[1]),  # the notebook's own, equal negatives
-        (([0.9], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # one positive
-        (([0.9, -0.9], [0.2, 0.2, -0.2]), RIGHT_PAIR[1]),  # three negatives
-        (([0.9, -0.9], [0.2] * 5 + [-1.2]), RIGHT_PAIR[1]),
-        (([0.5, 0.4], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # nearly on the line
-        RIGHT_PAIR[0],
-        (0.9, -0.9),
-    ],
-)
-def test_anchors_that_lack_something_are_not_enough(answer):
-    assert not lesson.both_sides.check(answer)
 
 
 def mining(pick, measure, majority=0.5, few=False):
@@ -304,37 +209,73 @@ def nearest(s):
     return s.argmax(1, keepdim=True)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+ANSWERS = {
+    "attention_row": [
+        loss_of(),
+        exponentials,
+        under_no_grad,
+    ],
+    "both_sides": [
+        RIGHT_PAIR,
+        (([1.0, 0.0, -1.0], [0.3, 0.3, 0.3, 0.3, -0.3]), ([0.8, 0.8], [0.8] * 2 + [-0.8] * 8)),
+        tuple(tuple(torch.tensor(part) for part in anchor) for anchor in RIGHT_PAIR),
+    ],
+    "mines_hard_positives": [
         mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1)),
         mining(farthest, lambda x, pull: x / pull.sum(1) > 0.21, 0.9),
         mining(farthest, lambda x, pull: x - pull.mean(1) > 1e-3 * pull.mean(1)),
         lambda loss: mining(farthest, lambda x, pull: x > 1.05 * pull.mean(1))(loss) is True,
-        lambda loss: torch.tensor(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values)(loss)),
+        lambda loss: torch.tensor(mining(farthest, lambda x, pull: x > 1.05 * pull.mean(1))(loss)),
     ],
-)
-def test_a_test_that_can_say_yes_and_no_is_right(answer):
-    assert lesson.mines_hard_positives.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (lambda loss: False, "can't say yes"),
-        (lambda loss: True, "can't say no"),
-        (mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
-        (mining(farthest, lambda x, pull: x > 0), "can't say no"),
-        (mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
-        (mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
-        (mining(farthest, lambda x, pull: x > 0.3), "size"),
-        (mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
-        (mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
-        (mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
-        (lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
-        (lambda loss: 0.25, "True or False"),
+}
+MISTAKES = {
+    "attention_row": [
+        Told(loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
+        Told(
+            loss_of(beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n / m, 1)), "the gradient through β"
+        ),
+        Told(loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
+        Told(loss_of(value=lambda c, s, n, t: c), "value and gradient"),  # the decoupled loss
+        Told(loss_of(value=lambda c, s, n, t: softplus(c).mean()), "mean over the anchors"),
+        Told(loss_of(value=lambda c, s, n, t: softplus(c)[:, None]), "(1, 1)"),
+        Told(loss_of(value=lambda c, s, n, t: -softplus(c)), "value and gradient"),
+        Told(loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "value and gradient"),  # the gate
+        Told(loss_of(value=lambda c, s, n, t: t * softplus(c)), "value and gradient"),
+        Told(loss_of(value=lambda c, s, n, t: softplus(c.detach()) + c - c.detach()), "gradient by s⁺"),
+        Told(
+            loss_of(beta=lambda s, n, t, p, m: n.shape[1] * (n.detach() / m).flatten().softmax(0).view_as(n)),
+            "value and",
+        ),
+        Told(lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by s⁺"),
+        Told(lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
     ],
-)
-def test_tests_that_decide_before_they_look_or_look_at_the_wrong_thing_are_told(answer, said):
-    result = lesson.mines_hard_positives.check(answer)
-    assert not result and said in repr(result)
+    "both_sides": [
+        RIGHT_PAIR[::-1],
+        (RIGHT_PAIR[0], RIGHT_PAIR[0]),
+        (RIGHT_PAIR[1], RIGHT_PAIR[1]),
+        (([0.9, -0.9], 6 * [0.2]), RIGHT_PAIR[1]),  # the notebook's own, equal negatives
+        (([0.9], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # one positive
+        (([0.9, -0.9], [0.2, 0.2, -0.2]), RIGHT_PAIR[1]),  # three negatives
+        (([0.9, -0.9], [0.2] * 5 + [-1.2]), RIGHT_PAIR[1]),
+        (([0.5, 0.4], [0.2] * 5 + [-0.2]), RIGHT_PAIR[1]),  # nearly on the line
+        RIGHT_PAIR[0],
+        (0.9, -0.9),
+    ],
+    "mines_hard_positives": [
+        Told(lambda loss: False, "can't say yes"),
+        Told(lambda loss: True, "can't say no"),
+        Told(mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
+        Told(mining(farthest, lambda x, pull: x > 0), "can't say no"),
+        Told(mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
+        Told(mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
+        Told(mining(farthest, lambda x, pull: x > 0.3), "size"),
+        Told(mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
+        Told(mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
+        Told(mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
+        Told(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values), "against the nearest"),
+        Told(mining(farthest, lambda x, pull: x > 1.01 * pull.amin(1)), "against the nearest"),
+        Told(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
+        Told(lambda loss: 0.25, "True or False"),
+    ],
+}
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

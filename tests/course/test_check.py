@@ -1,7 +1,5 @@
 """The checks that notebooks print must be able to fail."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,6 @@
 """Notebook 13: exercises agree with the report and know wrong answers; three runs are as ill as said."""
 
-from __future__ import annotations
-
+import math
 from itertools import permutations, product
 
 import pytest
@@ -9,34 +8,17 @@ import torch
 
 from clutils import checkpoints, data, report
 from clutils.course import checkpoint as lesson
-from clutils.course.checkpoint import exercises
-from clutils.report import GOOD, examination, lines
+from clutils.course.checkpoint import exercises, names
+from clutils.report import GOOD, feeding, rules
+from tests.course.answers import judged
 
 
 def test_the_report_passes_the_exercise_on_the_lead():
     def told(positives, negatives):
-        return lines.lead({"positive_similarity": positives.mean(), "negative_similarity": negatives.mean()})
+        return rules.lead({"positive_similarity": positives.mean(), "negative_similarity": negatives.mean()})
 
     assert lesson.lead.check(told)
     assert lesson.lead.check(lambda p, n: 1 - (1 - p.mean()) / (1 - n.mean()))
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda p, n: p.mean(),
-        lambda p, n: (p.mean() - n.mean()) / p.mean(),
-        lambda p, n: (p.median() - n.median()) / (1 - n.median()),
-        lambda p, n: (p.mean() - n.mean()) / (1 + n.mean()),
-        lambda p, n: (p.mean() - n.mean()) / 2,
-        lambda p, n: (n.mean() - p.mean()) / (1 - n.mean()),
-        lambda p, n: (p - n.mean(dim=1, keepdim=True)).mean() / (1 - p.mean()),
-        lambda p, n: (p > n).double().mean(),
-        lambda p, n: (p.mean() - n.mean()) / (1 - n.mean()).abs().sqrt(),
-    ],
-)
-def test_another_lead_is_refused(answer):
-    assert not lesson.lead.check(answer)
 
 
 def test_the_mean_of_each_anchors_lead_is_named():
@@ -62,8 +44,10 @@ def test_of_all_that_may_be_said_of_three_pages_one_is_right_and_each_slip_has_a
         slips = sum(a != b for a, b in zip(words, exercises.AILMENTS, strict=True))
         if slips:
             assert "page" in lesson.what_happened.check(list(words)).message
-    for other in ("collapse", ["collapse"], ["a", "b", "c"], [..., ..., ...]):
+    for other in ("collapse", ["collapse"], ["a", "b", "c"], [["colour"], "b", "c"]):
         assert "three of these words" in lesson.what_happened.check(other).message
+    assert "nothing here yet" in lesson.what_happened.check([..., ..., ...]).message
+    assert lesson.what_happened.check(("Color", "TEMPERATURE", "collapse"))
 
 
 def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
@@ -89,5 +73,59 @@ def test_the_divergence_is_that_of_torch():
     m, v, m0, v0 = torch.rand(4, 6, generator=draw, dtype=torch.float64) + 0.1
     met, expected = (torch.distributions.Normal(a, b.sqrt()) for a, b in ((m, v), (m0, v0)))
     torch.testing.assert_close(
-        examination.divergence(m, v, m0, v0), torch.distributions.kl_divergence(met, expected)
+        feeding.divergence(m, v, m0, v0), torch.distributions.kl_divergence(met, expected)
     )
+
+
+MISTAKES = {
+    "lead": [
+        lambda p, n: p.mean(),
+        lambda p, n: (p.mean() - n.mean()) / p.mean(),
+        lambda p, n: (p.median() - n.median()) / (1 - n.median()),
+        lambda p, n: (p.mean() - n.mean()) / (1 + n.mean()),
+        lambda p, n: (p.mean() - n.mean()) / 2,
+        lambda p, n: (n.mean() - p.mean()) / (1 - n.mean()),
+        lambda p, n: (p - n.mean(dim=1, keepdim=True)).mean() / (1 - p.mean()),
+        lambda p, n: (p > n).double().mean(),
+        lambda p, n: (p.mean() - n.mean()) / (1 - n.mean().abs()),
+        lambda p, n: (p.mean() - n.abs().mean()) / (1 - n.abs().mean()),
+        lambda p, n: (p.mean() - n.mean()) / (1 - n.mean()).abs().sqrt(),
+    ],
+}
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, {}, MISTAKES)
+
+
+def test_the_ledger_of_one_name_computes_what_its_lines_say():
+    """Each way again, by loops over eigenvalues of Gram matrices."""
+    draw = torch.Generator().manual_seed(0)
+    z = torch.rand(12, 5, generator=draw, dtype=torch.float64)
+
+    def values(rows):
+        return torch.linalg.eigvalsh(rows.T @ rows).clamp(min=0).tolist()
+
+    def rank(numbers, epsilon):
+        shares = [number / sum(numbers) + epsilon for number in numbers]
+        return math.exp(-sum(share * math.log(share) for share in shares if share > 0))
+
+    plain, centred = ([v**0.5 for v in values(rows)] for rows in (z, z - z.mean(dim=0)))
+    expected = [rank(plain, 1e-7), rank(plain, 1e-5), rank(centred, 1e-5)]
+    expected += [rank([v * v for v in centred], 0), math.log(rank(plain, 0)) / math.log(5)]
+    assert [way(z) for way in lesson.RANKME.values()] == pytest.approx(expected, abs=1e-6)
+
+    views = torch.rand(9, 4, 3, generator=draw, dtype=torch.float64)
+    means = views.mean(dim=1)
+    between = torch.cov(means.T)
+    within = sum((v - m).T @ (v - m) for v, m in zip(views, means, strict=True)) / (9 * 3)
+    for (delta, epsilon), who in zip(((1e-6, 1e-6), (1e-4, 0.0)), list(lesson.LIDAR)[1:3], strict=True):
+        solved = torch.linalg.eigvals(torch.linalg.solve(within + delta * torch.eye(3), between)).real
+        assert lesson.LIDAR[who](views) == pytest.approx(rank(solved.tolist(), epsilon), abs=1e-6)
+
+
+def test_a_queue_that_mixes_pictures_has_no_lidar():
+    """True views of well separated pictures; mixed, their classes are all alike."""
+    draw = torch.Generator().manual_seed(0)
+    pictures = torch.randn(60, 1, 8, generator=draw)
+    views = pictures + 0.05 * torch.randn(60, 6, 8, generator=draw)
+    mixed = names.queued(views)
+    assert sorted(mixed.flatten().tolist()) == sorted(views.flatten().tolist())
+    assert not any(torch.equal(a, b) for a, b in zip(mixed, views, strict=True))

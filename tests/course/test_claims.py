@@ -1,7 +1,5 @@
 """A verdict follows the evidence; the page has every claim that a cell tests, with the cell's own verdict."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

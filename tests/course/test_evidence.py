@@ -1,7 +1,5 @@
 """What runs can carry: choosing, the learning phase, the power of the seeds; against known answers."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -61,6 +59,23 @@ def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_di
     assert evidence.results("x")["flat"] == [0.88, 0.90, 0.92]
     curve = evidence.curves("x").query("contender == 'flat' and step == 2000").iloc[0]
     assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)
+
+
+def test_only_contenders_with_seeds_enough_are_read_and_nothing_on_record_reads_as_nothing(recorded):
+    assert evidence.results("x") == {} and evidence.curves("x").empty
+    recorded(rows("BYOL", 9, {3000: 0.9}, "grid"))
+    for seed in (2, 0, 1):
+        recorded(rows("BYOL", seed, {0: 0.3 + seed / 100, 3000: 0.4 + seed / 100}))
+    for seed in (0, 1):
+        recorded(rows("MoCo", seed, {0: 0.3, 3000: 0.5}))
+    recorded(rows("MoCo", 2, {0: 0.3, 1000: 0.4})[:1])  # a third run that is not finished
+    assert evidence.results("x") == {"BYOL": pytest.approx([0.4, 0.41, 0.42])}
+    assert evidence.results("x", step=0) == {"BYOL": pytest.approx([0.3, 0.31, 0.32])}
+    assert set(evidence.results("x", least=2)) == {"BYOL", "MoCo"}
+    assert set(evidence.curves("x")["contender"]) == {"BYOL"}
+    assert evidence.results("y") == {}
+    with pytest.raises(ValueError, match="fewer than three seeds of 'MoCo'"):
+        evidence.has_learned("x", "MoCo")
 
 
 def test_the_interval_is_welchs_and_the_power_is_what_drawing_says():

@@ -1,15 +1,17 @@
 """Exercises accept the right answer and tell the known wrong ones apart."""
 
-from __future__ import annotations
-
 import importlib
+import math
 
 import pytest
 import torch
 
 from clutils import losses
 from clutils.course import exercise
+from clutils.course.attention_nce import exercises as attention_nce
+from clutils.course.checkpoint import exercises as checkpoint
 from clutils.course.exercise import Exercise, Wrong
+from clutils.course.macl import exercises as macl
 
 EVERY = [pytest.param(e, id=f"{room}.{e.name}") for room, es in exercise.catalogue().items() for e in es]
 
@@ -35,6 +37,7 @@ def test_every_known_wrong_answer_is_rejected_by_name(exercise):
 def test_an_empty_answer_and_rubbish_are_told_kindly(exercise):
     assert not exercise.check(None)
     assert not exercise.check(...)
+    assert "nothing here yet" in repr(exercise.check([..., ...]))
     assert not exercise.check("rubbish") or isinstance(exercise.answer, str)
     if callable(exercise.answer):
         assert "returned nothing" in repr(exercise.check(lambda *a: None))
@@ -43,6 +46,8 @@ def test_an_empty_answer_and_rubbish_are_told_kindly(exercise):
             raise IndexError("off the end")
 
         assert "IndexError: off the end" in repr(exercise.check(broken))
+        for constant in (0.5, math.nan, torch.tensor(-0.5)):
+            assert not exercise.check(lambda *a, constant=constant: constant)
         assert not exercise.check(lambda: 1)
 
 
@@ -158,3 +163,48 @@ def test_words_are_right_in_any_case_hyphenated_or_not_and_with_spaces_around():
     for word in (" Class Prior ", "class-prior", "class_prior"):
         assert asked.check(word)
     assert "the other" in repr(asked.check("TEMPERATURE"))
+
+
+def test_where_gradients_are_observed_a_right_value_with_a_wrong_gradient_is_told_apart():
+    posed = Exercise(
+        name="held",
+        question="x², as a constant weight times x.",
+        answer=lambda x: x.detach() * x,
+        hints=["detach one"],
+        wrong=[Wrong("no constant", lambda x: x * x, "hold one of them.")],
+        cases=lambda: [(torch.tensor([1.0, 2.0]),)],
+        observe=exercise.value_and_gradients("x"),
+    )
+    assert posed.check(lambda x: x * x.detach())
+    assert "no constant: hold one" in repr(posed.check(lambda x: x**2))
+    assert "gradient by x differs (got [0, 0], expected [1, 2.25]); right: value." in repr(
+        posed.check(lambda x: (x * x).detach())
+    )
+    assert "value and gradient by x differ" in repr(posed.check(lambda x: 3 * x))
+    assert "a tensor is asked for, got 1." in repr(posed.check(lambda x: 1.0))
+    assert "returned nothing yet" in repr(posed.check(lambda x: None))
+    assert "ZeroDivisionError" in repr(posed.check(lambda x: 1 / 0))
+
+
+def test_an_exercise_has_its_words_from_the_file_beside_its_module(tmp_path):
+    text = "# One\n\n## half\n\nHalf of x?\n\n1. Divide.\n2. By 2.\n\n- **twice of it**: divide: /, not *.\n"
+    (tmp_path / "exercises.md").write_text(text, "utf-8")
+    made = exercise.written(str(tmp_path / "exercises.py"))
+    cases = {"cases": lambda: [(3.0,), (8.0,)]}
+    half = made("half", lambda x: x / 2, {"twice of it": lambda x: 2 * x}, **cases)
+    assert half.question == "Half of x?" and half.hints == ["Divide.", "By 2."]
+    assert half.check(lambda x: x / 2)
+    assert "This is twice of it: divide: /, not *." in half.check(lambda x: 2 * x).message
+    for wrong in ({}, {"twice of it": abs, "its square": abs}):
+        with pytest.raises(
+            ValueError, match=r"exercise half: '(twice of it|its square)' is a wrong answer in"
+        ):
+            made("half", lambda x: x / 2, wrong, **cases)
+
+
+def test_the_numbers_that_a_question_names_are_those_it_is_judged_by():
+    asked = {each.name: each.question for some in exercise.catalogue().values() for each in some}
+    for number in (macl.HIGH, macl.COLD, f"{macl.HOT:g}", macl.LOW):
+        assert str(number) in asked["counter_example"]
+    assert f"{attention_nce.GAP:g}" in asked["both_sides"]
+    assert all(word in asked["what_happened"] for word in checkpoint.WORDS)

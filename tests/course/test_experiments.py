@@ -1,7 +1,5 @@
 """What is read off features, against what is known of the pictures."""
 
-from __future__ import annotations
-
 import torch
 
 from clutils import data

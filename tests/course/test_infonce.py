@@ -1,7 +1,5 @@
 """Notebook 01: its exercises take the package's own functions and other right ways, and no wrong one."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -10,6 +8,7 @@ import torch.nn.functional as F
 
 from clutils import anatomy, losses, similarities
 from clutils.course import infonce as lesson
+from tests.course.answers import judged
 
 
 def by_loop(z1, z2, temperature):
@@ -31,31 +30,6 @@ def by_both_halves(z1, z2, temperature):
     return sum(halves) / 2
 
 
-@pytest.mark.parametrize(
-    "right", [by_loop, by_both_halves, lambda z1, z2, t: losses.NTXent(t)(z1, z2), lesson.nt_xent.answer]
-)
-def test_nt_xent_may_be_written_in_any_right_way(right):
-    assert lesson.nt_xent.check(right)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda z1, z2, t: losses.Decoupled(t)(z1, z2),
-        lambda z1, z2, t: losses.CLIP(t)(z1, z2),
-        lambda z1, z2, t: losses.NTXent(t)(z1, z1),  # the same view twice
-        lambda z1, z2, t: losses.NTXent(t)(z1, z2) * t,
-        lambda z1, z2, t: losses.NTXent(t)(z1, z2)[None],
-        lambda z1, z2, t: losses.NTXent(t)(z1 - z1.mean(0), z2 - z2.mean(0)),
-        lambda z1, z2, t: losses.NTXent(t)(z1, z2) / math.log(2 * len(z1) - 1),
-        lambda z1, z2, t: F.cross_entropy(F.normalize(z1) @ F.normalize(z2).T / t, torch.arange(len(z1))),
-        lambda z1, z2, t: losses.FlatNCE(t)(z1, z2),
-    ],
-)
-def test_what_is_not_nt_xent_is_refused(wrong):
-    assert not lesson.nt_xent.check(wrong)
-
-
 def by_autograd(positives, negatives, margin):
     negatives = negatives.requires_grad_()
     hinge = (2 * negatives.amax(dim=1) - 2 * positives[:, 0] + margin).relu()
@@ -74,14 +48,48 @@ def by_rows(positives, negatives, margin):
     return push
 
 
-@pytest.mark.parametrize("right", [by_autograd, by_the_package, by_rows])
-def test_the_push_may_be_found_by_hand_or_by_autograd(right):
-    assert lesson.mined_push.check(right)
+@pytest.mark.parametrize("batch", [2, 5, 16])
+def test_an_anchor_of_the_package_has_as_many_negatives_as_the_exercise_says(batch):
+    pairs = similarities.two_views(*torch.eye(2 * batch).chunk(2))
+    assert pairs.negatives.shape == (2 * batch, lesson.negatives_of_an_anchor.answer(batch, 2))
+    labels = torch.arange(batch)
+    three = similarities.labelled_views(*torch.randn(2, 3 * batch, 4), labels.repeat(3))  # six views of each
+    assert int(three.negative_mask[0].sum()) == lesson.negatives_of_an_anchor.answer(batch, 6)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+# ---- the exercises ------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "nt_xent": [
+        by_loop,
+        by_both_halves,
+        lambda z1, z2, t: losses.NTXent(t)(z1, z2),
+        lesson.nt_xent.answer,
+    ],
+    "mined_push": [
+        by_autograd,
+        by_the_package,
+        by_rows,
+    ],
+    "negatives_of_an_anchor": [
+        lambda b, v: b * v - v,
+        lambda batch, views: len([k for k in range(batch * views) if k % batch != 0]),
+        lambda b, v: float(v * (b - 1)),
+    ],
+}
+MISTAKES = {
+    "nt_xent": [
+        lambda z1, z2, t: losses.Decoupled(t)(z1, z2),
+        lambda z1, z2, t: losses.CLIP(t)(z1, z2),
+        lambda z1, z2, t: losses.NTXent(t)(z1, z1),  # the same view twice
+        lambda z1, z2, t: losses.NTXent(t)(z1, z2) * t,
+        lambda z1, z2, t: losses.NTXent(t)(z1, z2)[None],
+        lambda z1, z2, t: losses.NTXent(t)(z1 - z1.mean(0), z2 - z2.mean(0)),
+        lambda z1, z2, t: losses.NTXent(t)(z1, z2) / math.log(2 * len(z1) - 1),
+        lambda z1, z2, t: F.cross_entropy(F.normalize(z1) @ F.normalize(z2).T / t, torch.arange(len(z1))),
+        lambda z1, z2, t: losses.FlatNCE(t)(z1, z2),
+    ],
+    "mined_push": [
         lambda s, n, m: anatomy.forces(losses.Triplet(m), s, n)[1],
         lambda s, n, m: anatomy.forces(losses.NTXent(0.1), s, n)[1],
         lambda s, n, m: by_rows(s, n, 0.0),
@@ -92,35 +100,7 @@ def test_the_push_may_be_found_by_hand_or_by_autograd(right):
         lambda s, n, m: (n / 0.01).softmax(dim=1) * 2,
         lambda s, n, m: (2 * n.amax(dim=1) - 2 * s[:, 0] + m).relu(),  # the loss itself
     ],
-)
-def test_another_push_is_refused(wrong):
-    assert not lesson.mined_push.check(wrong)
-
-
-@pytest.mark.parametrize("batch", [2, 5, 16])
-def test_an_anchor_of_the_package_has_as_many_negatives_as_the_exercise_says(batch):
-    pairs = similarities.two_views(*torch.eye(2 * batch).chunk(2))
-    assert pairs.negatives.shape == (2 * batch, lesson.negatives_of_an_anchor.answer(batch, 2))
-    labels = torch.arange(batch)
-    three = similarities.labelled_views(*torch.randn(2, 3 * batch, 4), labels.repeat(3))  # six views of each
-    assert int(three.negative_mask[0].sum()) == lesson.negatives_of_an_anchor.answer(batch, 6)
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        lambda b, v: b * v - v,
-        lambda batch, views: len([k for k in range(batch * views) if k % batch != 0]),
-        lambda b, v: float(v * (b - 1)),
-    ],
-)
-def test_the_number_of_negatives_may_be_counted_in_any_way(right):
-    assert lesson.negatives_of_an_anchor.check(right)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
+    "negatives_of_an_anchor": [
         lambda b, v: b * v - v + 1,
         lambda b, v: (b - 1) * (v - 1),
         lambda b, v: b * (v - 1),
@@ -130,6 +110,7 @@ def test_the_number_of_negatives_may_be_counted_in_any_way(right):
         lambda b, v: v**b - v,
         lambda b, v: b * (b - 1),
     ],
-)
-def test_another_number_of_negatives_is_refused(wrong):
-    assert not lesson.negatives_of_an_anchor.check(wrong)
+}
+
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

@@ -3,10 +3,7 @@
 The rules are functions from a notebook to a list of faults, tried below on notebooks that break them.
 """
 
-from __future__ import annotations
-
 import json
-import os
 import re
 import runpy
 from collections.abc import Callable
@@ -16,17 +13,18 @@ from pathlib import Path
 import nbformat
 import nbstripout
 import pytest
-from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from clutils.course import claims
+from clutils.course.book import running
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = running.sources()
 PAGES = {"claims"}  # no lessons: they show what the lessons' cells wrote
 LONGEST_CELL = 25  # lines: what is longer is no lesson and lives in clutils
 TAGS = {"derive", "check", "predict", "control", "answer", "claim", "recorded", "exercise", "solution"}
+TAGS |= {"stage", "stage-20"}  # on the path of a lecture of 50 and of 20 minutes
 CLAIMED_TIME = runpy.run_path(str(ROOT / "benchmarks" / "notebooks.py"))["CLAIM"]
 ANNOUNCED = ("**Before this**", "**After this you can**")  # what is needed, what it is good for
 TIMEOUT = 900  # seconds; the promised minute is measured in benchmarks/, on a machine that does nothing else
@@ -144,22 +142,24 @@ def test_a_notebook_keeps_the_rules(path: Path, rule: Callable[[NotebookNode], l
     assert rule(nbformat.read(path, as_version=4)) == []
 
 
-def execute(notebook: NotebookNode, folder: Path, first: str = "") -> list[str]:
+def execute(
+    notebook: NotebookNode, folder: Path, first: str = "", kept: tuple[str, Path] | None = None
+) -> list[str]:
     """Run it from a clean kernel in this folder, warnings as errors; what it complained of, cell by cell.
 
     - first: code that the kernel runs before all else
+    - kept: a name and a folder under which the outputs stay for the test of the book
     """
     strict = (
         "import warnings; warnings.simplefilter('error'); warnings.simplefilter('ignore', ResourceWarning)"
     )
-    notebook = deepcopy(notebook)
-    notebook.cells.insert(0, new_code_cell(f"{first}\n{strict}"))
-    client = NotebookClient(
-        notebook, timeout=TIMEOUT, allow_errors=True, resources={"metadata": {"path": str(folder)}}
-    )
-    client.execute(env=os.environ | {"PYTHONWARNINGS": "error::UserWarning"})
-    complaints = [f"before it: {o.ename}: {o.evalue}" for o in notebook.cells[0].outputs if "ename" in o]
-    for number, cell in enumerate(notebook.cells[1:]):
+    setup = f"{first}\n{strict}"
+    warned = {"PYTHONWARNINGS": "error::UserWarning"}
+    done, before = running.execute(notebook, folder, setup, TIMEOUT, allow_errors=True, **warned)
+    if kept is not None:
+        running.keep(done, *kept)
+    complaints = [f"before it: {o.ename}: {o.evalue}" for o in before if "ename" in o]
+    for number, cell in enumerate(done.cells):
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 complaints.append(f"cell {number}: {output.ename}: {output.evalue}")
@@ -184,8 +184,8 @@ def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.notebook
 @each_notebook
-def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None):
-    assert execute(nbformat.read(path, as_version=4), path.parent) == []
+def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None, outputs: Path):
+    assert execute(nbformat.read(path, as_version=4), path.parent, kept=(path.stem, outputs)) == []
     for claim in (claim for claim in claims.collect(recorded=None) if claim.notebook == path.stem):
         recorded = json.loads(
             (claims.RECORDED / f"{claims.slug(claim.paper, claim.claim)}.json").read_text("utf-8")

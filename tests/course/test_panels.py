@@ -108,7 +108,7 @@ def test_temperature_slider_moves_in_small_even_ratios():
 def test_slider_of_whole_numbers_gives_whole_numbers():
     assert isinstance(panels.slider("K", 1, 9, 3), W.IntSlider)
     assert isinstance(panels.slider("s", -1.0, 1.0, 0.0), W.FloatSlider)
-    assert panels.counts("K", (1, 4), 201).value == 201
+    assert panels.among("K", (1, 4), 201).value == 201
 
 
 def test_menu_gives_what_the_name_stands_for():

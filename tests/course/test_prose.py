@@ -5,8 +5,6 @@ notebook, arXiv, a year), in a name (CIFAR-10, conv16), or in a span that marks 
 <span class="paper">77.38</span>.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

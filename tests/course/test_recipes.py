@@ -1,7 +1,5 @@
 """Recipes: the one for this machine is chosen, both times are told, and none is made up."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import runpy

@@ -1,7 +1,5 @@
 """A record says where it came from, and can be read back."""
 
-from __future__ import annotations
-
 import re
 import runpy
 
@@ -66,6 +64,8 @@ def test_every_committed_record_names_its_machine_and_commit():
         for column in ("machine", "cores", "python", "versions", "date"):
             assert column in table, f"{file.name} lacks {column}"
             assert table[column].notna().all(), f"{file.name}: {column} is empty"
+        for command in table.get("command", ()):  # none names a path of that machine
+            assert re.fullmatch(r"python benchmarks/\w+\.py [^/]*--record[^/]*", command), command
 
 
 def test_every_record_is_told_of_with_a_script_that_there_is():

@@ -6,6 +6,7 @@ import torch
 
 from clutils import figures
 from clutils.course import start as lesson
+from tests.course.answers import judged
 
 
 def test_the_journey_shows_each_encoders_similarities_as_they_are_and_its_loss():
@@ -35,22 +36,26 @@ def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up
         lesson.picture_map(points[:2], pictures)
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
+def test_sscls_letter_is_a_class_prior_however_it_is_spelled():
+    for right in ("class prior", "class-prior", "Class Prior"):
+        assert lesson.what_sscl_calls_tau.check(right)
+    wrongs = ("temperature", "Temperature ", "prior temperature", "beta", "r", "", "margin", 0.1, None)
+    for wrong in wrongs:
+        assert not lesson.what_sscl_calls_tau.check(wrong)
+
+
+# ---- the exercises ------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "cosine": [
         lambda a, b: torch.nn.functional.cosine_similarity(a, b, dim=0),
         lambda a, b: (a / a.norm()) @ (b / b.norm()),
         lambda a, b: a.dot(b) / (a.dot(a) * b.dot(b)).sqrt(),
         lambda a, b: 1 - (a / a.norm() - b / b.norm()).square().sum() / 2,
     ],
-)
-def test_the_cosine_may_be_written_in_any_right_way(right):
-    assert lesson.cosine.check(right)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
+}
+MISTAKES = {
+    "cosine": [
         lambda a, b: a @ b / b.norm(),
         lambda a, b: a @ b / (a.norm() + b.norm()),
         lambda a, b: a @ b / len(a),
@@ -61,14 +66,7 @@ def test_the_cosine_may_be_written_in_any_right_way(right):
         lambda a, b: 1 - a @ b / (a.norm() * b.norm()),  # the cosine distance
         lambda a, b: a @ b / (a.abs().sum() * b.abs().sum()),
     ],
-)
-def test_what_is_not_the_cosine_is_refused(wrong):
-    assert not lesson.cosine.check(wrong)
+}
 
 
-def test_sscls_letter_is_a_class_prior_however_it_is_spelled():
-    for right in ("class prior", "class-prior", "Class Prior"):
-        assert lesson.what_sscl_calls_tau.check(right)
-    wrongs = ("temperature", "Temperature ", "prior temperature", "beta", "r", "", "margin", 0.1, None)
-    for wrong in wrongs:
-        assert not lesson.what_sscl_calls_tau.check(wrong)
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

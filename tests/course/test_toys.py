@@ -1,7 +1,5 @@
 """The course's toy similarities and clouds are what their names say."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -38,6 +36,6 @@ def test_classes_on_the_sphere_are_nearer_the_narrower_they_are():
         z1, z2, labels = toys.classes_on_the_sphere(width=width, pictures=60)
         assert z1.shape == z2.shape == (60, 128) and labels.bincount().tolist() == [6] * 10
         torch.testing.assert_close(z1.norm(dim=1), torch.ones(60).double())
-        table, same = similarities.two_views(z1, z2).negatives, similarities.classmates(labels)
+        table, same = similarities.two_views(z1, z2).negatives, similarities.false_negatives(labels)
         nearness.append(float(table[same].mean() - table[~same].mean()))
     assert nearness[0] > nearness[1] > 0.1 and abs(nearness[2]) < 0.02

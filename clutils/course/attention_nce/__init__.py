@@ -10,7 +10,6 @@ from clutils.course.attention_nce.figures import (
     against_infonce,
     along_d_neg,
     attention,
-    chain,
     inside_or_outside,
     published_ablations,
     published_accuracies,

@@ -1,4 +1,4 @@
-"""AttentionNCE's pictures made anew (its figures 1 to 3), its scales, and its tables redrawn.
+"""AttentionNCE's pictures made anew (its figures 1 and 2), its scales, and its tables redrawn.
 
 Weights, logits, values and forces are computed by the loss itself; the tables' numbers are the paper's.
 """
@@ -15,6 +15,7 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from clutils import anatomy
+from clutils.course import records
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import AttentionNCE, NTXent
 
@@ -29,24 +30,8 @@ SETTINGS = {
 }
 """Table 5: d_pos and d_neg; for all of them M = 4, N = 510, τ = 0.5, batches of 256."""
 
-_ = math.nan  # not in the table
-TABLE_1: dict[str, tuple[tuple[float, float], ...]] = {
-    "SimCLR": ((89.2, 91.1), (78.5, 80.2), (64.0, 66.4), (51.6, 53.4)),
-    "DCL (debiased)": ((91.7, 92.1), (81.6, 84.3), (65.5, 67.7), (52.2, 53.7)),
-    "HCL": ((91.5, 91.9), (85.5, 87.2), (66.3, 69.5), (55.4, 57.0)),
-    "RINCE": ((_, 91.6), (_, _), (_, _), (_, _)),
-    "SimSiam": ((87.5, 90.3), (_, _), (61.6, 65.0), (34.8, 39.5)),
-    "SpectralCL": ((88.7, 90.2), (_, _), (62.5, 65.8), (41.3, 45.4)),
-    "NPID": ((_, 79.1), (_, 80.8), (_, 51.6), (_, _)),
-    "NPID+CLD": ((_, 86.7), (_, 83.6), (_, 57.5), (_, _)),
-    "MoCo+CLD": ((_, 87.5), (_, 84.3), (_, 58.1), (_, _)),
-    "SimMoCo (ResNet-18)": ((82.4, _), (80.6, _), (54.1, _), (_, _)),
-    "SimCo (ResNet-18)": ((85.6, _), (83.2, _), (58.4, _), (_, _)),
-    "SDMP": ((89.5, _), (_, _), (68.2, _), (_, _)),
-    "α-CL-direct": ((90.1, 91.2), (84.7, 87.9), (66.3, 68.5), (_, _)),
-    "ADNCE": ((90.7, 91.9), (85.1, 88.0), (66.9, 69.3), (_, _)),
-    "AttentionNCE": ((92.4, 93.1), (87.1, 89.4), (69.8, 70.2), (56.6, 58.6)),
-}
+_ROWS = records.of_paper(__file__, "table_1")
+TABLE_1 = {name: tuple(zip(row[::2], row[1::2], strict=True)) for name, row in _ROWS.items()}
 """Method -> for each of DATA_SETS its top-1 (%) after 200 and 400 epochs."""
 
 TABLE_1_GAINS = ((3.2, 2.0), (8.6, 7.2), (5.8, 3.8), (5.0, 5.2))
@@ -114,76 +99,11 @@ def against_infonce(attended: Tensor, infonce: Tensor, title: str = "", ax: Axes
     share = float((attended >= infonce).double().mean())
     ax.fill_between(ends, ends, [ends[0]] * 2, color="#E6E6E6", zorder=0)
     ax.plot(ends, ends, color=style.INK, linestyle="--", linewidth=1.2)
-    ax.plot(
-        infonce,
-        attended,
-        linestyle="none",
-        marker=".",
-        markersize=4,
-        color=style.loss("AttentionNCE")["color"],
-    )
+    ax.plot(infonce, attended, ".", markersize=4, color=style.loss("AttentionNCE")["color"])
     ax.set(xlim=ends, ylim=ends, aspect="equal", xlabel="InfoNCE", ylabel="AttentionNCE")
     ax.set_title(f"{title}\nabove the line: {share:.0%}" if title else f"above the line: {share:.0%}")
     return describe(
         ax, f"{title or 'AttentionNCE'}: larger than InfoNCE for {share:.0%} of {len(infonce)} anchors."
-    )
-
-
-@style.in_course_style
-def chain(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> Figure:
-    """From similarities to the loss in four steps, with the numbers of one anchor: the paper's figure 3.
-
-    positives (P,), negatives (K,), at most ten together.
-    """
-    if positives.ndim != 1 or negatives.ndim != 1 or len(positives) + len(negatives) > 10:
-        raise ValueError(
-            f"attention_nce.chain: positives is {tuple(positives.shape)} and negatives "
-            f"{tuple(negatives.shape)}, but one anchor with at most ten pairs fits"
-        )
-    alpha, beta = weights(loss, positives, negatives)
-    logits = torch.cat([(alpha * positives).sum()[None], beta * negatives]) / loss.temperature
-    p, value = logits.softmax(0), float(loss.per_anchor(positives[None], negatives[None]))
-    ours = [f"s⁺{_low(i + 1)}" for i in range(len(positives))]
-    theirs = [f"s⁻{_low(j + 1)}" for j in range(len(negatives))]
-    steps = (
-        ("1 · similarities", ours + theirs, torch.cat([positives, negatives])),
-        ("2 · attention α, β", ours + theirs, torch.cat([alpha, beta])),
-        ("3 · logits", ["s̄/τ", *(f"βs⁻{_low(j + 1)}/τ" for j in range(len(negatives)))], logits),
-        (
-            "4 · softmax",
-            ["p⁺", *(f"p{_low(j + 1)}" for j in range(len(negatives)))],
-            p,
-        ),
-    )
-    figure, axes = new(11.6, 3.4, 1, 4)
-    for ax, (title, names, values) in zip(axes, steps, strict=True):
-        count = len(names) - len(negatives)
-        roles = ["positive"] * count + ["negative"] * len(negatives)
-        places = range(len(names))
-        colors = [style.role(role)["color"] for role in roles]
-        bars = ax.barh(places, values.tolist(), color=colors, height=0.7)
-        for bar in bars[count:]:
-            bar.set_hatch("//")
-        for place, v in zip(places, values.tolist(), strict=True):
-            ax.annotate(
-                f"{v:.2f}".replace("-", "−"),
-                (max(v, 0), place),
-                (3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=10,
-            )
-        ax.set_yticks(places, names)
-        ax.invert_yaxis()
-        ax.margins(x=0.22)
-        ax.axvline(0, color=style.INK, linewidth=0.8)
-        ax.grid(False)
-        ax.set_title(title)
-    axes[3].set_xlabel(f"ℓ = −log p⁺ = {value:.3f}")
-    return describe(
-        figure,
-        f"Four bar charts of one anchor with {len(positives)} positives (plain) and {len(negatives)} "
-        f"negatives (hatched): similarities, attention weights, logits, softmax; the loss is {value:.3f}.",
     )
 
 
@@ -254,18 +174,10 @@ def along_d_neg(
         ends = float(near[0]), float(near[-1])
         ax.axvspan(*ends, color="#E6E6E6", zorder=0, label="loss within 10% of its limit")
     ax.plot(d, values, color=style.BLUE, linestyle="-", marker="o", markevery=5, label="loss, mean")
-    ax.plot(
-        d,
-        pushes,
-        color=style.VERMILLION,
-        linestyle="--",
-        marker="v",
-        markevery=(2, 5),
-        label="largest push, mean",
-    )
-    ax.axhline(
-        flat, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.4, label=f"loss as d_neg → ∞: {flat:.2f}"
-    )
+    look = {"color": style.VERMILLION, "linestyle": "--", "marker": "v", "markevery": (2, 5)}
+    ax.plot(d, pushes, **look, label="largest push, mean")
+    look = {"color": style.GREY, "linestyle": (0, (2, 3)), "linewidth": 1.4}
+    ax.axhline(flat, **look, label=f"loss as d_neg → ∞: {flat:.2f}")
     ax.set(xscale="log", yscale="log", xlabel="d_neg", ylabel="per anchor")
     ticks = [0.01, 0.1, 1, 10, 100]
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
@@ -314,11 +226,10 @@ def published_accuracies() -> Figure:
     for column, (ax, data) in enumerate(zip(axes, DATA_SETS, strict=True)):
         for row, name in enumerate(names):
             early, late = TABLE_1[name][column]
-            own = style.VERMILLION if name == "AttentionNCE" else style.BLUE
-            marker = "D" if name == "AttentionNCE" else "o"
-            ax.plot([early, late], [row, row], color=own, linestyle="-", linewidth=1.2, marker="None")
-            ax.plot([early], [row], marker=marker, fillstyle="none", color=own, linestyle="none")
-            ax.plot([late], [row], marker=marker, color=own, linestyle="none")
+            color, marker = (style.VERMILLION, "D") if name == "AttentionNCE" else (style.BLUE, "o")
+            ax.plot([early, late], [row, row], color=color, linestyle="-", linewidth=1.2)
+            ax.plot(early, row, marker, color=color, fillstyle="none")
+            ax.plot(late, row, marker, color=color)
         ax.set_title(data)
         ax.set_xlabel("top-1, %")
     axes[0].set_yticks(range(len(names)), names)
@@ -341,31 +252,12 @@ def published_ablations() -> Figure:
         left.axhline(simclr, color=look["color"], linestyle=":", linewidth=1.4, label=f"{data}, SimCLR")
     left.set(xlabel="M, positives per anchor", ylabel="top-1, %", title="table 3", ylim=(79, 99))
     left.legend(loc="upper left", fontsize=9, ncols=2)
-    for k, (plain, attended) in enumerate(TABLE_4.values()):
-        for shift, (values, hatch, color, name) in enumerate(
-            (
-                (plain, "", style.BLUE, "SimCLR with labels"),
-                (attended, "//", style.VERMILLION, "AttentionNCE with labels"),
-            )
-        ):
-            place = k + 0.36 * shift - 0.18
-            right.bar(
-                [place],
-                [values[1]],
-                0.34,
-                color=color,
-                hatch=hatch,
-                edgecolor="white",
-                label="" if k else name,
-            )
-            right.annotate(
-                f"{values[1]:.1f}",
-                (place, values[1]),
-                (0, 2),
-                textcoords="offset points",
-                ha="center",
-                fontsize=9,
-            )
+    sides = (("SimCLR with labels", "", style.BLUE), ("AttentionNCE with labels", "//", style.VERMILLION))
+    for side, (name, hatch, color) in enumerate(sides):
+        places = [k + 0.36 * side - 0.18 for k in range(len(TABLE_4))]
+        late, look = [row[side][1] for row in TABLE_4.values()], {"hatch": hatch, "color": color}
+        bars = right.bar(places, late, 0.34, **look, edgecolor="white", label=name)
+        right.bar_label(bars, fmt="%.1f", padding=2, fontsize=9)
     right.set_xticks(range(len(TABLE_4)), TABLE_4)
     right.set(ylabel="top-1 after 400 epochs, %", title="table 4", ylim=(0, 118))
     right.legend(loc="upper right", ncols=2, fontsize=9, columnspacing=1.0)
@@ -374,7 +266,3 @@ def published_ablations() -> Figure:
         "The paper's tables 3 and 4: accuracy against the number of positives M, rising to M = 4 and level "
         "after it; and with labels, where AttentionNCE is above SimCLR on three data sets.",
     )
-
-
-def _low(number: int) -> str:
-    return "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(number))

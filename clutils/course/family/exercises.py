@@ -9,8 +9,10 @@ from torch import Tensor
 
 from clutils import losses
 from clutils.course import toys
-from clutils.course.exercise import Exercise, Wrong
+from clutils.course.exercise import written
 from clutils.course.family.figures import PARALLEL, SAME, angle, difference, gradients
+
+exercise = written(__file__)
 
 TEMPERATURE = 0.2
 EASY = 1.0  # degrees: an effect that anybody would see
@@ -59,144 +61,65 @@ def _pushes() -> list[tuple[Tensor]]:
 
 
 EXERCISES = [
-    Exercise(
+    exercise(
         name="shares_of_the_push",
-        question="What share of its anchor's push each negative gets: push (A, K) -> (A, K). One that is "
-        "drawn in (push below 0) gets none, and an anchor that pushes none has a row of zeros.",
         answer=_shares_of_the_push,
-        hints=[
-            "First put 0 in place of every force that is no push: `clamp(min=0)`.",
-            "`pushed.sum(dim=1, keepdim=True)` keeps the column, so that a division works row by row.",
-            "Where the sum is 0 the division is 0/0: `torch.where` puts a 0 there.",
-        ],
-        wrong=[
-            Wrong(
-                "a share of the whole batch",
-                lambda push: push.clamp(min=0) / push.clamp(min=0).sum(),
-                "each anchor shares out its own push: sum over the row alone.",
+        wrong={
+            "a share of the whole batch": lambda push: push.clamp(min=0) / push.clamp(min=0).sum(),
+            "a softmax": lambda push: torch.softmax(push, dim=1),
+            "a column's share": lambda push: (
+                push.clamp(min=0) / push.clamp(min=0).sum(dim=0, keepdim=True).clamp(min=1e-9)
             ),
-            Wrong(
-                "a softmax",
-                lambda push: torch.softmax(push, dim=1),
-                "the push is a force already, no logit: divide it by its sum.",
+            "a weight ω, below 0 for those drawn in": lambda push: (
+                push / push.sum(dim=1, keepdim=True).where(push.any(dim=1, keepdim=True), 1.0)
             ),
-            Wrong(
-                "a column's share",
-                lambda push: push.clamp(min=0) / push.clamp(min=0).sum(dim=0, keepdim=True).clamp(min=1e-9),
-                "rows are anchors: sum over dim=1.",
+            "a share of all forces, whichever way they point": lambda push: (
+                push.abs() / push.abs().sum(dim=1, keepdim=True).clamp(min=1e-9)
             ),
-            Wrong(
-                "a weight ω, below 0 for those drawn in",
-                lambda push: push / push.sum(dim=1, keepdim=True).where(push.any(dim=1, keepdim=True), 1.0),
-                "a negative that is drawn in gets no push: its share is 0.",
+            "the pushes over the net force": lambda push: (
+                push.clamp(min=0) / push.sum(dim=1, keepdim=True).where(push.any(dim=1, keepdim=True), 1.0)
             ),
-            Wrong(
-                "a share of all forces, whichever way they point",
-                lambda push: push.abs() / push.abs().sum(dim=1, keepdim=True).clamp(min=1e-9),
-                "to be drawn in is no push, so those negatives have a share of 0.",
-            ),
-            Wrong(
-                "the pushes over the net force",
-                lambda push: (
-                    push.clamp(min=0)
-                    / push.sum(dim=1, keepdim=True).where(push.any(dim=1, keepdim=True), 1.0)
-                ),
-                "divide by the sum of the pushes alone, or the shares sum to more than 1.",
-            ),
-        ],
+        },
         cases=_pushes,
     ),
-    Exercise(
+    exercise(
         name="two_controls",
-        question="(positive, negative): two losses that show that the angle can say both yes and no.",
         answer=(losses.NTXent(0.2005), losses.Decoupled(TEMPERATURE)),
-        hints=[
-            "What changes the shares of the push, and how could it change them by very little?",
-            "Positive: NT-Xent at a temperature very near. Negative: a loss that the notebook printed under "
-            "'one direction', but not under 'one gradient' with NT-Xent.",
-        ],
-        wrong=[
-            Wrong(
-                "a positive control that anything would notice",
-                (losses.HardNegative(TEMPERATURE), losses.Decoupled(TEMPERATURE)),
-                "it shows that the instrument sees a large turn, not that it would have seen a small one. "
-                "Take an effect below one degree.",
+        wrong={
+            "a positive control that anything would notice": (
+                losses.HardNegative(TEMPERATURE),
+                losses.Decoupled(TEMPERATURE),
             ),
-            Wrong(
-                "a negative control of no difference at all",
-                (losses.NTXent(0.2005), losses.SupCon(TEMPERATURE)),
-                "its gradient is NT-Xent's own. Show that another length is not taken for another direction.",
+            "a negative control of no difference at all": (losses.NTXent(0.2005), losses.SupCon(TEMPERATURE)),
+            "the two the wrong way round": (losses.Decoupled(TEMPERATURE), losses.NTXent(0.2005)),
+            "a positive control without the effect": (
+                losses.DualTemperature(TEMPERATURE),
+                losses.Decoupled(TEMPERATURE),
             ),
-            Wrong(
-                "the two the wrong way round",
-                (losses.Decoupled(TEMPERATURE), losses.NTXent(0.2005)),
-                "the positive control is the one that has the effect: another direction.",
-            ),
-            Wrong(
-                "a positive control without the effect",
-                (losses.DualTemperature(TEMPERATURE), losses.Decoupled(TEMPERATURE)),
-                "its direction is NT-Xent's, so the angle is right to see nothing.",
-            ),
-            Wrong(
-                "a negative control with the effect",
-                (losses.NTXent(0.2005), losses.NTXent(0.5)),
-                "another temperature is another direction: of this one the angle must say no.",
-            ),
-        ],
+            "a negative control with the effect": (losses.NTXent(0.2005), losses.NTXent(0.5)),
+        },
         judge=_two_controls,
     ),
-    Exercise(
+    exercise(
         name="inside_the_spread",
-        question="Whether the ranges of two losses' seeds share a point: accuracies (n,), (m,) -> a bool.",
         answer=_inside_the_spread,
-        hints=[
-            "Each loss has a lowest and a highest seed: two intervals. When do two intervals share a point?",
-            "They do when each begins before the other ends, or just where it ends.",
-        ],
-        wrong=[
-            Wrong(
-                "a comparison of means",
-                lambda first, second: bool(first.mean() <= second.mean()),
-                "which mean is larger says nothing about the spread.",
+        wrong={
+            "a comparison of means": lambda first, second: bool(first.mean() <= second.mean()),
+            "a decision turned round": lambda first, second: not _inside_the_spread(first, second),
+            "one side alone": lambda first, second: bool(second.min() <= first.max()),
+            "a mean within the sum of the standard deviations": lambda first, second: bool(
+                (first.mean() - second.mean()).abs() <= first.std() + second.std()
             ),
-            Wrong(
-                "a decision turned round",
-                lambda first, second: not _inside_the_spread(first, second),
-                "True where they overlap.",
+            "a mean within the larger standard deviation": lambda first, second: bool(
+                (first.mean() - second.mean()).abs() <= max(first.std(), second.std())
             ),
-            Wrong(
-                "one side alone",
-                lambda first, second: bool(second.min() <= first.max()),
-                "that is also so when the first lies above the second altogether.",
+            "a mean inside the other's range": lambda first, second: bool(
+                second.min() <= first.mean() <= second.max() or first.min() <= second.mean() <= first.max()
             ),
-            Wrong(
-                "a mean within the sum of the standard deviations",
-                lambda first, second: bool(
-                    (first.mean() - second.mean()).abs() <= first.std() + second.std()
-                ),
-                "a standard deviation is another measure of spread: asked is for the ranges.",
+            "an overlap of more than a point": lambda first, second: bool(
+                first.min() < second.max() and second.min() < first.max()
             ),
-            Wrong(
-                "a mean within the larger standard deviation",
-                lambda first, second: bool(
-                    (first.mean() - second.mean()).abs() <= max(first.std(), second.std())
-                ),
-                "a standard deviation is another measure of spread: asked is for the ranges.",
-            ),
-            Wrong(
-                "a mean inside the other's range",
-                lambda first, second: bool(
-                    second.min() <= first.mean() <= second.max()
-                    or first.min() <= second.mean() <= first.max()
-                ),
-                "two ranges can overlap where neither mean lies in the other.",
-            ),
-            Wrong(
-                "an overlap of more than a point",
-                lambda first, second: bool(first.min() < second.max() and second.min() < first.max()),
-                "ranges that touch share a point.",
-            ),
-        ],
+        },
         cases=lambda: [
             (torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64))
             for a, b in (

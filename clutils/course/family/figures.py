@@ -75,8 +75,7 @@ def kinship(found: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     ax.set_title("angle between two gradients: median (largest)\n=  one gradient,   ∥  one direction")
     ax.figure.colorbar(picture, ax=ax, label="degrees", shrink=0.8)
     return describe(
-        ax,
-        f"Table of the angles between the gradients of {', '.join(names)} on the same similarities.",
+        ax, f"Table of the angles between the gradients of {', '.join(names)} on the same similarities."
     )
 
 
@@ -97,6 +96,7 @@ def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
     return groups(lambda a, b: difference(a, b) < SAME), groups(lambda a, b: angle(a, b) < PARALLEL)
 
 
+@style.in_course_style
 def portraits(
     family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 4
 ) -> Figure:
@@ -105,55 +105,51 @@ def portraits(
     positives (P,), negatives (K,): one anchor's, float64. A triangle is the pull on a positive, the line the
     push on the negatives, a cross a negative that is drawn in.
     """
-    with style.course():
-        rows = -(-len(family) // columns)
-        figure, axes = new(10.6, 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
-        order = negatives.argsort()
-        s = negatives[order]
-        forces = {
-            name: tuple(f[0] for f in anatomy.forces(loss, positives[None], negatives[None]))
-            for name, loss in family.items()
-        }
-        top = max(float(pull.abs().max()) for pull, _ in forces.values())
-        for ax, (name, loss) in zip(axes.flat, family.items(), strict=False):
-            for which, width in ((beside, 4.0), (name, 2.0)):
-                pull, push = forces[which]
-                color = style.GREY if which == beside else style.loss(loss.name)["color"]
-                if which == beside and name == beside:
-                    color = style.loss(loss.name)["color"]
-                alpha = 0.45 if width > 3 else 1.0
-                f = push[order]
-                ax.plot(s, f.where(f > 0, math.nan), color=color, linewidth=width, alpha=alpha, linestyle="-")
-                ax.plot(
-                    positives, pull.where(pull > 0, math.nan), "^", color=color, markersize=9, alpha=alpha
-                )
-                if width < 3:
-                    ax.plot(s[f < 0], -f[f < 0], "x", color=color, markersize=3)
-            ax.set_title(name)
-        for ax in axes.flat[len(family) :]:
-            ax.set_axis_off()
-        for ax in axes.flat:
-            ax.set(yscale="log", ylim=(FLOOR, 4 * top), xlim=(-1.05, 1.05))
-            ax.yaxis.set_minor_locator(NullLocator())
-        for ax in axes.flat[max(0, len(family) - columns) : len(family)]:  # the lowest of its column
-            ax.set_xlabel("similarity")
-            ax.tick_params(labelbottom=True)
-        for ax in axes[:, 0]:
-            ax.set_ylabel("|∂ℓ/∂s|")
-        handles = [
-            Line2D([], [], color=style.INK, marker="^", linestyle="none", markersize=8),
-            Line2D([], [], color=style.INK),
-            Line2D([], [], color=style.INK, marker="x", linestyle="none"),
-            Line2D([], [], color=style.GREY, linewidth=4, alpha=0.45),
-        ]
-        figure.legend(
-            handles,
-            ["pull on a positive", "push on a negative", "a negative drawn in", f"{beside}, for comparison"],
-            loc="outside lower center",
-            ncols=4,
-        )
-        return describe(
-            figure,
-            f"Small pictures of {', '.join(family)}: the force on each pair against its similarity, that of "
-            f"{beside} in grey behind each.",
-        )
+    rows = -(-len(family) // columns)
+    figure, axes = new(10.6, 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
+    order = negatives.argsort()
+    s = negatives[order]
+    forces = {
+        name: tuple(f[0] for f in anatomy.forces(loss, positives[None], negatives[None]))
+        for name, loss in family.items()
+    }
+    top = max(float(pull.abs().max()) for pull, _ in forces.values())
+    for ax, (name, loss) in zip(axes.flat, family.items(), strict=False):
+        for which, width in ((beside, 4.0), (name, 2.0)):
+            pull, push = forces[which]
+            other = which == beside != name
+            look = {"color": style.GREY if other else style.loss(loss.name)["color"]}
+            look["alpha"] = 0.45 if width > 3 else 1.0
+            f = push[order]
+            ax.plot(s, f.where(f > 0, math.nan), **look, linewidth=width, linestyle="-")
+            ax.plot(positives, pull.where(pull > 0, math.nan), "^", **look, markersize=9)
+            if width < 3:
+                ax.plot(s[f < 0], -f[f < 0], "x", **look, markersize=3)
+        ax.set_title(name)
+    for ax in axes.flat[len(family) :]:
+        ax.set_axis_off()
+    for ax in axes.flat:
+        ax.set(yscale="log", ylim=(FLOOR, 4 * top), xlim=(-1.05, 1.05))
+        ax.yaxis.set_minor_locator(NullLocator())
+    for ax in axes.flat[max(0, len(family) - columns) : len(family)]:  # the lowest of its column
+        ax.set_xlabel("similarity")
+        ax.tick_params(labelbottom=True)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("|∂ℓ/∂s|")
+    handles = [
+        Line2D([], [], color=style.INK, marker="^", linestyle="none", markersize=8),
+        Line2D([], [], color=style.INK),
+        Line2D([], [], color=style.INK, marker="x", linestyle="none"),
+        Line2D([], [], color=style.GREY, linewidth=4, alpha=0.45),
+    ]
+    figure.legend(
+        handles,
+        ["pull on a positive", "push on a negative", "a negative drawn in", f"{beside}, for comparison"],
+        loc="outside lower center",
+        ncols=4,
+    )
+    return describe(
+        figure,
+        f"Small pictures of {', '.join(family)}: the force on each pair against its similarity, that of "
+        f"{beside} in grey behind each.",
+    )

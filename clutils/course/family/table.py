@@ -15,29 +15,21 @@ from torch import Tensor
 
 from clutils import losses
 from clutils.figures import style
+from clutils.losses import vicreg
 from clutils.losses.base import softplus
 from clutils.similarities import Pairs
 
 TEX = {
     **{"s": "s^+", "n": "s^-_j", "t": r"\tau", "p": r"\hat p_j", "W_m": r"W_{m\tau}"},
     **{"E_plus": "E^+", "N_g": "N_g", "prior": r"\tau^+", "beta": r"\beta", "lam": r"\lambda"},
-    **{
-        "q_hard": r"q^{(1+\beta)}_j",
-        "q_weight": r"q^{(\beta)}_j",
-        "q_i": "q_i",
-        "q_j": "q_j",
-        "s_i": "s^+_i",
-    },
-    **{
-        "s_i": "s^+_i",
-        "a": r"\alpha_i",
-        "b": r"\beta_j",
-        "c_bar": r"\bar c",
-        "W_bar": r"\bar W",
-        "s_bar": r"\bar s",
-    },
+    **{"q_hard": r"q^{(1+\beta)}_j", "q_weight": r"q^{(\beta)}_j", "s_i": "s^+_i", "a": r"\alpha_i"},
+    **{"b": r"\beta_j", "c_bar": r"\bar c", "W_bar": r"\bar W", "s_bar": r"\bar s"},
     **{"p_bar": r"\bar p_j", "d_pos": r"d_{pos}", "d_neg": r"d_{neg}", "h": r"\bar h", "d": "d_j"},
     **{"active": r"\mathbb 1_j", "C_ff": "C_{ff}", "C_fg": "C_{fg}", "mean": r"\operatorname{mean}"},
+    **{"bias": "b", "sigma": r"\sigma", "q": "q", "w": "w_i", "importance": r"\alpha_j", "q_star": "q^*_j"},
+    **{"c_w": r"\tilde c", "W_w": r"\tilde W", "p_w": r"\tilde p_j", "log_K": r"\log K", "radius": r"\rho"},
+    **{"mu": r"\mu", "nu": r"\nu", "eps": r"\varepsilon", "S_f": "S_f", "lacks": r"\mathbb 1_f", "D": "D"},
+    **{"T_m": "T_m", "dT": r"T_m'(x_j)", "M": "M"},
     **{name: rf"\mathrm{{{name}}}" for name in ("softplus", "relu")},
     **{"log": r"\log", "sum": r"\textstyle\sum"},
 }
@@ -67,18 +59,14 @@ def rows(temperature: float = 0.3) -> list[Row]:
     info, debiased = ("softplus(c)", "W / t", "W * p / t"), (f"S / {PRIOR}", f"S * p / {PRIOR}")
     hard = f"S * ((1 + beta) * q_hard - beta * q_weight) / {PRIOR}"
     silent = ("log(Z / E_plus)", "N_g / (t * Z)", "0")
+    supcon, barlow = "mean(log(sum(E)) - s_i / t)", "(1 - C_ff)**2 + lam * sum(C_fg**2)"
     made = [
         Row(losses.NTXent(t), *info),
         Row(losses.CLIP(t), *info, "each row and column of its table"),
         Row(losses.MoCHi(t), *info, "over real negatives and mixes"),
-        Row(
-            losses.SupCon(t),
-            "mean(log(sum(E)) - s_i / t)",
-            "(1 / P - q_i) / t",
-            "q_j / t",
-            "$P$ positives",
-            3,
-        ),
+        Row(losses.NNCLR(t), *info, "an anchor's neighbour in its place"),
+        Row(losses.NPair(), "softplus(c)", "W", "W * p", r"on inner products, $\tau = 1$"),
+        Row(losses.SupCon(t), supcon, "(1 / P - q_i) / t", "q_j / t", "$P$ positives", 3),
         Row(losses.Decoupled(t), "c", "1 / t", "p / t"),
         Row(losses.FlatNCE(t), "1", "1 / t", "p / t"),
         Row(losses.MACL(t), "softplus(c) / W", "1 / t", "p / t", r"all at $\tau_a$"),
@@ -104,23 +92,48 @@ def rows(temperature: float = 0.3) -> list[Row]:
         Row(losses.PairMargin(), "2 - 2 * s + mean(relu(m - d)**2)", "2", "2 * relu(m - d) / (K * d)"),
         Row(losses.Triplet(0.6), "mean(relu(m + 2 * n - 2 * s))", "2 * mean(active)", "2 * active / K"),
         Row(losses.Regression(), "2 - 2 * s", "2", "0"),
+        Row(losses.Spectral(), "mean(n**2) - 2 * s", "2", "2 * n / K", "on inner products"),
+        Row(losses.WeightedDecoupled(t), "c + (1 - w) * s / t", "w / t", "p / t"),
+        Row(losses.SogCLR(t), "t * (c - log_K)", "1", "p", "its average at rest"),
+        Row(losses.ISogCLR(0.5, temperature=t), "t * (c - log_K + radius)", "1", "p", "the same"),
+        Row(losses.Robust(0.5), "sum(q_star * n) - s", "1", "q_star"),
+        Row(losses.AlphaCL(t, 2.0), "sum(importance * (n - s))", "sum(importance)", "importance"),
+        Row(losses.ADNCE(t), "softplus(c_w)", "W_w / t", "W_w * p_w / t"),
         Row(
-            losses.BarlowTwins(0.1),
-            "(1 - C_ff)**2 + lam * sum(C_fg**2)",
-            "2 * (1 - C_ff)",
-            "2 * lam * C_fg",
-            "each feature $f$",
+            losses.RINCE(t, 0.5, 0.1),
+            "((lam * sum(E))**q - E_plus**q) / q",
+            "(E_plus**q - (lam * sum(E))**q * q_i) / t",
+            "(lam * sum(E))**q * q_j / t",
         ),
+        Row(
+            losses.SigLIP(t, -1.0),
+            "softplus(-s / t - bias) + sum(softplus(n / t + bias))",
+            "sigma(-s / t - bias) / t",
+            "sigma(n / t + bias) / t",
+        ),
+        Row(
+            losses.VICReg(),
+            "(mu * relu(1 - (S_f**2 + eps)**0.5) + nu * sum(C_fg**2)) / D",
+            "mu * lacks * S_f / (S_f**2 + eps)**0.5 / D",
+            "2 * nu * C_fg / D",
+            "each feature $f$ of one view",
+        ),
+        Row(
+            losses.SIGReg(0.5),
+            "((1 - lam) * s**2 + lam * T_m) / M",
+            "-2 * (1 - lam) * s / M",
+            "lam * dT / M",
+            "half a difference $s^+$, projections $x_j$ of one view",
+        ),
+        Row(losses.BarlowTwins(0.1), barlow, "2 * (1 - C_ff)", "2 * lam * C_fg", "each feature $f$"),
     ]
     return made
 
 
 def one_page(seed: int = 0) -> tuple[str, float]:
     """The table in Markdown, and the largest difference between its formulas and autograd."""
-    worst, lines = (
-        0.0,
-        ["| loss | value $\\ell$ | pull | push on each | checked to |", "|---|---|---|---|---|"],
-    )
+    worst = 0.0
+    lines = ["| loss | value $\\ell$ | pull | push on each | checked to |", "|---|---|---|---|---|"]
     for row in rows():
         gap = difference(row, *_cases(row, seed))
         worst = max(worst, gap)
@@ -146,8 +159,14 @@ def difference(row: Row, s: Tensor, n: Tensor) -> float:
 
 def tex(formula: str) -> str:
     """The expression as TeX: names from `TEX`, products without a sign."""
-    text = re.sub(r"[A-Za-z_]+", lambda found: TEX.get(found[0], found[0]), formula)
-    return text.replace("**", "^").replace(" * ", r" \, ").replace(" / ", "/")
+
+    def symbol(found: re.Match[str]) -> str:
+        written = TEX.get(found[1], found[1])
+        return f"{{{written}}}**" if found[2] else written  # what has an index takes a power in braces alone
+
+    text = re.sub(r"([A-Za-z_]+)(\*\*)?", symbol, formula)
+    text = re.sub(r"\*\*([\d.]+)", r"^{\1}", text).replace("**", "^")
+    return text.replace(" * ", r" \, ").replace(" / ", "/")
 
 
 def quantities(loss: losses.Loss, s: Tensor, n: Tensor) -> dict[str, Any]:
@@ -168,17 +187,44 @@ def quantities(loss: losses.Loss, s: Tensor, n: Tensor) -> dict[str, Any]:
     a, b = torch.softmax(s / d_pos, 1), K * torch.softmax(n / d_neg, 1)
     s_bar, p_bar = (a * s).sum(1, keepdim=True), torch.softmax(b * n / t, 1)
     c_bar = (b * n / t).logsumexp(1, keepdim=True) - s_bar / t
+    q_star = loss.worst_case(Pairs(s, n))[0] if isinstance(loss, losses.Robust) else p
+    exponent = loss.alpha if isinstance(loss, losses.AlphaCL) else 1.0
+    density = -(((n - getattr(loss, "mean", 0.0)) / getattr(loss, "deviation", 1.0)) ** 2) / 2
+    logits = n / t + density - density.logsumexp(1, keepdim=True) + math.log(K)
+    c_w, lam = logits.logsumexp(1, keepdim=True) - s / t, getattr(loss, "off_diagonal", 0.0)
+    statistic, slope = _epps_pulley(n)
     return {
+        **{"q": getattr(loss, "q", 1.0), "w": 2 - len(s) * torch.softmax(s / getattr(loss, "sigma", 1.0), 0)},
+        **{
+            "importance": (-((1 - n) ** exponent) / t).exp(),
+            "q_star": q_star,
+            "bias": getattr(loss, "bias", 0),
+        },
+        **{"c_w": c_w, "W_w": c_w.sigmoid(), "p_w": torch.softmax(logits, 1), "log_K": math.log(K)},
+        **{"mu": getattr(loss, "variance", 0.0), "nu": getattr(loss, "covariance", 0.0), "eps": vicreg.ADDED},
+        **{"S_f": s, "lacks": (s**2 + vicreg.ADDED < 1).double(), "D": len(s), "M": len(s)},
+        **{"T_m": statistic, "dT": slope, "radius": getattr(loss, "radius", 0.0), "sigma": torch.sigmoid},
         **{"s": s, "s_i": s, "n": n, "t": t, "K": K, "P": P, "m": m, "c": c, "W": c.sigmoid(), "p": p},
         **{"W_m": hot.sigmoid(), "E_plus": E_plus, "S": S, "N_g": N_g, "Z": E_plus + N_g, "prior": prior},
         **{"beta": beta, "q_hard": q_hard, "q_weight": q_weight, "q_i": q[:, :P], "q_j": q[:, P:]},
         **{"E": torch.cat([E_plus, E], 1), "a": a, "b": b, "s_bar": s_bar, "p_bar": p_bar, "c_bar": c_bar},
         **{"W_bar": c_bar.sigmoid(), "d_pos": d_pos, "d_neg": d_neg, "d": (2 - 2 * n).sqrt()},
         **{"h": (p_bar * b * n).sum(1, keepdim=True) / K, "active": (m + 2 * n > 2 * s[:, :1]).double()},
-        **{"C_ff": s, "C_fg": n, "lam": getattr(loss, "off_diagonal", 0.0)},
+        **{"C_ff": s, "C_fg": n, "lam": getattr(loss, "weight", lam)},
         **{"softplus": softplus, "log": torch.log, "relu": torch.relu},
         **{name: _along_a_row(name) for name in ("mean", "sum")},
     }
+
+
+def _epps_pulley(x: Tensor, knots: int = 17) -> tuple[Tensor, Tensor]:
+    """SIGReg's statistic of each row of x (M, B), (M, 1), and its slope along each entry, (M, B)."""
+    t = torch.linspace(0, 3, knots, dtype=x.dtype)
+    phi, weights = (-t.square() / 2).exp(), torch.full_like(t, 2 * 3 / (knots - 1))
+    weights[[0, -1]] /= 2
+    cos, sin = ((function(x[..., None] * t)) for function in (torch.cos, torch.sin))  # (M, B, knots)
+    real, imaginary = cos.mean(1, keepdim=True) - phi, sin.mean(1, keepdim=True)
+    value = x.shape[1] * ((real**2 + imaginary**2) * phi * weights).sum(-1)
+    return value, (2 * (imaginary * cos - real * sin) * t * phi * weights).sum(-1)
 
 
 def _along_a_row(name: str) -> Any:
@@ -193,11 +239,16 @@ def _values(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     """The loss of each anchor; of those of another level by what their formula takes."""
     if loss.level == "similarity":
         return loss.per_anchor(s, n)
-    if isinstance(loss, losses.MoCHi):
+    if loss.level == "feature":
         return loss.formula(Pairs(s, n))
+    if isinstance(loss, losses.SIGReg):  # an anchor is a direction here, its negatives a view's projections
+        return loss.formula((s, n.T[None]))
     if isinstance(loss, losses.Regression):
         return loss.formula(s[:, 0])
-    others = ~torch.eye(len(s), dtype=torch.bool)  # Barlow Twins: a row of correlations for each feature
+    others = ~torch.eye(len(s), dtype=torch.bool)  # a row of correlations, or covariances, for each feature
+    if isinstance(loss, losses.VICReg):
+        lacking, shared = vicreg.moments(torch.diag(s[:, 0] ** 2).masked_scatter(others, n))
+        return loss.variance * lacking + loss.covariance * shared
     return loss.formula(torch.diag(s[:, 0]).masked_scatter(others, n))
 
 

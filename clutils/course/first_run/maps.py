@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from clutils import figures, maps
-from clutils.course.panels import Panel, button, panel
+from clutils.course.panels import Panel, among, button, panel
 from clutils.figures import maps as drawn
 from clutils.figures import style
 
@@ -36,60 +36,42 @@ def map_settings(
     missing = [(p, s) for p in perplexities for s in seeds if (p, s) not in found]
     if missing or not found:
         raise ValueError(f"map_settings: there is no map for (perplexity, seed) = {missing[:1] or 'any'}")
-    picture = _MapAndDistances(found, z, labels, class_names)
-    middle = perplexities[len(perplexities) // 2]
-    return panel(
-        picture.figure,
-        picture.update,
-        perplexity=W.SelectionSlider(
-            options=[(f"{p:g}", p) for p in perplexities], value=middle, description="perplexity"
-        ),
-        seed=W.SelectionSlider(options=seeds, value=seeds[0], description="seed"),
+    trust = {key: maps.trustworthiness(z, at) for key, at in found.items()}
+    share = {key: maps.neighbour_share(at, labels) for key, at in found.items()}
+    apart = {key: drawn.class_distances(z, at, labels) for key, at in found.items()}
+    figure, (left, right) = figures.new(9.6, 4.9, 1, 2, width_ratios=[1.15, 1])
+    with style.course():
+        points = drawn.Points(left, labels, class_names)
+        left.set_title("the map")
+        right.axline((0, 0), slope=1, color=style.GREY, linestyle="--", linewidth=1.4)
+        reach = [1.08 * max(float(pair[k].max()) for pair in apart.values()) for k in (0, 1)]
+        right.set(xlim=(0, reach[0]), ylim=(0, reach[1]))
+        right.set(xlabel="true distance (1 = mean)", ylabel="distance on the map (1 = mean)")
+        right.set_title("two classes apart: a point for each pair")
+    figures.describe(
+        figure,
+        f"Left, a t-SNE map of {len(labels)} embeddings, coloured by class. Right, the distance of every two "
+        "classes on the map against their true distance, with a dashed diagonal where a faithful map would "
+        "have them.",
     )
 
-
-class _MapAndDistances:
-    """A map, and beside it its distances between classes against the true ones."""
-
-    def __init__(
-        self,
-        found: Mapping[tuple[float, int], np.ndarray],
-        z: Tensor,
-        labels: Tensor,
-        class_names: Sequence[str],
-    ) -> None:
-        self.found, self.labels = found, labels
-        self.trust = {key: maps.trustworthiness(z, at) for key, at in found.items()}
-        self.share = {key: maps.neighbour_share(at, labels) for key, at in found.items()}
-        self.apart = {key: drawn.class_distances(z, at, labels) for key, at in found.items()}
-        longest = max(float(seen.max()) for _, seen in self.apart.values())
-        with style.course():
-            self.figure, (left, right) = figures.new(9.6, 4.9, 1, 2, width_ratios=[1.15, 1])
-            self.points = drawn.Points(left, labels, class_names)
-            left.set_title("the map")
-            (self.pairs,) = right.plot([], [], linestyle="none", marker="o", color=style.BLUE, alpha=0.8)
-            right.axline((0, 0), slope=1, color=style.GREY, linestyle="--", linewidth=1.4)
-            truth = next(iter(self.apart.values()))[0]
-            right.set(xlim=(0, 1.08 * truth.max()), ylim=(0, 1.08 * longest))
-            right.set(xlabel="true distance (1 = mean)", ylabel="distance on the map (1 = mean)")
-            right.set_title("two classes apart: a point for each pair")
-            figures.describe(
-                self.figure,
-                f"Left, a t-SNE map of {len(labels)} embeddings, coloured by class. Right, the distance of "
-                "every two classes on the map against their true distance, with a dashed diagonal where a "
-                "faithful map would have them.",
-            )
-
-    def update(self, perplexity: float, seed: int) -> str:
+    def update(perplexity: float, seed: int) -> str:
         key = (perplexity, seed)
-        self.points.update(self.found[key])
-        truth, seen = self.apart[key]
-        self.pairs.set_data(truth, seen)
+        points.update(found[key])
+        right.plot(*apart[key], linestyle="none", marker="o", color=style.BLUE, alpha=0.8)
         return (
-            f"Perplexity {perplexity:g}, seed {seed}: of ten neighbours on the map {self.share[key]:.0%} "
-            f"share the class; trustworthiness {self.trust[key]:.2f}; rank correlation of the classes' "
-            f"distances with the true ones {drawn.rank_correlation(truth, seen):.2f}."
+            f"Perplexity {perplexity:g}, seed {seed}: of ten neighbours on the map {share[key]:.0%} share "
+            f"the class; trustworthiness {trust[key]:.2f}; rank correlation of the classes' distances with "
+            f"the true ones {drawn.rank_correlation(*apart[key]):.2f}."
         )
+
+    middle = perplexities[len(perplexities) // 2]
+    return panel(
+        figure,
+        update,
+        perplexity=among("perplexity", perplexities, middle),
+        seed=among("seed", seeds, seeds[0]),
+    )
 
 
 def umap_beside(

@@ -14,23 +14,16 @@ from clutils.figures import pictures
 DRAWS = 2000  # for the mean under the picture
 
 
-def view_strength(
-    images: Tensor,
-    augmentation: views.Augmentation | None = None,
-    smallest: float | None = None,
-    seed: int = 0,
-) -> Panel:
+def view_strength(images: Tensor) -> Panel:
     """Two views of some pictures, with sliders over the smallest crop, the colour jitter and the seed.
 
     - images: (n, C, H, W), a column each
-    - augmentation: at first; None = SimCLR's, at the pictures' size
-    - smallest: smallest crop at first, as a share of the area; None = the augmentation's
 
     The random numbers are the same at every setting: a slider changes these crops and colours, and draws no
     new ones; the seed does. The sentence below says how much two crops have in common on average.
     """
     height, width = images.shape[-2:]
-    base = augmentation or views.Augmentation(size=min(height, width))
+    base = views.Augmentation(size=min(height, width))  # SimCLR's
     shown = pictures.Views(images)
 
     def update(smallest: float, colour: float, seed: int) -> str:
@@ -45,11 +38,10 @@ def view_strength(
             f"is in both, on average over {DRAWS:,} draws; {(shared == 0).float().mean():.1%} share nothing."
         )
 
-    update(smallest or base.crop_scale[0], 1.0, seed)
     return panel(
         shown.figure,
         update,
-        smallest=slider("smallest crop", 0.05, 1.0, smallest or base.crop_scale[0], 0.05),
+        smallest=slider("smallest crop", 0.05, 1.0, base.crop_scale[0], 0.05),
         colour=slider("colour jitter, 1 = SimCLR", 0.0, 2.0, 1.0, 0.1),
-        seed=slider("seed", 0, 20, seed),
+        seed=slider("seed", 0, 20, 0),
     )

@@ -1,4 +1,4 @@
-"""A run watched while it trains: one picture that fills, and stays when no kernel runs any more."""
+"""Training curves that fill while a run trains, as one picture that stays where no kernel runs."""
 
 from __future__ import annotations
 
@@ -22,23 +22,20 @@ def watch(
     every: int = 50,
     baselines: Mapping[str, float] | None = None,
     floor: float | None = None,
-    measure: str = "kNN accuracy",
 ) -> dict[int, float]:
     """Train a run to its end, and show how it goes; returns what was measured, step -> accuracy.
 
     - accuracy: called before the first step, after every so many, and at the end
     - baselines: name -> accuracy to compare with; floor: a loss that cannot be fallen below
-    - measure: what `accuracy` is, for the chart's title
 
     The stop button ends the training and keeps what was learned; `watch` called again goes on with the same
     run. With CLUTILS_FAST=1 in the environment the run is shortened, and says so.
     """
     if every < 1:
         raise ValueError(f"watch: every is {every}, but must be 1 or more")
-    if training.fast() and run.steps > training.FAST_STEPS:
-        print(f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps}")
-        run.steps = training.FAST_STEPS
-    picture = Progress(run.steps, run.method.chance(run.settings.batch_size), floor, baselines, measure)
+    if shorter := training.shorten(run):
+        print(shorter)
+    picture = Progress(run.steps, run.method.chance(run.settings.batch_size), floor, baselines)
     measured = {run.steps_done: accuracy(run)}
     shown = display(_bundle(picture, run, measured), raw=True, display_id=True)
     last = time.monotonic()

@@ -7,8 +7,8 @@ import torch
 from clutils import figures
 from clutils.course.forces import gradient_scaling
 from clutils.course.forces.gradient_scaling import Distribution
-from clutils.course.forces.negatives import DISTRIBUTIONS, READS, show_what_is_read
-from clutils.course.panels import Panel, choose, counts, log_slider, panel, slider
+from clutils.course.forces.negatives import DISTRIBUTIONS, READS, places, show_what_is_read
+from clutils.course.panels import Panel, among, choose, log_slider, panel, slider
 from clutils.figures import style
 
 # powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers that the course talks about
@@ -40,12 +40,9 @@ def gradient_scale(
     inputs = {
         "positive": slider("s⁺ positive similarity", -1.0, 1.0, float(positive), 0.01),
         "temperature": log_slider("τ temperature", *gradient_scaling.TEMPERATURES, temperature),
-        "count": counts("K negatives", NUMBERS, count),
+        "count": among("K negatives", NUMBERS, count),
         "negatives": choose("negatives", DISTRIBUTIONS, negatives),
-        "similarity": slider("s⁻", -1.0, 1.0, float(similarity), 0.01),
-        "deviation": slider("s⁻ spread", 0.02, 0.6, deviation, 0.01),
-        "hard": slider("s⁻ of the hard", -1.0, 1.0, float(hard), 0.01),
-        "number": slider("number of hard", 1, 20, number),
+        **places(similarity, deviation, hard, number),
     }
 
     def update(negatives: str, **values: float) -> str:
@@ -68,10 +65,8 @@ class _Picture:
             dashed = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3}
             point = {"color": style.VERMILLION, "marker": "o", "markersize": 10, "linestyle": "none"}
             empty: list[float] = []
-            self.temperatures, self.counts = (
-                gradient_scaling.temperature_axis(),
-                gradient_scaling.count_axis(),
-            )
+            self.temperatures = gradient_scaling.temperature_axis()
+            self.counts = gradient_scaling.count_axis()
             t, K = self.temperatures.numpy(), self.counts.numpy()
             (self.against_t,) = warm.plot(t, 0 * t, color=style.BLUE)
             self.limit = warm.axhline(1, **dashed, label="K/(K+1)")

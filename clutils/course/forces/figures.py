@@ -46,7 +46,10 @@ def pulls(
     alignment = float(positives.mean()) if alignment is None else alignment
     moved = (positives[None, :] + (to[:, None] - positives.mean())).clamp(-1, 1)
     table = negatives[None, :].expand(len(to), -1)
-    return anatomy.forces(loss, moved, table, **options_for(loss, alignment))[0].sum(dim=1)
+    # each place is an anchor alone, also where a loss weighs its anchors against one another
+    size, options = 1 if loss.name == "WeightedDecoupled" else len(to), options_for(loss, alignment)
+    parts = zip(moved.split(size), table.split(size), strict=True)
+    return torch.cat([anatomy.forces(loss, *part, **options)[0].sum(dim=1) for part in parts])
 
 
 def shares(similarities: Tensor, push: Tensor) -> Tensor:

@@ -17,10 +17,8 @@ from torch import Tensor
 from clutils import anatomy
 from clutils.figures import axes_for, describe, new, style
 
-TEMPERATURES = (
-    0.02,
-    20.0,
-)  # the axis of every figure here: from one-negative-takes-all to all-negatives-alike
+# the axis of every figure here: from one-negative-takes-all to all-negatives-alike
+TEMPERATURES = (0.02, 20.0)
 COUNTS = (1, 65_536)
 BINS = torch.linspace(-1, 1, 41, dtype=torch.float64)
 
@@ -46,6 +44,15 @@ class Distribution:
         So 65,536 negatives cost no more than one, and every formula of `anatomy` takes them as they are.
         """
         return self.similarities + temperature * self.counts(_column(K)).log()
+
+
+def _say(number: float) -> str:
+    return f"{number:g}".replace("-", "−")
+
+
+def _in_range(name: str, similarity: float) -> None:
+    if not -1 <= similarity <= 1:
+        raise ValueError(f"{name} is {similarity}, but a cosine similarity lies between -1 and 1")
 
 
 def all_equal(similarity: float = -1.0) -> Distribution:
@@ -94,6 +101,11 @@ def few_hard(hard: float = 0.9, easy: float = -0.9, number: int = 1) -> Distribu
     )
 
 
+# MACL's extreme case (figure 2), the easiest pair there is: W = K e^(-2/τ) / (1 + K e^(-2/τ))
+EXTREME = (1.0, all_equal(-1.0))
+EXTREME_IN_WORDS = f"s⁺ = 1, {EXTREME[1].text}"
+
+
 def temperature_axis(points: int = 161) -> Tensor:
     """Temperatures, evenly spaced on a logarithmic axis, (points,)."""
     return torch.logspace(*map(math.log10, TEMPERATURES), points, dtype=torch.float64)
@@ -116,15 +128,13 @@ def scale(
     )
 
 
-def turning_point(
-    positive: float, distribution: Distribution, count: float, temperatures: Tensor | None = None
-) -> tuple[float, float] | None:
+def turning_point(positive: float, distribution: Distribution, count: float) -> tuple[float, float] | None:
     """The temperature at which W is smallest, and that W; None where W has no minimum between the ends.
 
     W turns at most once, since the contrast is a convex function of 1/τ; sought in the contrast itself, since
     W comes too close to 0 and 1 to be told from them.
     """
-    grid = temperature_axis() if temperatures is None else temperatures
+    grid = temperature_axis()
     for _ in range(2):  # on the axis, then between the neighbours of its smallest value
         c = anatomy.contrast(*_cases(positive, distribution, grid, count))
         k = int(c.argmin())
@@ -170,96 +180,73 @@ def push_frame(ax: Axes) -> None:
 
 
 @style.in_course_style
-def against_temperature(
-    positive: float = 1.0,
-    negatives: Distribution | None = None,
-    counts: Sequence[int] = (1, 16, 256, 4096, 65_536),
-    ax: Axes | None = None,
-) -> Axes:
-    """W against τ, a line for each number of negatives, its limit K/(K+1) dashed.
-
-    The defaults are MACL's extreme case (figure 2): s+ = 1 and every s- = -1, the easiest pair there is,
-    where W = K e^(-2/τ) / (1 + K e^(-2/τ)).
-    """
-    ax, distribution, grid = axes_for(ax), negatives or all_equal(), temperature_axis()
+def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: Axes | None = None) -> Axes:
+    """W against τ in the extreme case, a line for each number of negatives, its limit K/(K+1) dashed."""
+    ax, grid = axes_for(ax), temperature_axis()
     looks = style.series(len(counts))
     for look, count in zip(looks, counts, strict=True):
-        W = scale(positive, distribution, grid, count)[:, 0]
+        W = scale(*EXTREME, grid, count)[:, 0]
         ax.plot(grid, W, **look, markevery=(4 * len(ax.lines) % 20, 20), label=f"K = {count:,}")
     for look, count in zip(looks, counts, strict=True):
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     temperature_frame(ax)
-    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
-    _legend_outside(ax)
+    ax.set_title(EXTREME_IN_WORDS)
+    style.legend_outside(ax)
     return describe(
         ax,
         f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "
-        f"s+ = {_say(positive)} and {distribution.text}; each line goes to its limit K/(K+1), dashed, as "
-        "the temperature grows.",
+        f"{EXTREME_IN_WORDS}; each line goes to its limit K/(K+1), dashed, as the temperature grows.",
     )
 
 
 @style.in_course_style
-def against_count(
-    positive: float = 1.0,
-    negatives: Distribution | None = None,
-    temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0),
-    ax: Axes | None = None,
-) -> Axes:
-    """W against the number of negatives K, a line for each temperature; the dashed line is K/(K+1)."""
-    ax, distribution, grid = axes_for(ax), negatives or all_equal(), count_axis()
+def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax: Axes | None = None) -> Axes:
+    """W against the number of negatives in the extreme case, a line a temperature; dashed K/(K+1)."""
+    ax, grid = axes_for(ax), count_axis()
     for look, temperature in zip(style.series(len(temperatures)), temperatures, strict=True):
-        W = scale(positive, distribution, temperature, grid)[0]
+        W = scale(*EXTREME, temperature, grid)[0]
         ax.plot(grid, W, **look, markevery=(3 * len(ax.lines) % 12, 12), label=f"τ = {temperature:g}")
     ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
     count_frame(ax)
-    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
-    _legend_outside(ax)
+    ax.set_title(EXTREME_IN_WORDS)
+    style.legend_outside(ax)
     return describe(
         ax,
         f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
-        f"with s+ = {_say(positive)} and {distribution.text}; every line rises with K; K/(K+1) is dashed.",
+        f"with {EXTREME_IN_WORDS}; every line rises with K; K/(K+1) is dashed.",
     )
 
 
 @style.in_course_style
-def surface(positive: float = 1.0, negatives: Distribution | None = None, ax: Axes | None = None) -> Axes:
-    """W over temperature and number of negatives as a map of colours, with contour lines."""
-    ax, distribution = axes_for(ax), negatives or all_equal()
+def surface(ax: Axes | None = None) -> Axes:
+    """W over temperature and number of negatives in the extreme case: colours, with contour lines."""
+    ax = axes_for(ax)
     temperatures, counts = temperature_axis(121), count_axis(97)
-    W = scale(positive, distribution, temperatures, counts).T.numpy()
+    W = scale(*EXTREME, temperatures, counts).T.numpy()
     temperatures, counts = temperatures.numpy(), counts.numpy()
     mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, cmap="viridis", shading="gouraud")
     # one colour per line: white on the dark low values, black on the bright high ones
-    lines = ax.contour(
-        temperatures,
-        counts,
-        W,
-        levels=[0.1, 0.5, 0.9, 0.99],
-        colors=["white", "white", "black", "black"],
-        linewidths=1.2,
-    )
+    levels = {"levels": [0.1, 0.5, 0.9, 0.99], "colors": ["white", "white", "black", "black"]}
+    lines = ax.contour(temperatures, counts, W, **levels, linewidths=1.2)
     _logarithmic(ax, "x", "temperature τ", TEMPERATURES)
     _logarithmic(ax, "y", "number of negatives K", COUNTS)
     ax.clabel(lines, fmt="%g", fontsize=10)
     ax.grid(False)
-    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
+    ax.set_title(EXTREME_IN_WORDS)
     ax.figure.colorbar(mesh, ax=ax, label="gradient scale W", shrink=0.95)
     return describe(
         ax,
-        f"Map of W over temperature and number of negatives, with s+ = {_say(positive)} and "
-        f"{distribution.text}, and its contour lines from 0.1 to 0.99.",
+        f"Map of W over temperature and number of negatives, with {EXTREME_IN_WORDS}, and its contour lines "
+        "from 0.1 to 0.99.",
     )
 
 
 @style.in_course_style
-def relief(positive: float = 1.0, negatives: Distribution | None = None, ax: Axes | None = None) -> Axes:
-    """The same surface in three dimensions; `ax`, where given, is of projection '3d'."""
-    distribution = negatives or all_equal()
-    if ax is None:
-        _, ax = new(6.5, 5.0, subplot_kw={"projection": "3d"})
+def relief() -> Axes:
+    """The same surface in three dimensions."""
+    _, ax = new(6.5, 5.0, subplot_kw={"projection": "3d"})
     temperatures, counts = temperature_axis(61).log10(), count_axis(49).log10()
-    W = scale(positive, distribution, 10**temperatures, 10**counts)
+    W = scale(*EXTREME, 10**temperatures, 10**counts)
     x, y = torch.meshgrid(temperatures, counts, indexing="ij")
     ax.plot_surface(x.numpy(), y.numpy(), W.numpy(), cmap="viridis", vmin=0, vmax=1, rcount=61, ccount=49)
     ticks = [0.02, 0.1, 0.5, 2, 20]
@@ -268,12 +255,8 @@ def relief(positive: float = 1.0, negatives: Distribution | None = None, ax: Axe
     ax.set(xlabel="temperature τ", zlabel="W", zlim=(0, 1))
     ax.set_ylabel("negatives K", labelpad=10)
     ax.view_init(elev=28, azim=-125)
-    ax.set_title(f"s⁺ = {_say(positive)}, {distribution.text}")
-    return describe(
-        ax,
-        f"W as a surface over temperature and number of negatives, with s+ = {_say(positive)} and "
-        f"{distribution.text}.",
-    )
+    ax.set_title(EXTREME_IN_WORDS)
+    return describe(ax, f"W as a surface over temperature and number of negatives, with {EXTREME_IN_WORDS}.")
 
 
 @style.in_course_style
@@ -281,7 +264,6 @@ def directions(
     positive: float,
     distributions: Sequence[Distribution],
     count: int = 201,
-    names: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """W against τ for several distributions of K negatives, the minimum marked where there is one."""
@@ -290,10 +272,8 @@ def directions(
     for k, (look, distribution) in enumerate(
         zip(style.series(len(distributions), ordered=False), distributions, strict=True)
     ):
-        name = names[k] if k < len(names) else distribution.text
-        ax.plot(
-            grid, scale(positive, distribution, grid, count)[:, 0], **look, markevery=(5 * k, 25), label=name
-        )
+        name, W = distribution.text, scale(positive, distribution, grid, count)[:, 0]
+        ax.plot(grid, W, **look, markevery=(5 * k, 25), label=name)
         turn = turning_point(positive, distribution, count)
         if turn is not None:
             ax.plot(*turn, marker="o", markersize=12, fillstyle="none", color=style.INK, linestyle="none")
@@ -331,42 +311,12 @@ def hardness(
     ax.axhline(1 / len(s), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="1/K: all alike")
     ax.set(xlim=(-1, 1), yscale="log", ylim=(1e-6, 1.5))
     ax.set(xlabel="similarity of the negative s⁻", ylabel=r"hardness weight $\hat{p}_j$, share of the push")
-    _legend_outside(ax)
+    style.legend_outside(ax)
     return describe(
         ax,
         f"Share of the push against a negative's similarity for temperatures "
         f"{', '.join(f'{t:g}' for t in temperatures)}: straight lines on a logarithmic axis, the colder "
         "the steeper.",
-    )
-
-
-@style.in_course_style
-def who_is_pushed(
-    negatives: Distribution | None = None, count: int = 510, temperature: float = 0.1, ax: Axes | None = None
-) -> Axes:
-    """Where the negatives lie, and where the push on them goes: two histograms over the similarity."""
-    ax, distribution = axes_for(ax), negatives or gaussian()
-    number, push = push_shares(distribution, count, temperature)
-    edges = BINS.numpy()
-    ax.stairs(binned(distribution, number), edges, fill=True, color="#BDBDBD", label="share of the negatives")
-    ax.stairs(
-        binned(distribution, push),
-        edges,
-        color=style.VERMILLION,
-        linewidth=2.2,
-        label=r"share of the push, $\sum\,\hat{p}_j$",
-    )
-    push_frame(ax)
-    ax.set_title(f"K = {count:,}, τ = {temperature:g}")
-    ax.legend(loc="upper left")
-    middle = (
-        float((number * distribution.similarities).sum()),
-        float((push * distribution.similarities).sum()),
-    )
-    return describe(
-        ax,
-        f"Histogram of {count:,} negatives over their similarity, mean {middle[0]:.2f}, and of the push on "
-        f"them at temperature {temperature:g}, mean {middle[1]:.2f}.",
     )
 
 
@@ -396,19 +346,5 @@ def _logarithmic(ax: Axes, axis: str, label: str, ends: tuple[float, float]) -> 
     getattr(ax, f"{axis}axis").set_minor_locator(NullLocator())
 
 
-def _legend_outside(ax: Axes) -> None:
-    """To the right of the axes, where no line can run through it."""
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def _say(number: float) -> str:
-    return f"{number:g}".replace("-", "−")
-
-
 def _column(K: Tensor | float) -> Tensor:
     return torch.as_tensor(K, dtype=torch.float64)[..., None]
-
-
-def _in_range(name: str, similarity: float) -> None:
-    if not -1 <= similarity <= 1:
-        raise ValueError(f"{name} is {similarity}, but a cosine similarity lies between -1 and 1")

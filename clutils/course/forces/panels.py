@@ -12,8 +12,8 @@ from torch import Tensor
 from clutils import losses
 from clutils.course.forces import figures as drawn
 from clutils.course.forces.mixes import FixedMixes
-from clutils.course.forces.negatives import DISTRIBUTIONS, READS, show_what_is_read
-from clutils.course.panels import Panel, choose, counts, log_slider, panel, slider
+from clutils.course.forces.negatives import DISTRIBUTIONS, READS, places, show_what_is_read
+from clutils.course.panels import Panel, among, choose, log_slider, panel, slider
 from clutils.losses import Loss
 from clutils.similarities import Pairs
 
@@ -66,14 +66,7 @@ def explore(
     loss: Loss | str = "MACL",
     beside: Loss | str = "NTXent",
     similarities: tuple[Tensor, Tensor] | None = None,
-    views: int = 1,
-    positive: float = 0.6,
-    count: int = 255,
-    shape: str = "gaussian",
-    similarity: float = 0.0,
-    deviation: float = 0.25,
-    hard: float = 0.8,
-    number: int = 3,
+    **shaped: Any,
 ) -> Panel:
     """A loss beside another under sliders: who is pushed, how hard the positive is pulled, force by force.
 
@@ -83,8 +76,8 @@ def explore(
     - beside: what it is compared with, at the same temperature; its other settings stay
     - similarities: tables (A, P), (A, K), as of a trained encoder's batch: a slider then goes through the
       anchors, from the easiest to the hardest. None: similarities that the reader shapes
-    - views: positives of the anchor that the reader shapes; the rest: where its sliders start, see
-      `one_anchor`
+    - shaped: of the anchor that the reader shapes, where its sliders start, as named by `one_anchor`; `views`
+      is the number of its positives
 
     Raises ValueError on a loss of another level, and on a value outside its slider's range.
     """
@@ -92,12 +85,12 @@ def explore(
     for each in (first, second):
         each.only_similarities()
     if similarities is None:
-        inputs = _shaped(views, positive, count, shape, similarity, deviation, hard, number)
+        inputs = _shaped(**shaped)
     else:
         tables, order = _sorted(*similarities)
         inputs = {"anchor": slider("anchor, easy to hard", 1, len(order), (len(order) + 1) // 2)}
-    several = views > 1 if similarities is None else tables[0].shape[1] > 1
-    picture = drawn.Beside(several)
+    views = shaped.get("views", 1) if similarities is None else tables[0].shape[1]
+    picture = drawn.Beside(views > 1)
     settings = sliders_of(first)
     if first.name == "MACL" and similarities is None:
         inputs["alignment"] = slider("A alignment of the batch", -1.0, 1.0, 0.6, 0.01)
@@ -122,7 +115,6 @@ def explore(
             said = picture.update((second, first), *anchor, alignment)
         return said + _noted(first, *anchor)
 
-    _prime(picture, first, second)
     return panel(picture.figure, update, **settings, **inputs)
 
 
@@ -130,7 +122,7 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
     """Any two losses of level "similarity", chosen from menus, on similarities that the reader shapes.
 
     - first, second: names in `losses.catalogue()`; all but the temperature is at its default
-    - shaped: where the sliders of the similarities start, as in `forces`
+    - shaped: where the sliders of the similarities start, as in `explore`
 
     Raises ValueError on a name that is not in the menu.
     """
@@ -142,15 +134,13 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
     for name in (first, second):
         if name not in menu.values():
             raise ValueError(f"family: no loss {name!r} to compare; there are {', '.join(menu.values())}")
-    start = {"positive": 0.6, "count": 255, "shape": "gaussian", "similarity": 0.0, "deviation": 0.25}
-    start |= {"hard": 0.8, "number": 3} | shaped
-    views = int(start.pop("views", 1))
+    views = shaped.get("views", 1)
     built = {name: getattr(losses, name)() for name in menu.values()}
     inputs = {
         "first": choose("first loss", menu, first),
         "second": choose("second loss", menu, second),
         "temperature": log_slider("τ temperature", 0.02, 5.0, temperature),
-        **_shaped(views, **start),
+        **_shaped(**shaped),
     }
     picture = drawn.Beside(views > 1)
 
@@ -162,7 +152,6 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
         show_what_is_read(inputs, values["shape"])
         return picture.update(compared, *one_anchor(views=views, **values))
 
-    _prime(picture, built[second], built[first])
     return panel(picture.figure, update, **inputs)
 
 
@@ -174,7 +163,7 @@ def sliders_of(loss: Loss) -> dict[str, W.Widget]:
         if name in SWITCHES:
             widgets[name] = choose(SWITCHES[name], {"yes": True, "no": False}, value)
         elif name in NUMBERS:
-            widgets[name] = counts(*NUMBERS[name], value)
+            widgets[name] = among(*NUMBERS[name], value)
         elif name in SETTINGS:
             label, ends = SETTINGS[name]
             kind = log_slider if len(ends) == 2 else slider
@@ -198,25 +187,22 @@ def _mixing(loss: Loss) -> Loss:
 
 
 def _shaped(
-    views: int,
-    positive: float,
-    count: int,
-    shape: str,
-    similarity: float,
-    deviation: float,
-    hard: float,
-    number: int,
+    views: int = 1,
+    positive: float = 0.6,
+    count: int = 255,
+    shape: str = "gaussian",
+    similarity: float = 0.0,
+    deviation: float = 0.25,
+    hard: float = 0.8,
+    number: int = 3,
 ) -> dict[str, W.Widget]:
     several = {"spread": slider("spread of the positives", 0.0, 0.6, 0.2, 0.01)} if views > 1 else {}
     return {
         "positive": slider("s⁺ positives' mean" if views > 1 else "s⁺ positive", -1.0, 1.0, positive, 0.01),
         **several,
-        "count": counts("K negatives", COUNTS, count),
+        "count": among("K negatives", COUNTS, count),
         "shape": choose("negatives", DISTRIBUTIONS, shape),
-        "similarity": slider("s⁻", -1.0, 1.0, similarity, 0.01),
-        "deviation": slider("s⁻ spread", 0.02, 0.6, deviation, 0.01),
-        "hard": slider("s⁻ of the hard", -1.0, 1.0, hard, 0.01),
-        "number": slider("number of hard", 1, 20, number),
+        **places(similarity, deviation, hard, number),
     }
 
 
@@ -240,10 +226,3 @@ def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:
         acts = ", its floor" if math.isclose(float(loss.adaptive_temperature), floor, rel_tol=1e-6) else ""
         return f" MACL's τ_a is {float(loss.adaptive_temperature):.3g}{acts}."
     return ""
-
-
-def _prime(picture: drawn.Beside, first: Loss, second: Loss) -> None:
-    """Draw something once, so that the figure has its alt text before the panel asks for it."""
-    some = torch.tensor([0.5], dtype=torch.float64)
-    most = max((each.hardest for each in (first, second) if isinstance(each, FixedMixes)), default=1)
-    picture.update((second, first), some, -some.expand(most))

@@ -11,32 +11,17 @@ from collections.abc import Mapping, Sequence
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from torch import Tensor
 
 from clutils import anatomy
+from clutils.course import records
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import HardNegative, mixing
 
 SWEEP = torch.linspace(-1, 1, 401, dtype=torch.float64)
 DATA_SETS = ("CIFAR-10", "CIFAR-100", "TinyImageNet")
 # the paper's numbers: linear evaluation, top-1 in per cent on each of DATA_SETS
-TABLE_3 = {
-    "SimCLR": (82.35, 52.02, 25.22),
-    "MoCo v2": (81.45, 47.71, 22.57),
-    "BYOL": (86.15, 55.36, 13.34),
-    "MoCHi": (82.49, 51.49, 26.93),
-    "debiased": (84.56, 53.75, 25.56),
-    "HCL": (85.91, 58.71, 37.15),
-    "SSCL": (86.20, 60.01, 37.31),
-}
-TABLE_4 = {
-    "SimCLR": (82.35, 52.02, 25.22),
-    "synthesis": (82.55, 51.88, 25.28),
-    "synthesis, debiased": (84.78, 53.24, 26.16),
-    "sampling": (85.91, 58.71, 37.15),
-    "SSCL": (86.20, 60.01, 37.31),
-}
+TABLE_3, TABLE_4 = (records.of_paper(__file__, f"table_{number}") for number in (3, 4))
 
 
 @style.in_course_style
@@ -54,6 +39,7 @@ def pull_under_priors(
     """
     ax = axes_for(ax, 8.4, 4.0)
     table, told = negatives[None, :].expand(len(SWEEP), -1), []
+    cross = {"marker": "x", "markersize": 10, "mew": 2.5}
     for k, (look, prior) in enumerate(zip(style.series(len(priors)), priors, strict=True)):
         loss = HardNegative(temperature, prior, beta)
         pull, push = anatomy.forces(loss, SWEEP[:, None], table)
@@ -64,28 +50,19 @@ def pull_under_priors(
         largest = f"{name}: at most {float(free.nan_to_num(0).max()):.3g}"
         if bool(clamped.any()):
             first = int(clamped.nonzero()[0])
-            ax.plot(
-                SWEEP,
-                pull[:, 0].where(clamped, math.nan),
-                color=look["color"],
-                linestyle=":",
-                linewidth=2.4,
-            )
+            shut = pull[:, 0].where(clamped, math.nan)
+            ax.plot(SWEEP, shut, color=look["color"], linestyle=":", linewidth=2.4)
             at = max(first - 1, 0)
-            ax.plot(SWEEP[at], pull[at, 0], color=look["color"], marker="x", markersize=10, mew=2.5)
+            ax.plot(SWEEP[at], pull[at, 0], color=look["color"], **cross)
             largest += f", clamped from {float(SWEEP[first]):.2f}"
         told.append(largest)
     ceiling = 1 / temperature
     ax.axhline(ceiling, color=style.GREY, linestyle=(0, (2, 3)), label=f"1/τ = {ceiling:g}")
-    ax.plot(
-        [], [], color=style.INK, marker="x", mew=2.5, markersize=10, linestyle=":", label="clamp from here"
-    )
-    ax.set(xlim=(-1.03, 1.03), yscale="log", xlabel="similarity s⁺ of the positive", ylabel="pull −∂ℓ/∂s⁺")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_locator(NullLocator())
+    ax.plot([], [], color=style.INK, linestyle=":", **cross, label="clamp from here")
+    ax.set(xlim=(-1.03, 1.03), xlabel="similarity s⁺ of the positive", ylabel="pull −∂ℓ/∂s⁺")
+    style.log_axis(ax.yaxis)
     ax.set_title(f"β = {beta:g}, τ = {temperature:g}, {len(negatives):,} negatives")
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    style.legend_outside(ax)
     return describe(
         ax,
         f"Pull against the positive's similarity at temperature {temperature:g}, a line for each class "
@@ -137,27 +114,22 @@ def colder(
     """
     figure, (left, right) = new(10.8, 3.9, 1, 2)
     told = []
-    for k, (look, (name, values)) in enumerate(
-        zip(style.series(len(angles), ordered=False), angles.items(), strict=True)
-    ):
+    looks = style.series(max(3, len(angles)), ordered=False)
+    for k, (look, (name, values)) in enumerate(zip(looks, angles.items(), strict=False)):
         best = int(values.argmin())
         left.plot(temperatures, values, **look, markevery=(2 * k, 12), label=name)
         left.plot(temperatures[best], values[best], color=look["color"], marker="*", markersize=13)
         told.append(f"{name} {float(values[best]):.1f}° at {float(temperatures[best]):.2f}")
     left.axvline(temperature, color=style.GREY, linestyle=":", label=f"its own τ = {temperature:g}")
-    left.set(xscale="log", ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
-    left.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    left.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    left.xaxis.set_minor_locator(NullLocator())
+    left.set(ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
+    style.log_axis(left.xaxis)
     left.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none")
     s, order = negatives.sort()
     nearest = float(temperatures[int(values.argmin())])
     lines = {"HCL": (push / push.sum())[order]} | {
         f"NT-Xent, τ = {t:.2g}": torch.softmax(s / t, dim=0) for t in (temperature, nearest)
     }
-    for k, (look, (label, part)) in enumerate(
-        zip(style.series(3, ordered=False), lines.items(), strict=True)
-    ):
+    for k, (look, (label, part)) in enumerate(zip(looks, lines.items(), strict=False)):
         right.plot(s, len(s) * part, **look, markevery=(0.04 * k, 0.12), label=label)
     right.axhline(0, color=style.INK, linewidth=1.0)
     right.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K")
@@ -188,11 +160,8 @@ def harder_than_parents(kinds: Mapping[str, tuple[Tensor, Tensor]], ax: Axes | N
     ends = [float(both.min()), float(both.max())]
     ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1.2, label="as hard as the harder parent")
     ax.set(xlabel="similarity of the harder parent", ylabel="similarity of the mix")
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return describe(
-        ax,
-        f"Mixes against their harder parent; harder than it are: {'; '.join(told)}.",
-    )
+    style.legend_outside(ax)
+    return describe(ax, f"Mixes against their harder parent; harder than it are: {'; '.join(told)}.")
 
 
 @style.in_course_style

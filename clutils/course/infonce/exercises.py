@@ -10,7 +10,9 @@ from torch import Tensor
 
 from clutils import losses
 from clutils.course import toys
-from clutils.course.exercise import Exercise, Wrong
+from clutils.course.exercise import written
+
+exercise = written(__file__)
 
 
 def _nt_xent(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
@@ -71,19 +73,6 @@ def _all_active(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     return 2 / negatives.shape[1] * (2 * negatives - 2 * positives + margin > 0)
 
 
-def _without_hinge(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return 2.0 * (negatives == negatives.max(dim=1, keepdim=True).values)
-
-
-def _farthest(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    return _mined_push(positives, -negatives, margin)
-
-
-def _similarity_for_distance(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    hardest = negatives == negatives.max(dim=1, keepdim=True).values
-    return 1.0 * (hardest & (negatives - positives + margin > 0))
-
-
 def _triplets() -> list[tuple[Tensor, Tensor, float]]:
     """Rows in order and rows in disorder in each case."""
     dice = torch.Generator().manual_seed(2)
@@ -95,146 +84,48 @@ def _triplets() -> list[tuple[Tensor, Tensor, float]]:
 
 
 EXERCISES = [
-    Exercise(
+    exercise(
         name="nt_xent",
-        question="NT-Xent of two views z1, z2, (B, D) each and of any length: one number.",
         answer=_nt_xent,
-        hints=[
-            "Put both views into one table z, (2B, D), and divide each row by its length. `z @ z.T` has all "
-            "similarities.",
-            "An anchor isn't compared with itself: `fill_diagonal_(-torch.inf)` takes it out.",
-            "The positive of row i is row i + B, and of row i + B it is row i: "
-            "`torch.arange(2 * B).roll(B)`. That is the class for `F.cross_entropy`.",
-        ],
-        wrong=[
-            Wrong(
-                "without normalising",
-                partial(_variant, normalise=False),
-                "similarities are cosines; these rows have lengths.",
-            ),
-            Wrong(
-                "an anchor compared with itself",
-                partial(_variant, diagonal=None),
-                "similarity 1 stands on the diagonal, harder than any negative. Mask it.",
-            ),
-            Wrong(
-                "a mask of zeros",
-                partial(_variant, diagonal=0.0),
-                "a logit of 0 still adds e^0 = 1 to the sum; what shall not count is -inf.",
-            ),
-            Wrong(
-                "the other view's negatives alone",
-                _other_view_only,
-                "that is CLIP's comparison. NT-Xent has the anchor's own view of other pictures, too.",
-            ),
-            Wrong(
-                "one view as anchor",
-                partial(_variant, anchors=1),
-                "all 2B views are anchors once, those of z2 as well.",
-            ),
-            Wrong(
-                "a positive from the wrong row",
-                partial(_variant, shift=1),
-                "row i's positive is the same picture's other view, B rows on (or back).",
-            ),
-            Wrong(
-                "the decoupled loss",
-                lambda *views: losses.Decoupled(views[2])(*views[:2]),
-                "the positive is missing from the denominator. The sum runs over all but the anchor itself.",
-            ),
-            Wrong(
-                "a sum over the anchors",
-                lambda *views: 2 * len(views[0]) * _nt_xent(*views),
-                "the mean over the 2B anchors is asked for.",
-            ),
-            Wrong(
-                "multiplied by τ",
-                lambda z1, z2, t: _nt_xent(z1, z2, 1 / t),
-                "similarities are divided by the temperature.",
-            ),
-            Wrong(
-                "NT-Xent at τ = 1",
-                lambda z1, z2, t: _nt_xent(z1, z2, 1.0),
-                "the temperature acts inside the exponential.",
-            ),
-            Wrong(
-                "log p⁺", lambda *views: -_nt_xent(*views), "a loss is to be made small, so it is -log p⁺."
-            ),
-        ],
+        wrong={
+            "without normalising": partial(_variant, normalise=False),
+            "an anchor compared with itself": partial(_variant, diagonal=None),
+            "a mask of zeros": partial(_variant, diagonal=0.0),
+            "the other view's negatives alone": _other_view_only,
+            "one view as anchor": partial(_variant, anchors=1),
+            "a positive from the wrong row": partial(_variant, shift=1),
+            "the decoupled loss": lambda *views: losses.Decoupled(views[2])(*views[:2]),
+            "a sum over the anchors": lambda *views: 2 * len(views[0]) * _nt_xent(*views),
+            "multiplied by τ": lambda z1, z2, t: _nt_xent(z1, z2, 1 / t),
+            "NT-Xent at τ = 1": lambda z1, z2, t: _nt_xent(z1, z2, 1.0),
+            "log p⁺": lambda *views: -_nt_xent(*views),
+        },
         cases=_batches,
     ),
-    Exercise(
+    exercise(
         name="negatives_of_an_anchor",
-        question="How many negatives has an anchor in a batch of pictures with several views each?",
         answer=_negatives_of_an_anchor,
-        hints=[
-            "How many views are in the batch? Which of them are no negatives of this anchor?",
-            "All views of its own picture are out: itself and its positives.",
-        ],
-        wrong=[
-            Wrong(
-                "right for two views alone",
-                lambda batch, views: views * batch - 2,
-                "with more views an anchor has more than one positive, and those are no negatives.",
-            ),
-            Wrong(
-                "two views of every picture",
-                lambda batch, views: 2 * batch - 2,
-                "that leaves the further views of other pictures out.",
-            ),
-            Wrong(
-                "its own positives among the negatives",
-                lambda batch, views: views * batch - 1,
-                "only the anchor itself is taken out; its positives must be as well.",
-            ),
-            Wrong("all views", lambda batch, views: views * batch, "its own picture's views are none."),
-            Wrong(
-                "a view of each other picture",
-                lambda batch, views: batch - 1,
-                "each of the other pictures is there in several views, and all of them count.",
-            ),
-        ],
+        wrong={
+            "right for two views alone": lambda batch, views: views * batch - 2,
+            "two views of every picture": lambda batch, views: 2 * batch - 2,
+            "its own positives among the negatives": lambda batch, views: views * batch - 1,
+            "all views": lambda batch, views: views * batch,
+            "a view of each other picture": lambda batch, views: batch - 1,
+        },
         cases=lambda: [(2, 2), (4, 3), (256, 2), (64, 8)],
     ),
-    Exercise(
+    exercise(
         name="mined_push",
-        question="∂ℓ/∂s⁻_j of the triplet loss on each anchor's hardest negative: (A, 1), (A, K) -> (A, K).",
         answer=_mined_push,
-        hints=[
-            "The loss of one anchor is max(0, 2 s⁻ - 2 s⁺ + m) with the largest s⁻. On which similarities "
-            "does it depend?",
-            "All negatives but the hardest get 0. The hardest gets the slope of the hinge: while it is open.",
-            "There is no mean over K any more, so the slope is not 2/K.",
-        ],
-        wrong=[
-            Wrong("the loss without mining", _all_active, "only the hardest triple counts, and it alone."),
-            Wrong(
-                "2/K on the hardest",
-                lambda s, n, m: _mined_push(s, n, m) / n.shape[1],
-                "one triple is left, so nothing is averaged over K.",
-            ),
-            Wrong(
-                "the loss without its hinge",
-                _without_hinge,
-                "where the hardest triple is in order by the margin, the force is exactly 0.",
-            ),
-            Wrong("the farthest negative", _farthest, "the hardest negative is the most similar one."),
-            Wrong(
-                "similarities in place of squared distances",
-                _similarity_for_distance,
-                "d² = 2 - 2s, so the hinge holds twice the difference of the similarities.",
-            ),
-            Wrong(
-                "the gradient of the mean over the anchors",
-                lambda s, n, m: _mined_push(s, n, m) / len(n),
-                "for each anchor, before any mean over anchors.",
-            ),
-            Wrong(
-                "the other sign",
-                lambda s, n, m: -_mined_push(s, n, m),
-                "a push is ∂ℓ/∂s⁻, positive where the loss wants the negative farther.",
-            ),
-        ],
+        wrong={
+            "the loss without mining": _all_active,
+            "2/K on the hardest": lambda s, n, m: _mined_push(s, n, m) / n.shape[1],
+            "the loss without its hinge": lambda s, n, m: _mined_push(s, n, torch.inf),
+            "the farthest negative": lambda s, n, m: _mined_push(s, -n, m),
+            "similarities in place of squared distances": lambda s, n, m: _mined_push(s, n, 2 * m) / 2,
+            "the gradient of the mean over the anchors": lambda s, n, m: _mined_push(s, n, m) / len(n),
+            "the other sign": lambda s, n, m: -_mined_push(s, n, m),
+        },
         cases=_triplets,
     ),
 ]

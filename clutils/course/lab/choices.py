@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets as W
-import torch
 from torch import nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, training, views
+from clutils.course.lab.figures import CHARTS, NUMBERS, demand_shown
 from clutils.course.panels import _align, choose
 from clutils.training import Run, Settings
+from clutils.training.settings import BATCH_SIZE
 
 ITS_OWN = "the method's own"
 FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
+HOW_TO_CHOOSE = "One to five, shown from the next start on: Ctrl and a click add one or take it away"
 NARROW = "250px"
 MOST_STEPS = 1_000_000  # hours, on any machine: more is a zero too many
 
@@ -51,7 +53,7 @@ class Choices:
         self._own_loss = loss if isinstance(loss, nn.Module) else None
         self._pictures: dict[Any, tuple] = {}
         data_menu, path = _data_menu(data)
-        batch_size = self.given.get("batch_size", Settings.batch_size)
+        batch_size = self.given.get("batch_size", BATCH_SIZE)
         seed = self.given.get("seed", Settings.seed)
         sizes = sorted({*BATCH_SIZES, batch_size})
         self.menus: dict[str, W.Widget] = {
@@ -60,10 +62,13 @@ class Choices:
             "data": data_menu,
             "path": W.Text(path, description="folder", placeholder="of class-named folders of pictures"),
             "steps": W.IntText(steps, description="steps"),
-            "augmentation": _fitting("augmentation", views.PRESETS, self.given.get("augmentation")),
+            "augmentation": _fitting("augmentation", views.names(), self.given.get("augmentation")),
             "encoder": _fitting("encoder", encoders.NAMES, self.given.get("encoder")),
             "batch_size": choose("batch size", {f"{size:,}": size for size in sizes}, batch_size),
             "seed": W.IntText(seed, description="seed"),
+            "charts": W.SelectMultiple(
+                options=(*CHARTS, *NUMBERS), value=CHARTS, description="charts", rows=5, tooltip=HOW_TO_CHOOSE
+            ),
         }
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
@@ -82,10 +87,11 @@ class Choices:
         _align(self.menus.values(), NARROW)
         for name in ("steps", "seed", "batch_size"):
             self.menus[name].layout.width = "170px"
-        self.menus["augmentation"].layout.width = self.menus["encoder"].layout.width = "320px"
+        for name in ("augmentation", "encoder", "charts"):
+            self.menus[name].layout.width = "320px"
         self.menus["path"].layout.width = "390px"
         first = [self.menus[name] for name in ("method", "loss", "data", "path", "steps")]
-        more = [self.menus[name] for name in ("augmentation", "encoder", "batch_size", "seed")]
+        more = [self.menus[name] for name in ("augmentation", "encoder", "batch_size", "seed", "charts")]
         wrap = W.Layout(flex_flow="row wrap", align_items="center")
         self.row = W.Box(first, layout=wrap)
         self.more = W.Accordion([W.Box(more, layout=wrap)], titles=("more settings",), selected_index=None)
@@ -104,10 +110,13 @@ class Choices:
         self.menus["path"].layout.display = "" if self.menus["data"].value == FOLDER else "none"
 
     def _fit_encoder(self, change: Any = None) -> None:
-        """An encoder that takes no such data, as one of pictures does no vectors, gives way to what suits."""
-        name = self.menus["encoder"].value
-        if name in encoders.NAMES and (name == "mlp") != self._of_vectors():
+        """An encoder or augmentation of another kind of data gives way to what suits."""
+        kind = self._kind()
+        if encoders.NAMES.get(self.menus["encoder"].value, kind.name) != kind.name:
             self.menus["encoder"].value = views.AUTO
+        chosen = self.menus["augmentation"].value
+        if chosen in views.names() and chosen not in views.names(kind.name):
+            self.menus["augmentation"].value = views.AUTO
 
     def reset(self) -> None:
         """Every menu as it was at first."""
@@ -143,8 +152,14 @@ class Choices:
         return None if chosen == OWN else chosen
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The chosen charts, of `CHARTS` and `NUMBERS`. Raises ValueError on none, and on more than fit."""
+        demand_shown(self.menus["charts"].value)
+        return self.menus["charts"].value
+
+    @property
     def kind(self) -> type[methods.Method]:
-        return methods.catalogue()[self.menus["method"].value]
+        return methods.catalogue()[self.menus["method"].value].kind
 
     def loss(self) -> nn.Module:
         """A fresh one of the chosen loss, at its own defaults."""
@@ -190,6 +205,8 @@ class Choices:
         given = {key: value for key, value in self.given.items() if key != "method_settings"}
         given |= {key: self.menus[key].value for key in ("encoder", "augmentation", "batch_size", "seed")}
         given |= {key: None for key in ("encoder", "augmentation") if given[key] == views.AUTO}
+        if given["batch_size"] == BATCH_SIZE:
+            given["batch_size"] = None  # the same, or all of a smaller set
         loss = self.loss()
         for key in loss.hyperparameters():
             if key in values:
@@ -232,7 +249,7 @@ class Choices:
             return rate
         name = self.menus["encoder"].value
         if name == views.AUTO:
-            name = "mlp" if self._of_vectors() else "conv16"
+            name = self._kind().encoder
         return training.usual_rate(
             self.menus["method"].value,
             name,
@@ -241,11 +258,10 @@ class Choices:
             **self._method_settings(),
         )
 
-    def _of_vectors(self) -> bool:
+    def _kind(self) -> datasets.Kind:
         if self.menus["data"].value != OWN:
-            return str(self.menus["data"].value).startswith("vectors:")
-        own = getattr(self._own_data, "inputs", self._own_data)
-        return isinstance(own, torch.Tensor) and own.ndim == 2
+            return datasets.kind_called(str(self.menus["data"].value))
+        return datasets.kind_of(getattr(self._own_data, "inputs", self._own_data))
 
 
 def _data_menu(data: Any) -> tuple[W.Dropdown, str]:
@@ -256,7 +272,9 @@ def _data_menu(data: Any) -> tuple[W.Dropdown, str]:
         return choose("data", {OWN: OWN} | options, OWN), ""
     if data.startswith("folder:"):
         return choose("data", options, FOLDER), data.removeprefix("folder:")
-    if data in options.values() or data.startswith("vectors:"):
+    if data in options.values() or data.startswith(
+        (*datasets.OWN, "vectors:", "graphs:", "nodes:", "sentences:")
+    ):
         return choose("data", options | {data: data}, data), ""
     raise ValueError(f"training_lab: no data called {data!r}; there are {', '.join(options)}")
 

@@ -13,7 +13,7 @@ import ipywidgets as W
 from clutils import figures
 from clutils.course.lab.figures import MOST_MAPS, compared_curves, compared_maps, cut, words_of
 from clutils.course.lab.panel import Lab, LabRun
-from clutils.course.panels import MUTED, _alarm, _below
+from clutils.course.panels import MUTED, ErrorLine, below
 from clutils.training import comparison, saved
 from clutils.training.saved import Comparable, SavedRun
 
@@ -47,13 +47,12 @@ class Comparison(W.VBox):
         )
         self.notes, self.table = W.HTML(), W.HTML()
         self.curves, self.maps = W.HTML(), W.HTML()
-        self.error = W.HTML(layout=W.Layout(display="none"))
-        self.error.add_class("clutils-panel-error")
+        self.error = ErrorLine()
         hint = f"Several with Ctrl or Shift, at most {MOST}."
         self.pick.observe(lambda _: self.show(), "value")
         self.refresh_button.on_click(lambda _: self.refresh())
         self.refresh()
-        beside = W.VBox([self.refresh_button, W.HTML(_below(hint, MUTED))])
+        beside = W.VBox([self.refresh_button, W.HTML(below(hint, MUTED))])
         super().__init__(
             [W.HBox([self.pick, beside]), self.notes, self.error, self.table, self.curves, self.maps]
         )
@@ -80,16 +79,16 @@ class Comparison(W.VBox):
         self.runs = runs
         self.pick.options = list(runs)
         picked = tuple(runs)[:2] if before is None else tuple(name for name in before if name in runs)
-        said = [_below(html.escape(f"{run.name} can't be read: {run.problem}"), MUTED) for run in damaged]
+        said = [below(f"{run.name} can't be read: {run.problem}", MUTED) for run in damaged]
         if not runs:
-            said.append(_below(html.escape(f"There is no run yet, nor one in {self.folder}."), MUTED))
+            said.append(below(f"There is no run yet, nor one in {self.folder}.", MUTED))
         self.notes.value = "".join(said)
         self._place(picked)
         self.show()
 
     def show(self) -> None:
         """Draw what is picked."""
-        self.error.value, self.error.layout.display = "", "none"
+        self.error.say()
         as_made = reversed(self.runs.items())
         chosen = [run for name, run in as_made if name in self.chosen]
         try:
@@ -97,7 +96,7 @@ class Comparison(W.VBox):
                 raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
             self._draw([run for run in chosen if len(run.history)])
         except ValueError as error:
-            self.error.value, self.error.layout.display = _alarm(str(error)), ""
+            self.error.say(str(error))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and beside it what it shows as it stands, for an export where no kernel runs."""

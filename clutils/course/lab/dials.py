@@ -9,7 +9,7 @@ import ipywidgets as W
 from torch import nn
 
 from clutils.course.lab.figures import BY_SYMBOL
-from clutils.course.panels import _align, counts, log_slider, slider
+from clutils.course.panels import _align, among, log_slider, slider
 from clutils.losses.hyperparameters import Hyperparameter
 from clutils.training import Run
 from clutils.training.settings import LEARNING_RATE, check_rate
@@ -62,28 +62,15 @@ class Dials:
             self.moved(name, value)
 
 
-def owners(run: Run) -> dict[str, Any]:
-    """Setting -> what of a run has it: its method, its loss, or itself."""
-    found = dict.fromkeys(run.method.live, run.method)
-    found |= dict.fromkeys(getattr(run.loss, "hyperparameters", tuple)(), run.loss)
-    return found | {"learning_rate": run}
-
-
-def owner(run: Run, name: str) -> Any:
-    """What of a run has the setting. Raises ValueError where nothing has."""
-    found = owners(run)
-    if name not in found:
-        raise ValueError(f"this run has no setting {name!r}: its loss is {type(run.loss).__name__}")
-    return found[name]
-
-
 def turn(run: Run, name: str, value: Any) -> Any:
     """Set it in a run that is between two steps; returns what it was.
 
-    Raises ValueError on a value that can't be; the old one then stays. (What only a step can refuse, its
-    step refuses.)
+    Raises ValueError on a setting that the run does not have, and on a value that can't be; the old one then
+    stays. (What only a step can refuse, its step refuses.)
     """
-    of = owner(run, name)
+    if name not in run.live():
+        raise ValueError(f"this run has no setting {name!r}: its loss is {type(run.loss).__name__}")
+    of = run.live()[name]
     before = getattr(of, name)
     if before == value:
         return before
@@ -120,12 +107,9 @@ def _dial(name: str, value: Any, declared: Hyperparameter | None) -> W.Widget:
     if kind == "log":
         made = log_slider(label, low, high, value)
     elif kind == "doubling":
-        made = counts(label, {low, *(2**k for k in range(13) if low <= 2**k <= high)}, value)
+        made = among(label, {low, *(2**k for k in range(13) if low <= 2**k <= high)}, value)
     elif kind == "near one":
-        numbers = sorted({*NEAR_ONE, value})
-        made = W.SelectionSlider(
-            options=[(f"{number:g}", number) for number in numbers], value=value, description=label
-        )
+        made = among(label, NEAR_ONE, value)
     else:
         made = slider(label, float(low), float(high), float(value), step=0.05)
     made.continuous_update = False  # a value that the slider only passes is no setting

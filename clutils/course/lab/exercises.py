@@ -11,10 +11,12 @@ import torch
 from torch.nn.functional import normalize
 
 from clutils import data, losses, training
-from clutils.course.exercise import Exercise, Wrong
+from clutils.course.exercise import Lacks, something, written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+exercise = written(__file__)
 
 # ---- 1: a collapsed run --------------------------------------------------------------------------
 
@@ -49,36 +51,13 @@ def rescue(run: training.Run) -> None:
     run.loss = losses.NTXent(temperature=0.05)
 
 
-ALONE = Wrong(
-    "the positives alone, still",
-    lambda run: setattr(run, "learning_rate", 0.02),
-    "nothing in this loss minds that all pictures lie on one point, at whatever learning rate: its value "
-    "there is 0.",
-)
-TOO_WARM = Wrong(
-    "a push from negatives that is too small",
-    lambda run: setattr(run, "loss", losses.NTXent(temperature=1.0)),
-    "within the clump its gradient is small, the smaller the warmer τ, and AdamW measures each step by the "
-    "gradients that it remembers, which were large. Make it larger, or make the optimiser forget.",
-)
-ANEW = Wrong(
-    "another run",
-    lambda run: collapsed_run(),
-    "the task is this run, with the weights that it has. (Starting anew is what one does in earnest, from "
-    "a checkpoint of before the collapse.)",
-)
+ALONE, TOO_WARM = "the positives alone, still", "a push from negatives that is too small"
+ANEW, TRAINED = "another run", "a rescue that trains by itself"
 
 
 def _trains(run: training.Run) -> None:
     run.loss = losses.NTXent(temperature=0.5)
     run.step()
-
-
-TRAINED = Wrong(
-    "a rescue that trains by itself",
-    _trains,
-    "set something about the run and leave the steps to the check: how many a rescue takes is the question.",
-)
 
 
 def _settings(run: training.Run) -> dict[str, Any]:
@@ -91,46 +70,42 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     run = collapsed_run()
     fallen = spread(run)
     settings, before = _settings(run), copy.deepcopy(run.method.state_dict())
-    try:
-        returned = answer(run)
-        after = run.method.state_dict()
-        same = {name: torch.equal(before[name], after[name]) for name in before if name in after}
-        if run.steps_done != FALLEN:
-            return TRAINED.name
-        if returned is None and _settings(run) == settings and all(same.values()):
-            return "your function returned nothing, and changed nothing about the run"
-        if returned is not None and returned is not run:
-            return ANEW.name if isinstance(returned, training.Run) else f"it returned {returned!r}, not a run"
-        if not all(kept for name, kept in same.items() if name.startswith(("encoder.", "head."))):
-            return "encoder or head have other weights now: a fresh start is no rescue"
-        run.steps = max(run.steps, run.steps_done + GOING_ON)
-        for _ in range(GOING_ON):
-            run.step()
-    except Exception as error:  # whatever a reader's own code brings about is an answer to report on
-        return f"the run ended with {type(error).__name__}: {error}"
+    returned = answer(run)
+    after = run.method.state_dict()
+    same = {name: name in after and torch.equal(before[name], after[name]) for name in before}
+    if run.steps_done != FALLEN:
+        return TRAINED
+    if returned is None and _settings(run) == settings and all(same.values()):
+        return "your function returned nothing, and changed no setting, weight or memory of the run"
+    if returned is not None and returned is not run:
+        return ANEW if isinstance(returned, training.Run) else f"it returned {returned!r}, not a run"
+    if not all(kept for name, kept in same.items() if name.startswith(("encoder.", "head."))):
+        return "encoder or head have other weights now: a fresh start is no rescue"
+    run.steps = max(run.steps, run.steps_done + GOING_ON)
+    for _ in range(GOING_ON):
+        run.step()
     reached = spread(run)
     if reached >= PARTED:
         return None
     if isinstance(run.loss, losses.Regression):
-        return ALONE.name
+        return ALONE
     if hasattr(run.loss, "temperature") and run.loss.temperature > COLD:
-        return TOO_WARM.name
+        return TOO_WARM
     return (
         f"after {GOING_ON} further steps the directions are {reached:.2f} apart, after {fallen:.2f} when it "
         f"was handed to you; wanted is {PARTED}"
     )
 
 
-RESCUE = Exercise(
+RESCUE = exercise(
     name="rescue",
-    question="rescue(run): change something about the collapsed run, so that in 100 steps it parts again.",
     answer=rescue,
-    hints=[
-        "Which term of the loss would ever part two different pictures? `run.loss` may be changed.",
-        "A loss with negatives is needed. Its gradient within the clump is small beside those that AdamW "
-        "remembers: a colder τ makes it larger; or has `run.optimiser` a memory that can be cleared?",
-    ],
-    wrong=[ALONE, TOO_WARM, ANEW, TRAINED],
+    wrong={
+        ALONE: lambda run: setattr(run, "learning_rate", 0.02),
+        TOO_WARM: lambda run: setattr(run, "loss", losses.NTXent(temperature=1.0)),
+        ANEW: lambda run: collapsed_run(),
+        TRAINED: _trains,
+    },
     judge=_judge_rescue,
 )
 
@@ -144,104 +119,58 @@ def too_hot(accuracies: dict[float, Sequence[float]]) -> float:
     return min(worse)
 
 
-def _with_ties(accuracies: dict[float, Sequence[float]]) -> float:
-    best = max(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
-    return min(t for t in accuracies if t > best and max(accuracies[t]) <= min(accuracies[best]))
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
-def _means_alone(accuracies: dict[float, Sequence[float]]) -> float:
-    mean = {t: sum(values) / len(values) for t, values in accuracies.items()}
-    best = max(mean, key=mean.get)
-    return min(t for t in mean if t > best and mean[t] < mean[best])
+def _lowest(
+    by: Callable[[Sequence[float]], float] = _mean,
+    worse: Callable[[Sequence[float], Sequence[float]], bool] = lambda own, best: max(own) < min(best),
+    colder: bool = False,
+    pick: Callable[[list[float]], float] = min,
+) -> Callable[[dict[float, Sequence[float]]], float]:
+    """The right answer, but for what is given: what a τ is best by, which are worse, where, which of them."""
 
+    def answer(accuracies: dict[float, Sequence[float]]) -> float:
+        best = max(accuracies, key=lambda t: by(accuracies[t]))
+        above = [t for t in accuracies if colder or t > best]
+        return pick([t for t in above if worse(accuracies[t], accuracies[best])])
 
-def _best_seed(accuracies: dict[float, Sequence[float]]) -> float:
-    best = max(accuracies, key=lambda t: max(accuracies[t]))
-    return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
-
-
-def _by_median(accuracies: dict[float, Sequence[float]]) -> float:
-    best = max(accuracies, key=lambda t: median(accuracies[t]))
-    return min(t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best]))
-
-
-def _the_worst(accuracies: dict[float, Sequence[float]]) -> float:
-    return min(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
-
-
-def _cold_as_well(accuracies: dict[float, Sequence[float]]) -> float:
-    best = max(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
-    worse = [t for t in accuracies if max(accuracies[t]) < min(accuracies[best])]
-    return min(worse)
-
-
-def _the_hottest(accuracies: dict[float, Sequence[float]]) -> float:
-    best = max(accuracies, key=lambda t: sum(accuracies[t]) / len(accuracies[t]))
-    worse = [t for t in accuracies if t > best and max(accuracies[t]) < min(accuracies[best])]
-    return max(worse)
+    return answer
 
 
 def _tables() -> list[tuple[Any, ...]]:
-    return [
-        ({0.05: (0.60, 0.64), 0.2: (0.80, 0.84), 0.5: (0.78, 0.82), 1.0: (0.70, 0.74), 2.0: (0.5, 0.6)},),
-        (
-            {0.1: (0.50, 0.95), 0.3: (0.80, 0.81), 0.6: (0.78, 0.79), 0.9: (0.4, 0.45)},
-        ),  # the best seed misleads
-        ({2.0: (0.30, 0.31), 0.1: (0.70, 0.72), 0.7: (0.71, 0.60), 1.5: (0.69, 0.5)},),
-        ({0.1: (0.50, 0.90, 0.91), 1.0: (0.6, 0.6, 0.6), 5.0: (0.4, 0.4, 0.4), 0.02: (0.1, 0.1, 0.2)},),
-        (
-            {0.1: (0.3, 0.8, 0.82), 0.3: (0.75, 0.76, 0.79), 0.6: (0.7, 0.73, 0.74), 2.0: (0.1, 0.2, 0.25)},
-        ),  # so does the median
-        ({0.1: (0.80, 0.84), 0.4: (0.75, 0.80), 0.7: (0.70, 0.79), 1.5: (0.6, 0.7)},),  # a tie
-        (
-            {0.1: (0.85, 0.60), 0.3: (0.70, 0.70), 1.0: (0.65, 0.62), 2.0: (0.5, 0.55)},
-        ),  # the worst seed misleads
-        ({0.02: (0.80, 0.84), 0.05: (0.70, 0.75), 0.3: (0.6, 0.6), 1.0: (0.5, 0.5)},),
+    tables = [
+        {0.05: (0.60, 0.64), 0.2: (0.80, 0.84), 0.5: (0.78, 0.82), 1.0: (0.70, 0.74), 2.0: (0.5, 0.6)},
+        # the best seed misleads
+        {0.1: (0.50, 0.95), 0.3: (0.80, 0.81), 0.6: (0.78, 0.79), 0.9: (0.4, 0.45)},
+        {2.0: (0.30, 0.31), 0.1: (0.70, 0.72), 0.7: (0.71, 0.60), 1.5: (0.69, 0.5)},
+        {0.1: (0.50, 0.90, 0.91), 1.0: (0.6, 0.6, 0.6), 5.0: (0.4, 0.4, 0.4), 0.02: (0.1, 0.1, 0.2)},
+        # so does the median
+        {0.1: (0.3, 0.8, 0.82), 0.3: (0.75, 0.76, 0.79), 0.6: (0.7, 0.73, 0.74), 2.0: (0.1, 0.2, 0.25)},
+        {0.1: (0.80, 0.84), 0.4: (0.75, 0.80), 0.7: (0.70, 0.79), 1.5: (0.6, 0.7)},  # a tie
+        # the worst seed misleads
+        {0.1: (0.85, 0.60), 0.3: (0.70, 0.70), 1.0: (0.65, 0.62), 2.0: (0.5, 0.55)},
+        {0.02: (0.80, 0.84), 0.05: (0.70, 0.75), 0.3: (0.6, 0.6), 1.0: (0.5, 0.5)},
+        {0.3: (0.80, 0.84), 2.0: (0.30, 0.31), 0.05: (0.40, 0.45), 0.8: (0.50, 0.55)},  # in no order
     ]
+    return [(table,) for table in tables]
 
 
-TOO_HOT = Exercise(
+TOO_HOT = exercise(
     name="too_hot",
-    question="too_hot({τ: accuracies of its seeds}): the lowest τ above the best one at which every seed is "
-    "worse (a tie is not) than every seed of the best, which is the one with the highest mean. There is one.",
     answer=too_hot,
-    hints=[
-        "First the best τ, by the mean of its seeds. Then only those that are hotter.",
-        "Too hot is what lies outside the spread: its best seed below the best τ's worst seed.",
-    ],
-    wrong=[
-        Wrong(
-            "a comparison of means alone",
-            _means_alone,
-            "two means always differ. Compare the best seed of one with the worst of the other.",
+    wrong={
+        "a comparison of means alone": _lowest(worse=lambda own, best: _mean(own) < _mean(best)),
+        "the best τ taken by its best seed": _lowest(by=max),
+        "the best τ taken by the median": _lowest(by=median),
+        "the τ with the lowest accuracy": lambda accuracies: min(
+            accuracies, key=lambda t: _mean(accuracies[t])
         ),
-        Wrong(
-            "the best τ taken by its best seed",
-            _best_seed,
-            "one lucky seed does not make a τ the best: take the highest mean.",
-        ),
-        Wrong(
-            "the best τ taken by the median",
-            _by_median,
-            "a fair measure too, and another one: asked is the highest mean.",
-        ),
-        Wrong(
-            "the τ with the lowest accuracy",
-            _the_worst,
-            "that may be too cold, or far hotter than the first one that is too hot.",
-        ),
-        Wrong(
-            "a τ that is too cold",
-            _cold_as_well,
-            "it is worse beyond the spread, but lies below the best τ: look above it only.",
-        ),
-        Wrong(
-            "a tie counted as worse",
-            _with_ties,
-            "its best seed must lie below the worst seed of the best: equal is within the spread.",
-        ),
-        Wrong("the hottest one that is worse", _the_hottest, "asked is where it begins: the lowest of them."),
-    ],
+        "a τ that is too cold": _lowest(colder=True),
+        "a tie counted as worse": _lowest(worse=lambda own, best: max(own) <= min(best)),
+        "the hottest one that is worse": _lowest(pick=max),
+    },
     cases=_tables,
 )
 
@@ -281,6 +210,7 @@ def _histories() -> list[tuple[Any, ...]]:
         (1, [0.2] * 4 + [2.0] * 3 + [0.2] * 2),
         (31, [0.1, 0.1, 0.5, 0.05, 0.05]),  # of a run that was resumed, say
         (1, [0.3] * 5),
+        (1, [0.3, 0.3, 0.299, 0.299]),  # a small turn is one, too
     )
     return [
         (pd.DataFrame({"step": range(first, first + len(t)), "temperature": t, "loss": 1.0}),)
@@ -288,60 +218,30 @@ def _histories() -> list[tuple[Any, ...]]:
     ]
 
 
-def _same_turns(given: Any) -> list[tuple[int, float]] | None:
+def _turns_found(answer: Callable[[pd.DataFrame], Any], history: pd.DataFrame) -> dict[str, Any]:
+    """The list of (step, new τ) that it makes of a history, under a name that says which history it was."""
+    returned = something(answer(history.copy()))
     try:
-        pairs = [(int(step), float(temperature)) for step, temperature in given]
-        return pairs if all(k == step for (k, _), (step, _) in zip(pairs, given, strict=True)) else None
+        found = [(step, float(temperature)) for step, temperature in returned]
+        if any(step % 1 for step, _ in found):
+            raise ValueError("a step is a whole number")
     except (TypeError, ValueError):
-        return None
+        raise Lacks(f"it returned {returned!r}, but a list of (step, new τ) is asked for") from None
+    course = list(zip(history["step"].tolist(), history["temperature"].tolist(), strict=True))
+    return {f"what it makes of (step, τ) = {course}": found}
 
 
-def _judge_turned(answer: Callable[[pd.DataFrame], Any]) -> str | None:
-    cases = _histories()
-    given = []
-    for (history,) in cases:
-        try:
-            returned = answer(history.copy())
-        except Exception as error:  # a reader's own code
-            return f"your code raised {type(error).__name__}: {error}"
-        if returned is None:
-            return "your function returned nothing yet"
-        given.append(_same_turns(returned))
-        if given[-1] is None:
-            return f"it returned {returned!r}, but a list of (step, new τ) is asked for"
-    if given == [turned(history) for (history,) in cases]:
-        return None
-    for wrong in TURNED.wrong:
-        if given == [wrong.answer(history) for (history,) in cases]:
-            return wrong.name
-    number = next(k for k, (history,) in enumerate(cases) if given[k] != turned(history))
-    (history,) = cases[number]
-    course = list(zip(history["step"], history["temperature"], strict=True))
-    return f"of (step, τ) = {course} it makes {given[number]}"
-
-
-TURNED = Exercise(
+TURNED = exercise(
     name="turned",
-    question="turned(history): [(step, new τ), ...] for each step that was the first with another τ.",
     answer=turned,
-    hints=[
-        "`history['temperature'].shift()` is the column, moved down by one row.",
-        "The first row has none before it: nobody turned anything there. Steps stand in a column.",
-    ],
-    wrong=[
-        Wrong("the start counted as a turn", _with_start, "before the first row there was no other τ."),
-        Wrong(
-            "the step before the turn",
-            _step_before,
-            "that one was still made with the old τ: a change takes effect at the next step, and is listed "
-            "with it.",
-        ),
-        Wrong(
-            "row numbers in place of steps", _row_numbers, "rows count from 0, and a history may start late."
-        ),
-        Wrong("the old values", _old_values, "asked is the τ that each turn brought."),
-    ],
-    judge=_judge_turned,
+    wrong={
+        "the start counted as a turn": _with_start,
+        "the step before the turn": _step_before,
+        "row numbers in place of steps": _row_numbers,
+        "the old values": _old_values,
+    },
+    cases=_histories,
+    observe=_turns_found,
 )
 
 

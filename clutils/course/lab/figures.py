@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from torch import Tensor
 
 from clutils import losses, methods
 from clutils.figures import describe, new, style
 from clutils.figures.maps import Points, look
+from clutils.measures import BY_NAME
 from clutils.training import comparison
 from clutils.training.saved import Comparable
 
@@ -35,11 +35,14 @@ BY_SYMBOL = (
 )
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
 LABEL = 8.5  # points, of what stands at a mark
+CHARTS = ("loss", "alignment, uniformity", "effective rank", "kNN accuracy", "temperature τ")
+NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effective_rank", "knn")}
 
 
 class LabFigure:
-    """Six charts of a run against the step, the last a map: `update` fills them.
+    """Charts of a run against the step, five and a map: `update` fills them.
 
+    - shown: one to five of `CHARTS` and `NUMBERS`, in their order; the attributes of the others are None
     - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
       None or NaN = there is none, and no word of it in the legend
     - ceiling: what the effective rank can't exceed; None = not said
@@ -60,42 +63,48 @@ class LabFigure:
         class_names: Sequence[str] = (),
         measures_knn: bool = True,
         map_of: str = "PCA of a fixed sample",
+        shown: Sequence[str] = CHARTS,
     ) -> None:
         self.steps, self.map_of = steps, map_of
+        demand_shown(shown)
         self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
         self.measures_knn = measures_knn
         self.figure, axes = new(10.4, 5.6, 2, 3, width_ratios=[1, 1, 1.22])
-        (loss, shape, rank), (knn, temperature, self.map_axes) = axes
-        self.charts = (loss, shape, rank, knn, temperature)
-        thin = {"linewidth": 1.4}
-        (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", label="loss", **thin)
-        (self.chance,) = loss.plot([], [], color=style.BLACK, linestyle="--", label="_chance", **thin)
-        known = chance is not None and math.isfinite(chance)
-        if known:
-            self.chance.set_label("chance")
-        loss.set(title="loss", ylim=(0, 1.25 * chance if known and chance > 0 else 1))
-        _legend(loss, loc="upper right", ncols=2)  # below are the words at the marks
-        (self.alignment,) = shape.plot([], [], color=style.BLUE, linestyle="-", label="alignment", **thin)
-        (self.uniformity,) = shape.plot(
-            [], [], color=style.VERMILLION, linestyle="--", label="uniformity", **thin
-        )
-        shape.set(title="alignment, uniformity", ylim=(-4.2, 2.2))
-        _legend(shape, loc="upper right", ncols=2)
-        marked = {"markersize": 3.5, **thin}
-        (self.rank,) = rank.plot([], [], color=style.PURPLE, linestyle="-", marker="s", **marked)
-        most = "" if ceiling is None else f" (at most {ceiling})"
-        rank.set(title=f"effective rank{most}", ylim=(0, 8))
-        (self.knn,) = knn.plot([], [], color=style.GREEN, linestyle="-", marker="o", **marked)
-        knn.set(title="kNN accuracy", ylim=(0, 1))
-        self._baselines(knn)
-        (self.temperature,) = temperature.plot([], [], color=style.ORANGE, linestyle="-", **thin)
-        _logarithmic(temperature)
-        temperature.set(title="temperature τ", ylim=TEMPERATURES)
-        self.without = _inside(temperature, "")
-        for ax in self.charts:
+        *places, self.map_axes = axes.flat
+        self.loss = self.chance = self.alignment = self.uniformity = None
+        self.rank = self.knn = self.temperature = self.without = None
+        self.numbers: dict[str, Line2D] = {}  # by their names in `BY_NAME`
+        self.charts = tuple(places[: len(shown)])
+        for ax in places[len(shown) :]:
+            ax.set_axis_off()
+        for name, ax in zip(shown, self.charts, strict=True):
+            if name == "loss":
+                self._loss(ax, chance)
+            elif name == "alignment, uniformity":
+                self.alignment = _empty(ax, style.BLUE, label="alignment")
+                self.uniformity = _empty(ax, style.VERMILLION, linestyle="--", label="uniformity")
+                ax.set(ylim=(-4.2, 2.2))
+                _legend(ax, loc="upper right", ncols=2)
+            elif name == "effective rank":
+                self.rank = _empty(ax, style.PURPLE, marker="s")
+                name += "" if ceiling is None else f" (at most {ceiling})"
+                ax.set(ylim=(0, 8))
+            elif name == "kNN accuracy":
+                self.knn = _empty(ax, style.GREEN, marker="o")
+                ax.set(ylim=(0, 1))
+                self._baselines(ax)
+            elif name == "temperature τ":
+                self.temperature = _empty(ax, style.ORANGE)
+                style.log_axis(ax.yaxis)
+                ax.set(ylim=TEMPERATURES)
+                self.without = _inside(ax, "")
+            else:
+                self.numbers[NUMBERS[name]] = _empty(ax, style.PURPLE, marker="D")
+                ax.set(ylim=(0, 1 if BY_NAME[NUMBERS[name]].unit == "share" else 2))
+            ax.set_title(name)
             ax.set_xlim(0, steps)
-            _in_steps(ax)
-        for ax in (knn, temperature):
+            style.step_axis(ax)
+        for ax in self.charts[3:] or self.charts:
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
@@ -103,19 +112,24 @@ class LabFigure:
             artist.set_animated(True)  # else the first move of each would draw what stands still anew
         describe(self.figure, self._in_words((), (), ()))
 
+    def _loss(self, ax: Axes, chance: float | None) -> None:
+        self.loss = _empty(ax, style.BLUE, label="loss")
+        self.chance = _empty(ax, style.BLACK, linestyle="--", label="_chance")
+        known = chance is not None and math.isfinite(chance)
+        if known:
+            self.chance.set_label("chance")
+        ax.set(ylim=(0, 1.25 * chance if known and chance > 0 else 1))
+        _legend(ax, loc="upper right", ncols=2)  # below are the words at the marks
+
     def _baselines(self, ax: Axes) -> None:
         if not self.measures_knn:
             _inside(ax, "the data has no labels")
             return
-        for value, line in zip(self.baselines.values(), ("--", ":", "-."), strict=False):
-            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
-        handles = [
-            Line2D([], [], color=style.GREY, linestyle=line, linewidth=1.4, label=f"{name} {value:.2f}")
-            for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False)
-        ]
-        if handles:
+        for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False):
+            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4, label=f"{name} {value:.2f}")
+        if self.baselines:
             below = max(self.baselines.values()) > 0.6  # where the curve will not come
-            _legend(ax, handles=handles, loc="lower right" if below else "upper left")
+            _legend(ax, loc="lower right" if below else "upper left")
 
     def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
         ax = self.map_axes
@@ -133,17 +147,18 @@ class LabFigure:
                 for c in known
             ]
             ax.set_anchor("W")  # the square at the left, the names in what is left of the room
-            place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "fontsize": 8, "labelspacing": 0.4}
-            _legend(ax, handles=handles, handletextpad=0.1, borderaxespad=0.2, **place)
+            small = {"fontsize": 8, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
+            style.legend_outside(ax, handles=handles, **small).set_in_layout(False)
 
     # ---- what moves ------------------------------------------------------------------------------------
 
     def moving(self) -> list[Artist]:
         """What `update` changes."""
         lines = [self.loss, self.chance, self.alignment, self.uniformity, self.rank, self.knn]
+        lines += [*self.numbers.values(), self.temperature, self.without]
         points = self.points.marks if self.points is not None else []
         marks = [artist for drawn, text in self._marks for artist in (*drawn, text)]
-        return [*lines, self.temperature, self.without, *points, *marks]
+        return [*(line for line in lines if line is not None), *points, *marks]
 
     @style.in_course_style
     def update(
@@ -155,7 +170,7 @@ class LabFigure:
     ) -> Figure:
         """Show a history (as `Run.rows`), what was measured, a map and the settings that were changed.
 
-        - measured: rows with step, knn, effective_rank; positions: (N, 2)
+        - measured: rows with step, knn, effective_rank and the numbers that are shown; positions: (N, 2)
         - changes: (step, name, new value)
         """
         steps = [row["step"] for row in rows]
@@ -168,10 +183,14 @@ class LabFigure:
         _fill(self.rank, looked, [row["effective_rank"] for row in measured])
         if self.measures_knn:
             _fill(self.knn, looked, [row["knn"] for row in measured], low=0.0, high=1.0)
+        for name, line in self.numbers.items():
+            ends = {"low": 0.0, "high": 1.0} if BY_NAME[name].unit == "share" else {}
+            _fill(line, looked, [row[name] for row in measured], **ends)
         temperatures = [_temperature(row) for row in rows]
         _fill(self.temperature, steps, temperatures)
         none = bool(rows) and all(map(math.isnan, temperatures))
-        if self.without.get_text() != (words := "this loss has none" if none else ""):
+        words = "this loss has none" if none else ""
+        if self.without is not None and self.without.get_text() != words:
             self.without.set_text(words)
         if positions is not None and self.points is not None:
             self.points.update(positions)
@@ -200,7 +219,8 @@ class LabFigure:
 
     def _beside_chance(self) -> tuple[float, str]:
         """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
-        known = [value for value in self.chance.get_ydata() if math.isfinite(value)]
+        chance = () if self.chance is None else self.chance.get_ydata()
+        known = [value for value in chance if math.isfinite(value)]
         low, high = self.charts[0].get_ylim()
         if known and (known[-1] - low) / (high - low) < 0.6:
             return 0.98, "top"
@@ -231,10 +251,8 @@ class LabFigure:
         changes: Sequence[tuple[int, str, float]],
     ) -> str:
         if not rows:
-            return (
-                "Six charts that fill while a run trains: loss, alignment and uniformity, effective rank, "
-                "kNN accuracy, temperature, and a map of a fixed sample of pictures."
-            )
+            named = ", ".join(ax.get_title() or ax.get_title("left") for ax in self.charts)
+            return f"Charts that fill while a run trains: {named}, and a map of a fixed sample of pictures."
         first, final = rows[0], rows[-1]
         chance = "" if math.isnan(final["chance"]) else f" (chance is {final['chance']:.2f})"
         said = [
@@ -242,10 +260,9 @@ class LabFigure:
             f"alignment from {first['alignment']:.2f} to {final['alignment']:.2f}",
             f"uniformity from {first['uniformity']:.2f} to {final['uniformity']:.2f}",
         ]
-        for name, words, form in (
-            ("effective_rank", "effective rank", ".1f"),
-            ("knn", "kNN accuracy", ".2f"),
-        ):
+        looked = {"effective_rank": ("effective rank", ".1f"), "knn": ("kNN accuracy", ".2f")}
+        looked |= {name: (BY_NAME[name].label, ".3g") for name in self.numbers}
+        for name, (words, form) in looked.items():
             values = [row[name] for row in measured if not math.isnan(row[name])]
             if values:
                 said.append(f"{words} from {values[0]:{form}} to {values[-1]:{form}}")
@@ -253,9 +270,17 @@ class LabFigure:
             said.append(f"the temperature is now {now:.3g}")
         turned = ", ".join(f"{_in_full(name, value)} at step {step:,}" for step, name, value in changes)
         turned = f"; changed on the way: {turned}" if turned else ""
-        return (
-            f"Six charts of a run, {final['step']:,} steps: {'; '.join(said)}{turned}; and a map of a sample."
-        )
+        return f"Charts of a run, {final['step']:,} steps: {'; '.join(said)}{turned}; and a map of a sample."
+
+
+def demand_shown(names: Sequence[str]) -> None:
+    """Raises ValueError where these are no one to five charts that there are."""
+    known = (*CHARTS, *NUMBERS)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"charts has {name!r}, but must be of {'; '.join(known)}")
+    if not 1 <= len(names) <= len(CHARTS):
+        raise ValueError(f"charts has {len(names)}, but one to {len(CHARTS)} fit beside the map")
 
 
 # ---- runs side by side -------------------------------------------------------------------------------------
@@ -279,21 +304,13 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
     figure, axes = new(10.4, 5.6, 2, 2, sharex=True)
     charts = dict(zip((name for name, _ in CURVES), axes.flat, strict=True))
     for run, drawn in zip(runs, style.series(len(runs), ordered=False), strict=True):
-        curve = {
-            "color": drawn["color"],
-            "linestyle": drawn["linestyle"],
-            "linewidth": 1.6,
-            "label": run.name,
-        }
+        marker = drawn.pop("marker")
         for name, ax in charts.items():
-            if name == "knn":
-                known = run.measured.dropna(subset=["knn"])
-                ax.plot(known["step"], known["knn"], marker=drawn["marker"], markersize=4.5, **curve)
-            else:
-                ax.plot(*_course(run, name), **curve)
+            points = {"marker": marker, "markersize": 4.5} if name == "knn" else {}
+            ax.plot(*_course(run, name), **drawn, **points, linewidth=1.6, label=cut(run.name, 44))
     for name, title in CURVES:
         charts[name].set_title(title)
-    _logarithmic(charts["temperature"])
+    style.log_axis(charts["temperature"].yaxis)
     used = [value for run in runs for value in _course(run, "temperature")[1] if value > 0]
     low, high = TEMPERATURES
     charts["temperature"].set_ylim(
@@ -306,11 +323,8 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         _inside(charts["knn"], "not measured in these runs")
     for ax in axes[1]:
         ax.set_xlabel("step")
-        _in_steps(ax)
-    handles = charts["loss"].get_legend_handles_labels()[0]
-    for handle, run in zip(handles, runs, strict=True):
-        handle.set_label(cut(run.name, 44))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(3, len(runs)))
+        style.step_axis(ax)
+    figure.legend(handles=charts["loss"].lines, loc="outside lower center", ncols=min(3, len(runs)))
     said = []
     for run in runs:
         parts = [f"loss {comparison.last(run, 'loss'):.2f}"]
@@ -369,8 +383,8 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
 
 
 def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
-    """A column of the history against the step; of the temperature the one that was used."""
-    table = run.history
+    """A column of the history, or the kNN accuracy, against the step; of the temperature the one in use."""
+    table = run.measured.dropna(subset=["knn"]) if name == "knn" else run.history
     if name == "temperature" and "effective_temperature" in table:
         name = "effective_temperature"
     if name not in table:
@@ -379,7 +393,7 @@ def _course(run: Comparable, name: str) -> tuple[list[float], list[float]]:
 
 
 def _fill(
-    line: Line2D,
+    line: Line2D | None,
     steps: Sequence[float],
     values: Sequence[float],
     low: float | None = None,
@@ -387,8 +401,10 @@ def _fill(
 ) -> None:
     """Set a line's points, and let its axis grow, by more than is needed, where they lie outside.
 
-    - low, high: what the axis need not go beyond
+    - line: None = it is not shown; low, high: what the axis need not go beyond
     """
+    if line is None:
+        return
     line.set_data(steps, values)
     known = [value for value in values if math.isfinite(value)]
     if not known:
@@ -411,23 +427,15 @@ def _fill(
         ax.set_ylim(bottom, top)
 
 
+def _empty(ax: Axes, color: str, **look: Any) -> Line2D:
+    """A line without points, which `update` fills."""
+    usual = {"color": color, "linestyle": "-", "linewidth": 1.4, "markersize": 3.5}
+    return ax.plot([], [], **usual | look)[0]
+
+
 def _temperature(row: Mapping[str, float]) -> float:
     """τ that a step used: MACL's own where there is one; NaN where there is none."""
     return row.get("effective_temperature", row.get("temperature", math.nan))
-
-
-def _logarithmic(ax: Axes) -> None:
-    """A logarithmic axis upwards, with plain numbers on it."""
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _in_steps(ax: Axes) -> None:
-    """Whole steps along the axis, written as the panel writes them."""
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _legend(ax: Axes, **options: Any) -> None:
@@ -460,7 +468,10 @@ def words_of(name: str) -> str:
     """A setting as a reader knows it: its symbol, or its name without underscores."""
     if name == "learning_rate":
         return "rate"
-    kinds = (*(entry.loss for entry in losses.catalogue().values()), *methods.catalogue().values())
+    kinds = (
+        *(entry.loss for entry in losses.catalogue().values()),
+        *(entry.kind for entry in methods.catalogue().values()),
+    )
     symbols = (kind.ranges[name].symbol for kind in kinds if name in BY_SYMBOL and name in kind.ranges)
     return next(symbols, name.replace("_", " "))  # the oldest loss's: τ, though MACL's is τ₀
 

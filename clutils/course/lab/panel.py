@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import html
 import threading
 import weakref
 from collections.abc import Callable
@@ -15,12 +13,12 @@ from torch import nn
 
 from clutils import figures, training
 from clutils.course.lab.choices import FOLDER, ITS_OWN, OWN, Choices
-from clutils.course.lab.dials import Dials, check, owner, owners
-from clutils.course.lab.figures import LabFigure
+from clutils.course.lab.dials import Dials, check
+from clutils.course.lab.figures import NUMBERS, LabFigure
 from clutils.course.lab.runs import LabRun, watched
 from clutils.course.lab.thread import Following, Screen, first_charts
 from clutils.course.live import LiveFigure, beside_cells
-from clutils.course.panels import MUTED, _below
+from clutils.course.panels import MUTED, below
 from clutils.training import Run, saved
 from clutils.training.background import Background
 from clutils.training.saved import SavedRun
@@ -49,8 +47,7 @@ class Lab(W.VBox):
     ) -> None:
         self.folder, self.runs = Path(folder), []
         self.current: LabRun | None = None
-        self.lock = threading.RLock()  # of what buttons do: callbacks may come in threads of their own
-        self._closed, self._gate = False, threading.Lock()
+        self._closed = False
         self._following: Following | None = None
         self.choices = Choices(data, method, loss, steps, run_settings, self._rebuild)
         self.menus = self.choices.menus
@@ -113,49 +110,49 @@ class Lab(W.VBox):
         the old one, and the panel says so.
         """
         for name, value in settings.items():
-            with self.screen.complaining(ValueError):
+            with self.screen.complaining():
                 if name not in self.sliders:
                     raise ValueError(f"lab.set: {name!r} is not live; there are {', '.join(self.sliders)}")
                 self._turn(name, value)
-            self.dials.place(name, value)
 
     def _moved(self, name: str, value: Any) -> None:
         """A slider's callback: an error is shown, and the slider goes back."""
         try:
             self._turn(name, value)
-        except ValueError as error:
+        except Exception as error:
             self.screen.complain(error)
             self.dials.place(name, self._present(name))
+            if not self._shown_alone(error):
+                raise
 
     def _turn(self, name: str, value: Any) -> None:
         """Set it in the run that trains; where none does, only check it: the next start takes it."""
-        background = self.background
-        if background is None or not background.running or self.run.done:  # none is left to act on
-            check(self.choices.loss(), name, value)
-        else:
-            with background.lock:
+
+        def turn(run: Run | None) -> None:
+            if run is None:
+                check(self.choices.loss(), name, value)
+            else:
                 self.current.turn(name, value)
-        self.screen.quiet()
+            self.error.say()  # before the next step, which may refuse the value and say so
+            self.dials.place(name, value)
+
+        if not self._trains() or self.run.done:  # no step is left to act on
+            turn(None)
+        else:
+            self.background.call(turn).result()
 
     def _present(self, name: str) -> Any:
-        if self.run is not None and self.background.running:
-            return getattr(owner(self.run, name), name)
+        if self._trains():
+            return getattr(self.run.live()[name], name)
         return self.choices.live_defaults()[name]
 
-    def _taken_back(self) -> bool:
-        """Whether the run ended for a setting just turned; it then goes on with the old one."""
-        record, error = self.current, self.background.error
-        if self._closed or not isinstance(error, ValueError):
-            return False
+    def _taken_back(self, record: LabRun, error: ValueError) -> bool:
+        """Whether a step was refused for a setting just turned: the run goes on with the old one."""
         turned = record.take_back()
         if turned is None:
             return False
         name, before = turned
         self.dials.place(name, before)
-        try:
-            record.background.start()
-        except ValueError:
-            return False
         self.screen.complain(ValueError(f"{error}; the run goes on with {name} = {before}"))
         return True
 
@@ -174,47 +171,41 @@ class Lab(W.VBox):
         Raises ValueError while this or another run trains, and on settings that can't be;
         `data.Unavailable` where the data is not on this machine. The panel says the same.
         """
-        with self.lock:
-            try:
+        try:
+            with self.screen.complaining():
                 Run.check_free()
                 self._finish_following()
                 self._loading()
-                self.screen.quiet()
+                self.error.say()
                 self.screen.say(f"Loading {self.data_name or 'the data'} …")
                 record = self._built()
-                charts = first_charts(record)
+                charts = first_charts(record, self.choices.shown)
                 self._begin(record)
-            except BaseException as error:
-                self._training(self._trains())
-                if isinstance(error, Exception):
-                    self.screen.complain(error)
-                if not self._trains():
-                    self.screen.say("Not started.")
-                raise
-            self.screen.show(charts)
-            self.kept.value = ""
-            self._follow(record)
-        return self
+        except BaseException:
+            self._training(self._trains())
+            if not self._trains():
+                self.screen.say("Not started.")
+            raise
+        self.screen.show(charts)
+        self.kept.value = ""
+        return self._follow(record)
 
     def go_on(self) -> Lab:
         """Continue the run that was stopped, with the sliders as they stand.
 
         Raises ValueError where there is none, where it is done, and while a run trains.
         """
-        with self.lock:
-            with self.screen.complaining(Exception):
-                self._finish_following()
-                if self.run is None:
-                    raise ValueError("the lab has no run to go on with: start one")
-                Run.check_free()
-                live = owners(self.run)
-                for name, value in self.dials.values().items():
-                    if name in live:
-                        self.current.turn(name, value)
-                self._begin(self.current)
-            self.screen.quiet()
-            self._follow(self.current)
-        return self
+        with self.screen.complaining():
+            self._finish_following()
+            if self.run is None:
+                raise ValueError("the lab has no run to go on with: start one")
+            Run.check_free()
+            for name, value in self.dials.values().items():
+                if name in self.run.live():
+                    self.current.turn(name, value)
+            self.error.say()
+            self._begin(self.current)
+        return self._follow(self.current)
 
     def stop(self) -> Lab:
         """End the training after the step under way; it is then in `runs`, and `go_on` continues it."""
@@ -239,13 +230,13 @@ class Lab(W.VBox):
         Raises ValueError on a name that is taken or no plain one, and where there is no run.
         """
         record = self.current
-        with self.screen.complaining(ValueError, OSError):
+        with self.screen.complaining():
             if record is None:
                 raise ValueError("the lab has no run to keep: start one")
             path = saved.place(self.folder, self.name.value if name is None else name)
             kept = record.write(path)
-        self.screen.quiet()
-        self.kept.value = _below(html.escape(f"Kept in {path}."), MUTED, role="status")
+        self.error.say()
+        self.kept.value = below(f"Kept in {path}.", MUTED, role="status")
         self.name.value = saved.free_name(self.folder, self.name.value.strip() or "run-1")
         return kept
 
@@ -269,8 +260,7 @@ class Lab(W.VBox):
 
     def close(self) -> None:
         """Stop the run, which is then in `runs`, and take the panel off the page."""
-        with self._gate:
-            self._closed = True
+        self._closed = True
         self.stop()
         super().close()
 
@@ -284,28 +274,29 @@ class Lab(W.VBox):
     # ---- a start ---------------------------------------------------------------------------------------
 
     def _built(self) -> LabRun:
-        name = self.data_name
+        name, shown = self.data_name, self.choices.shown
         run = self.choices.run(name, self.dials.values())
-        self.note.value = ""
-        if training.fast() and run.steps > training.FAST_STEPS:
-            shorter = f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {run.steps:,}"
-            self.note.value, run.steps = _below(shorter, MUTED), training.FAST_STEPS
+        shorter = training.shorten(run)
+        self.note.value = below(shorter, MUTED) if shorter else ""
         method, loss = self.menus["method"].value, type(run.loss).__name__
         title = f"{len(self.runs) + 1}: {method}, {loss}, {name or OWN}, seed {run.settings.seed}"
-        return watched(run, title, name)
+        return watched(run, title, name, numbers=[NUMBERS[chart] for chart in shown if chart in NUMBERS])
 
     def _begin(self, record: LabRun) -> None:
         """Train it, where the panel still is: its cell may have been run again while it loaded."""
-        with self._gate:
-            if self._closed:
-                raise ValueError("the lab was closed before its run began: none trains")
-            record.background.start()
-            self.current = record
+        if self._closed:
+            raise ValueError("the lab was closed before its run began: none trains")
+        record.background.on_refused = lambda error: self._taken_back(record, error)
+        record.background.start()
+        self.current = record
+        if self._closed:  # by another thread, before there was anything for it to stop
+            record.background.stop()
 
-    def _follow(self, record: LabRun) -> None:
+    def _follow(self, record: LabRun) -> Lab:
         self._training(True)
-        self._following = Following(record, self.screen, self._taken_back, lambda: self._ended(record))
+        self._following = Following(record, self.screen, lambda: self._ended(record))
         self._following.start()
+        return self
 
     def _ended(self, record: LabRun) -> None:
         if record not in self.runs:
@@ -340,15 +331,23 @@ class Lab(W.VBox):
         self.button_row = W.Box(row, layout=W.Layout(flex_flow="row wrap", align_items="center"))
 
     def _pressed(self, button: W.Button, job: Callable[[], object]) -> None:
-        """A button's callback: what is the reader's to mend is shown in the panel, and nowhere else.
+        """A button's callback.
 
         A press that waited while the one before it was answered (the second of a double click) is dropped
         where that one left the button off.
         """
         if button.disabled:
             return
-        with contextlib.suppress(ValueError, OSError):
+        try:
             job()
+        except Exception as error:
+            if not self._shown_alone(error):
+                raise
+
+    def _shown_alone(self, error: Exception) -> bool:
+        """Whether the panel says enough of it: what the reader can mend, and what ended the run."""
+        ended = None if self.background is None else self.background.error
+        return isinstance(error, ValueError | OSError) or error is ended
 
     def _trains(self) -> bool:
         return self.background is not None and self.background.running

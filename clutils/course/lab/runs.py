@@ -1,22 +1,25 @@
-"""A run of the lab: what trains and what watches it, and what was turned meanwhile."""
+"""A run of the lab: its background, its periodic evaluation, and the settings changed while it trained."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clutils.course.lab.dials import owner, turn
+from clutils import explorers
+from clutils.course.lab.dials import turn
 from clutils.training import Run, saved
 from clutils.training.background import Background
 from clutils.training.saved import Map, SavedRun
-from clutils.training.watcher import SOON, Watcher, watching
+from clutils.training.watcher import SOON, Look, Watcher, snapshot, watching
 
 
 @dataclass(eq=False)
 class LabRun:
     """A run of this session, stopped or done: what `compare_runs` and `Lab.keep` take.
 
+    - source: what its data really is
     - changes: (step, name, new value) of what was turned while it trained
     """
 
@@ -24,8 +27,8 @@ class LabRun:
     run: Run
     background: Background
     watcher: Watcher
+    source: str
     changes: list[tuple[int, str, float]] = field(default_factory=list)
-    source: str | None = None
     _last_turn: tuple[int, str, Any] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -43,41 +46,44 @@ class LabRun:
 
     @property
     def map(self) -> Map | None:
-        if not self.watcher.looks:
-            return None
-        seen, pictures = self.watcher.looks[-1], self.watcher.pictures
-        return Map(seen.positions, pictures.labels.cpu().numpy(), pictures.class_names, seen.step)
+        return self.watcher.map
+
+    def look(self, free: bool = False) -> Look:
+        """Measure it as it is now, while it trains too."""
+        return self.watcher.look(self.background.call(snapshot).result(), free)
 
     def write(self, path: Path) -> SavedRun:
-        """Look at it, and write it into a folder, between two steps. Errors as in `saved.write`."""
+        """Look at it, and write it and its replay.html into a folder, between two steps.
+
+        Errors as in `saved.write`.
+        """
         if self.run.steps_done:
-            self.watcher.look(self.run, self.background.lock, free=True)
-        seen = self.map
-        with self.background.lock:
-            return saved.write(
-                self.run,
-                path,
-                self.measured,
-                None if seen is None else seen.positions,
-                None if seen is None else seen.labels,
-                () if seen is None else seen.class_names,
-                None if seen is None else seen.step,
+            self.look(free=True)
+
+        def write(run: Run) -> SavedRun:
+            kept = saved.write(run, path, self.measured, self.map)
+            looks, pictures = self.watcher.looks, self.watcher.pictures
+            explorers.write_replay(
+                path, explorers.of_run(run.history, looks, pictures, self.name, self.source)
             )
+            return kept
+
+        return self.background.call(write).result()
 
     def turn(self, name: str, value: Any) -> None:
-        """Set it from the next step on: with the background's lock held, or at rest.
+        """Set it from the next step on. Errors as in `dials.turn`."""
+        self.background.call(lambda run: self._turn(run, name, value)).result()
 
-        Raises ValueError on a setting that the run does not have, and on a value that can't be.
-        """
-        before = turn(self.run, name, value)
+    def _turn(self, run: Run, name: str, value: Any) -> None:
+        before = turn(run, name, value)
         if before == value:
             return
-        step = self.run.steps_done + 1
+        step = run.steps_done + 1
         if self.changes and self.changes[-1][:2] == (step, name):
             self.changes.pop()
         self.changes.append((step, name, value))
         self._last_turn = (step, name, before)
-        self.watcher.want(self.run.steps_done + SOON)
+        self.watcher.want(run.steps_done + SOON)
 
     def take_back(self) -> tuple[str, Any] | None:
         """Undo what was turned for the step that did not come to pass: its name and the old value.
@@ -87,17 +93,25 @@ class LabRun:
         if self._last_turn is None or self._last_turn[0] != self.run.steps_done + 1:
             return None
         _, name, before = self._last_turn
-        setattr(owner(self.run, name), name, before)
+        setattr(self.run.live()[name], name, before)
         self.changes.pop()
         self._last_turn = None
         return name, before
 
 
-def watched(run: Run, title: str, data_name: str | None) -> LabRun:
+def watched(
+    run: Run,
+    title: str,
+    data_name: str | None,
+    on_refused: Callable[[ValueError], bool] | None = None,
+    numbers: Iterable[str] = (),
+) -> LabRun:
     """A run that is to train in the background, and be watched.
 
+    - numbers: of `measures.BY_NAME`, measured besides kNN accuracy and effective rank
     - data_name: of its set, as `data.load` has it; None for an object of the caller's own
+    - on_refused: of its `Background`
     """
-    watcher = watching(run, data_name)
     source = getattr(run.data, "source", "your own data")
-    return LabRun(title, run, Background(run), watcher, source=source)
+    background = Background(run, on_refused=on_refused)
+    return LabRun(title, run, background, watching(run, data_name, numbers=numbers), source)

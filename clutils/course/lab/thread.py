@@ -1,26 +1,25 @@
-"""A run followed while it trains: the thread that measures and draws it, and what the panel says of it."""
+"""The lab's drawing thread: measures and draws a run while it trains, and says how far it is."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import html
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import ipywidgets as W
 import torch
 
 from clutils import data as datasets
 from clutils import figures, maps
-from clutils.course.lab.figures import LabFigure
+from clutils.course.lab.figures import CHARTS, LabFigure
 from clutils.course.lab.runs import LabRun
 from clutils.course.live import LiveFigure
-from clutils.course.panels import MUTED, _alarm, _below, _error_line, _hidden
+from clutils.course.panels import MUTED, ErrorLine, below, hidden
 from clutils.figures.maps import embedding_map
+from clutils.training.watcher import snapshot
 
 PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pictures a second
 SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
@@ -29,6 +28,7 @@ LOOK = (  # white on a dark page too; larger on a larger screen, as long as it c
     "max-width: clamp(1060px, calc((100vh - 330px) * 1.75), 1500px); } "
     ".clutils-lab-picture img { width: 100% !important; }</style>"
 )
+RAW = {"pictures": "raw pixels", "sentences": "bag of words"}  # what features without learning are called
 PACE = 5.0  # seconds over which the images a second are counted
 
 
@@ -40,8 +40,7 @@ class Screen:
     """
 
     def __init__(self, charts: LabFigure) -> None:
-        self.error = W.HTML(layout=W.Layout(display="none"))
-        self.error.add_class("clutils-panel-error")
+        self.error = ErrorLine()
         self.status, self.alt, self.tsne = W.HTML(), W.HTML(), W.HTML()
         self.picture = W.Box(layout=W.Layout(width="98%", padding="8px"))
         self.picture.add_class("clutils-lab-picture")
@@ -61,72 +60,58 @@ class Screen:
             measured = record.watcher.table.to_dict("records")
             self.charts.update(list(record.run.rows), measured, record.watcher.positions, record.changes)
             self.live.draw()
-        self.alt.value = _hidden(figures.alt(self.charts.figure))
+        self.alt.value = hidden(figures.alt(self.charts.figure))
 
     def draw_tsne(self, record: LabRun) -> None:
         """t-SNE of the run's sample as it is now; what goes wrong is said, not raised."""
         try:
-            self.tsne.value = _below("Drawing t-SNE …", MUTED, role="status")
-            step, features = record.watcher.features(record.run, record.background.lock)
-            pictures = record.watcher.pictures
+            self.tsne.value = below("Drawing t-SNE …", MUTED, role="status")
+            seen, pictures = record.background.call(snapshot).result(), record.watcher.pictures
+            features = seen.embed(pictures.inputs)
             found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
-            title = f"t-SNE of {len(features)} pictures, step {step:,}"
+            title = f"t-SNE of {len(features)} pictures, step {seen.step:,}"
             self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
         except Exception as error:
             self.tsne.value = ""
             self.complain(error)
 
     def say(self, text: str) -> None:
-        self.status.value = _below(html.escape(text), role="status")
+        self.status.value = below(text, role="status")
 
     def complain(self, error: BaseException) -> None:
-        """Say in one line what went wrong."""
-        self.error.value, self.error.layout.display = _alert(error), ""
+        """Say in one line what went wrong; of what the reader can mend not what kind of error it is."""
+        kind = "" if isinstance(error, ValueError | datasets.Unavailable) else f"{type(error).__name__}: "
+        self.error.say(kind + " ".join(str(error).split()))
 
     @contextlib.contextmanager
-    def complaining(self, *errors: type[BaseException]) -> Iterator[None]:
+    def complaining(self) -> Iterator[None]:
         """Say what goes wrong in the block, and raise it."""
         try:
             yield
-        except errors as error:
+        except Exception as error:
             self.complain(error)
             raise
-
-    def quiet(self) -> None:
-        """What went wrong is mended."""
-        self.error.value, self.error.layout.display = "", "none"
-
-
-def _alert(error: BaseException) -> str:
-    """One line; what the reader can mend without the name of its kind, which tells them nothing."""
-    if not isinstance(error, ValueError | datasets.Unavailable):
-        return _error_line(error)
-    return _alarm(" ".join(str(error).split()))
 
 
 class Following:
     """A run that trains, measured and drawn in a thread of its own, within their share of the time.
 
-    - goes_on: called when the run has ended; returns whether it trains on all the same
     - ended: called when the last picture is there
     """
 
-    def __init__(
-        self, record: LabRun, screen: Screen, goes_on: Callable[[], bool], ended: Callable[[], object]
-    ) -> None:
-        self.record, self.screen = record, screen
-        self._goes_on, self._ended = goes_on, ended
-        self._threads = torch.get_num_threads()
-        self._pace: deque[tuple[float, int]] = deque()  # (seconds, steps done) of the last looks
+    def __init__(self, record: LabRun, screen: Screen, ended: Callable[[], object]) -> None:
+        self.record, self.screen, self._ended = record, screen, ended
+        self._threads = torch.get_num_threads()  # asked here: in the thread it would be a step's
+        self._pace: list[tuple[float, int]] = []  # (seconds, steps done) of the last looks
         self._thread = threading.Thread(target=self._follow, name="clutils lab", daemon=True)
+        self._over = threading.Event()
 
     def start(self) -> None:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether the last picture is there, after at most `timeout` seconds."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self._over.wait(timeout)
 
     def finish(self) -> None:
         """Wait until the last picture of a run that has ended is there."""
@@ -135,38 +120,41 @@ class Following:
 
     # ---- the thread ------------------------------------------------------------------------------------
 
+    def _leave(self) -> None:
+        """The interpreter ends, and torch does not survive that in a thread."""
+        self.record.background.stop()
+        self._thread.join()
+
     def _follow(self) -> None:
-        background = self.record.background
+        record, background = self.record, self.record.background
         torch.set_num_threads(1)  # of this thread: the run has the other core
-        atexit.register(background.stop)
+        atexit.register(self._leave)
         try:
-            self._watch_to_the_end()
+            try:
+                self._watch()
+            except Exception as error:
+                if error is not background.error:  # which a look that waited for the run gets, too
+                    raise
+            background.stop()  # its thread has ended, or is about to
+            if record.run.steps_done:
+                record.look(free=True)
+            self.screen.draw(record)
+            if background.error is not None:
+                self.screen.complain(background.error)
+            self.screen.say(f"{_capital(background.status)}. {_numbers(record)}")
         except Exception as error:  # a picture that can't be drawn must not leave a panel that seems to train
             background.stop()
             self.screen.complain(error)
         finally:
-            atexit.unregister(background.stop)
+            atexit.unregister(self._leave)
             torch.set_num_threads(self._threads)
             self._ended()
-
-    def _watch_to_the_end(self) -> None:
-        record, background = self.record, self.record.background
-        self._pace.append((time.perf_counter(), record.run.steps_done))
-        while True:
-            self._watch()
-            background.stop()  # its thread has ended, or is about to
-            if not self._goes_on():
-                break
-        if record.run.steps_done:
-            record.watcher.look(record.run, free=True)
-        self.screen.draw(record)
-        if background.error is not None:
-            self.screen.complain(background.error)
-        self.screen.say(f"{_capital(background.status)}. {_numbers(record)}")
+            self._over.set()
 
     def _watch(self) -> None:
         """Say how far it is, measure and draw, until the run ends."""
         run, background, watcher = self.record.run, self.record.background, self.record.watcher
+        self._pace.append((time.perf_counter(), run.steps_done))
         while background.running:
             time.sleep(PAUSE)
             began = time.perf_counter()
@@ -176,7 +164,7 @@ class Following:
                 break
             wanted = watcher.wanted(run)
             if watcher.due(run):
-                watcher.look(run, background.lock)
+                self.record.look()
             if wanted or watcher.room(run):
                 began = time.perf_counter()
                 self.screen.draw(self.record)
@@ -187,7 +175,7 @@ class Following:
         run, pace, now = self.record.run, self._pace, time.perf_counter()
         pace.append((now, run.steps_done))
         while len(pace) > 2 and now - pace[0][0] > PACE:
-            pace.popleft()
+            pace.pop(0)
         (since, before), (now, steps) = pace[0], pace[-1]
         each = (now - since) / (steps - before) if steps > before else math.nan
         parts = [f"Step {run.steps_done:,} of {run.steps:,}"]
@@ -197,8 +185,11 @@ class Following:
         return f"{', '.join(parts)}. {_numbers(self.record)}"
 
 
-def first_charts(record: LabRun) -> LabFigure:
-    """The charts of a run at rest, before its first step, with what an untrained encoder is worth."""
+def first_charts(record: LabRun, shown: Sequence[str] = CHARTS) -> LabFigure:
+    """The charts of a run at rest, before its first step, with what an untrained encoder is worth.
+
+    shown: as in `LabFigure`
+    """
     run, watcher = record.run, record.watcher
     seen, raw = watcher.look(run, free=True), watcher.raw()
     number = len(watcher.pictures)
@@ -206,11 +197,12 @@ def first_charts(record: LabRun) -> LabFigure:
         run.steps,
         run.method.chance(run.settings.batch_size),
         watcher.ceiling,
-        {"untrained": seen.knn, "raw pixels" if run.images.ndim == 4 else "raw vectors": raw},
+        {"untrained": seen.knn, RAW.get(run.kind.name, f"raw {run.kind.name}"): raw},
         watcher.pictures.labels,
         watcher.pictures.class_names,
         watcher.measures_knn,
         f"PCA of {number} {'test ' if 'split test' in watcher.pictures.source else ''}pictures",
+        shown,
     )
     charts.update((), watcher.table.to_dict("records"), watcher.positions)
     return charts

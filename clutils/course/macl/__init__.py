@@ -7,8 +7,6 @@ from clutils.course.macl.figures import (
     TABLE_7,
     TABLE_8,
     against_alignment,
-    alignments,
-    feedback,
     key_to_penalties,
     lead,
     penalties,

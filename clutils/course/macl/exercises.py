@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +12,9 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.course import toys
-from clutils.course.exercise import Exercise, Wrong
+from clutils.course.exercise import Lacks, something, value_and_gradients, written
+
+exercise = written(__file__)
 
 COLD, HOT = 0.05, 10.0  # between these the counter-example has to turn
 HIGH, LOW = 0.9, 0.65
@@ -50,95 +52,16 @@ def turns_deeply(answer: Any) -> str | None:
     return TOO_SHALLOW if W.min() >= LOW else None
 
 
-COUNTER_EXAMPLE = Exercise(
+COUNTER_EXAMPLE = exercise(
     name="counter_example",
-    question=f"(positive, [negatives]): W above {HIGH} at τ = {COLD} and {HOT:g}, below {LOW} between.",
     answer=(0.8, [0.95] + 19 * [-1.0]),
-    hints=[
-        "W turns only when s⁺ lies between the mean of the negatives and the hardest of them.",
-        "Cold, the hardest negative decides: how far above s⁺ must it be for W > 0.9? No farther.",
-        "Hot, the number decides: W tends to K/(K+1). In between, the easy ones must weigh nothing.",
-    ],
-    wrong=[
-        Wrong(
-            ALL_BELOW,
-            (0.5, [0.2] + 20 * [-0.9]),
-            "then warming only ever raises W, and cold it is near 0: the claim holds here.",
-        ),
-        Wrong(
-            ALL_ABOVE,
-            (-0.5, [0.9] + 20 * [0.1]),
-            "then warming only ever lowers W: the claim holds here too.",
-        ),
-        Wrong(
-            TOO_SHALLOW,
-            (0.5, [0.9] + 200 * [-0.9]),
-            f"W turns, but never falls below {LOW:g}: bring the hardest negative nearer to s⁺, and keep "
-            "the easy ones few and far.",
-        ),
-    ],
+    wrong={
+        ALL_BELOW: (0.5, [0.2] + 20 * [-0.9]),
+        ALL_ABOVE: (-0.5, [0.9] + 20 * [0.1]),
+        TOO_SHALLOW: (0.5, [0.9] + 200 * [-0.9]),
+    },
     judge=turns_deeply,
 )
-
-# ---- how an answer that has a gradient is judged -------------------------------------------------
-
-Found = dict[str, Tensor]  # what is compared -> its values
-
-
-def by_what_it_does(
-    found: Callable[..., Found | str],
-    cases: Callable[[], Sequence[tuple[Any, ...]]],
-    right: Callable[..., Tensor],
-    wrong: Sequence[Wrong],
-) -> Callable[[Callable[..., Any]], str | None]:
-    """A judge that compares all that `found(answer, *case)` returns with what the right answer has.
-
-    In the first case where they differ, the answer bears the name of the wrong one that does the same.
-    """
-
-    def judge(answer: Callable[..., Any]) -> str | None:
-        for case in cases():
-            try:
-                own = found(answer, *case)
-            except Exception as error:  # whatever a reader's own code raises is an answer to report on
-                return f"your code raised {type(error).__name__}: {error}."
-            if isinstance(own, str):
-                return own
-            expected = found(right, *case)
-            if not _alike(own, expected):
-                known = (w.name for w in wrong if _alike(own, found(w.answer, *case)))
-                return next(known, _difference(own, expected, case))
-        return None
-
-    return judge
-
-
-def _alike(a: Found | str, b: Found | str) -> bool:
-    if isinstance(a, str) or isinstance(b, str):
-        return a == b
-    return all(
-        a[name].shape == b[name].shape
-        and torch.allclose(a[name].double(), b[name].double(), rtol=1e-4, atol=1e-6, equal_nan=True)
-        for name in b
-    )
-
-
-def _difference(own: Found, expected: Found, case: tuple[Any, ...]) -> str:
-    name = next(n for n in expected if not _alike({n: own[n]}, {n: expected[n]}))
-    values = [", ".join(f"{x:.3g}" for x in each[name].flatten()[:3].tolist()) for each in (own, expected)]
-    return f"for s⁺ = {case[0][0].item():.3g}, … the {name} is {values[0]}, and should be {values[1]}."
-
-
-def _returned(answer: Callable[..., Any], shape: tuple[int, ...], *case: Any) -> Tensor | str:
-    """A reader's tensor, or a sentence on what came in place of it."""
-    value = answer(*case)
-    if value is None or value is Ellipsis:
-        return "your function returned nothing yet."
-    if not isinstance(value, Tensor) or value.shape != shape:
-        what = "one value per anchor" if shape else "one number for the batch"
-        return f"a tensor {tuple(shape)} is asked for, {what}, got {value!r:.60}."
-    return value
-
 
 # ---- 2: the adaptive temperature -----------------------------------------------------------------
 
@@ -158,6 +81,7 @@ def _alignments() -> list[tuple[Any, ...]]:
         (some, 0.2, 1.0, 0.3, 0.02),
         (some.abs(), 0.05, 2.0, 0.1, 0.005),
         (torch.full((4, 1), 0.1, dtype=torch.float64), 0.05, 2.0, 0.8, 0.005),  # the floor acts
+        (torch.full((4, 1), -0.2, dtype=torch.float64), 0.1, 1.0, 0.5, 0.04),  # and another
     ]
 
 
@@ -166,60 +90,32 @@ def _with(rule: Callable[[Tensor, float, float, float], Tensor]) -> Callable[...
     return lambda s, t, alpha, threshold, lowest: rule(s.detach().mean(), t, alpha, threshold).clamp(lowest)
 
 
-def _temperature_of(answer: Callable[..., Any], s: Tensor, *settings: float) -> Found | str:
-    """Its value, and whether it would be trained: 1 where it depends on the positives through autograd."""
-    value = _returned(answer, (), s.clone().requires_grad_(), *settings)
-    if isinstance(value, str):
-        return value
-    return {"τ_a": value.detach(), "stop-gradient (0 = kept)": torch.tensor(float(value.requires_grad))}
+def _temperature_of(answer: Callable[..., Any], s: Tensor, *settings: float) -> dict[str, Any]:
+    """Its value, and whether it would be trained: whether it depends on the positives through autograd."""
+    value = something(answer(s.requires_grad_(), *settings))
+    if not isinstance(value, Tensor):
+        raise Lacks(f"a tensor () is asked for, one number for the batch, got {value!r:.60}.")
+    return {"τ_a": value.detach(), "whether a gradient flows": value.requires_grad}
 
 
-ADAPTIVE_WRONG = [
-    Wrong(
-        "τ_a without the stop-gradient",
-        lambda s, t, a, a0, low: (t * (1 + a * (s.mean() - a0))).clamp(min=low),
-        "the value is right, but the loss would now move the positives to change its own temperature: "
-        "`.detach()` the alignment.",
+ADAPTIVE_WRONG = {
+    "τ_a without the stop-gradient": lambda s, t, a, a0, low: (t * (1 + a * (s.mean() - a0))).clamp(min=low),
+    "τ_a without its floor": lambda s, t, a, a0, low: t * (1 + a * (s.detach().mean() - a0)),
+    "a floor of its own": lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(
+        min=0.1 * t
     ),
-    Wrong(
-        "τ_a without its floor",
-        lambda s, t, a, a0, low: t * (1 + a * (s.detach().mean() - a0)),
-        "with α = 2 and A0 = 0.8 it is negative for any A below 0.3, and the forces turn round.",
-    ),
-    Wrong(
-        "the threshold the wrong way round",
-        _with(lambda A, t, a, a0: t * (1 + a * (a0 - A))),
-        "then a better aligned batch would get a colder temperature; eq. 7 warms it.",
-    ),
-    Wrong(
-        "α(A - A0) added without τ0",
-        _with(lambda A, t, a, a0: t + a * (A - a0)),
-        "α is a share of τ0, so that one α suits every temperature: τ0 multiplies both terms.",
-    ),
-    Wrong(
-        "an exponential, τ0 (1 + α)^(A - A0)",
-        _with(lambda A, t, a, a0: t * (1 + a) ** (A - a0)),
-        "eq. 7 is linear in A. (With α = 1, A0 = 0 this is τ0 · 2^A, which an early version of the "
-        "authors' code had.)",
-    ),
-    Wrong(
-        "the distance in place of the similarity",
-        _with(lambda A, t, a, a0: t * (1 + a * (2 - 2 * A - a0))),
-        "the alignment *loss* is a squared distance, 2 - 2A; eq. 7 takes A itself.",
-    ),
-]
+    "the threshold the wrong way round": _with(lambda A, t, a, a0: t * (1 + a * (a0 - A))),
+    "α(A - A0) added without τ0": _with(lambda A, t, a, a0: t + a * (A - a0)),
+    "an exponential, τ0 (1 + α)^(A - A0)": _with(lambda A, t, a, a0: t * (1 + a) ** (A - a0)),
+    "the distance in place of the similarity": _with(lambda A, t, a, a0: t * (1 + a * (2 - 2 * A - a0))),
+}
 
-ADAPTIVE = Exercise(
+ADAPTIVE = exercise(
     name="adaptive_temperature",
-    question="τ_a from the batch's positives (A, 1), τ0, α, A0 and a floor: a 0-d tensor without a gradient.",
     answer=adaptive_temperature,
-    hints=[
-        "The alignment A is the mean of all positives of the batch: one number, not one per anchor.",
-        "Eq. 7 multiplies all of the bracket by τ0; `.clamp(min=...)` is the floor.",
-        "The temperature follows the positives and is no way to move them: `.detach()`.",
-    ],
     wrong=ADAPTIVE_WRONG,
-    judge=by_what_it_does(_temperature_of, _alignments, adaptive_temperature, ADAPTIVE_WRONG),
+    cases=_alignments,
+    observe=_temperature_of,
 )
 
 
@@ -234,20 +130,6 @@ def macl_loss(positives: Tensor, negatives: Tensor, temperature: float) -> Tenso
     return value + c - fixed  # the value from its logarithms, the gradient from c
 
 
-def _forces_of(answer: Callable[..., Any], s: Tensor, n: Tensor, t: float) -> Found | str:
-    """Value (A,), pull (A,) and push (A, K) of a reader's loss."""
-    s, n = s.clone().requires_grad_(), n.clone().requires_grad_()
-    value = _returned(answer, s.shape[:1], s, n, t)
-    if isinstance(value, str):
-        return value
-    if not value.requires_grad:
-        return "your loss has no gradient: only the weight is detached, not what it multiplies."
-    pull, push = torch.autograd.grad(value.sum(), (s, n), allow_unused=True)
-    found = {"value": value.detach(), "pull": pull, "push": push}
-    return {name: torch.zeros(len(s)) if x is None else -x[:, 0] if name == "pull" else x
-            for name, x in found.items()}  # fmt: skip
-
-
 def _batches() -> list[tuple[Tensor, Tensor, float]]:
     draw = torch.Generator().manual_seed(5)
     easy = torch.ones(1, 1), -torch.ones(1, 10)  # float32: the positive at 1, all negatives at -1
@@ -255,9 +137,9 @@ def _batches() -> list[tuple[Tensor, Tensor, float]]:
     return [*common, (*easy, 0.05), (*easy, 0.02)]
 
 
-def _pseudocode(s: Tensor, n: Tensor, t: float, detach: bool = True) -> Tensor:
+def _pseudocode(s: Tensor, n: Tensor, t: float, detach: bool = True, least: float = 0.0) -> Tensor:
     P = torch.softmax(torch.cat([s, n], dim=1) / t, dim=1)[:, 0]
-    V = 1 / (1 - P)
+    V = 1 / (1 - P + least)
     return -(V.detach() if detach else V) * torch.log(P)
 
 
@@ -267,22 +149,8 @@ def _in_logarithms(s: Tensor, n: Tensor, t: float) -> Tensor:
     return torch.exp(-log_W).detach() * -log_p[:, 0]
 
 
-def _nt_xent(s: Tensor, n: Tensor, t: float) -> Tensor:
-    return F.softplus(_contrast(s, n, t))
-
-
 def _contrast(s: Tensor, n: Tensor, t: float) -> Tensor:
     return torch.logsumexp(n / t, dim=1) - s[:, 0] / t
-
-
-def _flat(s: Tensor, n: Tensor, t: float) -> Tensor:
-    c = _contrast(s, n, t)
-    return torch.exp(c - c.detach())
-
-
-def _twice(s: Tensor, n: Tensor, t: float) -> Tensor:
-    c = _contrast(s, n, t)
-    return torch.sigmoid(c).detach() * F.softplus(c)
 
 
 def _pushing(shares: Callable[[Tensor, float], Tensor]) -> Callable[..., Tensor]:
@@ -295,66 +163,29 @@ def _pushing(shares: Callable[[Tensor, float], Tensor]) -> Callable[..., Tensor]
     return loss
 
 
-MACL_WRONG = [
-    Wrong(
-        "infinity times nothing",
-        _pseudocode,
-        "for an easy anchor P rounds to 1, V is infinite and -log P zero: NaN. Build it from c.",
+MACL_WRONG = {
+    "infinity times nothing": _pseudocode,
+    "a small number in the weight": lambda s, n, t: _pseudocode(s, n, t, least=1e-8),
+    "a weight that outlives its loss": _in_logarithms,
+    "the weight without its stop-gradient": lambda s, n, t: _pseudocode(s, n, t, detach=False),
+    "NT-Xent, without the weight": lambda s, n, t: F.softplus(_contrast(s, n, t)),
+    "the contrast c itself": _contrast,
+    "the weight W in place of 1/W": lambda s, n, t: (
+        torch.sigmoid(_contrast(s, n, t)).detach() * F.softplus(_contrast(s, n, t))
     ),
-    Wrong(
-        "a weight that outlives its loss",
-        _in_logarithms,
-        "log space keeps the weight, but -log p⁺ itself rounds to 0 there, and the pull with it, while "
-        "the pushes stay: take the value's limit, 1, and the gradient of c.",
-    ),
-    Wrong(
-        "the weight without its stop-gradient",
-        lambda s, n, t: _pseudocode(s, n, t, detach=False),
-        "the value is right, but autograd also differentiates 1/W: on easy anchors the gradient is then "
-        "smaller than NT-Xent's.",
-    ),
-    Wrong(
-        "NT-Xent, without the weight", _nt_xent, "that is softplus(c); divide it by W = sigmoid(c), detached."
-    ),
-    Wrong(
-        "the contrast c itself",
-        _contrast,
-        "it has MACL's gradient, but not its value: that is the decoupled loss.",
-    ),
-    Wrong(
-        "the weight W in place of 1/W",
-        _twice,
-        "that shuts the gate twice; the weight has to undo W, so it is 1/W.",
-    ),
-    Wrong("FlatNCE", _flat, "it has MACL's gradient, but its value is always 1."),
-    Wrong(
-        "a push that draws the negatives in",
-        _pushing(lambda n, t: -n.mean(dim=1) / t),
-        "value and pull are right, but the negatives come nearer: the gradient has to be that of c.",
-    ),
-    Wrong(
-        "a push that is the same on every negative",
-        _pushing(lambda n, t: n.mean(dim=1) / t),
-        "value and pull are right, but the push has lost its shares p̂: the gradient has to be that of c.",
-    ),
-    Wrong(
-        "a push on the hardest negative alone",
-        _pushing(lambda n, t: n.amax(dim=1) / t),
-        "value and pull are right, but one negative takes the shares of all: logsumexp, not the maximum.",
-    ),
-]
+    "FlatNCE": lambda s, n, t: torch.exp(_contrast(s, n, t) - _contrast(s, n, t).detach()),
+    "a push that draws the negatives in": _pushing(lambda n, t: -n.mean(dim=1) / t),
+    "a push that is the same on every negative": _pushing(lambda n, t: n.mean(dim=1) / t),
+    "a push on the hardest negative alone": _pushing(lambda n, t: n.amax(dim=1) / t),
+}
 
-MACL_LOSS = Exercise(
+MACL_LOSS = exercise(
     name="macl_loss",
-    question="-sg[1/W] log p⁺ per anchor, easy ones too: positives (A, 1), negatives (A, K), τ -> (A,).",
     answer=macl_loss,
-    hints=[
-        "Start from the contrast c. The value is softplus(c)/sigmoid(c), the gradient that of c alone.",
-        "`x - x.detach()` is zero, and has the gradient of x: add it to a detached value.",
-        "For c below about -40 the value is 1 to the last digit: `torch.where`.",
-    ],
     wrong=MACL_WRONG,
-    judge=by_what_it_does(_forces_of, _batches, macl_loss, MACL_WRONG),
+    cases=_batches,
+    tolerance=1e-4,  # in float32, where easy anchors are hard
+    observe=value_and_gradients("the positives", "the negatives"),
 )
 
 EXERCISES = [COUNTER_EXAMPLE, ADAPTIVE, MACL_LOSS]

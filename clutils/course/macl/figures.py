@@ -7,7 +7,6 @@ paper's numbers, not ours.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,10 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from clutils import anatomy
+from clutils.course import records
 from clutils.course.forces.figures import title_of
 from clutils.course.forces.gradient_scaling import temperature_axis, temperature_frame
-from clutils.course.sphere.descent import Trajectory
+from clutils.course.sphere.figures import ARROWS, outline
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import MACL, Loss, catalogue
 
@@ -50,13 +50,7 @@ TABLE_8 = {
 FIXED = {"temperature": 0.1, "alpha": 0.5, "alignment_threshold": 0.0}  # table 8's underlined settings
 # CIFAR-10: loss -> linear probe and kNN (k = 200) at each batch size; its first halves are table 9
 BATCHES = (64, 128, 256, 512, 1024)
-TABLE_B3 = {
-    "NTXent": ((82.31, 83.56, 84.65, 85.13, 85.30), (78.80, 79.78, 81.46, 81.91, 82.27)),
-    "FlatNCE": ((86.30, 86.28, 86.11, 86.02, 85.84), (84.50, 84.47, 84.08, 83.99, 83.54)),
-    "Decoupled": ((86.28, 86.04, 86.29, 86.33, 85.61), (84.59, 84.64, 83.86, 84.02, 83.07)),
-    "DualTemperature": ((86.32, 86.40, 85.86, 86.23, 86.05), (84.40, 84.69, 83.87, 83.75, 83.64)),
-    "MACL": ((87.11, 87.41, 87.27, 87.24, 86.75), (84.96, 84.85, 85.32, 85.18, 84.71)),
-}
+TABLE_B3 = {name: (row[:5], row[5:]) for name, row in records.of_paper(__file__, "table_b3").items()}
 MEASURES = ("linear probe", "kNN, k = 200")
 LABELS = {name: MACL.ranges[name].symbol for name in FIXED}
 LOWEST, HIGHEST = -1.3, 2.2  # of the axis of τ_a/τ0
@@ -128,46 +122,12 @@ def against_alignment(losses: Sequence[MACL], ax: Axes | None = None) -> Axes:
         told.append(f"{label} from {float(used[0]):.2g} to {float(used[-1]):.2g}{floored}")
     ax.set(xlim=(-1, 1), ylim=(LOWEST, HIGHEST), xlabel="alignment A", ylabel="τₐ / τ₀")
     ax.plot([], [], color=style.GREY, linestyle="-", linewidth=0.8, label="eq. 7 without a floor")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(
         ax,
         "Adaptive temperature, in units of its base value, against the alignment: straight lines, cut off at "
         f"a floor of a tenth: {'; '.join(told)}.",
     )
-
-
-def alignments(path: Trajectory) -> Tensor:
-    """The mean similarity of the positives at each frame of a path on the sphere, (T + 1,)."""
-    return (path.z1 * path.z2).sum(dim=-1).mean(dim=-1)
-
-
-@style.in_course_style
-def feedback(losses: Sequence[MACL], paths: Sequence[Trajectory]) -> Figure:
-    """The alignment along paths of `sphere.move`, and the temperature that each loss makes of it.
-
-    - losses, paths: one path for each setting of MACL
-    """
-    figure, (left, right) = new(10.4, 3.9, columns=2)
-    told = []
-    for k, (look, loss, path) in enumerate(
-        zip(style.series(len(losses), ordered=False), losses, paths, strict=True)
-    ):
-        A = alignments(path)
-        used = copy.deepcopy(loss).temperature_at(A) / loss.temperature
-        label = f"α = {loss.alpha:g}, A₀ = {loss.alignment_threshold:g}"
-        every = max(1, len(path) // 8)
-        for ax, values in ((left, A), (right, used)):
-            ax.plot(values, **look, markevery=(k * every // 4, every), label=label)
-        told.append(
-            f"{label}: A from {float(A[0]):.2f} to {float(A[-1]):.2f}, "
-            f"temperature from {float(used[0]):.2f} to {float(used[-1]):.2f} of its base value"
-        )
-    left.set(xlabel="step", ylabel="alignment A", title="what the points do")
-    right.axhline(0.1, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.4, label="floor")
-    right.set(xlabel="step", ylabel="τₐ / τ₀", title="what MACL makes of it")
-    right.set_ylim(bottom=0)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=len(losses) + 1)
-    return describe(figure, f"Alignment and temperature against the step. {'; '.join(told)}.")
 
 
 # ---- figure 1 --------------------------------------------------------------------------------------------
@@ -190,23 +150,18 @@ def penalties(
     loss: Loss,
     angles: Mapping[str, Sequence[float]],
     title: str = "",
-    strongest: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """The penalty on each negative as an arrow along the circle, away from the anchor: the paper's figure 1.
 
     - angles: as in `penalties_of`; the anchor's is 0, drawn at the top
-    - strongest: the push that is drawn at full length; by default the largest here
     """
     ax = axes_for(ax, 3.4, 3.7)
     push, at = penalties_of(loss, angles)
-    strongest = strongest or float(push.max())
-    round_ = torch.linspace(0, 2 * math.pi, 241)
-    ax.plot(round_.cos(), round_.sin(), color=style.GREY, linestyle="-", linewidth=1, zorder=1)
+    outline(ax)
     x, y = at.sin(), at.cos()
-    away = torch.stack([at.cos(), -at.sin()]) * at.sign() * REACH * push / strongest
-    arrows = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.014, "minlength": 0}
-    ax.quiver(OUTSIDE * x, OUTSIDE * y, *away, **arrows, color=style.INK, zorder=3)
+    away = torch.stack([at.cos(), -at.sin()]) * at.sign() * REACH * push / push.max()
+    ax.quiver(OUTSIDE * x, OUTSIDE * y, *away, **ARROWS, width=0.014, color=style.INK, zorder=3)
     false = torch.arange(len(at)) >= len(angles["negative"])
     positive = torch.tensor(angles["positive"], dtype=torch.float64).deg2rad()
     looks = key_looks()
@@ -214,8 +169,7 @@ def penalties(
     dots |= {"negative": (x[~false], y[~false]), "false negative": (x[false], y[false])}
     for name, (across, up) in dots.items():
         ax.plot(across, up, **looks[name], zorder=4)
-    ax.set(xlim=(-1.65, 1.65), ylim=(-1.3, 1.3), aspect="equal")
-    ax.set_axis_off()
+    ax.set(xlim=(-1.65, 1.65))
     share = float(push[false].sum() / push.sum())
     ax.text(0, 0, f"{share:.0%} of the push\non false negatives", ha="center", va="center", fontsize=10.5)
     if title:
@@ -244,11 +198,11 @@ def key_to_penalties(figure: Figure) -> None:
 
 
 @style.in_course_style
-def table_8(table: Mapping[str, Mapping[float, float]] = TABLE_8) -> Figure:
+def table_8() -> Figure:
     """The paper's table 8 as three charts of one scale: top-1 against each setting, the others fixed."""
-    figure, axes = new(10.4, 3.4, columns=len(table), sharey=True, squeeze=False)
+    figure, axes = new(10.4, 3.4, columns=len(TABLE_8), sharey=True, squeeze=False)
     told = []
-    for ax, (name, row) in zip(axes[0], table.items(), strict=True):
+    for ax, (name, row) in zip(axes[0], TABLE_8.items(), strict=True):
         places = range(len(row))
         ax.plot(places, list(row.values()), color=style.BLUE, marker="o", linestyle="-")
         for k, value in enumerate(row.values()):
@@ -315,13 +269,8 @@ def lead(measure: str, ax: Axes | None = None) -> Axes:
     places = range(len(rows))
     ax.bar(places, rows["apart"], width=0.55, color="#C9C9C9", edgecolor=style.GREY, hatch="//",
            label="FlatNCE and decoupled, apart")  # fmt: skip
-    ax.plot(
-        places,
-        rows["lead"],
-        **style.loss("MACL"),
-        markersize=9,
-        label="MACL's lead over the best of the others",
-    )
+    label = "MACL's lead over the best of the others"
+    ax.plot(places, rows["lead"], **style.loss("MACL"), markersize=9, label=label)
     ax.set_xticks(places, [f"{batch:,}" for batch in rows["batch"]])
     ax.set(xlabel="batch size (pictures)", ylabel="points", ylim=(0, 1.75), title=measure)
     leads = ", ".join(f"{x:.2f}" for x in rows["lead"])

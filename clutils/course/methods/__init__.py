@@ -2,8 +2,8 @@
 
 from clutils.course.methods import experiments
 from clutils.course.methods.exercises import EXERCISES
-from clutils.course.methods.experiments import recorded
 from clutils.course.methods.figures import (
+    FURTHER,
     NAMES,
     SIMCLR_FIGURE_5,
     along,
@@ -11,6 +11,7 @@ from clutils.course.methods.figures import (
     composition,
     diagram,
     key_ages,
+    overview,
     share_of_comparing,
     spread,
     two_ends,

@@ -3,73 +3,38 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from clutils import measures, similarities, training
-from clutils.course import evidence, records
-from clutils.course.experiments import accuracy
+from clutils.course.experiments import accuracy, last, late, measured
 from clutils.data import ImageSet
-from clutils.views import Augment
 
 
 def of_method(
-    method: str,
-    train: ImageSet,
-    test: ImageSet,
-    augmentation: Augment | None = None,
-    steps: int = 300,
-    batch_size: int = 256,
-    learning_rate: float | None = None,
-    seed: int = 0,
-    precision: str | None = None,
-    method_settings: Mapping[str, Any] | None = None,
+    method: str, train: ImageSet, test: ImageSet, **settings: Any
 ) -> tuple[training.Run, dict[str, Any]]:
     """A method with its own loss and settings -> the run, and what its encoder has learned.
 
+    - settings: further ones of `training.Run`
     - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
     - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
     - loss: mean of the last tenth of the steps; seconds: spent in steps
     """
-    run = training.Run(
-        method=method,
-        data=train,
-        encoder="conv16",
-        augmentation=augmentation,
-        steps=steps,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        seed=seed,
-        precision=precision,
-        method_settings=method_settings,
+    run = training.Run(method=method, data=train, encoder="conv16", **settings)
+    return run, measured(
+        run,
+        ("method", "seed", "steps", "batch_size", "learning_rate", "precision"),
+        lambda run: {
+            "knn": accuracy(run.embed, train, test),
+            "effective_rank": measures.effective_rank(run.embed(test)),
+            "loss": late(run),
+            **last(run, "alignment", "uniformity", "seconds"),
+        },
+        lambda run: {"knn_untrained": accuracy(run.embed, train, test)},
     )
-    found = {"method": method, "seed": seed, "steps": steps, "batch_size": batch_size}
-    found |= {"learning_rate": run.learning_rate, "precision": run.settings.precision}
-    found["knn_untrained"] = accuracy(run.embed, train, test)
-    run.finish(progress=False)
-    found["knn"] = accuracy(run.embed, train, test)
-    found["effective_rank"] = measures.effective_rank(run.embed(test))
-    found["loss"] = float(run.history["loss"].tail(max(1, steps // 10)).mean())
-    return run, found | {name: run.rows[-1][name] for name in ("alignment", "uniformity", "seconds")}
-
-
-def recorded(subject: str, step: int | None = None, least: int = 3) -> dict[str, list[float]]:
-    """kNN of a subject's runs in the record of evidence: contender -> a value a seed, in their order.
-
-    - step: how many steps they had done, 0 being untrained; None: at the end
-    - least: contenders with fewer seeds are left out; so {} where nothing is on record yet
-    """
-    try:
-        table = records.read(evidence.RECORD)
-    except FileNotFoundError:
-        return {}
-    own = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
-    own = own[own["step"] == (own["steps"] if step is None else step)].sort_values("seed")
-    found = {name: rows["knn"].tolist() for name, rows in own.groupby("contender", sort=False)}
-    return {name: values for name, values in found.items() if len(values) >= least}
 
 
 def kept_for_backward(run: training.Run) -> int:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from torch import Tensor
 
 from clutils import encoders, methods
 from clutils.figures import axes_for, describe, new, style
@@ -37,6 +38,7 @@ SIMCLR_FIGURE_5 = {
     "rotate": (30.0, 22.5, 20.7, 4.3, 9.7, 6.5, 2.6),
 }
 NAMES = {"simclr": "SimCLR", "moco": "MoCo", "byol": "BYOL", "simsiam": "SimSiam", "supcon": "SupCon"}
+FURTHER = {"barlowtwins": "Barlow Twins", "vicreg": "VICReg", "mocov3": "MoCo v3", "lejepa": "LeJEPA"}
 LOOKS = dict(zip(NAMES, style.series(len(NAMES), ordered=False), strict=True))
 
 # ---- the diagrams ------------------------------------------------------------------------------------------
@@ -45,14 +47,15 @@ PLACES = {"encoder": 2.5, "head": 4.2, "predictor": 5.9}  # of a branch's boxes,
 LOSS, PICTURE, VIEW = 7.9, 0.0, 1.2
 ROWS = (1.5, 0.0)  # the first view's branch, the second's
 WIDTH, HEIGHT = 1.3, 0.62  # of a box
+LOSS_WIDTH = 1.46
 
 
 @dataclass(frozen=True)
 class Flow:
     """What a step of a method handed to its loss.
 
-    - gradient: into the first and the second of what it compares, one pair for each call of the loss
-    - taken: names of what the loss got besides: queue, labels
+    - gradient: into the first and the second of what it compares, one pair for each comparison
+    - taken: names of what the loss got besides: queue, labels, extra_views
     """
 
     gradient: tuple[tuple[bool, bool], ...]
@@ -60,22 +63,38 @@ class Flow:
 
 
 def flow(method: methods.Method) -> Flow:
-    """Take a step's forward pass on a copy of the method, with pictures of noise, and watch its loss."""
-    method = copy.deepcopy(method).train()
-    calls, taken = [], []
+    """Take a step's forward pass on a copy of the method, with pictures of noise, and watch what it compares.
 
-    def watch(loss: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        calls.append((given[0].requires_grad, given[1].requires_grad))
-        taken.extend(name for name in named if name not in taken)
+    Where the loss is given similarities and not two views, each view is asked whether a gradient reaches it.
+    Without batch statistics, by which it would reach all of a batch.
+    """
+    method = copy.deepcopy(method).eval()
+    method.allocate(4)
+    stepping = getattr(method, "method", method)  # PiNDA's step is another's
+    calls, taken, asked, drawn = [], [], [], []
+    compare, of_similarities = stepping.compare, stepping.per_anchor
 
-    method.loss.register_forward_pre_hook(watch, with_kwargs=True)
+    def views(x: Tensor, generator: torch.Generator) -> Tensor:
+        drawn.append((x * torch.rand(x.shape, generator=draw)).requires_grad_())
+        return drawn[-1]
+
+    def watched(z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor) -> Tensor:
+        calls.append((z1.requires_grad, z2.requires_grad))
+        taken.extend(name for name in given if name not in taken)
+        return compare(z1, z2, index, **given)
+
+    def ask(positives: Tensor, negatives: Tensor, *mask: Tensor) -> Tensor:
+        (slope,) = torch.autograd.grad(positives.sum(), drawn[-1], retain_graph=True)
+        reached = [bool(part.abs().sum() > 0) for part in slope.split(4)]
+        asked.append((any(reached), len(reached) > 1 and all(reached)))
+        return of_similarities(positives, negatives, *mask)
+
+    vars(stepping).update(compare=watched, per_anchor=ask)
     draw = torch.Generator().manual_seed(0)
     pictures = torch.rand(4, _channels(method), 16, 16, generator=draw)
     labels = torch.tensor([0, 0, 1, 1]) if method.uses_labels else None
-    method(
-        pictures, lambda images, generator: images * torch.rand(images.shape, generator=draw), draw, labels
-    )
-    return Flow(tuple(calls), tuple(taken))
+    method(pictures, views, draw, labels, torch.arange(4))
+    return Flow(tuple(calls or asked), tuple(taken))
 
 
 @style.in_course_style
@@ -91,22 +110,30 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     if isinstance(method, str):
         method = _built(method)
     moved = flow(method)
-    title = type(method).__name__
+    title = (NAMES | FURTHER).get(type(method).__name__.lower(), type(method).__name__)
     lowest = -1.75 if moved.taken else -0.75
     ax = axes_for(ax, 9.2, 1.75 - 0.9 * lowest)
     ax.set(xlim=(-0.75, 8.9), ylim=(lowest, 2.1), aspect="equal", title=title)
     ax.set_axis_off()
     below = "target_encoder" if hasattr(method, "target_encoder") else "encoder"
     upper = ["encoder", "head", *(["predictor"] if hasattr(method, "predictor") else [])]
-    lower = [below, below.replace("encoder", "head")]
+    banked = hasattr(method, "bank")
+    lower = ["bank"] if banked else [below, below.replace("encoder", "head")]
     into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
     for row, (parts, flows) in enumerate(zip((upper, lower), into, strict=True)):
         _branch(ax, row, parts, flows)
     loss = type(method.loss).__name__
-    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, sum(ROWS) / 2), "#E8E8E8")
+    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, sum(ROWS) / 2), "#E8E8E8", LOSS_WIDTH)
     _box(ax, None, "picture", (PICTURE, sum(ROWS) / 2), "white", 0.95)
-    told = [f"view 1 goes through {_listed(upper)}", f"view 2 through {_listed(lower)}"]
-    if below == "encoder":
+    told = [f"view 1 goes through {_listed(upper)}"]
+    told.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
+    if banked:
+        start, end = ((PLACES["head"], y) for y in (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2))
+        _arrow(ax, start, end, "enters", **FOLLOWS)
+        said = f"after the step\nm = {method.momentum:g}"
+        ax.text(PLACES["head"] + 0.1, sum(ROWS) / 2, said, va="center", fontsize=9)
+        told.append("after the step the picture's entry moves towards what was seen of it")
+    elif below == "encoder":
         for part in ("encoder", "head"):
             ax.plot([PLACES[part]] * 2, [ROWS[1] + HEIGHT / 2, ROWS[0] - HEIGHT / 2], **SAME)
         ax.text(PLACES["encoder"] + 0.08, sum(ROWS) / 2, "same\nweights", va="center", fontsize=9)
@@ -115,18 +142,21 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
         for part in ("encoder", "head"):
             start, end = ((PLACES[part], y) for y in (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2))
             _arrow(ax, start, end, "follows", **FOLLOWS)
-        ax.text(
-            PLACES["encoder"] + 0.1,
-            sum(ROWS) / 2,
-            f"follows\nm = {method.momentum:g}",
-            va="center",
-            fontsize=9,
-        )
+        said = f"follows\nm = {method.momentum:g}"
+        ax.text(PLACES["encoder"] + 0.1, sum(ROWS) / 2, said, va="center", fontsize=9)
         told.append("the target's weights follow the others as a moving average")
     if not into[1]:
-        told.append("no gradient flows into view 2's branch")
+        where = "the bank" if banked else "view 2's branch"
+        told.append(f"no gradient flows into {where}")
+    if isinstance(method, methods.SwAV):
+        middle = sum(ROWS) / 2
+        _box(ax, "vectors", "prototypes", (PLACES["predictor"], middle), "#DCEBF6")
+        ends = (PLACES["predictor"] + WIDTH / 2, middle), (LOSS - WIDTH / 2, middle)
+        _arrow(ax, *ends, "gradient", **WITH)
+        ax.text(PLACES["predictor"] - 0.5, ROWS[1] - 0.1, "codes", ha="center", va="center", fontsize=9)
+        told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
     _further(ax, method, moved, told)
-    _key(ax, below != "encoder", not into[1] or bool(moved.taken))
+    _key(ax, banked or below != "encoder", not into[1] or bool({"queue", "labels"} & set(moved.taken)))
     return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
 
 
@@ -136,10 +166,34 @@ WITHOUT = {"color": style.VERMILLION, "linestyle": (0, (4, 2.5)), "linewidth": 1
 FOLLOWS = {"color": style.BLUE, "linestyle": (0, (1, 1.6)), "linewidth": 2.0}
 
 
+def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
+    """A row a method, asked of the method object and of a step that it takes, as its diagram.
+
+    - names: of `methods.catalogue()`; None: all that learn from pictures
+    """
+    import pandas
+
+    rows = {}
+    for name in methods.catalogue("pictures") if names is None else names:
+        method = _built(name)
+        moved = flow(method)
+        follows, into = hasattr(method, "target_encoder"), any(second for _, second in moved.gradient)
+        rows[(NAMES | FURTHER).get(name, type(method).__name__)] = {
+            "year": method.year,
+            "view 2 goes through": "a copy that follows" if follows else "the same network",
+            "gradient into view 2": "yes" if into else "no",
+            "predictor": "yes" if hasattr(method, "predictor") else "no",
+            "comparisons a step": len(moved.gradient),
+            "loss": style.title(type(method.loss).__name__),
+            "which also gets": ", ".join(moved.taken) or "nothing",
+        }
+    return pandas.DataFrame.from_dict(rows, orient="index")
+
+
 def _built(name: str) -> methods.Method:
     if name not in methods.catalogue():
         raise ValueError(f"diagram: no method is called {name!r}; there are {', '.join(methods.catalogue())}")
-    kind = methods.catalogue()[name]
+    kind = methods.catalogue()[name].kind
     with torch.random.fork_rng(devices=[]):
         return kind(encoders.build("conv16"), kind.default_loss())
 
@@ -162,16 +216,18 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
     """view → parts → loss, one row."""
     y, look = ROWS[row], WITH if flows else WITHOUT
     middle = sum(ROWS) / 2
-    _box(ax, None, f"view {row + 1}", (VIEW, y), "white", 0.85)
-    _arrow(ax, (PICTURE + 0.48, middle), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
-    end = VIEW + 0.43
+    end = PICTURE + 0.48 if "bank" in parts else VIEW + 0.43
+    if "bank" not in parts:
+        _box(ax, None, f"view {row + 1}", (VIEW, y), "white", 0.85)
+        _arrow(ax, (PICTURE + 0.48, middle), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
     for part in parts:
-        place = PLACES[part.removeprefix("target_")]
+        place = PLACES["head" if part == "bank" else part.removeprefix("target_")]
         target = part.startswith("target")
-        _arrow(ax, (end, y), (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
+        start = (end, middle if part == "bank" else y)
+        _arrow(ax, start, (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
         _box(ax, part, part.replace("_", "\n"), (place, y), "#FBE9DD" if target else "#DCEBF6", hatch=target)
         end = place + WIDTH / 2
-    corner = (LOSS - WIDTH / 2, middle + (0.12 if row == 0 else -0.12))
+    corner = (LOSS - LOSS_WIDTH / 2, middle + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
     if not flows:
         _bars(ax, (end, y), corner)
@@ -187,18 +243,24 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         _arrow(ax, *ends, "no gradient", **WITHOUT)
         _bars(ax, *ends)
         _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters", **FOLLOWS)
-        ax.text(
-            PLACES["head"] - 0.1, -1.0, "the keys enter\nafter the step", ha="right", va="center", fontsize=9
-        )
-        told.append(f"a queue of {size:,} earlier keys gives the negatives; new ones enter after the step")
+        said = "the keys enter\nafter the step"
+        ax.text(PLACES["head"] - 0.1, -1.0, said, ha="right", va="center", fontsize=9)
+        gives = "neighbours for the positives" if isinstance(method, methods.NNCLR) else "the negatives"
+        told.append(f"a queue of {size:,} earlier keys gives {gives}; new ones enter after the step")
     if "labels" in moved.taken:
         _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
         _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, sum(ROWS) / 2 - HEIGHT / 2), "no gradient", **WITHOUT)
         told.append("labels say who is a positive")
+    if "extra_views" in moved.taken:
+        number = method.extra_views
+        said = f"{number} more views of the picture\nthrough the same encoder and head"
+        ax.text(PLACES["head"], -1.1, said, ha="center", va="center", fontsize=9)
+        start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2)
+        _arrow(ax, start, end, "gradient", **WITH)
+        told.append(f"{number} more views go the same way")
     if len(moved.gradient) > 1:
-        ax.text(
-            LOSS + 0.05, 1.5, "and once more with\nthe views swapped", ha="center", va="center", fontsize=9
-        )
+        said = "and once more with\nthe views swapped"
+        ax.text(LOSS + 0.05, 1.5, said, ha="center", va="center", fontsize=9)
         told.append("a step does this twice, the second time with the views swapped")
 
 
@@ -259,7 +321,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
         told.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
     ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     oldest = max(len(found.by_age) for found in measured.values()) - 1
     return describe(
         ax,
@@ -276,18 +338,15 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
 def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
     """Loss, and uniformity of what it compared, along runs: label -> history. Uniformity 0 is one point."""
     figure, axes = new(9.6, 3.6, 1, 2)
-    told = []
     looks = style.series(len(histories), ordered=False)
-    for look, (label, history) in zip(looks, histories.items(), strict=True):
-        for ax, column in zip(axes, ("loss", "uniformity"), strict=True):
-            ax.plot(
-                history["step"], history[column], **look, markevery=max(1, len(history) // 6), label=label
-            )
-        ends = (float(history[column].iloc[-1]) for column in ("loss", "uniformity"))
-        told.append("{}: loss {:.2f}, uniformity {:.2f}".format(label, *ends))
     for ax, column in zip(axes, ("loss", "uniformity"), strict=True):
+        for look, (label, history) in zip(looks, histories.items(), strict=True):
+            look["markevery"] = max(1, len(history) // 6)
+            ax.plot(history["step"], history[column], **look, label=label)
         ax.axhline(0, color=style.GREY, linewidth=1.2, zorder=1)
         ax.set(xlabel="step", ylabel=column)
+    ends = {label: history.iloc[-1] for label, history in histories.items()}
+    told = [f"{name}: loss {end.loss:.2f}, uniformity {end.uniformity:.2f}" for name, end in ends.items()]
     axes[1].set_ylabel("uniformity (0: all on one point)")
     axes[0].legend(loc="best")
     return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(told)}.")
@@ -311,7 +370,7 @@ def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, 
     for level, dash, label in ((end, (0, (6, 2)), "stable"), (ridge, (0, (1, 1.5)), "ridge")):
         ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=label, zorder=1)
     ax.set(xlabel="time", ylabel="size of the embedding, w²", ylim=(-0.02, None))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(ax, f"Size of the embedding against time in the linear theory. {'; '.join(told)}.")
 
 
@@ -375,13 +434,12 @@ def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes
     for look, name in zip(style.series(len(drawn), ordered=False), drawn, strict=True):
         own = curves[curves["contender"] == name].sort_values("step")
         ax.plot(own["step"], 100 * own["mean"], **look, label=name)
-        ax.fill_between(
-            own["step"], 100 * own["min"], 100 * own["max"], color=look["color"], alpha=0.18, linewidth=0
-        )
+        low, high = 100 * own["min"], 100 * own["max"]
+        ax.fill_between(own["step"], low, high, color=look["color"], alpha=0.18, linewidth=0)
         points = zip(own["step"], 100 * own["mean"], strict=True)
         told.append(f"{name} {', '.join(f'{mean:.0f} % at {step}' for step, mean in points)}")
     ax.set(xlabel="steps (0: untrained)", ylabel="kNN accuracy, %")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(told)}.")
 
 
@@ -404,7 +462,7 @@ def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.minorticks_off()
     ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(0, None))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(
         ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(told)}."
     )

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from clutils import figures
-from clutils.course.panels import Panel, choose, counts, panel
+from clutils.course.panels import Panel, among, choose, panel
 from clutils.figures import style
 
 if TYPE_CHECKING:
@@ -19,10 +19,7 @@ SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 
 
 def explore_key_ages(
-    measured: Mapping[float, KeyAges],
-    batch_size: int,
-    momentum: float | None = None,
-    queue_size: int = 2048,
+    measured: Mapping[float, KeyAges], batch_size: int, momentum: float | None = None, queue_size: int = 2048
 ) -> Panel:
     """Left, the weights (1 - m) m^k of past encoders; right, how near old keys are to today's.
 
@@ -42,7 +39,7 @@ def explore_key_ages(
         picture.figure,
         picture.update,
         momentum=choose("m momentum", names, chosen),
-        queue_size=counts("K keys in the queue", SIZES, queue_size),
+        queue_size=among("K keys in the queue", SIZES, queue_size),
     )
 
 

@@ -2,15 +2,7 @@
 
 from clutils.course.pinda import arms, detectors, experiments, maps
 from clutils.course.pinda.exercises import EXERCISES
-from clutils.course.pinda.figures import (
-    along,
-    auxiliary,
-    collapse,
-    cost,
-    curves,
-    found,
-    turning,
-)
+from clutils.course.pinda.figures import along, auxiliary, collapse, cost, curves, found, turning
 from clutils.course.pinda.panels import auxiliary_gaussian, noise_maps
 
 sample, task_entropy, on_dead, spared, mean_lead, positive_control = EXERCISES

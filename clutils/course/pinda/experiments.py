@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from clutils import encoders, losses, measures, noise, training, views
+from clutils.course import experiments
 from clutils.course.pinda import detectors
 from clutils.course.pinda import maps as noise_maps
 from clutils.data import ImageSet, VectorSet
@@ -19,17 +20,9 @@ if TYPE_CHECKING:
 TEMPERATURE = 0.1  # the paper's, on all its data
 NEIGHBOURS = 5  # likewise
 SHOWN = (
-    "network",
-    "positive",
-    "padding",
-    "skips",
-    "on",
-    "distribution",
-    "learned_mean",
-    "penalty",
-    "noise_rate",
+    *("network", "positive", "padding", "skips", "on", "distribution", "learned_mean", "penalty"),
+    *("noise_rate", "start"),
 )
-SHOWN += ("start",)
 
 
 def learned_maps(
@@ -62,19 +55,14 @@ def learned_maps(
     )
     watch = noise_maps.Watch(test, every or steps)
     watch.take(run)
-    run.finish(watch, progress=False)
-    last = max(1, steps // 10)
-    row = {
-        "augmentation": augmentation,
-        **{name: getattr(run.method, name) for name in SHOWN},
-        "rms": run.method.rms or 0.0,
-        "batch_size": batch_size,
-        "steps": run.steps_done,
-        "seed": seed,
-        "noise": float(run.history["noise"].tail(last).mean()),
-        "loss": float(run.history["loss"].tail(last).mean()),
-    }
-    return run, watch, row
+    named = {name: getattr(run.method, name) for name in SHOWN} | {"rms": run.method.rms or 0.0}
+    row = experiments.measured(
+        run,
+        ("batch_size", "steps", "seed"),
+        lambda run: {name: experiments.late(run, name) for name in ("noise", "loss")},
+        on_step=watch,
+    )
+    return run, watch, {"augmentation": augmentation} | named | row
 
 
 def compared(
@@ -108,7 +96,7 @@ def ceiling(
     learning_rate: float = 5e-3,
     seed: int = 0,
 ) -> torch.Tensor:
-    """The positive control of the map test: the generator's own network, told the answer -> maps (N, H, W).
+    """The positive control of the map test: the generator's network trained on masks -> maps (N, H, W).
 
     It is trained on the masks of `train` by binary cross-entropy, and its maps are those of `test`: what its
     architecture can find at all. Where these are at chance, a map of PiNDA's at chance says nothing.
@@ -123,9 +111,9 @@ def ceiling(
     dice, optimiser = torch.Generator().manual_seed(seed), torch.optim.Adam(net.parameters(), learning_rate)
     for _ in range(steps):
         some = torch.randint(len(train), (batch_size,), generator=dice)
-        told = net(encoders.as_input(train.images[some])).mean(dim=1)
+        logits = net(encoders.as_input(train.images[some])).mean(dim=1)
         optimiser.zero_grad()
-        F.binary_cross_entropy_with_logits(told, train.masks[some].float()).backward()
+        F.binary_cross_entropy_with_logits(logits, train.masks[some].float()).backward()
         optimiser.step()
     with torch.no_grad():
         parts = test.images.split(batch_size)
@@ -175,41 +163,29 @@ CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {  # on vectors, where the u
 
 
 def does_it_help(
-    contender: str,
-    train: VectorSet,
-    test: VectorSet,
-    steps: int = 200,
-    batch_size: int = 128,
-    seed: int = 0,
-    labels: int = 100,
+    contender: str, train: VectorSet, test: VectorSet, labels: int = 100, **settings: Any
 ) -> tuple[training.Run, dict[str, Any]]:
     """Train one of `CONTENDERS` on vectors -> the run, and a row: what its features are worth.
 
-    - labels: how many labelled inputs the small probe is told
+    - labels: how many labelled inputs the small probe learns from
+    - settings: further ones of `training.Run`; 200 steps of 128 where they do not say otherwise
 
     The encoder has the paper's three layers of 1,024; view two is x itself. The row: `knn`, `probe` and
     `probe_few` of `worth`; `noise` and `loss` at the end.
     """
-    method, settings = CONTENDERS[contender]
-    run = training.Run(
-        method=method,
-        loss=losses.NTXent(TEMPERATURE),
-        data=train,
-        steps=steps,
-        batch_size=batch_size,
-        seed=seed,
-        method_settings=settings,
+    method, own = CONTENDERS[contender]
+    usual = {"steps": 200, "batch_size": 128, "loss": losses.NTXent(TEMPERATURE)}
+    run = training.Run(method=method, data=train, method_settings=own, **usual | settings)
+    row = experiments.measured(
+        run,
+        ("batch_size", "steps", "seed"),
+        lambda run: {
+            **worth(run.embed(train), train.labels, run.embed(test), test.labels, labels),
+            "noise": run.rows[-1].get("noise", 0.0),
+            "loss": experiments.late(run),
+        },
     )
-    run.finish(progress=False)
-    return run, {
-        "contender": contender,
-        "batch_size": batch_size,
-        "steps": run.steps_done,
-        "seed": seed,
-        **worth(run.embed(train), train.labels, run.embed(test), test.labels, labels),
-        "noise": float(run.history["noise"].iloc[-1]) if "noise" in run.history else 0.0,
-        "loss": float(run.history["loss"].tail(max(1, steps // 10)).mean()),
-    }
+    return run, {"contender": contender} | row
 
 
 def worth(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from clutils.course.pinda.experiments import task_entropy
@@ -62,7 +62,7 @@ def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
         ax.plot(alpha, density(loss, alpha), **look, markevery=(15 * k, 100), label=label)
         told.append(label)
     ax.set(xlabel="α", ylabel="density of α | x", xlim=(-reach, reach), ylim=(0, None))
-    ax.legend(title="loss, 1/variance, entropy", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax, title="loss, 1/variance, entropy")
     return describe(
         ax,
         "Bell curves around 0, the auxiliary Gaussian of an anchor at several losses; a larger loss makes it "
@@ -88,27 +88,18 @@ def collapse(
     ):
         runs = [runs] if hasattr(runs, "columns") else list(runs)
         for j, run in enumerate(runs):
-            _needs("collapse", run, ("step", "noise"))
             every = max(1, len(run) // 6)
-            marks = {"markevery": (k * every // max(len(histories), 1), every)}
-            width = 2.0 if len(runs) == 1 else 1.1
-            ax.plot(
-                run["step"],
-                run["noise"],
-                **look,
-                **marks,
-                linewidth=width,
-                label=_folded(label) if not j else None,
-            )
+            look["markevery"] = (k * every // len(histories), every)
+            look["label"] = None if j else _folded(label)
+            ax.plot(run["step"], run["noise"], **look, linewidth=2.0 if len(runs) == 1 else 1.1)
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
         told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
     ax.set(xlabel="step", ylabel="root mean square of the noise ε", yscale="log")
     low, high = ax.get_ylim()
-    wide = high / low > 1e3  # matplotlib then labels nothing but powers of ten
-    ax.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.log_axis(ax.yaxis)
+    if high / low > 1e3:
+        ax.yaxis.set_major_locator(LogLocator())
+    style.legend_outside(ax)
     return describe(ax, f"Root mean square of the noise against the training step. {'; '.join(told)}.")
 
 
@@ -117,26 +108,21 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
     """The loss along a direction in the inputs, with a mark at each curve's minimum.
 
     - strengths: (T,) multiples of the direction; curves: label -> (T,) loss at each
-
-    Raises ValueError where a curve has another length.
     """
-    ax = axes_for(
-        ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(f"{label}: lowest at −0.00" for label in curves).sum())
-    )
+    lines = _lines(f"{label}: lowest at −0.00" for label in curves).sum()
+    ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * lines))
     x = torch.as_tensor(strengths, dtype=torch.float64)
     ax.axvline(0, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3)
     told = []
     for look, (label, loss) in zip(style.series(len(curves), ordered=False), curves.items(), strict=True):
         y = torch.as_tensor(loss).detach().double()
-        if y.shape != x.shape:
-            raise ValueError(f"along: {label} is {tuple(y.shape)}, but the strengths are {tuple(x.shape)}")
         least = int(y.argmin())
         where = f"{label}: lowest at {_number(float(x[least]))}"
-        ax.plot(x, y, color=look["color"], linestyle=look["linestyle"], marker=look["marker"],
-                markevery=[least], markersize=10, markeredgecolor="white", label=_folded(where))  # fmt: skip
+        mark = {"markevery": [least], "markersize": 10, "markeredgecolor": "white"}
+        ax.plot(x, y, **look, **mark, label=_folded(where))
         told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(told)}.")
 
 
@@ -152,20 +138,16 @@ def curves(
     """Several quantities against one: x (T,), and label -> (T,).
 
     - log: x on a logarithmic axis
-
-    Raises ValueError where a line has another length than x.
     """
     ax = axes_for(ax, 8.8, 3.8)
     at = torch.as_tensor(x, dtype=torch.float64)
     told = []
     for look, (label, line) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
         y = torch.as_tensor(line, dtype=torch.float64).detach()
-        if y.shape != at.shape:
-            raise ValueError(f"curves: {label} is {tuple(y.shape)}, but x is {tuple(at.shape)}")
         ax.plot(at, y, **look, markevery=max(1, len(at) // 7), label=_folded(label))
         told.append(f"{label}: from {_number(float(y[0]))} to {_number(float(y[-1]))}")
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.legend_outside(ax)
     return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
 
 
@@ -180,29 +162,23 @@ def found(table: pandas.DataFrame) -> Figure:
 
     - table: as from `maps.measure`: map, and object and outline with `_low` and `_high`
     """
-    ends = [f"{what}{end}" for what in ("object", "outline") for end in ("", "_low", "_high")]
-    _needs("found", table, ("map", *ends))
-    figure, axes = new(
-        10.4, 1.75 + max(0.34, 0.19 * _lines(table["map"]).max()) * len(table), 1, 2, sharey=True
-    )
-    places = np.arange(len(table))
-    for ax, what, title in zip(
-        axes, ("object", "outline"), ("the object", "a band along its outline"), strict=True
-    ):
+    each = max(0.34, 0.19 * _lines(table["map"]).max())
+    figure, axes = new(10.4, 1.75 + each * len(table), 1, 2, sharey=True)
+    places, point = np.arange(len(table)), {"color": style.BLUE, "marker": "o", "linestyle": "none"}
+    titles = (("object", "the object"), ("outline", "a band along its outline"))
+    for ax, (what, title) in zip(axes, titles, strict=True):
         values = table[what].to_numpy()
         around = np.abs(table[[f"{what}_low", f"{what}_high"]].to_numpy().T - values)
         ax.axvline(0.5, **CHANCE)
-        ax.plot(1 - values, places, **_point(style.BLUE, "o"), markerfacecolor="white")
-        ax.errorbar(
-            values, places, xerr=around, **_point(style.BLUE, "o"), ecolor=style.BLUE, capsize=3, zorder=4
-        )
+        ax.plot(1 - values, places, **point, markerfacecolor="white")
+        ax.errorbar(values, places, xerr=around, **point, capsize=3, zorder=4)
         ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
         ax.set_title(title, pad=20)
         _more(ax, what)
     axes[0].set_yticks(places, [_folded(name) for name in table["map"]])
     keys = [
-        Line2D([], [], **_point(style.BLUE, "o"), label="the map, and its 95 % interval"),
-        Line2D([], [], **_point(style.BLUE, "o"), markerfacecolor="white", label="inverted"),
+        Line2D([], [], **point, label="the map, and its 95 % interval"),
+        Line2D([], [], **point, markerfacecolor="white", label="inverted"),
         Line2D([], [], **CHANCE, label="chance"),
     ]
     figure.legend(handles=keys, loc="outside lower center", ncols=3)
@@ -221,11 +197,8 @@ def turning(records: pandas.DataFrame) -> Figure:
     """Where the noise goes as the run goes on: a panel for each kind of pictures, a thin line a seed.
 
     - records: of `benchmarks/pinda.py along`: pictures, seed, step, object_plain, object_textured
-
-    Raises ValueError where a column is missing.
     """
     parts = {"object_textured": "objects with a texture", "object_plain": "plain objects"}
-    _needs("turning", records, ("pictures", "seed", "step", *parts))
     groups = list(records.groupby("pictures", sort=False))
     figure, axes = new(5.1 * len(groups), 3.8, 1, len(groups), squeeze=False, sharey=True)
     told = []
@@ -255,31 +228,25 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
 
     - records: of `benchmarks/pinda.py cost`: encoder, contender, ratio, lowest_ratio, highest_ratio
     """
-    _needs("cost", records, ("encoder", "contender", "ratio", "lowest_ratio", "highest_ratio"))
-    rows = records[records["contender"] != "SimCLR"]
+    rows = records[records["contender"] != "SimCLR"].sort_values("encoder", kind="stable")
     base = TABLE_5["SimCLR"]
     paper = {f"PiNDA, {name}": 1 + more / base for name, more in TABLE_5.items() if name != "SimCLR"}
     ax = axes_for(ax, 8.8, 1.3 + 0.36 * (len(rows) + len(paper)))
-    encoders = list(rows["encoder"].unique())
+    encoders = list(records["encoder"].unique())
     looks = dict(zip(encoders, ("#9FC3DD", "#F2C9A8", "#A8D8C6", "#E6C6DA"), strict=False))
-    places, names, told = [], [], []
-    for y, (_, row) in enumerate(rows.sort_values("encoder", kind="stable").iterrows()):
-        ratio = row["ratio"]
-        ax.barh(y, ratio, height=0.66, color=looks.get(row["encoder"], "#D5D5D5"), edgecolor=style.INK)
-        ends = [[max(0, ratio - row["lowest_ratio"])], [max(0, row["highest_ratio"] - ratio)]]
-        ax.errorbar(ratio, y, xerr=ends, color=style.INK, capsize=3, linestyle="none")
-        _beside(ax, max(ratio, row["highest_ratio"]), y, ratio)
-        places.append(y)
-        names.append(row["contender"] if len(encoders) == 1 else f"{row['contender']} ({row['encoder']})")
-        told.append(f"{names[-1]} {ratio:.2f}")
-    for y, (name, ratio) in enumerate(paper.items(), start=len(rows)):
-        y += 0.5
-        ax.barh(y, ratio, height=0.66, color="white", edgecolor=style.INK, hatch="///")
-        _beside(ax, ratio, y, ratio)
-        places.append(y)
-        names.append(name)
+    several = [f" ({encoder})" if len(encoders) > 1 else "" for encoder in rows["encoder"]]
+    names = list(rows["contender"] + several)
+    places = [*range(len(rows)), *(len(rows) + 0.5 + k for k in range(len(paper)))]
+    ends = [rows["ratio"] - rows["lowest_ratio"], rows["highest_ratio"] - rows["ratio"]]
+    bar = {"height": 0.66, "edgecolor": style.INK}
+    here = {"xerr": np.maximum(ends, 0), "capsize": 3, "ecolor": style.INK}
+    colors = [looks.get(encoder, "#D5D5D5") for encoder in rows["encoder"]]
+    own = ax.barh(places[: len(rows)], rows["ratio"], color=colors, **bar, **here)
+    theirs = ax.barh(places[len(rows) :], list(paper.values()), color="white", hatch="///", **bar)
+    for bars in (own, theirs):
+        ax.bar_label(bars, fmt="%.2f", padding=6, fontsize=9.5)
     ax.axvline(1, **CHANCE | {"zorder": 3})
-    ax.set_yticks(places, [_folded(name) for name in names])
+    ax.set_yticks(places, [_folded(name) for name in (*names, *paper)])
     highest = max([*rows["highest_ratio"], *paper.values()])
     ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
     ax.grid(axis="y", visible=False)
@@ -287,7 +254,8 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
         Patch(facecolor=looks.get(e, "#D5D5D5"), edgecolor=style.INK, label=f"here, {e}") for e in encoders
     ]
     keys.append(Patch(facecolor="white", edgecolor=style.INK, hatch="///", label="the paper, GPU"))
-    ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    style.legend_outside(ax, handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    told = [f"{name} {ratio:.2f}" for name, ratio in zip(names, rows["ratio"], strict=True)]
     reported = ", ".join(f"{name.removeprefix('PiNDA, ')} {ratio:.2f}" for name, ratio in paper.items())
     return describe(
         ax,
@@ -296,19 +264,7 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     )
 
 
-def _beside(ax: Axes, end: float, y: float, value: float) -> None:
-    """A bar's value, written to the right of its end."""
-    ax.annotate(f"{value:.2f}", (end, y), (6, 0), textcoords="offset points", va="center", fontsize=9.5)
-
-
 # ---- what several of them share ----------------------------------------------------------------------------
-
-
-def _needs(who: str, table: pandas.DataFrame, columns: Sequence[str]) -> None:
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        lacks = f"lacks {', '.join(missing)}" if missing else "has no row"
-        raise ValueError(f"{who}: the table {lacks}; it has the columns {', '.join(map(str, table.columns))}")
 
 
 def _folded(label: object) -> str:
@@ -322,10 +278,6 @@ def _folded(label: object) -> str:
 def _lines(labels: Iterable[object]) -> np.ndarray:
     """How many lines each label takes, folded."""
     return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
-
-
-def _point(color: str, marker: str) -> dict[str, Any]:
-    return {"color": color, "marker": marker, "linestyle": "none"}
 
 
 def _number(value: float) -> str:

@@ -75,13 +75,9 @@ def of(
     """
     pictures = getattr(pictures, "images", pictures)
     parameter = next(generator.parameters(), pictures)
-    mode, draw = generator.training, torch.Generator()
-    generator.eval()
-    try:
-        with torch.no_grad():
-            drawn = [generator(part.to(parameter.device), draw) for part in pictures.split(batch_size)]
-    finally:
-        generator.train(mode)
+    draw = torch.Generator()
+    with encoders.evaluating(generator), torch.no_grad():
+        drawn = [generator(part.to(parameter.device), draw) for part in pictures.split(batch_size)]
     return tuple(torch.cat([getattr(one, name).cpu() for one in drawn]) for name in ("scale", "mean"))
 
 
@@ -129,28 +125,22 @@ def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size
     with 8 random projections of the normalised features (Hutchinson). Where noise is to cost little loss, it
     belongs there: to first order, noise of scale σ_p moves the features by Σ_p σ_p² · sensitivity_p.
     """
-    generator = torch.Generator().manual_seed(seed)
-    modes = {module: module.training for module in encoder.modules()}
-    device = next(encoder.parameters()).device
-    encoder.eval()
+    generator, device = torch.Generator().manual_seed(seed), next(encoder.parameters()).device
     found = []
-    try:
-        for part in pictures.split(batch_size):
-            x = encoders.as_input(part.to(device)).detach().requires_grad_()
+    for part in pictures.split(batch_size):
+        x = encoders.as_input(part.to(device)).detach().requires_grad_()
+        with encoders.evaluating(encoder):
             z = nn.functional.normalize(encoder(x).float(), dim=1)
-            total = torch.zeros_like(x[:, 0])
-            for _ in range(8):
-                direction = torch.randn(z.shape, generator=generator).to(device)
-                (slope,) = torch.autograd.grad((z * direction).sum(), x, retain_graph=True)
-                total += slope.pow(2).sum(dim=1)
-            found.append(-(total / 8 + 1e-12).log().cpu())
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+        total = torch.zeros_like(x[:, 0])
+        for _ in range(8):
+            direction = torch.randn(z.shape, generator=generator).to(device)
+            (slope,) = torch.autograd.grad((z * direction).sum(), x, retain_graph=True)
+            total += slope.pow(2).sum(dim=1)
+        found.append(-(total / 8 + 1e-12).log().cpu())
     return torch.cat(found)
 
 
-def detector_maps(pictures: ImageSet, seed: int = 0) -> dict[str, Tensor]:
+def detector_maps(pictures: ImageSet) -> dict[str, Tensor]:
     """The baselines of the measurement: name -> (N, H, W), higher where the detector sees an object."""
     n, _, height, width = pictures.images.shape
     return {
@@ -160,7 +150,7 @@ def detector_maps(pictures: ImageSet, seed: int = 0) -> dict[str, Tensor]:
     }
 
 
-def measure(maps: Mapping[str, Tensor], masks: Tensor, seed: int = 0) -> pd.DataFrame:
+def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
     """How well maps (N, H, W) find the object, and its outline: a row a map.
 
     object, outline: mean over the pictures of the AUROC per picture (0.5: no better than chance; below:
@@ -176,6 +166,6 @@ def measure(maps: Mapping[str, Tensor], masks: Tensor, seed: int = 0) -> pd.Data
         for what, against in (("object", masks), ("outline", band)):
             each = detectors.auroc(values, against)
             row[what] = each.mean().item()
-            row[f"{what}_low"], row[f"{what}_high"] = detectors.bootstrap_interval(each, seed=seed)
+            row[f"{what}_low"], row[f"{what}_high"] = detectors.bootstrap_interval(each)
         rows.append(row)
     return pd.DataFrame(rows)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from clutils import anatomy, figures
-from clutils.course.panels import Panel, choose, counts, log_slider, panel, player, slider
+from clutils.course.panels import Panel, among, choose, log_slider, panel, player, slider
 from clutils.course.pinda import detectors
 from clutils.course.pinda import figures as pinda
 from clutils.course.pinda.experiments import task_entropy
@@ -41,7 +41,7 @@ def auxiliary_gaussian(
         picture.figure,
         picture.update,
         positive=slider("s⁺ positive similarity", -1.0, 1.0, float(positive), 0.01),
-        count=counts("K negatives", COUNTS, count),
+        count=among("K negatives", COUNTS, count),
         similarity=slider("s⁻ of all negatives", -1.0, 1.0, float(similarity), 0.01),
         temperature=log_slider("τ temperature", 0.05, 5.0, temperature),
     )
@@ -161,14 +161,8 @@ class _Noise:
             self.lines = []
             for ax in axes[:2] if masks is not None else ():
                 for color, width in (("white", 3.2), ("black", 1.2)):  # seen on dark and on light pictures
-                    solid = {
-                        "color": color,
-                        "linewidth": width,
-                        "linestyle": "-",
-                        "scalex": False,
-                        "scaley": False,
-                    }
-                    self.lines += ax.plot([], [], **solid)
+                    look = {"color": color, "linewidth": width, "linestyle": "-"}
+                    self.lines += ax.plot([], [], **look, scalex=False, scaley=False)
             outlined = ", its object outlined" if masks is not None else ""
             figures.describe(
                 self.figure,

@@ -40,7 +40,7 @@ def anchor_and_others(points: Tensor, ax: Axes | None = None) -> Axes:
     - points: (2 + K, 2) unit vectors: the anchor, its positive, K negatives
     """
     ax = axes_for(ax, 6.4, 3.9)
-    _outline(ax)
+    outline(ax)
     anchor, said = points[0], []
     for k, point in enumerate(points[1:]):
         name = "negative" if k else "positive"
@@ -68,12 +68,11 @@ def _signed(number: float, digits: int) -> str:
     return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def _outline(ax: Axes) -> None:
+def outline(ax: Axes, reach: float = 1.28) -> None:
+    """Axes for points on the unit circle: equal scales up to `reach`, the circle itself, no ticks."""
     ax.add_patch(Circle((0, 0), 1, fill=False, edgecolor="#BDBDBD", linewidth=1.2, zorder=1))
-    ax.set(xlim=(-1.28, 1.28), ylim=(-1.28, 1.28), aspect="equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    ax.set_axis_off()
 
 
 # ---- who is compared with whom -------------------------------------------------------------------------
@@ -220,13 +219,11 @@ def who_is_pushed(losses: Sequence[Loss], positive: float, negatives: Tensor, mo
 
 # ---- points that move ----------------------------------------------------------------------------------
 
+ARROWS = {"angles": "xy", "scale_units": "xy", "scale": 1, "minlength": 0}  # lengths in data units
 LONGEST = 0.55  # the strongest force, drawn, in radii
 BEHIND = 0.3  # how solid a point on the far side of the sphere is
 TILT = 0.5  # radians by which the sphere's pole leans towards the reader
-INSIDE, OUTSIDE = (
-    0.9,
-    1.1,
-)  # where the arrows of pull and push start, so that they are told apart without colour
+INSIDE, OUTSIDE = 0.9, 1.1  # where the arrows of pull and push start: told apart without colour
 
 
 class Points:
@@ -237,20 +234,13 @@ class Points:
 
     def __init__(self, ax: Axes, pictures: int):
         with style.course():
-            _outline(ax)
+            outline(ax)
             self.shades = torch.tensor([to_rgb(look["color"]) for look in style.series(pictures)])
             nowhere = torch.full((pictures, 2), torch.nan)
             (self.joins,) = ax.plot([], [], color=style.GREY, linewidth=1.2, linestyle="-", zorder=2)
             self.discs = ax.scatter(*nowhere.T, s=55, c=self.shades.numpy(), linewidths=0, zorder=3)
             self.rings = ax.scatter(*nowhere.T, s=100, facecolors="none", linewidths=1.8, zorder=3)
-            arrows = {
-                "angles": "xy",
-                "scale_units": "xy",
-                "scale": 1,
-                "width": 0.008,
-                "minlength": 0,
-                "zorder": 4,
-            }
+            arrows = ARROWS | {"width": 0.008, "zorder": 4}
             both = torch.zeros(2 * pictures, 2)
             self.arrows = [
                 ax.quiver(*both.T, *both.T, color=style.role(role)["color"], **arrows)

@@ -17,17 +17,10 @@ from clutils.course.sphere.descent import Trajectory
 from clutils.figures import style
 from clutils.losses import Loss
 
-MENU = {
-    "pair loss": "PairMargin",
-    "triplet loss": "Triplet",
-    "NT-Xent": "NTXent",
-    "decoupled": "Decoupled",
-    "MACL": "MACL",
-    "debiased": "Debiased",
-    "HCL": "HardNegative",
-    "SSCL": "SSCL",
-    "AttentionNCE": "AttentionNCE",
-}
+OFFERED = (
+    *("PairMargin", "Triplet", "NTXent", "Decoupled", "MACL", "Debiased", "HardNegative", "SSCL"),
+    "AttentionNCE",
+)
 WITH_MARGIN = ("PairMargin", "Triplet")
 FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negatives
 STEPS, RATE = 150, 0.1
@@ -45,11 +38,11 @@ def circle(
 
     Raises ValueError on a value outside.
     """
-    if loss not in MENU.values():
-        raise ValueError(f"circle: loss is {loss!r}, but must be one of {', '.join(MENU.values())}")
+    if loss not in OFFERED:
+        raise ValueError(f"circle: loss is {loss!r}, but must be one of {', '.join(OFFERED)}")
     picture = _Circle()
     inputs = {
-        "loss": choose("loss", MENU, loss),
+        "loss": choose("loss", {style.title(name): name for name in OFFERED}, loss),
         "margin": slider("m margin", 0.0, 2.0, float(margin), 0.1),
         "temperature": log_slider("τ temperature", 0.05, 2.0, temperature),
         "pictures": slider("pictures", 2, 12, pictures),

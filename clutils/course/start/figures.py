@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
@@ -50,29 +51,22 @@ def journey(
         _similarities(ax, z @ z.T)
         ax.set_title(f"{number}  {name}: loss {losses[name]:.2f}")
     said = ", ".join(f"{name} {losses[name]:.2f}" for name in pairs)
-    describe(
+    return describe(
         figure,
         "A picture, two randomly altered views of it, the features of both as coloured strips, and tables of "
         f"a batch's similarities with each picture's own other view outlined; loss: {said}.",
     )
-    return figure
 
 
 def _similarities(ax: Axes, similarities: Tensor) -> None:
     size, batch = len(similarities), len(similarities) // 2
     ax.imshow(similarities.float().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
     for i in range(size):
-        j = (i + batch) % size
-        ax.add_patch(_square(j, i))
+        corner = ((i + batch) % size - 0.5, i - 0.5)
+        ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=style.BLACK, linewidth=1.6))
     ax.set_xticks([0, batch], ["view 1", "view 2"])
     ax.set_yticks([0, batch], ["view 1", "view 2"])
     ax.grid(False)
-
-
-def _square(column: int, row: int):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.BLACK, linewidth=1.6)
 
 
 @style.in_course_style
@@ -102,8 +96,7 @@ def picture_map(
         canvas[top : top + thumbnail, x : x + thumbnail] = _pixels(picture)
     ax.imshow(canvas)
     ax.set_axis_off()
-    describe(ax, f"{len(images)} small pictures, each placed where the map puts its embedding.")
-    return ax
+    return describe(ax, f"{len(images)} small pictures, each placed where the map puts its embedding.")
 
 
 def _pixels(picture: Tensor) -> np.ndarray:

@@ -10,6 +10,6 @@ from clutils.course.temperature.figures import (
     sweep,
 )
 from clutils.course.temperature.panels import dilemma
-from clutils.course.temperature.recorded import judged_sweep, recorded_sweep
+from clutils.course.temperature.recorded import judged_sweep, recorded_sweep, sweep_table
 
 pull, negatives_to_open, hot_limit = EXERCISES

@@ -6,7 +6,7 @@ Every value is computed by `clutils.anatomy` or by the losses themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from clutils import anatomy
+from clutils.course.sphere.figures import outline
 from clutils.figures import axes_for, describe, style
 from clutils.losses import NTXent
 from clutils.losses.base import softplus
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     import pandas
 
 TEMPERATURES = (0.02, 10.0)
-
-
-def axis(points: int = 121) -> Tensor:
-    """Temperatures evenly spaced on a logarithmic axis, (points,), float64."""
-    return torch.logspace(*map(math.log10, TEMPERATURES), points, dtype=torch.float64)
 
 
 @style.in_course_style
@@ -83,7 +79,8 @@ def effective_negatives(
     - sets: name -> negatives (A, K); the line is the mean over the anchors
     - marked: a temperature to draw a dotted line at
     """
-    ax, grid = axes_for(ax), axis(61)
+    ax = axes_for(ax)
+    grid = torch.logspace(*map(math.log10, TEMPERATURES), 61, dtype=torch.float64)
     looks = style.series(len(sets), ordered=False)
     told = []
     for k, (look, (name, negatives)) in enumerate(zip(looks, sets.items(), strict=True)):
@@ -93,8 +90,8 @@ def effective_negatives(
         ax.axhline(negatives.shape[1], color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     if marked is not None:
         ax.axvline(marked, color=style.GREY, linestyle=":", linewidth=1.5)
-    _temperature(ax)
-    ax.set(yscale="log", ylabel="effective number of negatives")
+    style.log_axis(ax.xaxis)
+    ax.set(xlim=TEMPERATURES, xlabel="temperature τ", yscale="log", ylabel="effective number of negatives")
     ax.legend(loc="lower right")
     return describe(
         ax,
@@ -116,7 +113,7 @@ def circle(
     - path: (T, N, 2), how the points came there, drawn inside the circle: oldest nearest its centre
     """
     ax = axes_for(ax, 3.4, 3.4)
-    circle_frame(ax)
+    outline(ax, 1.18)
     looks = style.series(int(labels.max()) + 1, ordered=False)
     for label in labels.unique().tolist():
         own, look = labels == label, looks[label]
@@ -132,27 +129,17 @@ def circle(
     )
 
 
-def circle_frame(ax: Axes) -> None:
-    """Axes for points on the unit circle: equal scales, the circle itself, no ticks."""
-    angle = torch.linspace(0, 2 * math.pi, 241)
-    ax.plot(angle.cos(), angle.sin(), color=style.GREY, linestyle="-", linewidth=1, zorder=1)
-    ax.set(xlim=(-1.18, 1.18), ylim=(-1.18, 1.18), aspect="equal")
-    ax.set_axis_off()
-
-
 @style.in_course_style
 def by_temperature(
     table: pandas.DataFrame,
     column: str,
     label: str,
-    live: pandas.DataFrame | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """A column of results against τ: a marker for each run, a line through the means.
 
     - table: a row a run, with the columns `temperature`, `seed` and `column`
     - label: of the vertical axis
-    - live: runs made just now, shown as stars
     """
     ax = axes_for(ax, 4.2, 3.6)
     means = table.groupby("temperature")[column].mean()
@@ -162,15 +149,7 @@ def by_temperature(
             rows["temperature"], rows[column], marker=marker, markersize=7, fillstyle="none",
             linestyle="none", color=style.BLUE, label=f"seed {seed}",
         )  # fmt: skip
-    if live is not None:
-        ax.plot(
-            live["temperature"], live[column], marker="*", markersize=13, color=style.VERMILLION,
-            linestyle="none", label="just now",
-        )  # fmt: skip
-    ticks = [float(t) for t in means.index]
-    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
-    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    ax.set_xticks([], minor=True)
+    _at_the_temperatures(ax, means.index, label)
     spread = ", ".join(f"{value:.3g} at {t:g}" for t, value in means.items())
     seeds = table["seed"].nunique()
     return describe(ax, f"{label} against temperature, {seeds} seeds each; means: {spread}.")
@@ -193,17 +172,15 @@ def sweep(curves: pandas.DataFrame, label: str, ax: Axes | None = None) -> Axes:
         name = f"{step:,} steps" if step else "untrained"
         ax.errorbar(rows["temperature"], rows["mean"], yerr=reach, **look, capsize=3, label=name)
         told.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
-    ticks = sorted(table["temperature"].unique())
-    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
-    ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
-    ax.set_xticks([], minor=True)
+    _at_the_temperatures(ax, sorted(table["temperature"].unique()), label)
     ax.legend(loc="best")
     seeds = int(table["count"].min())
     return describe(ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(told)}.")
 
 
-def _temperature(ax: Axes) -> None:
-    ax.set(xscale="log", xlim=TEMPERATURES, xlabel="temperature τ")
-    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+def _at_the_temperatures(ax: Axes, temperatures: Iterable[float], label: str) -> None:
+    """A logarithmic axis of τ with a tick at each of these."""
+    ticks = [float(t) for t in temperatures]
+    ax.set(xscale="log", xlabel="temperature τ", ylabel=label)
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.set_xticks([], minor=True)

@@ -4,45 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import ipywidgets as W
-
 from clutils import anatomy, figures, losses, measures
 from clutils.course import toys
-from clutils.course.panels import Panel, player
+from clutils.course.panels import Panel, among, player
 from clutils.course.sphere import descent
-from clutils.course.temperature import figures as pictures
+from clutils.course.sphere.figures import outline
 from clutils.figures import style
 
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0)
 
 
-def dilemma(
-    temperatures: Sequence[float] = TEMPERATURES,
-    value: float = 0.1,
-    steps: int = 60,
-    seed: int = 0,
-) -> Panel:
+def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Panel:
     """Classes on the circle under NT-Xent, moved beforehand: sliders over τ and the steps.
 
     Left the points after so many steps; in the middle their tolerance and uniformity along the way, for each
     temperature; right the share of the push that falls on false negatives, at the temperature chosen. The
     step length is proportional to τ (0.1 τ), so that 1/τ does not decide who is faster.
-
-    Raises ValueError where `value` is not among the temperatures.
     """
-    if value not in temperatures:
-        raise ValueError(f"dilemma: value is {value}, but must be one of {', '.join(map(str, temperatures))}")
-    picture = _Picture(temperatures, steps, seed)
-    menu = [(f"{t:g}", t) for t in temperatures]
-    choice = W.SelectionSlider(options=menu, value=value, description="τ temperature")
+    picture = _Picture(temperatures, steps)
+    choice = among("τ temperature", temperatures, min(temperatures, key=lambda t: abs(t - 0.1)))
     return player(picture.figure, picture.update, steps + 1, temperature=choice)
 
 
 class _Picture:
     """The three axes, and the artists that move."""
 
-    def __init__(self, temperatures: Sequence[float], steps: int, seed: int) -> None:
-        z1, z2, self.labels = toys.classes_on_the_circle(seed=seed)
+    def __init__(self, temperatures: Sequence[float], steps: int) -> None:
+        z1, z2, self.labels = toys.classes_on_the_circle()
         self.paths, self.tolerance, self.uniformity, self.push = {}, {}, {}, {}
         for t in temperatures:
             path = descent.move(losses.NTXent(t), z1, z2, steps=steps, learning_rate=0.1 * t)
@@ -50,13 +38,15 @@ class _Picture:
             self.tolerance[t] = [measures.tolerance(z, self.labels) for z in path.z1]
             self.uniformity[t] = [measures.uniformity(z) for z in path.z1]
             pairs = zip(path.z1, path.z2, strict=True)
-            self.push[t] = [float(anatomy.push_on_classmates(a, b, self.labels, t).mean()) for a, b in pairs]
+            self.push[t] = [
+                float(anatomy.push_on_false_negatives(a, b, self.labels, t).mean()) for a, b in pairs
+            ]
         with style.course():
             self._draw(steps)
 
     def _draw(self, steps: int) -> None:
         self.figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1, 1.1, 1.1])
-        pictures.circle_frame(ring)
+        outline(ring, 1.18)
         looks = style.series(int(self.labels.max()) + 1, ordered=False)
         self.points = [
             ring.scatter([], [], color=k["color"], marker=k["marker"], s=50, edgecolor="white", zorder=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clutils.course import evidence
 
@@ -12,50 +12,100 @@ if TYPE_CHECKING:
     import pandas
 
 SUBJECT = "temperature"
+SHAPES = ("uniformity", "tolerance")  # which the claim says fall and fall as τ falls
 
 
 def recorded_sweep(columns: Iterable[str]) -> dict[str, pandas.DataFrame]:
     """column -> its curves as `evidence.curves` gives them; empty while no run of the sweep is on record."""
-    try:
-        if not evidence.results(SUBJECT):
-            return {}
-    except FileNotFoundError:
-        return {}
-    return {column: evidence.curves(SUBJECT, column) for column in columns}
-
-
-def judged_sweep() -> tuple[bool | None, str, str]:
-    """Whether colder runs end more uniform and less tolerant -> always, shown_by, control of `claims.test`.
-
-    True where the coldest and the hottest are told apart in both, no two neighbours against it; False where
-    two neighbours are told apart the other way round; else None, as with runs that still learn.
-    """
-    if not recorded_sweep(["knn"]):
-        controls = "none yet; they will be the untrained encoder and the accuracy at the best temperature"
-        return None, "no run of the sweep is on record yet", controls
-    ends = {column: evidence.results(SUBJECT, column) for column in ("knn", "uniformity", "tolerance")}
-    names = sorted(ends["knn"], key=lambda name: float(name.removeprefix("τ = ")))
-    tests = {
-        column: [evidence.difference(ends[column][a], ends[column][b]) for a, b in pairwise(names)]
-        + [evidence.difference(ends[column][names[0]], ends[column][names[-1]])]
-        for column in ("uniformity", "tolerance")
-    }
-    against = any(each.low > 0 for found in tests.values() for each in found)
-    learned = all(evidence.has_learned(SUBJECT, name) for name in names)
-    for_it = all(found[-1].high < 0 for found in tests.values())
-    always = False if against else True if for_it and learned else None
-    told = "; ".join(
-        f"{column} {found[-1].mean:+.2f} ({found[-1].low:+.2f} to {found[-1].high:+.2f})"
-        for column, found in tests.items()
-    )
-    means = {name: sum(values) / len(values) for name, values in ends["knn"].items()}
-    start = evidence.curves(SUBJECT).query("step == 0")["mean"].mean()
-    best = max(means, key=means.get)
-    detectable = ", ".join(f"{found[-1].detectable:.2f} in {column}" for column, found in tests.items())
-    shown_by = f"{names[0]} less {names[-1]} after training: {told}; {'all' if learned else 'not all'} runs "
     return (
-        always,
-        shown_by + "are past their learning phase",
-        f"kNN accuracy is {start:.2f} untrained and {means[best]:.2f} at {best}; these seeds tell apart "
-        f"{detectable}",
+        {column: evidence.curves(SUBJECT, column) for column in columns} if evidence.results(SUBJECT) else {}
     )
+
+
+def sweep_table() -> pandas.DataFrame:
+    """A row a temperature, cold to hot: each measure at the end, and how far the last third moved it."""
+    import pandas
+
+    rows = {}
+    for name in _names():
+        row = {}
+        for column in ("knn", *SHAPES):
+            values = evidence.results(SUBJECT, column)[name]
+            row[column], row[f"{column}, last third"] = sum(values) / len(values), _moved(name, column)
+        rows[name] = row
+    return pandas.DataFrame(rows).T
+
+
+def judged_sweep() -> dict[str, Any]:
+    """Whether colder runs end more uniform and less tolerant, as `claims.test` takes it.
+
+    Two temperatures are told apart in a measure where the interval of their difference leaves 0 out, and the
+    difference is larger than what both still moved in the last third of their steps. It holds where the
+    coldest and the hottest are told apart so in both measures, and no two neighbours the other way round;
+    holds from a temperature on where it holds of each two neighbours from there, three temperatures or more.
+    Undecided while there are fewer than two temperatures with three seeds each.
+    """
+    finished = evidence.results(SUBJECT, least=1)
+    if len(finished) < 2 or len(evidence.results(SUBJECT)) < len(finished):
+        runs = sum(map(len, finished.values())) or "no"
+        return {
+            "always": None,
+            "shown_by": f"{runs} runs of the sweep are finished and on record: too few to decide",
+            "control": "none yet; they will be the untrained encoder and the best temperature's accuracy",
+        }
+    names = _names()
+    signs = {(a, b): [_sign(a, b, column) for column in SHAPES] for a, b in pairwise(names)}
+    against = [pair for pair, found in signs.items() if 1 in found]
+    ends = [_sign(names[0], names[-1], column) for column in SHAPES]
+    warm = len(names) - 1
+    while warm and signs[names[warm - 1], names[warm]] == [-1, -1]:
+        warm -= 1
+    said = [f"{names[0]} less {names[-1]}: {_said(names[0], names[-1])}"]
+    said += [f"{a} less {b}: {_said(a, b)}" for a, b in pairwise(names[warm:])]
+    said += [f"but {a} less {b}: {_said(a, b)}, where the runs still move" for a, b in against]
+    knn = {name: sum(values) / len(values) for name, values in evidence.results(SUBJECT).items()}
+    best, start = max(knn, key=knn.__getitem__), evidence.curves(SUBJECT).query("step == 0")["mean"].mean()
+    judged: dict[str, Any] = {
+        "always": False if against else True if ends == [-1, -1] else None,
+        "shown_by": "; ".join(said) + " (in brackets: what both moved in the last third of the steps)",
+        "control": f"kNN accuracy is {start:.2f} untrained and {knn[best]:.2f} at {best}; these seeds tell "
+        f"apart {_power(names[0], names[-1])}",
+    }
+    if against and warm <= len(names) - 3:
+        steps = evidence.curves(SUBJECT)["step"].max()
+        when = f"{names[warm]} is the coldest that is compared, after {steps:,} steps at one learning rate"
+        judged |= {"when": when, "holds_when": True}
+    return judged
+
+
+def _names() -> list[str]:
+    return sorted(evidence.results(SUBJECT), key=lambda name: float(name.removeprefix("τ = ")))
+
+
+def _moved(name: str, column: str) -> float:
+    """How far a measure's mean over the seeds moved in the last third of the steps."""
+    own = evidence.curves(SUBJECT, column).query("contender == @name").set_index("step")["mean"]
+    end = own.index.max()
+    return float(own[end] - own[max(step for step in own.index if step <= 2 * end / 3)])
+
+
+def _difference(a: str, b: str, column: str) -> tuple[evidence.Difference, float]:
+    ends = evidence.results(SUBJECT, column)
+    return evidence.difference(ends[a], ends[b]), abs(_moved(a, column)) + abs(_moved(b, column))
+
+
+def _sign(a: str, b: str, column: str) -> int:
+    """-1 or 1 where the colder a's is told apart from b's, below or above it; else 0."""
+    found, moved = _difference(a, b, column)
+    if not found.decided or abs(found.mean) <= moved:
+        return 0
+    return 1 if found.mean > 0 else -1
+
+
+def _said(a: str, b: str) -> str:
+    found = {column: _difference(a, b, column) for column in SHAPES}
+    return ", ".join(f"{column} {each.mean:+.2f} ({moved:.2f})" for column, (each, moved) in found.items())
+
+
+def _power(a: str, b: str) -> str:
+    return ", ".join(f"{_difference(a, b, column)[0].detectable:.2f} in {column}" for column in SHAPES)

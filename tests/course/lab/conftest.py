@@ -1,7 +1,5 @@
 """Fixtures of the lab's tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from clutils.course.lab import panel as module

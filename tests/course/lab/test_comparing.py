@@ -1,7 +1,5 @@
 """Runs compared: told apart by what they differ in, in the panel's words, and never too many."""
 
-from __future__ import annotations
-
 import os
 
 import nbformat

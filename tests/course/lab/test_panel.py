@@ -1,7 +1,5 @@
 """The training lab: what is chosen is what runs, what is turned is in the history, and mistakes are said."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import threading
@@ -17,6 +15,7 @@ from clutils.course import lab as lesson
 from clutils.course import live
 from clutils.course.lab import panel as module
 from clutils.course.lab import thread
+from clutils.course.lab.figures import CHARTS
 from clutils.course.live import beside_cells
 from clutils.training import saved, watcher
 from clutils.training.background import Background
@@ -279,10 +278,14 @@ def test_an_exception_in_training_is_one_line_and_the_panel_is_free_again():
     reached(lab, 1)
 
     def breaks(*arguments):
+        end = time.monotonic() + LONG
+        while not lab.background._posted:  # until a look waits for this step
+            assert time.monotonic() < end
+            lab.current.watcher.want(0)
+            time.sleep(0.01)
         raise RuntimeError("the cat sat\non the cable")
 
-    with lab.background.lock:
-        lab.run.method.forward = breaks
+    lab.background.call(lambda run: setattr(run.method, "forward", breaks)).result(LONG)
     with pytest.raises(RuntimeError, match="the cat sat"):
         lab.wait(LONG)
     assert "RuntimeError: the cat sat" in shown(lab) and "ended by RuntimeError" in lab.status.value
@@ -307,7 +310,7 @@ def test_menus_and_buttons_are_what_can_be_done_now():
 
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live(method):
-    lab, kind = made(method=method), methods.catalogue()[method]
+    lab, kind = made(method=method), methods.catalogue()[method].kind
     offered = [value for _, value in _options(lab.menus["loss"])]
     assert offered[1:] == [name for name, entry in losses.catalogue().items() if kind.fits(entry.loss)]
     for name in offered:
@@ -329,7 +332,9 @@ def _options(menu: W.Dropdown) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_every_method_trains_from_the_panel(method):
-    lab = made(method=method, steps=2).start()
+    kinds = methods.catalogue()[method].kind.kinds
+    own = {"graphs": "graphs:motifs", "nodes": "nodes:karate"}
+    lab = made(method=method, steps=2, **({} if "pictures" in kinds else {"data": own[kinds[0]]})).start()
     assert lab.wait(LONG) and lab.run.done and len(lab.current.measured) >= 2
     parameters = inspect.signature(type(lab.run.method).__init__).parameters
     for name in lab.run.method.live:
@@ -407,6 +412,7 @@ def test_a_run_is_kept_while_it_trains_and_goes_on_from_there(tmp_path):
         "it was looked at when it was kept"
     )
     assert training.resume(found.path / "checkpoint.pt").steps_done == steps
+    assert 10_000 < (found.path / "replay.html").stat().st_size < 400_000
     assert [run.name for run in saved.listed(tmp_path / "kept")] == ["τ 0.2"]
     with pytest.raises(ValueError, match="nothing is written over"):
         lab.keep("τ 0.2")
@@ -444,6 +450,15 @@ def test_an_encoder_of_pictures_gives_way_when_vectors_are_chosen():
     lab.menus["encoder"].value = "mlp"
     lab.menus["data"].value = "digits"
     assert lab.menus["encoder"].value == views.AUTO
+
+
+@pytest.mark.parametrize(("name", "view"), [("sentences:topics", "deletion"), ("vectors:wine", "corruption")])
+def test_other_kinds_of_samples_train_in_the_panel_by_views_of_their_own(name, view):
+    lab = lesson.training_lab(data=name, steps=2)
+    lab.menus["augmentation"].value = view
+    assert lab.start().wait(LONG) and lab.run.steps_done == 2 and shown(lab) == ""
+    lab.menus["data"].value = "digits"
+    assert lab.menus["augmentation"].value == views.AUTO
 
 
 @pytest.mark.parametrize(("method", "most"), [("simclr", 32), ("moco", 1024)])
@@ -513,16 +528,6 @@ def test_drawing_never_happens_in_the_training_thread(monkeypatch):
     assert "clutils lab" in seen and "clutils training" not in seen
 
 
-def test_torch_has_its_threads_back_when_the_run_has_ended():
-    torch.set_num_threads(2)
-    made(steps=2).start().wait(LONG)
-    seen = []
-    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-    thread.start()
-    thread.join()
-    assert seen == [2] and torch.get_num_threads() == 2
-
-
 def test_a_run_that_is_not_the_panel_s_is_left_alone():
     other = Background(small(steps=100_000)).start()
     lab = made()
@@ -531,3 +536,33 @@ def test_a_run_that_is_not_the_panel_s_is_left_alone():
     assert other.running and "stop it first" in shown(lab)
     other.stop()
     training.Run.check_free()
+
+
+def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
+    lab = made(method="graphcl", data="graphs:motifs", steps=2)
+    lab.menus["augmentation"].value = "all four"
+    assert lab.start().wait(LONG)
+    assert lab.run.configuration["encoder"] == "gin" and not lab.run.augmentation.one_each
+    lab.menus["data"].value, lab.menus["method"].value = "nodes:karate", "grace"
+    assert lab.menus["augmentation"].value == views.AUTO and lab.start().wait(LONG)
+    assert lab.run.settings.batch_size == 34
+    lab.menus["data"].value = "digits"
+    with pytest.raises(ValueError, match="must be one for pictures"):
+        lab.start()
+
+
+def test_the_charts_are_chosen_and_what_they_show_is_measured_and_six_are_refused():
+    lab = made()
+    assert lab.menus["charts"].value == CHARTS
+    lab.menus["charts"].value = ("loss", "kNN accuracy", "RankMe", "few-label probe")
+    assert lab.start().wait(LONG) and shown(lab) == ""
+    table = lab.current.watcher.table
+    assert {"rankme", "few"} <= set(table) and table["rankme"].iloc[-1] > 1
+    lines = lab.screen.charts.numbers
+    assert list(lines["rankme"].get_ydata()) == table["rankme"].tolist() and set(lines) == {"rankme", "few"}
+    lab.menus["charts"].value = (*CHARTS, "RankMe")
+    with pytest.raises(ValueError, match="charts has 6, but one to 5 fit beside the map"):
+        lab.start()
+    assert "charts has 6" in shown(lab)
+    lab.reset()
+    assert lab.menus["charts"].value == CHARTS

@@ -134,17 +134,7 @@ def test_training_pinda_from_the_command_line_keeps_the_maps_as_they_were_learne
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(data, "load", lambda name, *split, **options: SCENES)
-    asked = [
-        "train",
-        "--method",
-        "pinda",
-        "--data",
-        "scenes",
-        "--batch-size",
-        "16",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    asked = ["train", "--method=pinda", "--data=scenes", "--batch-size=16", f"--out={tmp_path / 'run'}"]
     assert main([*asked, "--steps", "4"]) == 0
     kept = maps.load(tmp_path / "run" / "noise_maps.npz")
     assert kept.steps == [0, 1, 2, 3, 4] and torch.equal(kept.pictures, SCENES.images[:8])

@@ -1,7 +1,5 @@
 """Panels of notebooks 09 and 10: the numbers they show and say are those of the loss and of the maps."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,0 +1,7 @@
+"""The course as a static site, as slides and as exams: `python -m clutils book`, `slides`, `site` and `exam`.
+
+`running` executes the notebooks once and keeps them, `pages` writes what Sphinx reads (its configuration is
+`conf.py`), `slides` the decks of the stage paths, `stage` the notebook that a lecturer opens, `exam` what is
+marked. In `static` lie MathJax 3.2.2 and reveal.js 5.2.1, each with its licence: a site that opens from the
+disk has no network.
+"""

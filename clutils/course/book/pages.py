@@ -1,0 +1,376 @@
+"""What the book is made of: notebooks with their outputs, pages of the library, pages of its source."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import html
+import importlib
+import inspect
+import io
+import pkgutil
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from PIL import Image, ImageChops, ImageStat
+
+import clutils
+from clutils import explorers, losses
+from clutils.course.book import copies, questions
+from clutils.course.book.running import NOTEBOOKS, ROOT, sources
+
+HERE = Path(__file__).parent
+WIDGET = "application/vnd.jupyter.widget-view+json"
+ABOVE_THE_LIBRARY = ("course", "commands")
+PICTURE = re.compile(r'<img src="data:image/png;base64,([^"]+)"([^>]*)>')
+STANDS_FOR = {  # a panel's function -> the explorer, and what the function's first arguments are there
+    "circle": ("circle", ("loss",)),
+    "gradient_scale": ("W", ("positive", "temperature", "count")),
+    "explore": ("W", ("loss", "beside")),
+    "family": ("W", ("loss", "beside")),
+    "training_lab": ("run", ()),
+}
+ALSO_CALLED = {"negatives": "shape"}  # a setting of a panel -> the explorer's name for it
+KERNEL_FREE = "A live panel stands here in JupyterLab. This explorer needs no kernel: move its controls."
+TO_NOTEBOOK = re.compile(r'href="(\w+)\.ipynb(#[^"]*)?"')
+LIVE = "A live panel: in JupyterLab, where a kernel runs, you move its controls and it follows."
+
+
+# ---- notebooks ---------------------------------------------------------------------------------------------
+
+
+def write(
+    folder: Path,
+    executed: Path,
+    notebooks: Path = NOTEBOOKS,
+    under_title: Callable[[str], str] = lambda stem: "",
+) -> None:
+    """Write all that Sphinx reads into `folder`; a notebook that `executed` lacks comes without outputs.
+
+    - under_title: a notebook's name -> HTML under its title
+    """
+    for name in ("index.md", "lecturer.md"):
+        text = (HERE / name).read_text("utf-8").replace("](../../../notebooks/", "](notebooks/")
+        (folder / name).write_text(text, "utf-8")
+    (folder / "data").mkdir(parents=True)
+    shutil.copy(ROOT / "data" / "README.md", folder / "data")  # a notebook refers to it
+    (folder / "notebooks").mkdir()
+    for path in sources(notebooks):
+        kept = executed / path.name
+        notebook = nbformat.read(kept if kept.exists() else path, 4)
+        prepared(notebook, folder / "pictures")
+        questions.put_in(notebook)
+        if line := under_title(path.stem):
+            notebook.cells[0].source = copies.titled(notebook.cells[0].source, line)
+        nbformat.write(notebook, folder / "notebooks" / path.name)
+    (folder / "api").mkdir()
+    rooms = [name for name in dir(clutils) if not name.startswith("_") and name not in ABOVE_THE_LIBRARY]
+    for name in rooms:
+        (folder / "api" / f"{name}.md").write_text(api_page(name), "utf-8")
+    listed = "\n".join(rooms)
+    (folder / "api" / "index.md").write_text(
+        f"# The library\n\n{inspect.getdoc(clutils)}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n",
+        "utf-8",
+    )
+
+
+def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") -> NotebookNode:
+    """The notebook for a page with no kernel: panels as stills, pictures as files, cells folded by tag.
+
+    - pictures: the folder of those files; at: what a page calls it
+    """
+    notebook.metadata.pop("widgets", None)
+    for cell in notebook.cells:
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            cell.metadata.setdefault("tags", []).append("hide-input")
+        if cell.cell_type == "code":
+            cell.outputs = [still(output, cell.source, pictures, at) for output in joined(cell.outputs)]
+    return notebook
+
+
+def joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Outputs with the pieces of one stream together: a progress bar comes in hundreds of them."""
+    whole: list[NotebookNode] = []
+    for output in outputs:
+        last = whole[-1] if whole else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            whole.append(output)
+    return whole
+
+
+def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictures") -> NotebookNode:
+    """An output that needs no kernel: of a panel its picture, of a progress bar its last state.
+
+    - source: the code of its cell
+    """
+    if output.output_type == "stream":
+        output.text = re.sub(r"[^\n]*\r(?!\n)", "", output.text)
+    if "data" not in output:
+        return output
+    page = output.data.get("text/html")
+    if WIDGET in output.data:
+        return new_output("display_data", {"text/html": with_files(panel(source, page or ""), pictures, at)})
+    if page:
+        output.data["text/html"] = with_files(TO_NOTEBOOK.sub(to_page, page), pictures, at)
+    return output
+
+
+def to_page(link: re.Match[str]) -> str:
+    """A link of an output to a section of a notebook, as JupyterLab takes it, to that section of the page."""
+    from docutils.nodes import make_id  # comes with Sphinx
+
+    section = f"#{make_id(unquote(link[2][1:]))}" if link[2] else ""
+    return f'href="{link[1]}.html{section}"'
+
+
+def panel(source: str, page: str) -> str:
+    """What stands where a cell with this code shows a live panel, whose still picture is `page`, if any.
+
+    An explorer in its place where one does what the panel does.
+    """
+    asked = html.escape(source.strip().splitlines()[-1])
+    if found := explorer_of(source):
+        frame, without = found
+        said = f'<p class="live-note">Here without: {html.escape(", ".join(without))}.</p>' if without else ""
+        return f'<div class="live-panel"><p class="live-note">{KERNEL_FREE}</p>{frame}{said}</div>'
+    shown = "Here it stands as it opens." if page else f"It opens by <code>{asked}</code>."
+    return f'<div class="live-panel"><p class="live-note">{LIVE} {shown}</p>{page}</div>'
+
+
+def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
+    """The explorer that does what a panel's cell does, opened on what the cell says; None: none does.
+
+    With it, as the cell writes them, the settings that the explorer does not have, as a notebook's own
+    embeddings: they are left out.
+    """
+    called = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    call: Any = next((node for node in called if getattr(node.func, "attr", "") in STANDS_FOR), None)
+    if call is None:
+        return None
+    name, places = STANDS_FOR[call.func.attr]
+    asked = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    given: dict[str, Any] = {}
+    without: list[str] = []
+    for place, value in asked:
+        place = ALSO_CALLED.get(place, place)
+        if isinstance(value, ast.Call) and value.func.attr in losses.catalogue():  # losses.MACL(0.1)
+            kind = losses.catalogue()[value.func.attr].kind
+            own = [*zip(kind.ranges, value.args, strict=False), *((k.arg, k.value) for k in value.keywords)]
+            given |= {place: kind.__name__, **{setting: ast.literal_eval(of) for setting, of in own}}
+        elif place and isinstance(value, ast.Constant | ast.UnaryOp):
+            given[place] = ast.literal_eval(value)
+        else:
+            without.append(f"{place} = {ast.unparse(value)}" if place else ast.unparse(value))
+    controls = {control.name: control.default for control in explorers.EXPLORERS[name].controls}
+    known = {*controls}
+    if "loss" in controls:
+        known |= losses.catalogue()[given.get("loss", controls["loss"])].kind.ranges.keys()
+    without += [f"{key} = {of!r}" for key, of in given.items() if key not in known]
+    try:
+        frame = explorers.frame(name, 720, **{key: of for key, of in given.items() if key in known})
+    except ValueError:  # a loss that needs more than similarities
+        return None
+    return frame, without
+
+
+def with_files(page: str, pictures: Path, at: str) -> str:
+    """HTML whose pictures stand in files beside it, once each, and are loaded when they come into sight."""
+
+    def moved(match: re.Match[str]) -> str:
+        data = base64.b64decode(match[1])
+        file, wide, high = smaller(data, pictures)
+        width = int(found[1]) if (found := re.search(r'width="(\d+)"', match[2])) else wide
+        size = f'height="{round(width * high / wide)}" loading="lazy"'
+        own = match[2].replace('style="', f'style="--wide: {width}px; ', 1)  # on a telephone: see book.css
+        return f'<img src="{at}/{file.name}" {size}{own}>'
+
+    return PICTURE.sub(moved, page)
+
+
+def smaller(png: bytes, folder: Path) -> tuple[Path, int, int]:
+    """Write a picture with 255 colours, or as WebP where that would show -> file, width, height in pixels."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    name = folder / hashlib.sha256(png).hexdigest()[:16]
+    found = next((f for f in (name.with_suffix(".png"), name.with_suffix(".webp")) if f.exists()), None)
+    if found is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        few = image.quantize(255, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        lost = ImageStat.Stat(ImageChops.difference(image, few.convert("RGB"))).mean
+        found = name.with_suffix(".png" if max(lost) < 1 else ".webp")
+        (few if found.suffix == ".png" else image).save(found, quality=88, method=2)
+    return found, *image.size
+
+
+# ---- the library -------------------------------------------------------------------------------------------
+
+
+def api_page(room: str) -> str:
+    """A room of the library as a page: its modules' public classes and functions with their docstrings."""
+    module = importlib.import_module(f"clutils.{room}")
+    modules = [module]
+    if hasattr(module, "__path__"):
+        found = sorted(pkgutil.iter_modules(module.__path__), key=lambda each: each.name)
+        modules += [
+            importlib.import_module(f"clutils.{room}.{each.name}")
+            for each in found
+            if not each.name.startswith("_")
+        ]
+    parts = [f"# {module.__name__}", markdown(module.__doc__)]
+    for each in modules:
+        members = list(public(each))
+        if each is not module and members:
+            parts += [f"## {each.__name__.removeprefix(f'clutils.{room}.')}", markdown(each.__doc__)]
+        parts += [described(each, name, member) for name, member in members]
+    return "\n\n".join(parts) + "\n"
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """The classes and functions that a module itself defines and documents, in the order of its file."""
+    found = [
+        (name, member)
+        for name, member in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(member) or inspect.isfunction(member))
+        and member.__module__ == module.__name__
+        and member.__doc__
+    ]
+    return iter(sorted(found, key=lambda pair: inspect.getsourcelines(pair[1])[1]))
+
+
+def described(module: ModuleType, name: str, member: Any) -> str:
+    """A class with its methods, or a function, as a directive of Sphinx's Python domain."""
+    kind = "class" if inspect.isclass(member) else "function"
+    body = [markdown(member.__doc__)]
+    if kind == "class":
+        for method, function in vars(member).items():
+            function = getattr(function, "__func__", function)
+            if not method.startswith("_") and inspect.isfunction(function) and function.__doc__:
+                inner = markdown(function.__doc__)
+                body.append(f"::::{{py:method}} {method}{signature(function)}\n\n{inner}\n::::")
+    where = source_of(member)
+    link = f'\n\n<a class="to-source" href="../{where}">source</a>' if where else ""
+    inside = "\n\n".join(body)
+    return (
+        f":::::{{py:{kind}}} {name}{signature(member)}\n:module: {module.__name__}\n\n{inside}{link}\n:::::"
+    )
+
+
+def signature(member: Any) -> str:
+    try:
+        return re.sub(r"'([^']*)'", r"\1", str(inspect.signature(member)).replace(" -> 'None'", ""))
+    except (TypeError, ValueError):
+        return ""
+
+
+def markdown(docstring: str | None) -> str:
+    """A docstring as MyST Markdown: examples fenced, lists of arguments and bullets set off."""
+    text = inspect.cleandoc(docstring or "")
+    text = re.sub(r"^((?:>>>|\.\.\.).*(?:\n(?!\n).+)*)", r"```python\n\1\n```", text, flags=re.MULTILINE)
+
+    def listed(match: re.Match[str]) -> str:
+        lines = inspect.cleandoc(match[2]).splitlines()
+        items = [line if line.startswith(" ") else f"- {line}" for line in lines]
+        return f"**{match[1]}**\n\n" + "\n".join(items) + "\n"
+
+    return re.sub(r"^(Args|Returns|Raises|Attributes):\n((?:[ ]{2,}.*(?:\n|$))+)", listed, text, flags=re.M)
+
+
+# ---- source ------------------------------------------------------------------------------------------------
+
+
+def source_of(member: Any) -> str:
+    """The address of the line where a class, function or module of the package is defined; else ''."""
+    if not (inspect.ismodule(member) or inspect.isclass(member) or inspect.isfunction(member)):
+        return ""
+    name = member.__name__ if inspect.ismodule(member) else member.__module__
+    if not name.startswith("clutils"):
+        return ""
+    try:
+        line = 1 if inspect.ismodule(member) else inspect.getsourcelines(inspect.unwrap(member))[1]
+    except (OSError, TypeError):
+        return ""
+    return f"source/{name}.html#line-{line}"
+
+
+SOURCE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><link rel="stylesheet" href="../_static/pygments.css">
+<script>
+const theme = localStorage.getItem("theme") || "light";
+document.documentElement.dataset.theme = theme;
+</script>
+<link rel="stylesheet" href="../_static/source.css"></head>
+<body><p><a href="../index.html">Contrastive learning</a> · <a href="../api/index.html">the library</a></p>
+<h1>{title}</h1>{body}</body></html>
+"""
+
+
+def write_source(out: Path) -> None:
+    """Every file of the package as a page with numbered lines, in the folder `source` of a book."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    shown = HtmlFormatter(cssclass="highlight", linenos="inline", lineanchors="line", anchorlinenos=True)
+    (out / "source").mkdir(exist_ok=True)
+    for file in sorted((ROOT / "clutils").rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        body = highlight(file.read_text("utf-8"), PythonLexer(), shown)
+        title = file.relative_to(ROOT).as_posix()
+        (out / "source" / f"{name}.html").write_text(SOURCE.format(title=title, body=body), "utf-8")
+
+
+def imported(notebook: NotebookNode) -> dict[str, Any]:
+    """What a notebook's cells import from the package, by the names that they use."""
+    found: dict[str, Any] = {}
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or "clutils" not in cell.source:
+            continue
+        try:
+            tree = ast.parse(cell.source)
+        except SyntaxError:  # a cell with `%` or `!`
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("clutils"):
+                module = importlib.import_module(str(node.module))
+                for name in node.names:
+                    if not hasattr(module, name.name):  # a module of its folder that nobody has imported yet
+                        importlib.import_module(f"{node.module}.{name.name}")
+                    found[name.asname or name.name] = getattr(module, name.name)
+    return found
+
+
+CALLED = re.compile(r'<span class="n">(\w+)</span>((?:<span class="o">\.</span><span class="n">\w+</span>)*)')
+
+
+def link_code(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """In a notebook's cells, link what comes from the package to its source (event `html-page-context`)."""
+    file = Path(app.srcdir) / f"{page}.ipynb"
+    if not file.exists():
+        return
+    names = imported(nbformat.read(file, 4))
+
+    def linked(match: re.Match[str]) -> str:
+        member, where = names.get(match[1]), ""
+        if member is None:
+            return match[0]
+        where = source_of(member)
+        for part in re.findall(r'<span class="n">(\w+)</span>', match[2]):
+            member = getattr(member, part, None)
+            where = source_of(member) or where
+        return f'<a class="to-source" href="../{html.escape(where)}">{match[0]}</a>' if where else match[0]
+
+    context["body"] = CALLED.sub(linked, context["body"])

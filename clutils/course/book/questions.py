@@ -1,0 +1,194 @@
+"""Exercises that a reader of the book answers in the page: words to choose, and numbers.
+
+A function whose cases hold few numbers becomes a question for the number that it returns in one of them. The
+page says what `check` says. The answers stand there as salted hashes, what is said of them in base64: that
+hides them from a glance and from the search, and from nobody who wants to know.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import inspect
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+from clutils.course import exercise
+from clutils.course.exercise import Exercise, Wrong
+
+CHECKED = re.compile(r"lesson\.(\w+)\.check\(")
+MOST_NUMBERS = 8  # of a case that a reader reckons by hand
+MOST_ANSWERS = 5000
+DIGITS = {int: 12, float: 3}  # that an answer must have right
+NOT_IT = "is not it. `.hint()` helps."
+
+
+def put_in(notebook: NotebookNode) -> None:
+    """Give the cells that check such an exercise a form in place of what `check` said of no answer."""
+    known = {e.name: e for every in exercise.catalogue().values() for e in every}
+    for cell in notebook.cells:
+        found = CHECKED.search(cell.source) if cell.cell_type == "code" else None
+        if found and (made := form(known[found[1]])):
+            cell.outputs = [output for output in cell.outputs if output.output_type != "execute_result"]
+            cell.outputs.append(new_output("display_data", {"text/html": made}))
+
+
+def form(asked: Exercise) -> str:
+    """An exercise as a form, HTML; "" where it is of neither kind."""
+    if words := choices(asked):
+        return _form(asked, asked.question, _chosen(asked, *words), words)
+    if case := by_hand(asked):
+        one, given = case
+        digits = DIGITS[type(one.answer)]
+        how = "A whole number." if digits == DIGITS[int] else "Three digits do."
+        question = f"By hand, in one case: what does `{one.name}` return for {given}? {how}"
+        return _form(one, question, _reckoned(one, digits), digits=digits)
+    return ""
+
+
+# ---- words -------------------------------------------------------------------------------------------------
+
+
+def choices(asked: Exercise) -> tuple[list[str], int] | None:
+    """The words that an exercise offers, and how many it asks for; None where its answer is no words."""
+    answers = [_listed(answer) for answer in (asked.answer, *(w.answer for w in asked.wrong))]
+    words = sorted({word for answer in answers for word in answer if isinstance(word, str)})
+    slots = len(answers[0])
+    plain = all(isinstance(word, str) for answer in answers for word in answer)
+    return (words, slots) if words and plain and len(words) ** slots <= MOST_ANSWERS else None
+
+
+def _chosen(asked: Exercise, words: Sequence[str], slots: int) -> dict[str, str]:
+    """Every choice there is, as the page writes it -> what is said of it."""
+    all_ = itertools.product(words, repeat=slots)
+    return {
+        "\n".join(own): asked.judged(own[0] if isinstance(asked.answer, str) else list(own)).message
+        for own in all_
+    }
+
+
+def _listed(answer: Any) -> list[Any]:
+    return list(answer) if isinstance(answer, tuple | list) else [answer]
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------
+
+
+def by_hand(asked: Exercise) -> tuple[Exercise, str] | None:
+    """A function's exercise as a question for a number, in the case that tells most wrong answers from the
+    right one, and this case in words; None where no case has few numbers in and one out.
+
+    None, too, where more than what a function returns is compared.
+    """
+    if not callable(asked.answer) or asked.observe or asked.judge or not asked.cases:
+        return None
+    found = []
+    for case in asked.cases():
+        case = tuple(_short(value) for value in case)
+        right = _number(asked.answer(*case)) if 0 < sum(map(_numbers, case)) <= MOST_NUMBERS else None
+        if right is None:
+            continue
+        wrong = [Wrong(w.name, _number(w.answer(*case)), w.why) for w in asked.wrong]
+        apart = [
+            w for w in wrong if w.answer is not None and spelled(w.answer, right) != spelled(right, right)
+        ]
+        names = inspect.signature(asked.answer).parameters
+        given = ", ".join(f"`{name} = {_written(value)}`" for name, value in zip(names, case, strict=False))
+        found.append((replace(asked, answer=right, wrong=apart, cases=None), given))
+    return max(found, key=lambda one: len(one[0].wrong), default=None)
+
+
+def spelled(value: float, like: float) -> str:
+    """A number as the page compares it: so many digits of an answer like this one."""
+    mantissa, exponent = f"{value:.{DIGITS[type(like)] - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _reckoned(asked: Exercise, digits: int) -> dict[str, str]:
+    """The right number, its neighbours in the last digit, and the known wrong ones -> what is said."""
+    right = asked.answer
+    values = [right, *(w.answer for w in asked.wrong)]
+    said = {spelled(value, right): asked.judged(value).message for value in reversed(values)}
+    unit = 10.0 ** (int(spelled(right, right).split("e")[1]) + 1 - digits)
+    for near in (right - unit, right + unit) if digits < DIGITS[int] else ():
+        said.setdefault(spelled(near, right), asked.judged(right).message)
+    return said
+
+
+def _short(value: Any) -> Any:
+    """Numbers of a case to be reckoned by hand: at most two decimals, where there is more than one."""
+    several = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return torch.round(value.double() * 100) / 100 if several else value
+
+
+def _numbers(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return 1 if isinstance(value, int | float) else MOST_NUMBERS + 1
+
+
+def _number(returned: Any) -> int | float | None:
+    """One number, of torch or of Python; None for anything else."""
+    if isinstance(returned, torch.Tensor) and returned.numel() == 1:
+        returned = returned.item()
+    return returned if type(returned) in DIGITS and abs(returned) < 1e12 else None
+
+
+def _written(value: Any) -> str:
+    plain = value.tolist() if isinstance(value, torch.Tensor) else value
+    return json.dumps(plain) if isinstance(plain, list) else f"{plain:g}"
+
+
+# ---- the page ----------------------------------------------------------------------------------------------
+
+
+def _form(
+    asked: Exercise,
+    question: str,
+    said: dict[str, str],
+    words: tuple[list[str], int] = ([], 0),
+    digits: int = 0,
+) -> str:
+    """- said: answers, as the page writes them -> what is said; of all others one sentence is"""
+    own = {answer: message for answer, message in said.items() if not message.endswith(NOT_IT)}
+    texts = list(dict.fromkeys(own.values()))
+    keys = {hashed(f"{asked.name}\n{answer}"): texts.index(message) for answer, message in own.items()}
+    if len(keys) < len(own):
+        raise ValueError(f"exercise {asked.name}: two of its answers have one hash")
+    nothing = asked.judged(None).message.replace(asked.question, question)
+    data = {"name": asked.name, "digits": digits, "hints": list(asked.hints), "said": texts, "keys": keys}
+    data |= {"nothing": nothing, "other": f"✗ {asked.name}: not yet; … {NOT_IT}"}
+    text = (
+        json.dumps(data, ensure_ascii=False).replace(". `.hint()`", ". A hint").replace("`.hint()`", "a hint")
+    )
+    inside = base64.b64encode(text.encode()).decode()
+    if digits:
+        field = '<input name="answer" inputmode="decimal" autocomplete="off" aria-label="your number">'
+    else:
+        options = "".join(f"<option>{html.escape(word)}</option>" for word in words[0])
+        field = "".join(
+            f'<select aria-label="answer {k + 1} of {words[1]}"><option value="">…</option>{options}</select>'
+            for k in range(words[1])
+        )
+    shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(question, quote=False))
+    buttons = '<button>check</button><button type="button">hint</button>'
+    return (
+        f'<form class="question" data-asked="{inside}"><p>{shown}</p><p>{field}{buttons}</p>'
+        '<output role="status"></output></form>'
+    )
+
+
+def hashed(text: str) -> str:
+    """FNV-1a of 32 bits, as the page reckons it."""
+    value = 0x811C9DC5
+    for byte in text.encode():
+        value = (value ^ byte) * 0x01000193 % 2**32
+    return f"{value:x}"

@@ -1,0 +1,88 @@
+"""Book, slides and all that stands beside them, as one folder of static files."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from clutils import explorers
+from clutils.course.book import copies, pages, slides
+from clutils.course.book.running import NOTEBOOKS
+
+HERE = Path(__file__).parent
+
+
+def book(
+    out: Path, executed: Path, base_url: str = "", notebooks: Path = NOTEBOOKS, repository: str = ""
+) -> list[str]:
+    """Build the book into the folder `out`, which is replaced -> Sphinx's warnings, one a line.
+
+    - executed: the folder of notebooks with outputs, as from `running.executed`
+    - base_url: where it is hosted, for the explorers' links and what a notebook fetches: see `copies`
+    - repository: on GitHub, owner/name, whose notebooks Colab opens
+
+    Raises ImportError where Sphinx is missing, RuntimeError where it fails, FileExistsError where `out` holds
+    something else.
+    """
+    missing = [name for name in ("myst_nb", "sphinx_book_theme") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(f"no module named {missing[0]}; the book needs: pip install --editable '.[book]'")
+    replace(out)
+    with tempfile.TemporaryDirectory() as work:
+        source, html = Path(work, "source"), Path(work, "html")  # myst-nb writes beside its target, too
+        source.mkdir()
+        pages.write(source, executed, notebooks, lambda stem: copies.links(stem, base_url, repository))
+        command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(HERE), "-d", f"{work}/read"]
+        done = subprocess.run([*command, str(source), str(html)], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the book could not be built: {done.stderr.strip()[-500:]}")
+        shutil.copytree(html, out, dirs_exist_ok=True)
+        if (source / "pictures").exists():
+            shutil.copytree(source / "pictures", out / "pictures", dirs_exist_ok=True)
+        said = re.sub(re.escape(f"{source}/"), "", done.stderr)
+    pages.write_source(out)
+    codes = base_url and importlib.util.find_spec("segno")  # what makes QR codes
+    hosted = f"{base_url.rstrip('/')}/explorers" if codes else ""
+    for name in explorers.NAMES:
+        explorers.write(out / "explorers" / f"{name}.html", name, base_url=hosted)
+    shutil.rmtree(out / "_sources", ignore_errors=True)
+    for left in (out / ".buildinfo", out / "objects.inv", *(out / "_static").glob("*macros.html")):
+        left.unlink(missing_ok=True)
+    return [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
+
+
+def whole(
+    out: Path, executed: Path, base_url: str = "", notebooks: Path = NOTEBOOKS, repository: str = ""
+) -> list[str]:
+    """The book, and the slides in its folder `slides`, as any static host serves them -> Sphinx's warnings.
+
+    Links inside are relative. With a `base_url` each page says its own address, for search engines, and has
+    its notebook to download; with a `repository`, owner/name on GitHub, it opens in Colab, too.
+    """
+    copies.checked(base_url, repository)
+    warnings = book(out, executed, base_url, notebooks, repository)
+    slides.write(out / "slides", executed, notebooks, pictures="../pictures")
+    (out / ".nojekyll").touch()  # GitHub Pages then serves folders whose names begin with _
+    if base_url:
+        copies.write(out, base_url, repository, notebooks)
+        for page in sorted(out.rglob("*.html")):
+            address = f"{base_url.rstrip('/')}/{page.relative_to(out).as_posix()}"
+            text = page.read_text("utf-8")
+            page.write_text(
+                text.replace("</head>", f'<link rel="canonical" href="{address}"></head>', 1), "utf-8"
+            )
+    return warnings
+
+
+def replace(out: Path) -> None:
+    """Empty a folder that a build wrote before; FileExistsError where it holds something else."""
+    if out.exists() and any(out.iterdir()):
+        if not (out / "searchindex.js").exists():
+            raise FileExistsError(f"{out} is not empty and no book: name another folder with --out")
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)

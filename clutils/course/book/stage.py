@@ -1,0 +1,112 @@
+"""The stage path of a notebook: the cells that carry its argument in a lecture, by their tags.
+
+A cell tagged `stage` is shown in a lecture of 50 minutes, one tagged `stage-20` too in one of 20. All other
+cells still run: they are for the student alone, and fold away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+from clutils.course.book.running import NOTEBOOKS, sources
+
+CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
+FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
+LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "14px"}
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def path(notebook: NotebookNode, minutes: int = 50) -> list[int]:
+    """The numbers of the cells on stage in a lecture of so many minutes, 50 or 20."""
+    return [n for n, cell in enumerate(notebook.cells) if CUTS[minutes] in cell.metadata.get("tags", [])]
+
+
+def find(number: str, notebooks: Path = NOTEBOOKS) -> Path:
+    """The notebook of this number, as in '02'.
+
+    Raises FileNotFoundError where there is none, with the numbers that there are.
+    """
+    found = {file.stem[:2]: file for file in sources(notebooks) if file.stem[:2].isdigit()}
+    if number.zfill(2) not in found:
+        raise FileNotFoundError(f"no notebook {number}: there are {', '.join(sorted(found))}")
+    return found[number.zfill(2)]
+
+
+def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
+    """A copy for the stage: every run of cells off the path folded under a line that says how many.
+
+    JupyterLab folds what stands under a heading up to the next one, so a cell on the path without one gets a
+    line of its own above it. No cell is moved, changed or left out: *Run All* runs them all.
+    """
+    on_stage = set(path(notebook, minutes))
+    cells: list[NotebookNode] = []
+    aside: list[NotebookNode] = []
+
+    def put_away() -> bool:
+        """Fold what stands aside; whether there was anything."""
+        if aside:
+            said = f"{len(aside)} cell{'s' * (len(aside) > 1)} to read at home"
+            cells.append(new_markdown_cell(f"###### ▸ {said}", metadata={FOLDED: True}))
+            cells.extend(map(_flat, aside))
+        return bool(aside) and not aside.clear()
+
+    for number, cell in enumerate(notebook.cells):
+        if number not in on_stage:
+            aside.append(cell)
+            continue
+        if put_away() and not (cell.cell_type == "markdown" and HEADING.search(cell.source)):
+            cells.append(new_markdown_cell("###### ▾"))
+        cells.append(cell)
+    put_away()
+    return nbformat.from_dict({**notebook, "cells": cells})
+
+
+def _flat(cell: NotebookNode) -> NotebookNode:
+    """Off the path a heading would end the fold above it, so its `#` become bold text."""
+    if cell.cell_type != "markdown":
+        return cell
+    source = HEADING.sub(r"**\1**", cell.source)
+    return nbformat.from_dict({**cell, "source": source})
+
+
+def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50) -> Path:
+    """Write the stage copy beside the notebook, and return its path; the notebook itself is only read.
+
+    The copy is git-ignored, and made anew at each call: what a lecturer changes in it is gone the next time.
+    """
+    source = find(number, notebooks)
+    copy = source.with_name(f"stage_{source.name}")
+    nbformat.write(folded(nbformat.read(source, 4), minutes), copy)
+    return copy
+
+
+def settings() -> Path:
+    """A folder of JupyterLab settings for the stage: a copy of the reader's own, in large type.
+
+    (JupyterLab takes sizes from a user's settings alone, not from defaults that a server brings.)
+    """
+    from jupyter_core.paths import jupyter_config_dir
+
+    own = Path(
+        os.environ.get("JUPYTERLAB_SETTINGS_DIR") or Path(jupyter_config_dir(), "lab", "user-settings")
+    )
+    folder = Path(tempfile.mkdtemp(prefix="clutils_stage_"))
+    if own.is_dir():
+        shutil.copytree(own, folder, dirs_exist_ok=True)
+    file = folder / "@jupyterlab" / "apputils-extension" / "themes.jupyterlab-settings"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        chosen = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):  # none, or one with comments, which JupyterLab allows
+        chosen = {}
+    file.write_text(json.dumps({**chosen, "overrides": {**chosen.get("overrides", {}), **LARGE}}), "utf-8")
+    return folder

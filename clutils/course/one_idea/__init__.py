@@ -1,0 +1,12 @@
+"""Notebook 08, one idea: temperature as a multiplier, losses as one divergence, maps as losses."""
+
+from clutils.course.one_idea.collapse import PUSHES, TERMS, descend, gradient, moves, shapes, uniformity
+from clutils.course.one_idea.divergences import divergence, inside, sne_affinities, table
+from clutils.course.one_idea.exercises import EXERCISES
+from clutils.course.one_idea.limit import by_class, decay, drawn_errors, negatives_needed, slope
+from clutils.course.one_idea.multiplier import beside_the_best, best_weights, choose_how_many, frontier
+from clutils.course.one_idea.neighbours import CauchyInfoNCE, cauchy, learned_map, spectrum, sum_of_q
+from clutils.course.one_idea.pairs import balance
+from clutils.course.one_idea.training_runs import seen, trained
+
+temperature_for, map_loss, few_points = EXERCISES

@@ -1,0 +1,152 @@
+"""The catalogue as one divergence, E_i KL(p(·|i) ‖ q(·|i)): p and q of each loss, or why it is outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clutils import losses
+from clutils.course import toys
+from clutils.figures import style
+from clutils.similarities import Pairs
+
+Weigh = Callable[[losses.Loss, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A loss inside: p uniform over an anchor's positives, q a softmax over its candidates.
+
+    - q: in words; logits: (loss, s (A, P), n (A, K)) -> (A, P + K), log q up to a constant of the anchor
+    - pairs: whether each pair is asked for itself, so that p and q are over match and no match
+    - says: a setting, beside its name
+    """
+
+    loss: losses.Loss
+    q: str
+    logits: Weigh
+    positives: int = 1
+    pairs: bool = False
+    says: str = ""
+
+
+def _plain(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    return torch.cat([s, n], dim=1) / getattr(loss, "temperature", 1.0)
+
+
+def _attended(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    a = torch.softmax(s.detach() / loss.d_pos, dim=1)
+    b = n.shape[1] * torch.softmax(n.detach() / loss.d_neg, dim=1)
+    return _plain(loss, (a * s).sum(dim=1, keepdim=True), b * n)
+
+
+def _hard(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    w = torch.softmax(loss.beta * n / loss.temperature, dim=1) * n.shape[1]  # the gradient goes through them
+    return _plain(loss, s, n + loss.temperature * w.log())
+
+
+def _middling(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    log_w = -(((n.detach() - loss.mean) / loss.deviation) ** 2) / 2
+    log_w = log_w - log_w.logsumexp(dim=1, keepdim=True) + torch.tensor(float(n.shape[1])).to(n).log()
+    return _plain(loss, s, n + loss.temperature * log_w)
+
+
+def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+    return _plain(loss, s, n) + loss.bias
+
+
+def inside(t: float = 0.3) -> list[Row]:
+    """The losses that are such a divergence, each at temperature t."""
+    info, over = "softmax of s/τ over all candidates", "the same, "
+    return [
+        Row(losses.NTXent(t), info, _plain),
+        Row(losses.CLIP(t), over + "over a row or a column of the table", _plain),
+        Row(losses.MoCHi(t), over + "mixes among the candidates", _plain),
+        Row(losses.NNCLR(t), over + "a neighbour in the anchor's place", _plain),
+        Row(losses.NPair(), "softmax of inner products", _plain),
+        Row(losses.SupCon(t), info, _plain, 3),
+        Row(losses.AttentionNCE(t), "softmax of attended similarities; one positive", _attended, 3),
+        Row(losses.ADNCE(t), "softmax, each negative times a fixed weight", _middling),
+        Row(losses.HardNegative(t, 0.0, 1.0), "the same, its weight moving along", _hard, says=", τ⁺ = 0"),
+        Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
+    ]
+
+
+# every other loss of the catalogue -> why no such q exists
+OUTSIDE = {
+    "Decoupled": "p sits on the positive, which its denominator leaves out: q is 0 there, and KL ∞",
+    "WeightedDecoupled": "as Decoupled",
+    "SogCLR": "as Decoupled; and its denominator comes from the sample's past",
+    "ISogCLR": "as SogCLR",
+    "Robust": "as Decoupled: its KL bounds the weights on the negatives, and is not what is minimised",
+    "FlatNCE": "its value is constant; its gradient is Decoupled's",
+    "MACL": "KL of the softmax at τ_a, but divided by W anchor by anchor: no mean of divergences",
+    "DualTemperature": "KL of the softmax, but each anchor's times W_mτ/W: no mean of divergences",
+    "AlphaCL": "a weighted sum of differences: no logarithm, no sum over candidates",
+    "Debiased": "a multiple of the positive is taken off the denominator: the shares do not sum to one",
+    "HardNegative": "the same, for τ⁺ > 0",
+    "SSCL": "the same, for τ⁺ > 0",
+    "RINCE": "a power in place of the logarithm; q → 0 is NT-Xent",
+    "PairMargin": "a hinge on distances: no distribution over candidates",
+    "Triplet": "a hinge on differences: no distribution over candidates",
+    "Spectral": "squares of similarities: a matrix to approximate, not a distribution",
+    "Regression": "no candidates beside the positive",
+    "BarlowTwins": "compares features, not pictures",
+    "VICReg": "statistics of each view; no candidates",
+    "SIGReg": "compares the whole cloud with a Gaussian",
+}
+
+
+def divergence(row: Row, s: Tensor, n: Tensor) -> Tensor:
+    """Σ_j p_j log(p_j/q_j) of each anchor, (A,); s (A, P), n (A, K)."""
+    logits = row.logits(row.loss, s, n)
+    positives = logits.shape[1] - n.shape[1]
+    if row.pairs:  # p is (1, 0) or (0, 1), so that KL is -log q of what is true
+        signed = torch.cat([logits[:, :positives], -logits[:, positives:]], dim=1)
+        return -torch.nn.functional.logsigmoid(signed).sum(dim=1)
+    p = torch.zeros_like(logits[0])
+    p[:positives] = 1 / positives
+    log_q = torch.log_softmax(logits, dim=1)
+    return (torch.special.xlogy(p, p) - p * log_q).sum(dim=1)
+
+
+def differences(row: Row, seed: int = 0) -> tuple[float, float]:
+    """The largest difference between a loss and its divergence, on 50 anchors: of values, of gradients.
+
+    Relative to the larger of 1 and the loss's own; of the values up to a constant, their mean difference.
+    """
+    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(seed))
+    s, n = s.requires_grad_(), n.requires_grad_()
+    ours, theirs = divergence(row, s, n), row.loss.formula(Pairs(s, n))
+    apart = (theirs - ours).detach()
+    values = (apart - apart.mean()).abs() / theirs.detach().abs().clamp(min=1)
+    pairs = zip(
+        torch.autograd.grad(ours.sum(), (s, n)), torch.autograd.grad(theirs.sum(), (s, n)), strict=True
+    )
+    gradients = max(float(((a - b).abs() / b.abs().clamp(min=1)).max()) for a, b in pairs)
+    return float(values.max()), gradients
+
+
+def table() -> tuple[str, float]:
+    """The catalogue in Markdown, and the largest difference of the rows inside."""
+    lines = ["| loss | p | q | value | gradient |", "|---|---|---|---|---|"]
+    worst = 0.0
+    for row in inside():
+        value, gradient = differences(row)
+        worst = max(worst, value, gradient)
+        p = "on the positive" if row.positives == 1 else "uniform over the positives"
+        p = "match for the positive, none for the others" if row.pairs else p
+        p = "on the attended positive" if isinstance(row.loss, losses.AttentionNCE) else p
+        name = style.title(row.loss.name) + row.says
+        lines.append(f"| {name} | {p} | {row.q} | {value:.0e} | {gradient:.0e} |")
+    lines += [f"| {style.title(name)} | outside | {why} | | |" for name, why in OUTSIDE.items()]
+    return "\n".join(lines), worst
+
+
+def sne_affinities(distances: Tensor, variance: float) -> Tensor:
+    """SNE's p(j|i), Gaussian in squared distances (N, N): rows sum to one, none for a point itself."""
+    logits = -distances / (2 * variance)
+    return torch.softmax(logits.masked_fill(torch.eye(len(logits), dtype=torch.bool), -torch.inf), dim=1)

@@ -1,0 +1,181 @@
+"""Exercises of notebook 08."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from clutils import maps
+from clutils.course import toys
+from clutils.course.exercise import something, value_and_gradients, written
+from clutils.losses.vicreg import moments
+
+exercise = written(__file__)
+
+# ---- 1: the temperature that a number of negatives asks for ------------------------------------------------
+
+
+def temperature_for(negatives: Tensor, effective: float | Tensor) -> Tensor:
+    low, high = torch.full_like(negatives[:, :1], 1e-4), torch.full_like(negatives[:, :1], 1e3)
+    for _ in range(60):
+        tau = (low * high).sqrt()
+        entropy = torch.special.entr(torch.softmax(negatives / tau, dim=1)).sum(dim=1, keepdim=True)
+        few = entropy.exp() < effective  # too cold
+        low, high = torch.where(few, tau, low), torch.where(few, high, tau)
+    return tau[:, 0]
+
+
+def _by(count: Callable[[Tensor], Tensor]) -> Callable[[Tensor, float], Tensor]:
+    """The answer with another count of weights (A, K) -> (A, 1)."""
+
+    def answer(negatives: Tensor, effective: float) -> Tensor:
+        low, high = torch.full_like(negatives[:, :1], 1e-4), torch.full_like(negatives[:, :1], 1e3)
+        for _ in range(60):
+            tau = (low * high).sqrt()
+            few = count(torch.softmax(negatives / tau, dim=1)) < effective
+            low, high = torch.where(few, tau, low), torch.where(few, high, tau)
+        return tau[:, 0]
+
+    return answer
+
+
+def _entropy(q: Tensor) -> Tensor:
+    return torch.special.entr(q).sum(dim=1, keepdim=True)
+
+
+def _gaussian(negatives: Tensor, effective: float) -> Tensor:
+    radius = math.log(negatives.shape[1] / effective)
+    return negatives.std(dim=1, correction=0) / math.sqrt(2 * radius)
+
+
+def _tables() -> list[tuple[Tensor, float]]:
+    draw = torch.Generator().manual_seed(8)
+    spread = torch.tensor([0.2, 0.5, 1.0], dtype=torch.float64)[:, None]
+    return [
+        (spread * toys.random_similarities(3, 1, K, draw)[1], effective)
+        for K, effective in ((12, 4.0), (40, 10.0), (100, 70.0))
+    ]
+
+
+TEMPERATURE_FOR = exercise(
+    "temperature_for",
+    temperature_for,
+    {
+        "one temperature for all anchors": _by(lambda q: _entropy(q).mean().exp().expand(len(q), 1)),
+        "the Gaussian rule": _gaussian,
+        "another count, 1/Σq²": _by(lambda q: 1 / q.square().sum(dim=1, keepdim=True)),
+        "H itself, not e^H": _by(_entropy),
+        "a logarithm to base 2": _by(lambda q: (_entropy(q) / math.log(2)).exp()),
+        "1/τ": lambda n, k: 1 / temperature_for(n, k),
+        "the share that is left out": lambda n, k: temperature_for(n, n.shape[1] - k + 1),
+    },
+    cases=_tables,
+    tolerance=1e-5,
+)
+
+
+# ---- 2: the loss of a map ----------------------------------------------------------------------------------
+
+
+def map_loss(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
+    i, j = pairs
+    near = 1 / (1 + (positions[i] - positions[j]).square().sum(dim=1))
+    far = 1 / (1 + (positions[i][:, None] - positions[drawn]).square().sum(dim=2))
+    return -torch.log(near / (near + c)).sum() - torch.log(c / (far + c)).sum()
+
+
+def _of(q: Callable[[Tensor], Tensor], total: Callable[..., Tensor] = torch.sum) -> Callable[..., Tensor]:
+    """The answer with another kernel, a function of d², or with another sum over the drawn."""
+
+    def answer(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
+        i, j = pairs
+        near = q((positions[i] - positions[j]).square().sum(dim=1))
+        far = q((positions[i][:, None] - positions[drawn]).square().sum(dim=2))
+        return -torch.log(near / (near + c)).sum() - total(torch.log(c / (far + c)), dim=1).sum()
+
+    return answer
+
+
+def _infonce(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
+    i, j = pairs
+    near = 1 / (1 + (positions[i] - positions[j]).square().sum(dim=1))
+    far = 1 / (1 + (positions[i][:, None] - positions[drawn]).square().sum(dim=2))
+    return -torch.log(near / (near + far.sum(dim=1))).sum()
+
+
+def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
+    made = []
+    for c in (0.1, 1.0, 3.0):
+        draw = torch.Generator().manual_seed(9)
+        positions = 2 * torch.randn(10, 2, generator=draw, dtype=torch.float64)
+        pairs = maps.neighbour_pairs(torch.randn(10, 4, generator=draw), 2)
+        away = torch.randint(1, 10, (pairs.shape[1], 3), generator=draw)
+        made.append((positions, pairs, (pairs[0][:, None] + away) % 10, c))
+    return made
+
+
+CAUCHY: Callable[[Tensor], Tensor] = lambda d: 1 / (1 + d)  # noqa: E731
+
+MAP_LOSS = exercise(
+    "map_loss",
+    map_loss,
+    {
+        "d in place of d²": _of(lambda d: 1 / (1 + d.sqrt())),
+        "a Gaussian kernel": _of(lambda d: torch.exp(-d)),
+        "a mean over the drawn": _of(CAUCHY, torch.mean),
+        "InfoNCE": _infonce,
+        "c left out": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn, 1.0),
+        "no push": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn[:, :0], c),
+        "the two parts exchanged": lambda y, pairs, drawn, c: (
+            map_loss(y, pairs, drawn[:, :0], c) * 0
+            - torch.log(c / (CAUCHY((y[pairs[0]] - y[pairs[1]]).square().sum(1)) + c)).sum()
+            - torch.log(1 - c / (CAUCHY((y[pairs[0]][:, None] - y[drawn]).square().sum(2)) + c)).sum()
+        ),
+    },
+    cases=_map_cases,
+    observe=value_and_gradients("positions"),
+)
+
+
+def few_points(dimensions: int) -> Tensor:
+    axes = dimensions**0.5 * torch.eye(dimensions, dtype=torch.float64)
+    return torch.cat([axes, -axes])
+
+
+def _lacks(answer: Callable[[int], Tensor]) -> str | None:
+    """None for points that fool VICReg's two terms in 2, 3 and 8 dimensions; else what they lack."""
+    for D in (2, 3, 8):
+        z = torch.as_tensor(something(answer(D))).double()
+        if z.ndim != 2 or z.shape[1] != D or len(z) < 2:
+            return "a batch of another shape"
+        if len(torch.unique((z * 1e6).round(), dim=0)) > 2 * D:
+            return "a batch of too many embeddings"
+        covariance = torch.cov(z.T)
+        v = float(moments(covariance)[0])
+        c = float(moments(covariance / covariance.diagonal().max())[1])  # whatever the points' scale
+        if not v < 1e-4:  # NaN, too
+            return "a batch that lacks variance"
+        if not c < 1e-6:
+            return "a batch whose features vary together"
+    return None
+
+
+FEW_POINTS = exercise(
+    "few_points",
+    few_points,
+    {
+        "a batch of too many embeddings": lambda D: (
+            torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * D) * 1.5
+        ),
+        "a batch that lacks variance": lambda D: torch.cat([torch.eye(D), -torch.eye(D)]),
+        "a batch whose features vary together": lambda D: 2 * D * torch.eye(D),
+        "a batch of another shape": lambda D: torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]]) * 1.5,
+    },
+    judge=_lacks,
+)
+
+
+EXERCISES = [TEMPERATURE_FOR, MAP_LOSS, FEW_POINTS]

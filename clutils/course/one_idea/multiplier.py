@@ -1,0 +1,124 @@
+"""How many negatives count: the temperature that a number asks for, and where each loss's push lies beside
+the best weights of that number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from clutils import anatomy, figures, losses
+from clutils.course.one_idea.exercises import temperature_for
+from clutils.course.panels import Panel, among, choose, panel
+from clutils.figures import axes_for, describe, style
+from clutils.similarities import Pairs
+
+
+def best_weights(negatives: Tensor, effective: Tensor | float) -> tuple[Tensor, Tensor]:
+    """The weights of the highest mean similarity among those of `effective` negatives: q (A, K), τ (A,).
+
+    - negatives: (A, K); effective: e^H(q), one number or each anchor's own, (A,)
+    """
+    each = torch.as_tensor(effective, dtype=negatives.dtype).expand(len(negatives))[:, None]
+    temperature = temperature_for(negatives, each)
+    return torch.softmax(negatives / temperature[:, None], dim=1), temperature
+
+
+def beside_the_best(push: Tensor, negatives: Tensor) -> dict[str, Tensor]:
+    """A push beside the best weights of as many negatives, for each anchor that pushes: name -> (A,).
+
+    - push, negatives: (A, K); what is drawn in counts for nothing
+    - effective: e^H of its shares; similarity: what it pushes, in the mean; best: the most that so many can
+      have; temperature: of the best; divergence: KL(shares ‖ best), in nats
+    """
+    pushing = (push > 0).any(dim=1)
+    push, s = push[pushing].clamp(min=0), negatives[pushing]
+    share = push / push.sum(dim=1, keepdim=True)
+    effective = torch.special.entr(share).sum(dim=1).exp()
+    q, temperature = best_weights(s, effective)
+    divergence = (torch.special.xlogy(share, share) - torch.special.xlogy(share, q)).sum(dim=1)
+    means = {"similarity": (share * s).sum(dim=1), "best": (q * s).sum(dim=1)}
+    return {"effective": effective, **means, "temperature": temperature, "divergence": divergence}
+
+
+@style.in_course_style
+def frontier(
+    family: Mapping[str, losses.Loss], positives: Tensor, negatives: Tensor, ax: Axes | None = None
+) -> Axes:
+    """How similar the pushed negatives are against how many count: a mark a loss, a curve for the softmax.
+
+    Means over the anchors, of K_eff the geometric one. positives (A, 1), negatives (A, K), float64.
+    """
+    ax, K = axes_for(ax, 9.6, 4.4), negatives.shape[1]
+    curve = [anatomy.hardness_weights(negatives, t) for t in torch.logspace(-2, 2, 60).tolist()]
+    along = [torch.special.entr(q).sum(dim=1).mean().exp() for q in curve]
+    ax.plot(
+        along, [(q * negatives).sum(dim=1).mean() for q in curve], color=style.GREY, label="softmax, any τ"
+    )
+    told = []
+    for look, (name, loss) in zip(style.series(len(family), ordered=False), family.items(), strict=True):
+        found = beside_the_best(anatomy.forces(loss, positives, negatives)[1], negatives)
+        at = float(found["effective"].log().mean().exp()), float(found["similarity"].mean())
+        apart = float(found["divergence"].mean())
+        said = f"{name}: KL {apart:.2g}" if apart > 1e-9 else f"{name}: KL 0"
+        ax.plot(*at, look["marker"], color=look["color"], markersize=9, label=said)
+        told.append(f"{said}, {at[0]:.0f} negatives")
+    ax.set(xlabel=f"effective number of negatives (of {K})", ylabel="mean similarity of what is pushed")
+    style.log_axis(ax.xaxis)
+    style.legend_outside(ax, title="KL to the best weights, in nats")
+    return describe(ax, f"How similar against how many the pushed negatives are. {'; '.join(told)}.")
+
+
+def choose_how_many(tables: Mapping[str, Tensor]) -> Panel:
+    """Slider over K_eff: the τ that it sets for each anchor, and the weights of one of them.
+
+    - tables: name -> negatives (A, K)
+    """
+    figure, (left, right) = figures.new(10.2, 3.8, 1, 2)
+    with style.course():
+        K = next(iter(tables.values())).shape[1]
+        (dots,) = left.plot([], [], "o", color=style.BLUE, markersize=5, label="an anchor")
+        (ring,) = left.plot([], [], "o", color=style.VERMILLION, markersize=11, label="the one at the right")
+        (rule,) = left.plot([], [], color=style.GREY, linestyle="--", label="Gaussian: σ/√(2ρ)")
+        left.set(xlabel="spread σ of its negatives", ylabel="temperature τ", xlim=(0, None), ylim=(0, None))
+        left.legend(loc="upper left")
+        (stems,) = right.plot([], [], "o", color=style.VERMILLION, markersize=4)
+        right.axhline(1 / K, color=style.GREY, linestyle=(0, (4, 3)))
+        right.text(-0.98, 1.15 / K, "1/K, all alike")
+        right.set(xlabel="similarity of a negative", ylabel="its weight q", xlim=(-1, 1))
+        right.set_yscale("log")
+        right.set_ylim(1e-6, 1.3)
+    figures.describe(
+        figure,
+        "Left: each anchor's temperature against the spread of its negatives' similarities, at one effective "
+        "number of negatives for all. Right: one anchor's weights against similarity, on a logarithmic axis.",
+    )
+
+    def update(encoder: str, effective: float, anchor: int) -> str:
+        s = tables[encoder]
+        q, t = losses.Robust(math.log(s.shape[1] / effective)).worst_case(Pairs(s[:, :1], s))
+        t, spread = t[:, 0], s.std(dim=1, correction=0)
+        dots.set_data(spread, t)
+        ring.set_data([spread[anchor]], [t[anchor]])
+        edge = float(spread.max()) * 1.1
+        radius = math.log(s.shape[1] / effective)
+        rule.set_data([0, edge], [0, edge / math.sqrt(2 * radius)])
+        left.set(xlim=(0, edge), ylim=(0, 1.15 * max(float(t.max()), edge / math.sqrt(2 * radius))))
+        stems.set_data(s[anchor], q[anchor])
+        return (
+            f"K_eff = {effective:g} of {s.shape[1]}, ρ = {radius:.2f}: τ from {float(t.min()):.3f} to "
+            f"{float(t.max()):.3f}, median {float(t.median()):.3f}. This anchor: τ = {float(t[anchor]):.3f}, "
+            f"spread {float(spread[anchor]):.2f}, hardest negative {float(q[anchor].max()):.1%} of the push."
+        )
+
+    counts = [x for x in (2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 160, 200, 230, 250) if x < K]
+    return panel(
+        figure,
+        update,
+        encoder=choose("encoder", list(tables)),
+        effective=among("K_eff negatives that count", counts, 30),
+        anchor=among("anchor", range(0, 24), 0),
+    )

@@ -1,0 +1,128 @@
+"""Small transformers on Python's own help, by several views; and features of sentences that learn nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clutils import data, losses, measures, training
+from clutils.data.sentences import LENGTH
+from clutils.encoders.transformer import Dropout, Transformer
+from clutils.views import sentences as views
+
+NEIGHBOURS, WIDTH, STEPS, BATCH, RATE, TEMPERATURE = 10, 64, 60, 64, 2e-3, 0.05
+VIEWS = {  # name -> the augmentation, and the encoder's dropout
+    "dropout": (views.Dropout(), 0.1),
+    "dropout and deletion": (views.Deletion(0.3), 0.1),
+    "dropout and reordering": (views.Reordering(6.0), 0.1),
+}
+
+
+def run_of(
+    view: str, train: data.SentenceSet, seed: int = 0, loss: losses.Loss | None = None, **settings: Any
+) -> training.Run:
+    """SimCLR on sentences by one of `VIEWS`, from scratch: half the width of `encoders.NAMES`' transformer.
+
+    - loss: None = NT-Xent at SimCSE's τ = 0.05; settings: further ones of `training.Run`
+    """
+    augmentation, dropout = VIEWS[view]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder = Transformer(LENGTH, width=WIDTH, dropout=dropout)
+    run = training.Run(
+        data=train,
+        encoder=encoder,
+        augmentation=augmentation,
+        loss=losses.NTXent(TEMPERATURE) if loss is None else loss,
+        seed=seed,
+        precision="float32",
+        **{"steps": STEPS, "batch_size": BATCH, "learning_rate": RATE} | settings,
+    )
+    training.shorten(run)
+    return run
+
+
+def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.SentenceSet) -> float:
+    """How often a test sentence's ten nearest training sentences, by cosine, vote for its topic."""
+    return measures.knn_accuracy(z, train.labels, z_test, test.labels, k=NEIGHBOURS)
+
+
+def tf_idf(train: data.SentenceSet, *others: data.SentenceSet) -> list[Tensor]:
+    """Words weighed by how rare they are in the training part: (N, words) of it and of each other set."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    weigh = TfidfVectorizer(analyzer=data.sentences.words, sublinear_tf=True).fit(train.texts)
+    return [torch.from_numpy(weigh.transform(of.texts).toarray()).float() for of in (train, *others)]
+
+
+def word_means(encoder: nn.Module, tokens: Tensor) -> Tensor:
+    """The mean of a sentence's word vectors, out of the encoder's table: (N, L) -> (N, width)."""
+    table = encoder.words.weight.detach()
+    there = (tokens > 0).float()[..., None]
+    return (table[tokens] * there).sum(dim=1) / there.sum(dim=1).clamp(min=1)
+
+
+def worth(run: training.Run, train: data.SentenceSet, test: data.SentenceSet) -> dict[str, float]:
+    """kNN by a run's features, and by the mean of its word vectors alone."""
+    encoder = run.encoder
+    means = [word_means(encoder, of.tokens) for of in (train, test)]
+    return {
+        "encoder": accuracy(run.embed(train), train, run.embed(test), test),
+        "mean of its word vectors": accuracy(means[0], train, means[1], test),
+    }
+
+
+def two_passes(run: training.Run, tokens: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """A run's features of its two views of these sentences, dropout on: (N, D) twice."""
+    dice = torch.Generator().manual_seed(seed)
+    layers = [part for part in run.encoder.modules() if isinstance(part, Dropout)]
+    run.encoder.train()
+    try:
+        for layer in layers:
+            layer.generator = dice
+        with torch.no_grad():
+            first, second = (run.encoder(run.augmentation(tokens, dice)) for _ in range(2))
+    finally:
+        for layer in layers:
+            layer.generator = None
+        run.encoder.eval()
+    return first, second
+
+
+def shape(run: training.Run, tokens: Tensor) -> dict[str, float]:
+    """Alignment of a run's two views; of the sentences as they are, how narrow the cone of features is.
+
+    - mean cosine: of two different sentences; 0 where directions are even (Ethayarajh 2019 calls a high one
+      anisotropy; from memory)
+    - first direction: the share of Σ‖z‖², not centred, along the strongest direction
+    """
+    views = (F.normalize(z, dim=1) for z in two_passes(run, tokens))
+    one = F.normalize(run.embed(tokens), dim=1)
+    N = len(one)
+    cosines = one @ one.T
+    strength = torch.linalg.svdvals(one).square()
+    return {
+        "alignment": measures.alignment(*views),
+        "uniformity": measures.uniformity(one),
+        "mean cosine": float((cosines.sum() - N) / (N * (N - 1))),
+        "first direction": float(strength[0] / strength.sum()),
+        "effective rank": measures.effective_rank(one),
+    }
+
+
+def table(rows: list[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows of way, seed and accuracies -> way x what: 'mean ± standard deviation' over seeds, in percent."""
+    cells = pd.DataFrame(rows).drop(columns="seed").groupby("way", sort=False).agg(["mean", "std"])
+    return pd.DataFrame(
+        {
+            name: (100 * cells[name]["mean"]).map("{:.1f}".format)
+            + " ± "
+            + (100 * cells[name]["std"]).map("{:.1f}".format)
+            for name in cells.columns.get_level_values(0).unique()
+        }
+    )

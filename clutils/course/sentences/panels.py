@@ -1,0 +1,99 @@
+"""Panels of notebook 15: MACL's temperature under the sentence setting, and a search box."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+
+import ipywidgets as W
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clutils import data, figures
+from clutils.course.panels import Panel, below, panel, slider
+from clutils.data.sentences import tokens, words
+from clutils.figures import style
+
+Embed = Callable[[data.SentenceSet], Tensor]
+
+
+def adaptive(A: Tensor, alpha: float, threshold: float) -> Tensor:
+    """MACL's τ_a/τ0 without its floor, 1 + α (A - A0): eq. 7."""
+    return 1 + alpha * (A - threshold)
+
+
+def adaptive_temperature(seen: float) -> Panel:
+    """Sliders for α and A0 over τ_a/τ0 against the alignment A; `seen`: A of a run, marked."""
+    A = torch.linspace(-1, 1, 201)
+    figure, ax = figures.new(8.6, 4.0)
+    with style.course():
+        (line,) = ax.plot(A, A, color=style.BLUE, linewidth=2)
+        ax.axhline(0.1, color=style.GREY, linestyle=":", label="the floor, τ₀/10")
+        ax.axhline(1, color=style.GREY, linestyle="--", label="τ₀")
+        (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11, label="a run's first batch")
+        ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", ylim=(-1, 3), xlim=(-1, 1))
+        ax.legend(loc="upper left")
+    figures.describe(figure, "A line: τ_a over τ0 against A. Dashed: τ0, dotted: the floor. A dot: a run.")
+
+    def update(alpha: float, threshold: float) -> str:
+        line.set_ydata(adaptive(A, alpha, threshold))
+        here = float(adaptive(torch.tensor(seen), alpha, threshold))
+        mark.set_data([seen], [here])
+        zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"
+        return (
+            f"α = {alpha:g}, A₀ = {threshold:g}: τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "
+            f"{float(adaptive(torch.tensor(1.0), alpha, threshold)):.2f} τ₀ at A = 1; it is 0 {zero}"
+        )
+
+    return panel(
+        figure,
+        update,
+        alpha=slider("α", 0.0, 3.0, 0.5, 0.1),
+        threshold=slider("A₀ threshold", -1.0, 1.0, 0.0, 0.1),
+    )
+
+
+def nearest(
+    query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = 5
+) -> dict[str, list[int]]:
+    """The rows of `train` nearest to a new sentence, by cosine: way -> rows, the nearest first."""
+    asked = data.SentenceSet(tokens([query]), torch.tensor([-1]), (), (query,), "asked")
+    found = {}
+    for name, embed in ways.items():
+        cosines = F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]
+        found[name] = cosines.argsort(descending=True)[:count].tolist()
+    return found
+
+
+def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBox:
+    """A box for a sentence, and a table of the nearest ones, a column a way of embedding."""
+    box = W.Text(query, description="search", continuous_update=False, layout=W.Layout(width="620px"))
+    shown = W.HTML()
+    kept = {name: embed(train) for name, embed in ways.items()}
+    quick = {
+        name: (lambda of, name=name, embed=embed: kept[name] if of is train else embed(of))
+        for name, embed in ways.items()
+    }
+
+    def look(_: object = None) -> None:
+        if not words(box.value):
+            shown.value = below("type a sentence")
+            return
+        found = nearest(box.value, train, quick)
+        lines = "".join(
+            "<tr>"
+            + "".join(f"<td style='vertical-align: top; width: 33%'>{_cell(train, row)}</td>" for row in rows)
+            for rows in zip(*found.values(), strict=True)
+        )
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in found)
+        shown.value = f"<table style='line-height: 1.3'><tr>{heads}</tr>{lines}</table>"
+
+    box.observe(look, "value")
+    look()
+    return W.VBox([box, shown])
+
+
+def _cell(of: data.SentenceSet, row: int) -> str:
+    text = of.texts[row] if len(of.texts[row]) < 140 else of.texts[row][:139] + "…"
+    return f"<b>{html.escape(of.class_names[of.labels[row]])}</b>: {html.escape(text)}"

@@ -1,0 +1,153 @@
+"""Variants of exercises by a student's number, and the file that keeps it: see `student`."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from clutils import files
+
+EVERYBODY = "everybody"  # a number without variants: a teacher's
+FACTORS = {1: "", 2: "twice ", 3: "three times ", 10: "ten times ", 0.5: "half "}
+
+
+class Variant(NamedTuple):
+    """What one student is asked in place of what everybody is.
+
+    - words: to be said after the question
+    - change: what everybody's answer gives -> what this variant's gives
+    """
+
+    words: str
+    change: Callable[[Any], Any]
+
+
+# ---- the file ----------------------------------------------------------------------------------------------
+
+
+def file() -> Path:
+    """Where progress is kept."""
+    return Path(os.environ.get("CLUTILS_PROGRESS", "progress.json"))
+
+
+def number() -> str | None:
+    """The number that was given, None before `begin`."""
+    kept = read()
+    return kept["number"] if kept else None
+
+
+def note(exercise: str, right: bool) -> None:
+    """Keep that an answer was tried. A file that can't be written is said in a line, and nothing is lost."""
+    try:
+        kept = read()
+        if kept is None:
+            return
+        entry = kept["exercises"].setdefault(exercise, {"tries": 0, "right": None})
+        entry["tries"] += 1
+        if right and entry["right"] is None:
+            entry["right"] = datetime.date.today().isoformat()
+        write(kept)
+    except (OSError, ValueError) as error:
+        print(f"Progress was not kept: {error}")
+
+
+def read() -> dict[str, Any] | None:
+    try:
+        kept = json.loads(file().read_text("utf-8"))
+        entries = kept["exercises"].values()
+        if isinstance(kept["number"], str) and all({"tries", "right"} <= entry.keys() for entry in entries):
+            return kept
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        pass
+    raise ValueError(f"student: {file().absolute()} is no file of progress; move it away to begin anew")
+
+
+def write(kept: dict[str, Any]) -> None:
+    files.replace(file(), json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+# ---- variants ----------------------------------------------------------------------------------------------
+
+
+def variant(exercise: Any, of: str | None = None) -> Variant | None:
+    """The variant of an exercise for a number; None = what everybody is asked.
+
+    None too where a property is judged, which different answers have, and for a single word.
+
+    - exercise: an `Exercise`; of: the number, None = the one that was given
+    """
+    of = number() if of is None else of
+    if of in (None, EVERYBODY) or exercise.judge is not None:
+        return None
+    if not callable(exercise.answer):
+        choices = _orders(exercise.answer)
+    else:
+        cases = list(exercise.cases() if exercise.cases else [()])
+        choices = _conventions([exercise.answer(*case) for case in cases])
+    if not choices:
+        return None
+    drawn = hashlib.sha256(f"{of}/{exercise.name}".encode()).digest()
+    return choices[int.from_bytes(drawn[:8]) % len(choices)]
+
+
+def _orders(answer: Any) -> list[Variant]:
+    """A list of words in each other order."""
+    if not isinstance(answer, tuple | list) or not all(isinstance(word, str) for word in answer):
+        return []
+    return [
+        Variant(f"give everybody's list in the order {', '.join(str(p + 1) for p in order)}", _ordered(order))
+        for order in list(itertools.permutations(range(len(answer))))[1:]
+    ]
+
+
+def _conventions(returned: Sequence[Any]) -> list[Variant]:
+    """Signs, factors and orders in which a function may return what everybody's returns."""
+    first = returned[0][0] if isinstance(returned[0], tuple) else returned[0]
+    if isinstance(first, bool) or (isinstance(first, torch.Tensor) and first.dtype == torch.bool):
+        pairs = ((False, True), (0, 1), (1, -1), (-1, 1), (1, 2), (2, 1))
+        return [
+            Variant(f"return {yes} where everybody returns True, and {no} for False", _either(yes, no))
+            for yes, no in pairs
+        ]
+    if isinstance(first, list):
+        return [Variant("return the last first", lambda given: list(reversed(given)))]
+    if not isinstance(first, int | float | torch.Tensor):
+        return []
+    rows = all(isinstance(one, torch.Tensor) and one.ndim and len(one) > 1 for one in returned)
+    choices = []
+    for sign, (factor, times), reverse in itertools.product((1, -1), FACTORS.items(), (False, True)):
+        if (sign, factor) == (1, 1) or (reverse and not rows):
+            continue
+        words = f"return {'minus ' if sign < 0 else ''}{times}what everybody returns"
+        choices.append(
+            Variant(words + (", the last row first" if reverse else ""), _scaled(sign * factor, reverse))
+        )
+    return choices
+
+
+def _ordered(order: Sequence[int]) -> Callable[[Any], Any]:
+    return lambda given: [given[p] for p in order] if len(given) == len(order) else given
+
+
+def _either(yes: Any, no: Any) -> Callable[[Any], Any]:
+    return lambda given: yes if given else no
+
+
+def _scaled(factor: float, reverse: bool) -> Callable[[Any], Any]:
+    def change(given: Any) -> Any:
+        if isinstance(given, tuple):
+            return (change(given[0]), *given[1:])
+        flip = reverse and isinstance(given, torch.Tensor) and given.ndim
+        return factor * (given.flip(0) if flip else given)
+
+    return change

@@ -1,0 +1,35 @@
+"""Exercises tried with other ways of writing an answer, and with mistakes beside those that they know."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Told:
+    """A mistake, and words that are to be said of it."""
+
+    answer: Any
+    said: str
+
+
+def judged(
+    lesson: ModuleType, answers: Mapping[str, Sequence[Any]], mistakes: Mapping[str, Sequence[Any]]
+) -> Callable[[str], None]:
+    """The test that each exercise of the lesson takes its answers and none of its mistakes."""
+
+    @pytest.mark.parametrize("name", sorted({*answers, *mistakes}))
+    def takes_other_ways_and_no_mistake(name: str) -> None:
+        exercise = getattr(lesson, name)
+        for number, answer in enumerate(answers.get(name, ())):
+            assert exercise.check(answer), f"{name}, answer {number}: {exercise.check(answer)}"
+        for number, mistake in enumerate(mistakes.get(name, ())):
+            told = mistake if isinstance(mistake, Told) else Told(mistake, "")
+            result = exercise.check(told.answer)
+            assert not result, f"{name} takes mistake {number}"
+            assert told.said in repr(result), f"{name}, mistake {number}: {result}"
+
+    return takes_other_ways_and_no_mistake

@@ -1,0 +1,228 @@
+"""Notebook 14: exact counts, colours, folds and depths are right; exercises know wrong answers."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from clutils import data, encoders, figures, losses, views
+from clutils.course import graphs as lesson
+from clutils.course import records
+from clutils.course.graphs import figures as drawn
+from clutils.course.graphs.depth import nearest
+from clutils.data.graphs import atlas_graphs, packed, unpacked
+
+PAIR = [nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))]
+
+
+def packed_of(graphs):
+    return packed([(torch.ones(len(g), 1), data.graphs.adjacency_of(g)) for g in graphs])
+
+
+# ---- exact -------------------------------------------------------------------------------------------------
+
+
+def test_an_edge_that_changes_connectedness_is_a_bridge_of_a_connected_graph():
+    for (has, edges, changes), graph in zip(
+        lesson.after_one_edge("connected"), atlas_graphs()[0], strict=True
+    ):
+        assert edges == graph.number_of_edges()
+        assert changes == (sum(1 for _ in nx.bridges(graph)) if has else 0)
+
+
+def test_shares_are_of_edges_and_one_side_of_each_class_is_safe():
+    table = lesson.changed_by_one_edge(("connected", "bipartite"))
+    found = lesson.after_one_edge("connected")
+    assert table.loc["connected", "all"] == pytest.approx(
+        sum(c for *_, c in found) / sum(e for _, e, _ in found)
+    )
+    assert table.loc["connected", "it lacks"] == 0 and table.loc["bipartite", "it has"] == 0
+    assert table.loc["bipartite", "it lacks"] > 0
+
+
+def test_colours_see_no_numbering_and_not_two_triangles():
+    ring, triangles = lesson.wl_colours(packed_of(PAIR))
+    assert ring == triangles
+    other = lesson.wl_colours(packed_of([nx.path_graph(6), nx.relabel_nodes(nx.path_graph(6), {0: 5, 5: 0})]))
+    assert other[0] == other[1] != ring
+    assert sum(ring.values()) == 6 * 4  # nodes, and a colour a round
+
+
+def test_pairs_that_colours_cannot_tell_are_no_copies():
+    pairs, number, alike = lesson.told_apart()
+    assert number == len(alike) and pairs == sum(n * (n - 1) // 2 for n in (1, 2, 4, 11, 34, 156, 1044))
+    graphs = atlas_graphs()[0]
+    for a, b in alike:
+        assert len(graphs[a]) == len(graphs[b]) and not nx.is_isomorphic(graphs[a], graphs[b])
+    assert min(len(graphs[a]) for a, _ in alike) == 6
+    assert lesson.told_apart(rounds=9) == (pairs, number, alike) != lesson.told_apart(rounds=3), (
+        "not yet stable"
+    )
+
+
+def test_gaps_are_those_of_the_pairs_and_of_all_others_of_their_size():
+    graphs, _ = atlas_graphs()
+    z = torch.arange(1.0, len(graphs) + 1)[:, None] ** 3
+    one, two = (next(at for at, g in enumerate(graphs) if len(g) == size) for size in (7, 6))
+    z[one + 1], z[two + 5] = 1.5 * z[one], z[two]
+    between, least = lesson.gaps(z, [(one, one + 1)])
+    assert between == pytest.approx(1 / 3) and least == 0
+    between, least = lesson.gaps(z, [(one + 1, one), (two, two + 5)])
+    assert between == pytest.approx(1 / 3) and 0 < least < 0.01
+
+
+def test_a_network_of_few_layers_takes_more_pairs_for_the_same_than_colours_in_the_end():
+    torch.manual_seed(0)
+    alike = lesson.told_apart()[2]
+    seen = [
+        lesson.gaps(
+            encoders.graphs.GraphNetwork(1, layers=layers).double()(atlas_graphs()[1].double()), alike
+        )
+        for layers in (3, 7)
+    ]
+    assert max(between for between, _ in seen) < 1e-9 and seen[0][1] < 1e-9 < 1e-4 < seen[1][1]
+
+
+# ---- evaluation --------------------------------------------------------------------------------------------
+
+
+def test_ten_folds_know_a_class_that_is_there_and_give_chance_where_none_is():
+    dice = torch.Generator().manual_seed(0)
+    labels = torch.arange(120) % 2
+    assert lesson.ten_folds(torch.randn(120, 3, generator=dice) + 6 * labels[:, None], labels) == 1.0
+    assert abs(lesson.ten_folds(torch.randn(120, 3, generator=dice), labels) - 0.5) < 0.15
+
+
+def test_degrees_are_counted_by_loops():
+    seen = data.load("graphs:motifs", limit=6).graphs
+    table = lesson.degree_counts(seen)
+    for row, (nodes, _, adjacency) in zip(table, zip(*unpacked(seen), strict=True), strict=True):
+        degrees = [int(adjacency[v].sum()) for v in range(len(nodes)) if nodes[v]]
+        assert row[:-1].tolist() == [degrees.count(d) for d in range(len(row) - 1)] and row[-1] == len(
+            degrees
+        )
+
+
+def test_the_comparison_has_a_row_each_with_its_spread(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    seen = data.load("graphs:motifs", "all", limit=60)
+    table = lesson.compare(seen, {"GraphCL": {"method": "graphcl"}}, range(2), steps=2, batch_size=30)
+    assert list(table.index) == ["degrees counted", "WL colours counted", "fresh weights", "GraphCL"]
+    assert (table.seeds == 2).all() and table["mean"].between(0, 1).all() and table.spread.notna().all()
+    assert figures.alt(drawn.beside(table, 0.25))
+
+
+def test_what_is_told_of_a_table_is_its_difference_beside_the_seeds():
+    rows = {
+        "degrees": (0.7, 0.01),
+        "colours": (0.9, 0.01),
+        "fresh": (0.81, 0.02),
+        "A": (0.8, 0.01),
+        "B": (0.6, 0.0),
+    }
+    table = pd.DataFrame({name: {"mean": m, "spread": s} for name, (m, s) in rows.items()}).T
+    above, below, level = lesson.told(table).splitlines()
+    assert above.startswith("A is above degrees: +0.100, twice the spread over seeds is 0.028")
+    assert "A is below colours: -0.100" in below and "A is not apart from fresh: -0.010" in level
+
+
+def test_the_record_is_of_the_benchmarks_own_rows():
+    recorded = records.read("graphs")
+    assert len(recorded) == 7 and recorded["mean"].between(0.5, 1).all() and (recorded.seeds == 5).all()
+    assert "188 of 188" in recorded.data[0] and recorded.command.nunique() == 1
+
+
+def test_macls_table_is_the_papers():
+    table = records.of_paper(lesson.__file__, "table_4")
+    assert table["MUTAG"] == (86.80, 1.34, 89.04, 0.98) and len(table) == 6
+
+
+# ---- depth -------------------------------------------------------------------------------------------------
+
+
+def test_nodes_come_to_lie_in_one_direction_and_at_depth_0_are_the_attributes():
+    karate = data.load("nodes:karate")
+    found = lesson.depths(karate, layers=24)
+    for rows in found.values():
+        assert rows["similarity"][0] == pytest.approx(0, abs=1e-9) and rows["similarity"][24] > 0.99
+        assert max(rows["accuracy"]) > 0.9 > rows["accuracy"][24]
+    h = torch.tensor([[0.0], [1.0], [5.0], [5.5]])
+    assert nearest(h, torch.tensor([0, 0, 1, 0])) == 0.5
+
+
+# ---- drawn -------------------------------------------------------------------------------------------------
+
+
+def test_a_drawn_view_counts_what_went_and_came():
+    graph = data.load("graphs:motifs", limit=1).graphs[0]
+    _, ax = figures.new()
+    at = drawn.places(graph)
+    assert drawn.beside_its_view(ax, graph, graph, at) == "nothing changed"
+    view = views.GraphAugmentation(0.2, 0, 0, 0)(graph[None], torch.Generator().manual_seed(0))[0]
+    gone = int((unpacked(graph)[0] & ~unpacked(view)[0]).sum())
+    assert f"{gone} nodes dropped" in drawn.beside_its_view(ax, graph, view, at)
+
+
+def test_the_panel_draws_and_says_what_its_sliders_ask_for():
+    panel = lesson.views_panel(data.load("graphs:motifs", limit=4))
+    assert "nodes dropped" in panel.readout.value and "attributes masked" not in panel.readout.value
+    panel.set(drop_nodes=0.0, mask_attributes=0.5)
+    assert "nodes dropped" not in panel.readout.value and "attributes masked" in panel.readout.value
+    depth = lesson.smoothing(lesson.depths(data.load("nodes:karate"), layers=4), chance=0.5)
+    depth.set(layers=4)
+    assert "4 layers" in depth.readout.value
+
+
+# ---- exercises ---------------------------------------------------------------------------------------------
+
+
+def test_right_answers_written_otherwise_pass():
+    def with_einsum(h, adjacency):
+        tied = adjacency + torch.eye(len(adjacency)).to(adjacency)
+        return torch.einsum("uv,u,v,vd->ud", tied, tied.sum(0) ** -0.5, tied.sum(0) ** -0.5, h)
+
+    def by_softplus(s, t):
+        nt_xent = (s / t).logsumexp(dim=1) - s.diagonal() / t
+        return nt_xent.expm1().log().mean()  # softplus turned back
+
+    assert lesson.propagate.check(with_einsum)
+    assert lesson.propagate.check(lambda h, a: encoders.graphs.propagation(a[None])[0] @ h)
+    assert lesson.other_view_loss.check(by_softplus)
+    assert lesson.other_view_loss.check(
+        lambda s, t: (
+            losses.Decoupled(t)
+            .per_anchor(s.diagonal()[:, None], s[~torch.eye(len(s), dtype=torch.bool)].view(len(s), -1))
+            .mean()
+        )
+    )
+
+
+@pytest.mark.parametrize("exercise", lesson.EXERCISES, ids=lambda exercise: exercise.name)
+def test_every_known_wrong_answer_is_named(exercise):
+    for wrong in exercise.wrong:
+        result = exercise.check(wrong.answer)
+        assert not result and wrong.name in result.message
+
+
+def test_other_wrong_answers_fail():
+    def no_gradient(s, t):
+        return lesson.other_view_loss.answer(s.detach(), t)
+
+    for answer in (no_gradient, lambda s, t: -s.diagonal().mean() / t, lambda s, t: (s / t).exp().mean()):
+        assert not lesson.other_view_loss.check(answer)
+    for answer in (lambda h, a: h, lambda h, a: a @ h, lambda h, a: torch.relu(h), lambda h, a: h.T):
+        assert not lesson.propagate.check(answer)
+    assert not np.isnan(float(lesson.other_view_loss.answer(torch.eye(3), 0.1)))
+
+
+def test_a_half_has_half_of_every_class_whatever_the_order():
+    labels = torch.tensor([0] * 50 + [2] * 30 + [1] * 21)
+    half = lesson.half_of_each_class(labels, seed=3)
+    assert labels[half].bincount().tolist() == [25, 10, 15] and labels[~half].bincount().tolist() == [
+        25,
+        11,
+        15,
+    ]
+    assert torch.equal(half, lesson.half_of_each_class(labels, seed=3))
+    assert not torch.equal(half, lesson.half_of_each_class(labels, seed=4))

@@ -1,0 +1,245 @@
+"""Notebook 08: weights of a given number of negatives, the catalogue as divergences, maps, exercises."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from clutils import anatomy, data, figures, losses, maps, training
+from clutils.course import one_idea as lesson
+from clutils.course import records, toys
+from clutils.course.one_idea import divergences
+from clutils.similarities import two_views
+
+
+def tables(anchors=6, K=25):
+    return toys.random_similarities(anchors, 1, K, torch.Generator().manual_seed(3))
+
+
+# ---- 1: how many negatives count ---------------------------------------------------------------------------
+
+
+def test_no_weights_of_as_many_negatives_push_harder_ones_than_the_best():
+    _, negatives = tables()
+    q, tau = lesson.best_weights(negatives, 7.0)
+    torch.testing.assert_close(q, torch.softmax(negatives / tau[:, None], dim=1))
+    torch.testing.assert_close(torch.special.entr(q).sum(dim=1).exp(), torch.full((6,), 7.0).double())
+    dice = torch.Generator().manual_seed(4)
+    for _ in range(50):  # other weights, brought to the same entropy by a power
+        other = torch.rand(6, 25, generator=dice, dtype=torch.float64)
+        power = lesson.temperature_for.answer(other.log(), 7.0)
+        other = torch.softmax(other.log() / power[:, None], dim=1)
+        assert bool(((other * negatives).sum(dim=1) < (q * negatives).sum(dim=1)).all())
+
+
+def test_beside_the_best_leaves_out_who_pushes_nothing_and_a_softmax_is_the_best():
+    positives, negatives = tables()
+    push = anatomy.forces(losses.NTXent(0.3), positives, negatives)[1]
+    found = lesson.beside_the_best(push, negatives)
+    torch.testing.assert_close(found["temperature"], torch.full((6,), 0.3).double(), rtol=1e-5, atol=0)
+    assert float(found["divergence"].abs().max()) < 1e-10
+    push[2] = 0
+    assert len(lesson.beside_the_best(push, negatives)["effective"]) == 5
+    hard = anatomy.forces(losses.HardNegative(0.3), positives, negatives)[1]
+    found = lesson.beside_the_best(hard, negatives)
+    assert bool((found["divergence"] > 1e-6).all())
+    missed = (found["best"] - found["similarity"]) / found["temperature"]
+    torch.testing.assert_close(found["divergence"], missed, rtol=1e-5, atol=1e-8)
+
+
+def test_the_frontier_marks_each_loss_at_its_own_number_of_negatives():
+    positives, negatives = tables()
+    family = {"plain": losses.NTXent(0.3), "α-CL": losses.AlphaCL(0.3, 2.0)}
+    ax = lesson.frontier(family, positives, negatives)
+    marks = {line.get_label().split(":")[0]: line for line in ax.lines}
+    count = anatomy.effective_negatives(negatives, 0.3).log().mean().exp()
+    assert marks["plain"].get_xdata()[0] == pytest.approx(float(count))
+    q = torch.softmax(negatives / 0.3, dim=1)
+    assert marks["plain"].get_ydata()[0] == pytest.approx(float((q * negatives).sum(dim=1).mean()))
+    assert "plain: KL 0" in figures.alt(ax) and "α-CL: KL 0," not in figures.alt(ax)
+
+
+def test_the_panel_sets_the_number_and_says_the_temperatures():
+    _, negatives = tables(30, 40)
+    panel = lesson.choose_how_many({"one": negatives})
+    panel.set(effective=12, anchor=5)
+    robust = losses.Robust(math.log(40 / 12))
+    robust.per_anchor(negatives[:, :1], negatives)
+    tau = robust.effective_temperature
+    assert f"τ from {float(tau.min()):.3f} to {float(tau.max()):.3f}" in panel.readout.value
+    assert f"This anchor: τ = {float(tau[5]):.3f}" in panel.readout.value
+    assert panel.error.value == ""
+
+
+def test_short_runs_leave_states_of_the_samples_that_they_saw(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    monkeypatch.setattr(training, "FAST_STEPS", 2)
+    scenes = data.load("scenes", limit=96)
+    found = lesson.trained(steps=3, seeds=1, train=scenes, test=scenes.subset(slice(0, 40)))
+    assert set(found) == {"decoupled", "robust", "SogCLR", "iSogCLR"}
+    assert all(len(run["knn"]) == len(run["untrained"]) == 1 for run in found.values())
+    assert len(lesson.seen(found["SogCLR"]["loss"], "log_average")) == 64
+    assert len(lesson.seen(found["iSogCLR"]["loss"], "temperatures")) == 64
+
+
+# ---- 2: one divergence -------------------------------------------------------------------------------------
+
+
+def test_every_loss_of_the_catalogue_is_inside_or_outside_with_a_reason():
+    within = {row.loss.name for row in lesson.inside() if not row.says}
+    assert within | set(divergences.OUTSIDE) == set(losses.catalogue())
+    assert not within & set(divergences.OUTSIDE) and all(divergences.OUTSIDE.values())
+
+
+@pytest.mark.parametrize("row", lesson.inside(), ids=lambda row: row.loss.name)
+def test_a_loss_inside_is_its_divergence_in_value_and_gradient(row):
+    assert max(divergences.differences(row)) < 1e-10
+
+
+@pytest.mark.parametrize("loss", [losses.Decoupled(0.3), losses.Debiased(0.3, 0.1), losses.RINCE(0.3)])
+def test_the_comparison_notices_a_loss_that_is_outside(loss):
+    row = divergences.Row(loss, "softmax", divergences._plain)
+    assert max(divergences.differences(row)) > 1e-3
+
+
+def test_the_divergence_is_the_sum_over_candidates():
+    s, n = toys.random_similarities(1, 2, 3, torch.Generator().manual_seed(0))
+    row = divergences.Row(losses.SupCon(0.5), "", divergences._plain, 2)
+    exponentials = [math.exp(x / 0.5) for x in [*s[0].tolist(), *n[0].tolist()]]
+    expected = sum(0.5 * math.log(0.5 * sum(exponentials) / e) for e in exponentials[:2])
+    assert float(lesson.divergence(row, s, n)) == pytest.approx(expected)
+
+
+def test_the_table_has_a_line_a_loss_and_its_differences():
+    page, worst = lesson.table()
+    assert worst < 1e-10
+    assert len(page.splitlines()) == 2 + len(lesson.inside()) + len(divergences.OUTSIDE)
+
+
+# ---- 3: maps -----------------------------------------------------------------------------------------------
+
+
+def test_the_cauchy_loss_is_infonce_by_loops():
+    z1, z2 = 2 * torch.randn(2, 4, 2, generator=torch.Generator().manual_seed(0))
+    z, total = torch.cat([z1, z2]).double(), 0.0
+    for i in range(8):
+        q = [1 / (1 + float((z[i] - z[k]).square().sum())) for k in range(8)]
+        other = (i + 4) % 8
+        total -= math.log(q[other] / sum(q[k] for k in range(8) if k != i)) / 8
+    assert float(lesson.CauchyInfoNCE()(z1, z2)) == pytest.approx(total, rel=1e-5)
+
+
+def test_the_cauchy_loss_compares_whom_nt_xent_compares():
+    z1, z2 = torch.randn(2, 5, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    pairs = two_views(z1, z2)
+    assert pairs.negatives.shape == (10, 8)  # as many as the Cauchy loss has
+    at = torch.cat([z1, z2])
+    assert lesson.cauchy(at, at).diagonal().tolist() == [0.0] * 10
+
+
+def test_the_sum_of_q_leaves_out_a_point_itself():
+    assert lesson.sum_of_q(np.array([[0.0, 0.0], [0.0, 2.0]])) == pytest.approx(2 / 5)
+
+
+def test_the_spectrum_shows_the_map_at_its_place(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    z, _, labels = toys.classes_on_the_sphere(width=0.5, pictures=60, classes=3)
+    panel = lesson.spectrum(z.float(), labels, points=(0.0, 1.0))
+    panel.set(spectrum=1.0)
+    at = maps.neg_tsne(z.float(), 1.0, epochs=60)
+    assert f"Σ q = {lesson.sum_of_q(at) / 60:.1f} N" in panel.readout.value and panel.error.value == ""
+
+
+def test_a_learned_map_has_two_numbers_a_picture():
+    scenes = data.load("scenes", limit=128)
+    run = lesson.learned_map(2, scenes)
+    run.finish(progress=False)
+    assert run.project(scenes.subset(slice(0, 5))).shape == (5, 2)
+
+
+def test_the_record_of_maps_has_a_row_a_map():
+    rows = records.read("maps").set_index("map")
+    assert {"t-SNE (scikit-learn)", "UMAP (umap-learn)", "Neg-t-SNE, spectrum 0"} <= set(rows.index)
+    assert (rows["points"] == 2000).all() and (rows["seconds"] > 0).all()
+    assert (rows["neighbour_share"] > 0.5).all(), "a map that does not show its classes"
+
+
+# ---- exercises ---------------------------------------------------------------------------------------------
+
+
+def rejects(exercise, *answers):
+    for number, answer in enumerate(answers):
+        assert not exercise.check(answer), f"{exercise.name} accepts wrong answer {number}"
+
+
+@pytest.mark.parametrize("exercise", [lesson.temperature_for, lesson.map_loss], ids=lambda e: e.name)
+def test_each_named_slip_is_recognised(exercise):
+    for wrong in exercise.wrong:
+        assert wrong.name in exercise.check(wrong.answer).message
+
+
+def test_temperature_for_takes_other_ways_and_no_other_number():
+    right = lesson.temperature_for.answer
+
+    def by_robust(n, k):
+        robust = losses.Robust(math.log(n.shape[1] / k))
+        robust.per_anchor(n[:, :1], n)
+        return robust.effective_temperature
+
+    def row_by_row(n, k):
+        found = []
+        for row in n:
+            low, high = -9.0, 7.0
+            for _ in range(60):
+                middle = (low + high) / 2
+                p = np.exp((row.numpy() - row.max().item()) / math.exp(middle))
+                p = p / p.sum()
+                few = -(p * np.log(np.maximum(p, 1e-300))).sum() < math.log(k)
+                low, high = (middle, high) if few else (low, middle)
+            found.append(math.exp(low))
+        return torch.tensor(found, dtype=torch.float64)
+
+    assert lesson.temperature_for.check(by_robust), lesson.temperature_for.check(by_robust)
+    assert lesson.temperature_for.check(row_by_row), lesson.temperature_for.check(row_by_row)
+    rejects(
+        lesson.temperature_for,
+        lambda n, k: torch.full((len(n),), 0.1).double(),
+        lambda n, k: right(n, k)[:, None],
+        lambda n, k: right(n, k).mean(),
+        lambda n, k: right(n, k + 1),
+        lambda n, k: right(n, k * 0.9),
+        lambda n, k: right(-n, k),
+        lambda n, k: right(n, k) ** 2,
+        lambda n, k: n.std(dim=1) / math.log(n.shape[1] / k),
+        lambda n, k: n.amax(dim=1) - n.mean(dim=1),
+    )
+
+
+def test_map_loss_takes_other_ways_and_no_other_loss():
+    def by_softplus(y, pairs, drawn, c):
+        return maps.negative_sampling(y, pairs, drawn, c)
+
+    def by_loops(y, pairs, drawn, c):
+        total = 0.0
+        for i, j, others in zip(*pairs, drawn, strict=True):
+            q = 1 / (1 + ((y[i] - y[j]) ** 2).sum())
+            total = total - (q / (q + c)).log()
+            for k in others:
+                q = 1 / (1 + ((y[i] - y[k]) ** 2).sum())
+                total = total - (1 - q / (q + c)).log()
+        return total
+
+    assert lesson.map_loss.check(by_softplus) and lesson.map_loss.check(by_loops)
+    right = lesson.map_loss.answer
+    rejects(
+        lesson.map_loss,
+        lambda y, p, k, c: right(y, p, k, c) / p.shape[1],
+        lambda y, p, k, c: -right(y, p, k, c),
+        lambda y, p, k, c: right(y, p, k, 1 / c),
+        lambda y, p, k, c: right(y, p, k[:, :1], c),
+        lambda y, p, k, c: right(y.detach(), p, k, c),
+        lambda y, p, k, c: right(2 * y, p, k, c),
+        lambda y, p, k, c: right(y, p, k, c * k.shape[1]),
+        lambda y, p, k, c: right(y, p.flip(0), k, c),
+    )

@@ -1,0 +1,131 @@
+"""Notebook 15: exercises that see through wrong answers, the search box, and what is measured."""
+
+import pytest
+import torch
+
+from clutils import data, losses
+from clutils.course import sentences as lesson
+
+
+@pytest.fixture(scope="module")
+def train() -> data.SentenceSet:
+    return data.load("sentences:topics", limit=120)
+
+
+@pytest.fixture(scope="module")
+def run(train):
+    return lesson.run_of("dropout", train, steps=2, batch_size=16)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda states, tokens: lesson.pooled.answer(states, tokens),
+        lambda states, tokens: torch.stack(
+            [s[t > 0].mean(dim=0) for s, t in zip(states, tokens, strict=True)]
+        ),
+        lambda states, tokens: (
+            torch.einsum("nld,nl->nd", states, (tokens != 0).double()) / (tokens != 0).sum(dim=1)[:, None]
+        ),
+    ],
+)
+def test_pooled_takes_right_answers(answer):
+    assert lesson.pooled.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *((wrong.answer, wrong.name) for wrong in lesson.pooled.wrong),
+        (lambda states, tokens: states[:, -1], "not yet"),
+        (lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
+        (lambda states, tokens: states.mean(dim=2), "not yet"),
+        (lambda states, tokens: None, "nothing yet"),
+    ],
+)
+def test_pooled_names_wrong_answers(answer, said):
+    result = lesson.pooled.check(answer)
+    assert not result and said in result.message
+
+
+@pytest.mark.parametrize("answer", [lambda a, t: t - 1 / a, lambda a, t: (a * t - 1) / a])
+def test_zero_at_takes_right_answers(answer):
+    assert lesson.zero_at.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *((wrong.answer, wrong.name) for wrong in lesson.zero_at.wrong),
+        (lambda a, t: 1 - a * t, "not yet"),
+        (lambda a, t: 0.0, "not yet"),
+        (lambda a, t: 1 / a - t, "not yet"),
+    ],
+)
+def test_zero_at_names_wrong_answers(answer, said):
+    result = lesson.zero_at.check(answer)
+    assert not result and said in result.message
+
+
+def test_zero_is_where_macls_temperature_meets_it_without_a_floor():
+    A = torch.tensor(lesson.zero_at.answer(2.0, 0.8))
+    assert float(lesson.adaptive(A, 2.0, 0.8)) == pytest.approx(0, abs=1e-6)
+    macl = losses.MACL(0.05, alpha=2.0, alignment_threshold=0.8)
+    assert float(macl.temperature_at(A + 0.3)) == pytest.approx(0.05 * 0.6, rel=1e-5)
+    panel = lesson.adaptive_temperature(0.9)
+    panel.set(alpha=2.0, threshold=0.8)
+    assert "τₐ = 1.20 τ₀" in panel.readout.value and "it is 0 at A = 0.30" in panel.readout.value
+
+
+def test_two_passes_differ_and_leave_the_run_as_it_was(run, train):
+    before = run.embed(train)
+    one, two = lesson.two_passes(run, train.tokens)
+    assert not torch.equal(one, two) and torch.equal(one, lesson.two_passes(run, train.tokens)[0])
+    assert torch.equal(run.embed(train), before)
+
+
+def test_the_mean_of_word_vectors_counts_words_alone(run, train):
+    means = lesson.word_means(run.encoder, train.tokens[:5])
+    table = run.encoder.words.weight
+    for row, mean in zip(train.tokens[:5], means, strict=True):
+        torch.testing.assert_close(mean, table[row[row > 0]].mean(dim=0).detach())
+
+
+def test_the_cone_is_measured(run, train):
+    found = lesson.shape(run, train.tokens)
+    assert 0 < found["alignment"] < 4 and found["uniformity"] < 0 and -1 <= found["mean cosine"] <= 1
+    assert 1 / 64 <= found["first direction"] <= 1
+    z = torch.nn.functional.normalize(run.embed(train), dim=1)  # with dropout off
+    pairs = [float(z[i] @ z[j]) for i in range(len(z)) for j in range(i)]
+    assert found["mean cosine"] == pytest.approx(sum(pairs) / len(pairs), abs=1e-4)
+
+
+def test_tf_idf_finds_a_sentence_by_its_own_words(train):
+    weighed = lesson.tf_idf(train)[0]
+    assert len(weighed) == len(train) and float(weighed.norm(dim=1).min()) == pytest.approx(1, abs=1e-5)
+    query = train.texts[7]
+    rows = lesson.nearest(query, train, {"TF-IDF": lambda of: lesson.tf_idf(train, of)[1]}, count=3)
+    assert rows["TF-IDF"][0] == 7
+
+
+def test_the_box_answers_and_escapes_what_is_typed(run, train):
+    box = lesson.search(train, {"encoder": run.embed}, train.texts[3])
+    assert f"<b>{train.class_names[train.labels[3]]}</b>" in box.children[1].value
+    box.children[0].value = "..."
+    assert "type a sentence" in box.children[1].value
+    box.children[0].value = "<script> a loop"
+    assert "<script>" not in box.children[1].value
+
+
+def test_macls_table_is_the_papers():
+    assert [len(row) for row in lesson.MACL_TABLE_3.values()] == [len(lesson.TASKS)] * 2
+    printed = (76.57, 77.59, 76.02)  # the averages in table B.5
+    for row, mean in zip((*lesson.MACL_TABLE_3.values(), lesson.REPRODUCED), printed, strict=True):
+        assert sum(row) / 7 == pytest.approx(mean, abs=0.005)
+
+
+def test_macls_settings_have_a_steep_line_for_sentences_alone():
+    steep = [where for where, (alpha, _) in lesson.MACL_SETTINGS.items() if not 0 <= alpha <= 1]
+    assert steep == ["sentences (appendix B.4)"] and len(lesson.MACL_SETTINGS) > 5
+    kinds = {where.split(",")[0].split(" (")[0] for where in lesson.MACL_SETTINGS}
+    assert kinds == {"pictures", "sentences", "graphs"}

@@ -1,0 +1,162 @@
+"""Notebook 16: exercises that see through wrong answers, panels, and the ways compared."""
+
+import math
+import runpy
+
+import pandas as pd
+import pytest
+import torch
+
+from clutils import data, training
+from clutils.course import records
+from clutils.course import vectors as lesson
+from clutils.course.vectors import experiments
+from clutils.views.vectors import Corruption
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows), x),
+        lambda x, chosen, rows: x + chosen * (torch.take_along_dim(x, rows, 0) - x),
+        lambda x, chosen, rows: torch.stack(
+            [torch.where(chosen[:, j], x[rows[:, j], j], x[:, j]) for j in range(x.shape[1])], dim=1
+        ),
+    ],
+)
+def test_corrupt_takes_right_answers(answer):
+    assert lesson.corrupt.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *((wrong.answer, wrong.name) for wrong in lesson.corrupt.wrong),
+        (lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
+        (lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
+        (lambda x, chosen, rows: x, "not yet"),
+        (lambda x, chosen, rows: None, "nothing yet"),
+    ],
+)
+def test_corrupt_names_wrong_answers(answer, said):
+    result = lesson.corrupt.check(answer)
+    assert not result and said in result.message
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda c: math.sqrt(1 / (1 - c) ** 2 - 1), lambda c: math.sqrt(c * (2 - c)) / (1 - c)]
+)
+def test_strength_for_takes_right_answers(answer):
+    assert lesson.strength_for.check(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        *((wrong.answer, wrong.name) for wrong in lesson.strength_for.wrong),
+        (lambda c: c / (1 - c) ** 2, "not yet"),
+        (lambda c: 1 / (1 - c), "not yet"),
+        (lambda c: math.sqrt(c), "not yet"),
+    ],
+)
+def test_strength_for_names_wrong_answers(answer, said):
+    result = lesson.strength_for.check(answer)
+    assert not result and said in result.message
+
+
+def test_the_panel_counts_the_columns_that_drown():
+    panel = lesson.one_sigma()
+    x, _, columns = lesson.raw("wine")
+    panel.set(sigma=1)
+    assert len(columns) == 13 and f"{int((x.std(dim=0) < 1).sum())} of 13 columns" in panel.readout.value
+    assert panel.error.value == ""
+
+
+def test_the_panel_judges_by_distance_to_the_other_rows():
+    """As two loops: raw wines are told by proline alone and keep that, with scaled columns they lose it."""
+    x, labels, _ = lesson.raw("wine")
+    right = 0
+    for row in range(len(x)):
+        others = sorted((o for o in range(len(x)) if o != row), key=lambda o: float((x[row] - x[o]).norm()))
+        near = labels[others[:5]].tolist()
+        right += max(sorted(set(near)), key=near.count) == labels[row]
+    panel = lesson.one_sigma()
+    raw, scaled = {}, {}
+    for sigma in (0.01, 1.0, 10.0):
+        panel.set(sigma=sigma)
+        said = panel.readout.value.split("of a noisy one in ")[1]
+        raw[sigma], scaled[sigma] = int(said.split("%")[0]), int(said.split("raw, in ")[1].split("%")[0])
+    assert raw[0.01] == pytest.approx(100 * right / len(x), abs=1) and abs(raw[10.0] - raw[0.01]) <= 3
+    assert scaled[0.01] > 95 > scaled[1.0] > 60 > scaled[10.0]
+
+
+@pytest.mark.parametrize("view", ["corruption", "noise", "masking", "mixup"])
+def test_the_panel_says_what_is_left_of_the_correlation(view):
+    panel = lesson.kept_correlation()
+    panel.set(view=view, c=0.6)
+    before, after = (float(panel.readout.value.split(" in the ")[k].split()[-1]) for k in (0, 1))
+    expected = {"corruption": 0.16, "noise": 0.16, "masking": 0.4, "mixup": 1.0}[view]
+    assert before == pytest.approx(0.92, abs=0.01) and after == pytest.approx(expected * before, abs=0.12)
+
+
+def test_each_way_makes_a_run_and_a_row(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    monkeypatch.setattr(training, "FAST_STEPS", 2)
+    for way, (_, _, strengths) in lesson.WAYS.items():
+        row = lesson.train_one(way, strengths[-1], "vectors:wine", seed=1)
+        assert row["way"] == way and row["steps"] == 2 and 0 < row["test"] <= 1 and 0 < row["validation"] <= 1
+    wine = data.load("vectors:wine")
+    assert lesson.run_of("SCARF's corruption", 0.3, wine).augmentation == Corruption(0.3)
+    assert lesson.run_of("PiNDA", 0.1, wine).method.start == 0.1
+
+
+def test_what_is_chosen_by_is_apart_from_what_is_learned():
+    wine = data.load("vectors:wine")
+    learned, chosen_by = experiments.parts(wine, 0)
+    both = torch.cat([learned.vectors, chosen_by.vectors])
+    assert len(both) == len(wine) and len(both.unique(dim=0)) == len(wine.vectors.unique(dim=0))
+    assert not torch.equal(learned.vectors, experiments.parts(wine, 1)[0].vectors)
+
+
+def test_the_table_and_the_differences_are_of_paired_seeds():
+    rows = pd.DataFrame(
+        {"data": "d", "way": way, "seed": seed, "test": value}
+        for way, values in {"raw": (0.5, 0.7), "PiNDA": (0.6, 0.9)}.items()
+        for seed, value in enumerate(values)
+    )
+    assert lesson.table(rows).loc["raw", "d"] == "60.0 ± 14.1"
+    mean, half = lesson.against(rows, "PiNDA", "raw", "d")
+    assert mean == pytest.approx(0.15) and half == pytest.approx(12.706 * 0.05, rel=1e-4)  # t of one freedom
+
+
+def test_ways_are_apart_by_students_interval():
+    values = {  # of CLAE two standard errors and a half, of five seeds too few
+        "untrained": (0.5,) * 5,
+        "PiNDA": (0.6, 0.6, 0.6, 0.6, 0.61),
+        "SimCL": (0.4, 0.4, 0.4, 0.4, 0.39),
+        "CLAE": (0.49, 0.5, 0.51, 0.52, 0.53),
+        "masking": (0.5,) * 5,
+    }
+    rows = pd.DataFrame(
+        {"data": "d", "way": way, "seed": seed, "test": value}
+        for way, found in values.items()
+        for seed, value in enumerate(found)
+    )
+    told = lesson.differences(rows, "untrained").set_index("way")["told"]
+    assert told.to_dict() == {
+        "masking": "not apart",
+        "SimCL": "below",
+        "CLAE": "not apart",
+        "PiNDA": "above",
+    }
+    assert "masking" not in set(lesson.differences(rows, "masking")["way"])
+
+
+def test_a_recorded_row_comes_out_again():
+    rows = records.read(experiments.RECORD)
+    row = rows[(rows["way"] == "raw") & (rows["data"] == "vectors:wine")].iloc[0]
+    again = lesson.nothing_learned("raw", row["data"], int(row["seed"]))
+    assert again["test"] == pytest.approx(row["test"], abs=1e-4)
+    best = lesson.recorded()
+    assert (best.groupby(["data", "way"])["strength"].nunique() == 1).all()
+    assert callable(runpy.run_path(str(records.ROOT / "benchmarks" / "vectors.py"))["main"])
