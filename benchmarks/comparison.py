@@ -76,7 +76,7 @@ def main() -> None:
                 if (name, loss.name, views, temperature, seed, options.steps) in done:
                     continue
                 _, found = experiments.with_loss(
-                    loss, train, validation, test, options.steps, seed=seed, extra_views=views
+                    loss, train, validation, test, steps=options.steps, seed=seed, extra_views=views
                 )
                 found = {k: round(v, 5) if isinstance(v, float) else v for k, v in found.items()}
                 print(*(f"{k} {v}" for k, v in found.items()), flush=True)

@@ -1,6 +1,7 @@
 """Long runs that verdicts stand on: settings chosen on a grid, then five seeds past their learning phase.
 
     python benchmarks/evidence.py methods --record           SimCLR, MoCo, BYOL, SimSiam; a ceiling
+    python benchmarks/evidence.py neighbours --record        NNCLR, SwAV, NPID, SimCo; DACL, SDMP, MODALS
     python benchmarks/evidence.py losses --record            the family of losses, in SimCLR
     python benchmarks/evidence.py views --record             four further views, with and without attention
     python benchmarks/evidence.py temperature --record       NT-Xent from cold to hot
@@ -9,6 +10,7 @@
     python benchmarks/evidence.py pinda_factors --record     PiNDA, one setting changed at a time
     python benchmarks/evidence.py pinda --record             PiNDA beside random noise and none
     python benchmarks/evidence.py arms --record             PiNDA's noise and three others of the same amount
+    python benchmarks/evidence.py further_methods --record   Barlow Twins, VICReg, MoCo v3, LeJEPA
     python benchmarks/evidence.py all --record               all of these, one after another
 
 Every contender is tried on a grid of its own, learning rate by one setting, as large as the others': seed 0,
@@ -73,7 +75,6 @@ def tuned(
     contender: str,
     fixed: dict[str, Any],
     grid: list[dict[str, Any]],
-    seeds: tuple[int, ...] = SEEDS,
 ) -> Iterator[Case]:
     """The grid's runs, then those of what did best there; the latter are known once the former are done."""
     for settings in grid:
@@ -107,18 +108,25 @@ def methods() -> Iterator[Case]:
         yield Case("methods", "seeds", "SupCon, told the classes", {"method": "supcon"}, seed, STEPS, LOOKS)
 
 
-def family() -> Iterator[Case]:
-    names = (
-        "NTXent",
-        "Decoupled",
-        "MACL",
-        "DualTemperature",
-        "Debiased",
-        "HardNegative",
-        "SSCL",
-        "AttentionNCE",
+def neighbours() -> Iterator[Case]:
+    """A queue of neighbours, prototypes, a bank, none of these; and three kinds of mixes.
+
+    SimCLR and the ceiling to see them beside are those of "methods".
+    """
+    tempered = {"NNCLR": "NNCLR", "SwAV": "Decoupled", "NPID": "NTXent", "SimCo": "DualTemperature"}
+    for method, name in tempered.items():
+        warm = tuple([name, {"temperature": t}] for t in (0.1, 0.2, 0.5))
+        yield from tuned("neighbours", method, {"method": method.lower()}, by(loss=warm))
+    fixed = {"loss": ["NTXent", {"temperature": 0.2}]}
+    yield from tuned("neighbours", "DACL", fixed | {"method": "dacl"}, of_method(mixed=(0.1, 0.3, 0.5)))
+    yield from tuned("neighbours", "SDMP", fixed | {"method": "sdmp"}, of_method(mixing=(0.25, 0.5, 1.0)))
+    yield from tuned(
+        "neighbours", "MODALS", fixed | {"method": "modals"}, of_method(strength=(0.1, 0.3, 0.6))
     )
-    for name in names:
+
+
+def family() -> Iterator[Case]:
+    for name in FAMILY:
         warm = tuple([name, {"temperature": t}] for t in TEMPERATURES)
         yield from tuned("losses", name, {"method": "simclr"}, by((1e-2,), loss=warm))
 
@@ -223,6 +231,23 @@ def placed() -> Iterator[Case]:
                 )
 
 
+def further_methods() -> Iterator[Case]:
+    """Methods beside those of the lecture, each with a loss of its own; to be compared with "methods"."""
+
+    def losses_of(name: str, **settings: tuple[float, ...]) -> tuple[list[Any], ...]:
+        ((setting, values),) = settings.items()
+        return tuple([name, {setting: value}] for value in values)
+
+    grid = by(loss=losses_of("BarlowTwins", off_diagonal=(0.005, 0.02, 0.1)))
+    yield from tuned("further_methods", "Barlow Twins", {"method": "barlowtwins"}, grid)
+    grid = by(loss=losses_of("VICReg", invariance=(1.0, 5.0, 25.0)))
+    yield from tuned("further_methods", "VICReg", {"method": "vicreg"}, grid)
+    grid = of_method(momentum=(0.8, 0.95, 0.99))
+    yield from tuned("further_methods", "MoCo v3", {"method": "mocov3"}, grid)
+    grid = by(loss=losses_of("SIGReg", weight=(0.02, 0.05, 0.2)))
+    yield from tuned("further_methods", "LeJEPA", {"method": "lejepa", "extra_views": 2}, grid)
+
+
 SUBJECTS = {
     "pinda_factors": pinda_factors,
     "methods": methods,
@@ -230,9 +255,11 @@ SUBJECTS = {
     "arms": placed,
     "temperature": temperature,
     "losses": family,
+    "neighbours": neighbours,
     "augmentations": augmentations,
     "batch": batch,
     "views": further_views,
+    "further_methods": further_methods,
 }
 
 

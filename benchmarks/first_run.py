@@ -66,7 +66,13 @@ def main() -> None:
             began = time.perf_counter()
             preset = views.preset(augmentation, train.images.shape[-1])
             run, found = experiments.first_run(
-                train, test, preset, steps, options.batch_size, seed, options.learning_rate
+                train,
+                test,
+                augmentation=preset,
+                steps=steps,
+                batch_size=options.batch_size,
+                seed=seed,
+                learning_rate=options.learning_rate,
             )
             seconds = round(time.perf_counter() - began, 1)
             found = {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}

@@ -7,7 +7,7 @@
 Three parts, embeddings of 128 dimensions in float32 on the CPU, temperature 0.1 where theirs and ours meet:
 
 - lightly: NTXent and Decoupled beside lightly's NTXentLoss and DCLLoss
-- blocks: the block-wise form beside the formula on the whole table
+- blocks: every loss that is a function of similarities, in blocks of anchors, beside the whole table at once
 - family: every other loss of the catalogue, with its defaults, beside our NTXent (MoCHi's defaults are for a
   queue of 65,536: here it mixes 64 and 32 out of 128)
 
@@ -51,9 +51,10 @@ def build(name: str, temperature: float | None = TEMPERATURE) -> Loss:
 
         return getattr(lightly.loss, name.removeprefix("lightly "))(temperature)
     kind = losses.catalogue()[name.removesuffix(WHOLE)].loss
-    loss = kind(**SETTINGS.get(name, {})) if temperature is None else kind(temperature)
+    named = {} if temperature is None or "temperature" not in kind.ranges else {"temperature": temperature}
+    loss = kind(**SETTINGS.get(name, {}), **named)
     if name.endswith(WHOLE):
-        loss.block_size = None
+        loss.block_size = 2**30  # anchors: more than there are
     return loss
 
 
@@ -62,7 +63,8 @@ def pairs(part: str) -> list[tuple[str, str]]:
     if part == "lightly":
         return [("NTXent", "lightly NTXentLoss"), ("Decoupled", "lightly DCLLoss")]
     if part == "blocks":
-        return [(name, name + WHOLE) for name in ("NTXent", "Decoupled")]
+        known = losses.catalogue().items()
+        return [(name, name + WHOLE) for name, entry in known if entry.level == "similarity"]
     return [(name, "NTXent") for name in losses.catalogue() if name != "NTXent"]
 
 

@@ -58,7 +58,14 @@ def composition(options: argparse.Namespace) -> None:
                 continue
             augmentation = composed(first, second)
             _, found = experiments.of_method(
-                "simclr", train, test, augmentation, steps, BATCH, None, seed, options.precision
+                "simclr",
+                train,
+                test,
+                augmentation=augmentation,
+                steps=steps,
+                batch_size=BATCH,
+                seed=seed,
+                precision=options.precision,
             )
             command = (
                 f"python benchmarks/methods.py composition --methods simclr --seeds {seed} --steps {steps}"

@@ -189,7 +189,12 @@ def vectors(options: argparse.Namespace) -> None:
         for contender in options.variants or noise_experiments.CONTENDERS:
             if (name, contender, seed, options.steps) not in done:
                 _, row = noise_experiments.does_it_help(
-                    contender, train, test, options.steps, options.batch_size, seed
+                    contender,
+                    train,
+                    test,
+                    steps=options.steps,
+                    batch_size=options.batch_size,
+                    seed=seed,
                 )
                 records.keep("pinda_vectors", head | row, options.record)
 

@@ -1,0 +1,116 @@
+"""The explorers in a headless Chromium: from a control's move to the drawn page, and 128 points that play.
+
+python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen has 16.7 for a frame
+python benchmarks/explorers.py --record         trains the run that the page `run` opens on
+
+A move is timed in the page, from the new value to the last attribute set (JavaScript alone), and to the next
+frame but one (with what the browser lays out and paints). Another program that takes the core shows in both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clutils import data, explorers, files, losses, training
+from clutils.training import watcher
+from clutils.training.provenance import provenance
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "clutils" / "explorers" / "recorded.json"
+STEPS, EVERY, PICTURES = 300, 5, 250
+MOVES: dict[str, tuple[dict[str, Any], str, list[float]]] = {  # page -> how it opens, what moves, from and to
+    "W": ({"shape": "gaussian", "count": 65_536, "family": True}, "positive", [-1.0, 1.0]),
+    "circle": ({"pictures": 64, "forces": True, "hide": "buttons"}, "rate", [0.05, 0.2]),
+    "matrix": ({"pictures": 16}, "temperature", [0.05, 1.0]),
+    "run": ({}, "frame", [0.0, 300.0]),
+}
+TIMED = """async ([name, low, high, moves]) => {
+  const app = document.getElementById("explorer").explorer, drawn = [], shown = [];
+  const frame = () => new Promise(requestAnimationFrame);
+  app.play?.(false); app.moving = false;
+  for (let k = 0; k < moves; k++) {
+    const began = performance.now();
+    app.set(name, low + (high - low) * ((k * 37) % moves) / moves);
+    await frame(); await frame();
+    shown.push(performance.now() - began); drawn.push(app.took);
+    app.play?.(false);
+  }
+  return [drawn, shown];
+}"""
+PLAYED = """() => new Promise((done) => {
+  const app = document.getElementById("explorer").explorer, times = [];
+  app.state.step = 0; app.play(true);
+  const tick = (now) => { times.push(now);
+    times.length < 150 ? requestAnimationFrame(tick) : done([times, app.frames]); };
+  requestAnimationFrame(tick);
+})"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--moves", type=int, default=100)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    if options.record:
+        return record()
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from jupyterlab_driver import browser
+
+    with browser() as chromium, tempfile.TemporaryDirectory() as folder:
+        page = chromium.new_page(viewport={"width": 1280, "height": 720})
+        for name, (opens, moved, ends) in MOVES.items():
+            path = Path(folder) / f"{name}.html"
+            explorers.write(path, name, opens)
+            page.goto(path.as_uri())
+            drawn, shown = page.evaluate(TIMED, [moved, *ends, options.moves])
+            said = f"{_of(drawn)} to compute and draw, {_of(shown)} to the frame after it"
+            print(f"{name:8} {moved} moves, {opens or 'as it opens'}: {said}")
+            if name == "circle":
+                times, frames = page.evaluate(PLAYED)
+                gaps = [later - sooner for sooner, later in itertools.pairwise(times)]
+                print(f"{name:8} 128 points, two losses: {_of(frames)} a step, frames every {_of(gaps)}")
+
+
+def _of(times: list[float]) -> str:
+    return f"{statistics.median(times):.1f} ms (nine in ten: {statistics.quantiles(times, n=10)[-1]:.1f})"
+
+
+def record() -> None:
+    """Train on generated pictures, look every few steps, and write what the page `run` shows."""
+    pictures = data.load("scenes", limit=4000)
+    sample, bank, test = watcher.parts(pictures, "scenes")
+    small = sample.subset(slice(0, PICTURES))
+    looking = watcher.Watcher(small, bank, test)
+    run = training.Run(
+        data=pictures, loss=losses.NTXent(0.2), steps=STEPS, batch_size=128, learning_rate=0.01, seed=0
+    )
+    looking.look(run, free=True)
+
+    def look(run: training.Run) -> None:
+        if run.steps_done % EVERY == 0:
+            looking.look(run, free=True)
+
+    run.finish(look, progress=False)
+    made = provenance()
+    source = (
+        f"{pictures.source}; torch {torch.__version__}; {made['date']}, {made['machine']}, {made['commit']}"
+    )
+    title = "simclr with NTXent(temperature=0.2), batches of 128, seed 0"
+    shown = explorers.of_run(run.history, looking.looks, small, title, source)
+    files.replace(RECORDED, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
+    print(f"{RECORDED}: {RECORDED.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
+
+
+if __name__ == "__main__":
+    main()

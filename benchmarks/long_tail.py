@@ -1,0 +1,100 @@
+"""A temperature schedule on data with a long tail: what each temperature, and the schedule, learns of classes
+that are frequent and of those that are rare, seed by seed.
+
+    python benchmarks/long_tail.py                    four arms, three seeds, 400 steps
+    python benchmarks/long_tail.py --steps 20 --arms schedule --seeds 0
+
+Each seed draws another order of the classes, so that no texture is always the rare one. Group-wise: kNN
+accuracy on new pictures of the classes in the head and in the tail (the five larger, the five smaller), and
+the squared distance of pictures of one class. Instance-wise: that of two views of one picture, and
+uniformity. Prints a line a run; with --record it is also added to benchmarks/records/long_tail.csv, and
+what is there already is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import torch
+
+from clutils import data, losses, measures, training
+from clutils.course import records
+from clutils.data import ImageSet
+
+NAME = "long_tail"
+LOWEST, HIGHEST, PERIODS = 0.1, 1.0, 5  # the paper's; 400 of 2,000 epochs
+ARMS = {"cold": LOWEST, "usual": 0.2, "warm": HIGHEST, "schedule": None}
+SEEDS = (0, 1, 2)
+RATIO = 50.0
+NEIGHBOURS = 20
+
+
+def arm(name: str, train: ImageSet, test: ImageSet, steps: int, seed: int) -> dict[str, Any]:
+    """NT-Xent at one temperature, or along the schedule -> what was measured at the end.
+
+    train: with a long tail; test: all classes alike.
+    """
+    temperature = ARMS[name]
+    run = training.Run(
+        loss=losses.NTXent(HIGHEST if temperature is None else temperature),
+        data=train,
+        encoder="conv16",
+        steps=steps,
+        learning_rate=5e-3,
+        seed=seed,
+        precision="float32",
+    )
+    if temperature is None:
+        run.schedules["temperature"] = training.Cosine(LOWEST, HIGHEST, period=max(1, steps // PERIODS))
+    run.finish(progress=False)
+    draw = torch.Generator().manual_seed(seed)
+    z1, z2 = (run.project(run.augmentation(test.images, generator=draw)) for _ in range(2))
+    features, of_test = run.embed(train), run.embed(test)
+    classes = train.labels.bincount(minlength=len(train.class_names)).argsort(descending=True)
+    found: dict[str, Any] = {"arm": name, "seed": seed, "steps": steps, "ratio": RATIO}
+    for group, of in (("head", classes[:5]), ("tail", classes[5:])):
+        asked = torch.isin(test.labels, of)
+        found[f"knn_{group}"] = measures.knn_accuracy(
+            features, train.labels, of_test[asked], test.labels[asked], k=NEIGHBOURS
+        )
+    found["class_distance"] = 2 - 2 * measures.tolerance(z1, test.labels)
+    return found | {"instance_distance": measures.alignment(z1, z2), "uniformity": measures.uniformity(z1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=tuple(ARMS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    whole, test = data.load("scenes"), data.load("scenes", split="test", limit=1000)
+    done = records.known(NAME, "arm", "seed", "steps") if options.record else set()
+    rows = []
+    for seed in options.seeds:
+        train = whole.long_tailed(RATIO, seed)
+        for name in options.arms:
+            if (name, seed, options.steps) in done:
+                continue
+            asked = f"--steps {options.steps} --arms {name} --seeds {seed}"
+            rows.append(arm(name, train, test, options.steps, seed))
+            records.keep(
+                NAME,
+                {
+                    "command": f"python benchmarks/long_tail.py --record {asked}",
+                    "source": train.source,
+                    **rows[-1],
+                },
+                options.record,
+            )
+    for name in options.arms if len(options.seeds) > 1 else ():
+        of_arm = [row for row in rows if row["arm"] == name]
+        for measure in ("knn_head", "knn_tail", "class_distance", "instance_distance") if of_arm else ():
+            values = [row[measure] for row in of_arm]
+            spread = f"{min(values):.3f} to {max(values):.3f}"
+            print(f"{name:9} {measure:18} {sum(values) / len(values):.3f} ({spread} in {len(values)} seeds)")
+
+
+if __name__ == "__main__":
+    main()
