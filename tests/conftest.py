@@ -1,17 +1,53 @@
 """Fixtures that several test files share, and what keeps the tests repeatable."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 # before torch is first imported: two threads, whatever the machine has, and so the same sums everywhere
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as `import clutils` has it
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["CLUTILS_PROGRESS"] = "/nowhere/progress.json"  # no reader's own
 
+import numpy as np
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+LAST = "test_book"
+SHARED = {
+    "browser": "one JupyterLab",
+    "explorers": "pages that stay open",
+    "report": "the encoders that are trained once",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The notebooks come last; only the book comes after them: it is made of what they left."""
+    items.sort(key=lambda item: (item.path.stem == LAST, item.get_closest_marker("notebook") is not None))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Which tests stay together on one worker: those of a file, and of a folder that shares what is dear.
+
+    Each notebook is for itself, so that no worker waits long for another. (Groups by xdist's own mark are
+    passed over without a word by xdist 3.8 with pytest 9.2.)
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = Path(nodeid.partition("::")[0])
+            if path.stem == "test_notebooks":
+                return nodeid
+            return path.parent.name if path.parent.name in SHARED and path.stem != LAST else str(path)
+
+    return Together(config, log)
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +63,41 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the notebooks' tests of all workers leave the notebooks that they ran."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "executed_notebooks"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real pictures beside the project, for tests that want more than the package carries."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no real pictures at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def world() -> tuple[torch.Tensor, np.ndarray, torch.Tensor]:
+    """Ten classes around ten centres: embeddings, a map that keeps them, labels."""
+    from clutils import maps
+
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.arange(120) % 10
+    z = torch.randn(10, 20, generator=draw)[labels] + 0.2 * torch.randn(120, 20, generator=draw)
+    return z, maps.pca(z), labels
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator:
+    """One headless Chromium for all that drives a browser: playwright has room for one in a process."""
+    sys.path.insert(0, str(ROOT / "tests" / "browser"))
+    from jupyterlab_driver import browser, find_chromium
+
+    if find_chromium() is None:
+        pytest.skip("no Chromium found: install one, or set CLUTILS_CHROMIUM to its path")
+    with browser() as running:
+        yield running

@@ -1,14 +1,14 @@
 """The README stays true: its links lead somewhere, its times are the notebooks' own, its code runs."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat
+import pandas as pd
 import pytest
 import torch
+from torch import nn
 
-from clutils import losses
+from clutils import data, losses, training
 from clutils.course import records
 
 README = (records.ROOT / "README.md").read_text("utf-8")
@@ -51,3 +51,54 @@ def test_the_example_for_researchers_runs():
     scope |= {"positives": torch.rand(8, 1, generator=draw), "negatives": torch.rand(8, 9, generator=draw)}
     exec("from clutils import anatomy, losses\n" + code, scope)
     assert scope["push"].shape == (8, 9)
+
+
+def own_loop(number: int) -> dict:
+    """What the README's loop of one's own takes for granted, and pairs of views for so many steps."""
+    draw = torch.Generator().manual_seed(0)
+    encoder = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten())
+    return {
+        "encoder": encoder,
+        "optimiser": torch.optim.SGD(encoder.parameters(), lr=0.01),
+        "loss": losses.NTXent(0.2),
+        "pairs": list(torch.rand(number, 2, 16, 1, 8, 8, generator=draw)),
+    }
+
+
+def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(from clutils import data, training\n.*?)```", README, re.DOTALL)
+    scope = own_loop(number=102)
+    exec(code, scope)
+    table = pd.read_csv(tmp_path / "numbers.csv")
+    assert table["step"].tolist() == [0, 100] and {"rankme", "knn", "probe"} <= set(table)
+    assert table["rankme"].nunique() == 2  # the weights moved in between
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning's advice on workers and loggers
+def test_the_callback_for_lightning_looks_while_its_trainer_trains():
+    pl = pytest.importorskip("pytorch_lightning", reason="pytorch_lightning is not installed")
+    (code,) = re.findall(r"```python\n(import pytorch_lightning as pl.*?)```", README, re.DOTALL)
+    scope: dict = {}
+    exec(code, scope)
+    given = own_loop(number=5)
+
+    class Module(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.encoder = given["encoder"]
+
+        def training_step(self, batch, at):
+            return given["loss"](*(self.encoder(x) for x in batch))
+
+        def configure_optimizers(self):
+            return given["optimiser"]
+
+    digits = data.load("digits", limit=120)
+    watcher = training.Watcher(digits, digits, numbers=("rankme", "knn"), every=2)
+    off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    trainer = pl.Trainer(
+        accelerator="cpu", max_epochs=1, callbacks=[scope["Watching"](watcher)], **dict.fromkeys(off, False)
+    )
+    trainer.fit(Module(), torch.utils.data.DataLoader(given["pairs"], batch_size=None))
+    assert watcher.table["step"].tolist() == [1, 3, 5] and "rankme" in trainer.callback_metrics

@@ -1,19 +1,12 @@
-"""One JupyterLab and one browser for all browser tests, a fresh page and kernel for each."""
+"""One JupyterLab and one browser for all browser tests; `lab` is a fresh page and kernel."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import pytest
-from jupyterlab_driver import Notebook, Server, browser, find_chromium
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator:
-    if find_chromium() is None:
-        pytest.skip("no Chromium found: install one, or set CLUTILS_CHROMIUM to its path")
-    with browser() as running:
-        yield running
+from jupyterlab_driver import Notebook, Server
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +17,8 @@ def server(chromium, root: Path, tmp_path_factory) -> Iterator[Server]:
     running.close()
 
 
-@pytest.fixture
-def lab(server: Server, chromium) -> Iterator[Notebook]:
+@contextmanager
+def page_of(server: Server, chromium) -> Iterator[Notebook]:
     context = chromium.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.set_default_timeout(30_000)
@@ -35,6 +28,19 @@ def lab(server: Server, chromium) -> Iterator[Notebook]:
 
 
 @pytest.fixture
+def lab(server: Server, chromium) -> Iterator[Notebook]:
+    with page_of(server, chromium) as notebook:
+        yield notebook
+
+
+@pytest.fixture(scope="module")
+def shared_lab(server: Server, chromium) -> Iterator[Notebook]:
+    """One page and kernel for all tests of a file."""
+    with page_of(server, chromium) as notebook:
+        yield notebook
+
+
+@pytest.fixture(scope="session")
 def notebook_of(server: Server):
     """Write a notebook of these code cells where the server finds it -> its name."""
 

@@ -9,8 +9,6 @@ Two classes and one function:
 * `find_chromium()`: the browser, from `CLUTILS_CHROMIUM` or the usual places.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

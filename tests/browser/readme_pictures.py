@@ -3,8 +3,6 @@
 python tests/browser/readme_pictures.py [NAME ...]
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

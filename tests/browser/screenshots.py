@@ -6,8 +6,6 @@ Writes OUTDIR/<notebook>-01.png, -02.png, ... (one viewport each, with a little 
 time, the slow cells and everything that went wrong; the exit code is 1 when something did.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

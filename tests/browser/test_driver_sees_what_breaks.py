@@ -39,21 +39,6 @@ panels.panel(figure, fails, width=panels.slider("w width", 0, 5, 1))
 """
 
 
-def test_a_working_panel_moves_a_deaf_one_is_found_and_an_exception_is_seen(lab, notebook_of):
-    lab.open(notebook_of("panels.ipynb", CHART, WORKS, DEAF, RAISES))
-    lab.run_all()
-    assert lab.problems() == []
-    assert lab.live_cells() == [1, 2, 3]
-    assert lab.slider_changes_picture(lab.cell(1), "h height")  # it stands at its end, so this one goes down
-    assert "height 4" in lab.cell(1).inner_text()
-    assert not lab.slider_changes_picture(lab.cell(2), "d depth", timeout=3)
-    assert lab.problems() == []
-    assert not lab.slider_changes_picture(lab.cell(3), "w width", timeout=3)
-    found = lab.problems()
-    assert "cell 3: panel error: RuntimeError: in a panel" in found
-    assert "kernel: RuntimeError: in a panel" in found
-
-
 PLAYER = """
 figure, played = chart()
 def frame(step):
@@ -72,10 +57,20 @@ panels.button("Draw it", job)
 """
 
 
-def test_player_plays_to_its_end_and_reset_goes_back(lab, notebook_of):
-    lab.open(notebook_of("player.ipynb", CHART, PLAYER))
-    lab.run_all()
-    cell = lab.cell(1)
+ALT = "figures.show(chart()[0], caption='one line')"
+
+
+@pytest.fixture(scope="module")
+def panels(shared_lab, notebook_of):
+    """A notebook of panels that work and of some that do not, run once."""
+    shared_lab.open(notebook_of("panels.ipynb", CHART, WORKS, DEAF, RAISES, PLAYER, BUTTON, ALT))
+    shared_lab.run_all()
+    assert shared_lab.problems() == []
+    return shared_lab
+
+
+def test_player_plays_to_its_end_and_reset_goes_back(panels):
+    lab, cell = panels, panels.cell(4)
     cell.locator(".widget-play button").first.click()
     cell.get_by_text("frame 4").wait_for()
     cell.get_by_role("button", name="reset").click()
@@ -83,10 +78,8 @@ def test_player_plays_to_its_end_and_reset_goes_back(lab, notebook_of):
     assert lab.problems() == []
 
 
-def test_button_says_that_it_works_until_the_picture_is_there(lab, notebook_of):
-    lab.open(notebook_of("button.ipynb", CHART, BUTTON))
-    lab.run_all()
-    cell = lab.cell(1)
+def test_button_says_that_it_works_until_the_picture_is_there(panels):
+    lab, cell = panels, panels.cell(5)
     cell.get_by_role("button", name="Draw it").click()
     cell.get_by_text("working …").wait_for()
     assert cell.get_by_role("button", name="Draw it").is_disabled()
@@ -95,13 +88,23 @@ def test_button_says_that_it_works_until_the_picture_is_there(lab, notebook_of):
     assert lab.problems() == []
 
 
-def test_the_picture_of_show_has_its_alt_text_in_the_page(lab, notebook_of):
-    lab.open(notebook_of("alt.ipynb", CHART, "figures.show(chart()[0], caption='one line')"))
-    lab.run_all()
-    assert lab.problems() == []
-    picture = lab.cell(1).locator("figure img")
+def test_the_picture_of_show_has_its_alt_text_in_the_page(panels):
+    picture = panels.cell(6).locator("figure img")
     assert picture.get_attribute("alt") == "A line."
     assert picture.evaluate("i => [i.naturalWidth, i.width]") == [800, 400]
+
+
+def test_a_working_panel_moves_a_deaf_one_is_found_and_an_exception_is_seen(panels):
+    lab = panels
+    assert lab.live_cells() == [1, 2, 3, 4]
+    assert lab.slider_changes_picture(lab.cell(1), "h height")  # it stands at its end, so this one goes down
+    assert "height 4" in lab.cell(1).inner_text()
+    assert not lab.slider_changes_picture(lab.cell(2), "d depth", timeout=3)
+    assert lab.problems() == []
+    assert not lab.slider_changes_picture(lab.cell(3), "w width", timeout=3)
+    found = lab.problems()
+    assert "cell 3: panel error: RuntimeError: in a panel" in found
+    assert "kernel: RuntimeError: in a panel" in found
 
 
 def test_each_way_of_breaking_is_found(lab, notebook_of):

@@ -1,115 +1,300 @@
-"""The training lab in a real JupyterLab: start, turn τ while it trains, stop, compare, and nothing breaks."""
+"""The training lab in a real JupyterLab: one panel in one page, through all that a reader does to it."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from jupyterlab_driver import NOTEBOOK, picture_bytes
+from jupyterlab_driver import NOTEBOOK, Notebook, picture_bytes
 
 pytestmark = pytest.mark.browser
 
-MADE = """
+PANEL = """
 import os
+from clutils import training
 from clutils.course import lab as lesson
 os.environ["CLUTILS_FAST"] = "0"  # long enough to be turned and stopped by hand
-lab = lesson.training_lab(data="digits", steps=5000, batch_size=64, folder="kept_by_the_test")
+lab = lesson.training_lab(data="digits", steps=100_000, batch_size=32, folder="kept_by_the_test")
 lab
 """
-COMPARED = "comparison = lesson.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
-WAITS = "lab.start()\nended = lab.wait(100)\nprint(ended, lab.background.status)"
-SAID = """
-import json
-history = lab.run.history
-print(json.dumps({
-    "steps": len(history), "temperatures": history["temperature"].drop_duplicates().tolist(),
-    "first": int(history.query("temperature != 0.2")["step"].min()), "changes": lab.runs[0].changes,
-    "runs": len(lab.runs), "picked": len(comparison.chosen), "looks": len(lab.runs[0].measured),
-}))
+SECOND = """
+other = lesson.training_lab(data="digits", steps=100_000, batch_size=32, folder="kept_by_the_test")
+other
 """
+WAITS = "ended = lab.wait(100)\nprint(ended, lab.background.status)"
+INTERRUPTED = "try:\n    lab.wait(100)\nexcept KeyboardInterrupt:\n    print('interrupted')"
+COMPARED = "comparison = lesson.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
+REFUSED = """
+def refused(does):
+    try:
+        does()
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+BREAKS = """
+def breaks(*arguments):
+    raise RuntimeError("the cat sat on the cable")
+lab.background.call(lambda run: setattr(run.method, "forward", breaks)).result()
+"""
+CELLS = (PANEL, SECOND, WAITS, COMPARED, REFUSED, "")
+FIRST, OTHER, WAITING, TABLE, _, SCRATCH = range(len(CELLS))
 
 
-def run_cell(lab, index: int) -> None:
-    lab.page.evaluate("i => {" + NOTEBOOK + "nb.deselectAll(); nb.activeCellIndex = i; }", index)
-    lab.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
-    lab.wait_quiet(120)
+class Page:
+    """The notebook of the panel, and what a reader does in it."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self.notebook, self.page = notebook, notebook.page
+        self.situations: list[str] = []
+        self.meant: list[str] = []  # what looks wrong on the page, and was meant so
+
+    @contextmanager
+    def situation(self, name: str) -> Iterator[None]:
+        """One thing that must work: named where it fails, and nothing may be wrong on the page after it."""
+        self.situations.append(name)
+        try:
+            yield
+            assert self.problems() == []
+        except BaseException as error:
+            error.add_note(f"situation {len(self.situations)}: {name}")
+            raise
+
+    def problems(self) -> list[str]:
+        """What went wrong, but for the lines in which a panel says what its reader can mend."""
+        meant = ("panel error", "did not run", *self.meant)
+        return [text for text in self.notebook.problems() if not any(words in text for words in meant)]
+
+    def run(self, index: int, source: str | None = None, wait: bool = True) -> str:
+        """Run a cell, with this source if one is given -> what it printed."""
+        self.page.evaluate(
+            "([i, text]) => {" + NOTEBOOK + "nb.deselectAll(); nb.activeCellIndex = i;"
+            " if (text !== null) nb.widgets[i].model.sharedModel.setSource(text);"
+            " window.jupyterapp.commands.execute('notebook:run-cell'); }",
+            [index, source],
+        )
+        if not wait:
+            return ""
+        self.notebook.wait_quiet(120)
+        outputs = self.notebook.cells()[index]["outputs"]
+        return "".join("".join(output.get("text", "")) for output in outputs)
+
+    def python(self, source: str) -> str:
+        return self.run(SCRATCH, source).strip()
+
+    def refused(self, what: str) -> str:
+        return self.python(f"refused(lambda: {what})")
+
+    def cell(self, index: int = FIRST):
+        return self.notebook.cell(index)
+
+    def button(self, label: str, cell: int = FIRST):
+        return self.cell(cell).locator(".jupyter-button").filter(has_text=label).first
+
+    def press(self, label: str, cell: int = FIRST, clicks: int = 1) -> None:
+        button = self.button(label, cell)
+        button.wait_for(state="visible")
+        self.page.wait_for_function("b => !b.disabled", arg=button.element_handle(), timeout=30_000)
+        button.click(click_count=clicks)
+
+    def says(self, words: str, cell: int = FIRST) -> None:
+        """Wait until the panel says this of its run."""
+        said = self.cell(cell).locator("[role=status]").filter(has_text=re.compile(words))
+        said.first.wait_for(state="visible", timeout=60_000)
+
+    def warns(self, words: str, cell: int = FIRST) -> None:
+        """Wait until the panel says in its line of errors that this is wrong."""
+        said = self.cell(cell).locator(".clutils-panel-error:visible").filter(has_text=re.compile(words))
+        said.first.wait_for(timeout=60_000)
+
+    def quiet(self, cell: int = FIRST) -> None:
+        """Wait until the panel says of nothing that it is wrong."""
+        line = self.cell(cell).locator(".clutils-panel-error:visible")
+        line.first.wait_for(state="hidden", timeout=30_000)
+
+    def choose(self, menu: str, value: str) -> None:
+        row = self.cell().locator(".widget-dropdown").filter(has_text=re.compile(f"^{menu}"))
+        row.locator("select").select_option(value)
+
+    def type(self, label: str, text: str) -> None:
+        row = self.cell().locator(".widget-text").filter(has_text=re.compile(f"^{label}"))
+        row.locator("input").fill(text)
+        row.locator("input").press("Enter")
+        row.locator("input").blur()
+
+    def turn(self, label: str, keys: str = "ArrowRight") -> None:
+        handle = self.notebook.slider(self.cell(), label)
+        before = handle.get_attribute("aria-valuetext")
+        handle.focus()
+        self.page.keyboard.press(keys)
+        assert handle.get_attribute("aria-valuetext") != before
+
+    def other_picture(self, source: str) -> None:
+        """Wait until the panel's picture is not that one any more."""
+        self.page.wait_for_function(
+            "([cell, s]) => { const i = cell.querySelector('img.widget-image');"
+            " return i && i.src !== s && i.complete && i.naturalWidth > 0; }",
+            arg=[self.cell().element_handle(), source],
+            timeout=60_000,
+        )
 
 
-def press(lab, cell, label: str) -> None:
-    button = cell.locator(".jupyter-button").filter(has_text=label).first
-    button.wait_for(state="visible")
-    lab.page.wait_for_function("b => !b.disabled", arg=button.element_handle(), timeout=30_000)
-    button.click()
-
-
-def wait_for_status(lab, cell, words: str) -> None:
-    said = cell.locator("[role=status]").filter(has_text=words)
-    said.first.wait_for(state="visible", timeout=60_000)
-
-
-def other_picture(lab, cell, source: str) -> None:
-    """Wait until the picture is not that one any more."""
-    lab.page.wait_for_function(
-        "([cell, s]) => { const i = cell.querySelector('img.widget-image');"
-        " return i && i.src !== s && i.complete && i.naturalWidth > 0; }",
-        arg=[cell.element_handle(), source],
-        timeout=60_000,
-    )
-
-
-def test_slider_and_stop_button_act_while_a_cell_waits_for_the_run(lab, notebook_of):
-    made = MADE.replace("steps=5000", "steps=100_000")
-    lab.open(notebook_of("waits.ipynb", made, WAITS))
-    lab.wait_quiet()
-    lab.page.evaluate("() => { window.__kernel = []; }")
-    run_cell(lab, 0)
-    lab.page.evaluate("i => {" + NOTEBOOK + "nb.deselectAll(); nb.activeCellIndex = i; }", 1)
-    lab.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell'); }")
-    cell = lab.cell(0)
-    wait_for_status(lab, cell, "images/s")
-    lab.slider(cell, "temperature").focus()
-    lab.page.keyboard.press("ArrowRight")
-    wait_for_status(lab, cell, "τ 0.22")
-    press(lab, cell, "stop")
-    wait_for_status(lab, cell, "stopped")
-    lab.wait_quiet()
-    (said,) = [output["text"] for output in lab.cells()[1]["outputs"]]
-    assert "".join(said).startswith("True step ") and "of 100,000, stopped" in "".join(said)
-    assert lab.problems() == []
-
-
-def test_a_run_is_started_turned_stopped_and_compared(lab, notebook_of):
-    lab.open(notebook_of("lab.ipynb", MADE, COMPARED, SAID))
+def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, notebook_of):
+    page = Page(lab)
+    lab.open(notebook_of("lab.ipynb", *CELLS))
     lab.wait_quiet()
     lab.page.evaluate("() => { window.__kernel = []; }")  # what a kernel grumbles before widgets are there
-    run_cell(lab, 0)
-    cell = lab.cell(0)
-    picture = lab.picture(cell)
-    empty, source = picture_bytes(picture), picture.get_attribute("src")
-    press(lab, cell, "start")
-    wait_for_status(lab, cell, "images/s")
-    other_picture(lab, cell, source)
-    source = lab.picture(cell).get_attribute("src")
-    handle = lab.slider(cell, "temperature")
-    before = handle.get_attribute("aria-valuetext")
-    handle.focus()
-    for _ in range(3):
-        lab.page.keyboard.press("ArrowRight")
-    assert handle.get_attribute("aria-valuetext") != before
-    other_picture(lab, cell, source)
-    press(lab, cell, "stop")
-    wait_for_status(lab, cell, "stopped")
-    assert picture_bytes(lab.picture(cell)) != empty
-    assert cell.locator(".clutils-panel-error:visible").count() == 0
-    press(lab, cell, "keep checkpoint")
-    wait_for_status(lab, cell, "Kept in")
+    page.run(FIRST)
+    page.run(4)
 
-    run_cell(lab, 1)
-    run_cell(lab, 2)
-    said = json.loads("".join(lab.cells()[2]["outputs"][0]["text"]))
-    assert 0 < said["steps"] < 5000 and said["runs"] == 1 and said["picked"] == 2 and said["looks"] >= 2
-    assert said["temperatures"][0] == 0.2 and said["temperatures"][-1] > 0.2
-    assert said["changes"][0][:2] == [said["first"], "temperature"]
-    compared = lab.cell(1)
-    assert compared.locator("img[alt^='Curves of 2 runs']").count() == 1
-    assert compared.locator("img[alt^='Maps of']").count() == 1
-    assert compared.locator("table tbody tr").count() == 1
-    assert lab.problems() == []
+    with page.situation("a panel stands in the page, and its output has a still picture for an export"):
+        (output,) = lab.cells()[FIRST]["outputs"]
+        assert "<img" in "".join(output["data"]["text/html"])
+        source, empty = lab.picture(page.cell()).get_attribute("src"), picture_bytes(lab.picture(page.cell()))
+    with page.situation("a double click on start is one start, and the charts fill"):
+        page.press("start", clicks=2)
+        page.says("images/s")
+        page.other_picture(source)
+        assert picture_bytes(lab.picture(page.cell())) != empty
+        assert page.cell().locator(".clutils-panel-error:visible").count() == 0
+    with page.situation("menus are locked while it trains"):
+        assert page.cell().locator("select:enabled").count() == 0 and page.button("start").is_disabled()
+    with page.situation("a key on the dial of τ acts within a step or two, and the picture follows"):
+        source = lab.picture(page.cell()).get_attribute("src")
+        page.turn("temperature")
+        page.says("τ 0.22")
+        page.other_picture(source)
+        turned = json.loads(page.python("import json; print(json.dumps(lab.current.changes))"))
+        assert turned[-1][1:] == ["temperature", 0.22]
+    with page.situation("a dial that is turned fast ends where the hand left it"):
+        for _ in range(5):
+            page.turn("temperature")
+        page.says("τ 0.33")
+    with page.situation("another dial, the learning rate"):
+        page.turn("learning rate", "ArrowLeft")
+        page.python("print(lab.run.learning_rate)")
+    with page.situation("a value out of range, by code, is one line, and the run goes on"):
+        assert "temperature" in page.refused("lab.set(temperature=-1.0)")
+        page.warns("temperature is -1")
+        page.python("lab.set(temperature=0.5)")
+        page.quiet()
+        page.says("τ 0.5")
+    with page.situation("another run is refused while this one trains: by code"):
+        code = "training.train(data='digits', steps=1, batch_size=32)"
+        assert page.refused(code).startswith("ValueError training: a run is training already, at step")
+    with page.situation("two panels in a notebook: the other's start is refused in a line"):
+        page.run(OTHER)
+        page.press("start", OTHER)
+        page.warns("a run is training already", OTHER)
+        page.says("images/s")
+    with page.situation("a checkpoint is kept while it trains"):
+        page.press("keep checkpoint")
+        page.says("Kept in")
+    with page.situation("a name that can't be, and one that is taken, are said"):
+        page.type("as", "../up")
+        page.press("keep checkpoint")
+        page.warns("a run's name is")
+        page.type("as", "run-1")
+        page.press("keep checkpoint")
+        page.warns("nothing is written over")
+    with page.situation("t-SNE is drawn beside the run"):
+        page.press("draw t-SNE")
+        page.cell().locator("img[alt*='t-SNE'], figure img").first.wait_for(timeout=120_000)
+        page.says("images/s")
+    with page.situation("menus can't be reset under a run"):
+        assert "its menus are locked" in page.refused("lab.reset()")
+    with page.situation("stop ends it after a step, and what was learned is there"):
+        page.press("stop")
+        page.says("stopped")
+        assert page.button("stop").is_disabled() and page.button("continue").is_enabled()
+    with page.situation("continue goes on with the dials as they now stand"):
+        steps, before = page.python("print(lab.run.steps_done, lab.run.loss.temperature)").split()
+        page.turn("temperature")
+        page.press("continue")
+        page.says("images/s")
+        after = page.python("print(lab.run.loss.temperature, len(lab.runs))").split()
+        assert before == "0.5" and float(after[0]) > 0.5 and after[1] == "1" and int(steps) > 0
+    with page.situation("slider and stop button act while a cell waits for the run"):
+        page.run(WAITING, wait=False)
+        page.turn("temperature", "ArrowLeft")
+        page.says("τ 0.5")
+        page.press("stop")
+        page.says("stopped")
+        lab.wait_quiet()
+        assert "True step" in "".join(lab.cells()[WAITING]["outputs"][0]["text"])
+    with page.situation("an interrupted kernel ends the cell that waits, and not the run"):
+        page.press("continue")
+        page.says("images/s")
+        page.run(
+            WAITING, "try:\n    lab.wait(100)\nexcept KeyboardInterrupt:\n    print('interrupted')", False
+        )
+        lab.page.wait_for_function(
+            "i => {" + NOTEBOOK + "return nb.widgets[i].model.executionState === 'running'; }", arg=WAITING
+        )
+        lab.page.wait_for_timeout(300)
+        lab.page.evaluate("() => {" + NOTEBOOK + "return s.session.kernel.interrupt(); }")
+        lab.wait_quiet()
+        assert "interrupted" in "".join(lab.cells()[WAITING]["outputs"][0]["text"])
+        said = page.python("print(lab.background.running, lab.wait(0), lab.background.status)")
+        assert said.startswith("True False step"), (said, lab.problems())
+    with page.situation("an exception in a step ends the run, is one line, and the panel is free again"):
+        page.python(BREAKS)
+        page.warns("RuntimeError: the cat sat")
+        page.says("ended by RuntimeError")
+        assert page.button("start").is_enabled() and page.button("stop").is_disabled()
+    with page.situation("another method and loss, while a run stands, bring their dials"):
+        page.choose("method", "moco")
+        page.choose("loss", "MACL")
+        for label in ("momentum", "α"):
+            lab.slider(page.cell(), label).wait_for(state="visible")
+    with page.situation("steps that can't be, and data that are not here, are said in a line"):
+        page.choose("data", "stl10")
+        page.press("start")
+        page.warns("stl10 is not on this machine")
+        page.choose("data", "digits")
+        page.type("steps", "1000001")
+        page.press("start")
+        page.warns("must be at most 1,000,000")
+        page.type("steps", "100000")
+    with page.situation("what is chosen trains: MoCo with MACL, whose τ moves by itself"):
+        page.press("start")
+        page.says("images/s")
+        page.quiet()
+    with page.situation("a value that only the step refuses is taken back, and the run goes on"):
+        page.python("lab.set(momentum=1.5)")
+        page.warns("the run goes on with momentum = 0.99")
+        assert page.python("print(lab.background.running, lab.sliders['momentum'].value)") == "True 0.99"
+    with page.situation("a cell that is run again stops its run, keeps what was trained, and says so"):
+        page.run(FIRST)
+        page.says("the run that trained here was stopped at step")
+        assert page.python("print(len(lab.runs), lab.background)") == "2 None"
+    with page.situation("other data: vectors, trained to the end of a short run"):
+        page.choose("data", "vectors:digits")
+        page.type("steps", "30")
+        page.press("start")
+        page.says("Step 30 of 30, done")
+        assert page.button("continue").is_disabled()
+    with page.situation("reset puts the menus back"):
+        chosen = page.python("lab.reset(); print(lab.menus['data'].value, lab.menus['steps'].value)")
+        assert chosen == "digits 100000"
+    with page.situation("kept and trained runs are compared"):
+        page.run(TABLE)
+        picked = "comparison.choose(*list(comparison.runs)[:3]); print(len(comparison.runs))"
+        assert page.python(picked) == "4"
+        compared = page.cell(TABLE)
+        compared.locator("img[alt^='Curves of 3 runs']").wait_for()
+        compared.locator("img[alt^='Maps of']").wait_for()
+        assert compared.locator("table tbody tr").count() >= 2
+    with page.situation("a history is replayed to the bit by code"):
+        replay = "again = training.Run(**vars(lab.run.settings)).finish(progress=False)\n"
+        replay += "print(again.history['loss'].equals(lab.run.history['loss']))"
+        assert page.python(replay) == "True"
+    with page.situation("a closed panel leaves nothing training, and the other one can start"):
+        page.press("start")
+        page.says("images/s")
+        page.meant.append(f"cell {FIRST}: hidden output")
+        page.python("lab.close()")
+        page.press("start", OTHER)
+        page.says("images/s", OTHER)
+        page.quiet(OTHER)
+    assert len(page.situations) >= 20

@@ -1,7 +1,5 @@
 """What waits for a GPU can be cut at any time, and goes on where it stopped."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

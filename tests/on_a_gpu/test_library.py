@@ -1,7 +1,5 @@
 """Measures, maps, anatomy, reports, checkpoints and noise on the pretend GPU."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -35,7 +33,7 @@ MEASURES = {
     "forces": lambda z, other, y: anatomy.forces(
         losses.NTXent(0.3), torch.tanh(z[:, :1]), torch.tanh(other)
     )[1].cpu(),
-    "push_on_classmates": lambda z, other, y: anatomy.push_on_classmates(z, other, y, 0.3).cpu(),
+    "push_on_false_negatives": lambda z, other, y: anatomy.push_on_false_negatives(z, other, y, 0.3).cpu(),
 }  # fmt: skip
 
 

@@ -131,7 +131,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         lambda: a_run().embed(data.load("scenes", limit=8)).numpy(),
     ),
     "pictures stay on the CPU": (
-        (encoders, "embed", "batch.to(parameter.device)", "batch"),
+        (encoders, "embed", "part.to(parameter.device)", "part"),
         lambda: watcher.watching(run := a_run()).look(run),
     ),
     "labels stay on the CPU": (
@@ -139,7 +139,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         lambda: a_run("supcon").step(),
     ),
     "weights stay on the CPU": (
-        (training.Run, "__init__", "._built().to(self.device, ", "._built().to("),
+        (training.Run, "__init__", "._built().to(self.device)", "._built()"),
         lambda: a_run().step(),
     ),
     "pictures are not moved to the noise": (
@@ -147,8 +147,8 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         drawn,
     ),
     "a table is made on the CPU": (
-        (similarities, "owners", ", device=columns.device", ""),
-        lambda: a_run(loss=losses.MoCHi(hardest=8, synthetic=4, query_mixed=2)).step(),
+        (similarities, "to_others", ", device=own.device", ""),
+        lambda: a_run(loss=losses.NTXent(0.5)).step(),
     ),
     "a diagonal is made on the CPU": (
         (losses.BarlowTwins, "formula", ", device=correlations.device", ""),

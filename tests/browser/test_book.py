@@ -1,0 +1,243 @@
+"""The site from the disk: every page in a headless Chromium with the network off.
+
+It is made of what the notebooks' tests left; of those that nobody ran here, three quick ones run now, and the
+others come without outputs.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from clutils.course import exercise
+from clutils.course.book import questions, running, site
+
+QUICK = {"00_start_here", "01_from_siamese_nets_to_infonce", "07_the_family"}
+MEGABYTES = 25
+PAGES = ("*.html", "notebooks/*.html", "api/*.html", "data/*.html", "slides/index.html")
+RENDERED = """async () => {
+    if (!window.MathJax) return [0, 0, 0];
+    await MathJax.startup.promise;
+    const all = (query) => document.querySelectorAll(query).length;
+    return [all('.math'), all('mjx-container'), all('[data-mjx-error], mjx-merror')];
+}"""
+
+
+@pytest.fixture(scope="module")
+def built(outputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sphinx_book_theme")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CLUTILS_FAST", "1")
+    running.executed({name for name in QUICK if not (outputs / f"{name}.ipynb").exists()}, outputs)
+    patch.undo()
+    folder = tmp_path_factory.mktemp("site")
+    said = site.whole(folder, outputs, "https://example.org/course/", repository="owner/name")
+    assert said == [], "Sphinx has complaints"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(chromium) -> Iterator:
+    """A page of a telephone's width with no network; `.faults` collects what goes wrong in it."""
+    context = chromium.new_context(viewport={"width": 360, "height": 780}, offline=True)
+    opened = context.new_page()
+    opened.set_default_timeout(120_000)
+    opened.faults = []
+    opened.on("requestfailed", lambda request: opened.faults.append(f"not loaded: {request.url}"))
+    opened.on("pageerror", lambda error: opened.faults.append(f"error: {error}"))
+    opened.on("console", lambda said: said.type == "error" and opened.faults.append(f"console: {said.text}"))
+    yield opened
+    context.close()
+
+
+def test_no_link_is_dead(built: Path):
+    pages = {path: path.read_text("utf-8") for path in built.rglob("*.html")}
+    anchors = {path: set(re.findall(r'\b(?:id|name)="([^"]+)"', text)) for path, text in pages.items()}
+    dead = set()
+    for path, text in pages.items():
+        for target in re.findall(
+            r'<\w[^>]*?\s(?:href|src)="([^"]+)"', re.sub(r"(?s)<script.*?</script>", "", text)
+        ):
+            if re.match(r"[a-z]+:|//", target):
+                continue
+            name, _, anchor = unquote(target.split("?")[0]).partition("#")
+            aim = (path.parent / name).resolve() if name else path
+            aim = aim / "index.html" if aim.is_dir() else aim
+            if not aim.exists() or (anchor and aim in anchors and anchor not in anchors[aim]):
+                dead.add(f"{path.relative_to(built)} -> {target}")
+    assert len(pages) > 200 and not dead
+
+
+def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
+    found, formulas = {}, 0
+    for path in sorted(path for pattern in PAGES for path in built.glob(pattern)):
+        page.faults.clear()
+        page.goto(path.as_uri())
+        marked, rendered, wrong = page.evaluate(RENDERED)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if rendered < marked or wrong:
+            page.faults.append(f"{marked} formulas, {rendered} rendered, {wrong} wrong")
+        if width > 360:
+            page.faults.append(f"{width} pixels wide")
+        if nameless := page.evaluate("[...document.images].filter((image) => !image.alt).length"):
+            page.faults.append(f"{nameless} pictures without alt text")
+        found |= {path.name: list(page.faults)} if page.faults else {}
+        formulas += rendered
+    assert not found and formulas > 1000
+
+
+def test_a_panel_is_never_an_empty_box(built: Path):
+    panels = 0
+    for path in (built / "notebooks").glob("*.html"):
+        for panel in path.read_text("utf-8").split('<div class="live-panel">')[1:]:
+            panels += 1
+            assert "A live panel" in panel[:300]
+        assert "widget-view" not in path.read_text("utf-8")
+    assert panels >= 3
+
+
+def test_what_a_cell_calls_leads_to_its_source(built: Path):
+    text = (built / "notebooks" / "01_from_siamese_nets_to_infonce.html").read_text("utf-8")
+    (where,) = set(re.findall(r'href="\.\./(source/clutils\.losses\.pair\.html#line-\d+)"', text))
+    name, _, line = where.partition("#line-")
+    code = (running.ROOT / "clutils" / "losses" / "pair.py").read_text("utf-8").splitlines()
+    assert (built / name).exists() and code[int(line) - 1].startswith("class PairMargin")
+
+
+def test_search_finds_a_word_with_no_network(built: Path, page):
+    page.faults.clear()
+    page.goto((built / "search.html").as_uri() + "?q=temperature")
+    page.wait_for_selector("#search-results li a")
+    assert page.locator("#search-results li a").count() > 5 and not page.faults
+
+
+ANSWER = """(form, answers) => answers.map((answer) => {
+    const fields = [...form.querySelectorAll('select, input')];
+    fields.forEach((field, k) => { field.value = answer[k]; });
+    if (!fields.every((field, k) => field.value === answer[k])) return 'it does not offer ' + answer;
+    form.querySelector('button').click();
+    return form.querySelector('output').textContent;
+})"""
+
+
+def fields(answer: object) -> list[str]:
+    """An answer as a reader gives it: a word for each menu, or a number."""
+    if isinstance(answer, tuple | list):
+        return list(answer)
+    return [answer if isinstance(answer, str) else f"{answer:.12g}"]
+
+
+def test_exercises_are_answered_in_the_page_which_says_what_check_says(built: Path, page):
+    known = {e.name: e for every in exercise.catalogue().values() for e in every}
+    asked, page.faults[:] = set(), []
+    for path in running.sources():
+        page.goto((built / "notebooks" / f"{path.stem}.html").as_uri())
+        for form in page.query_selector_all("form.question"):
+            cell = form.evaluate("(form) => form.closest('.cell').querySelector('pre').textContent")
+            name = re.search(r"lesson\.(\w+)\.check", cell)[1]
+            own = known[name] if questions.choices(known[name]) else questions.by_hand(known[name])[0]
+            answers = [own.answer, *(wrong.answer for wrong in own.wrong)]
+            said = form.evaluate(ANSWER, [fields(answer) for answer in answers])
+            expected = [own.judged(answer).message.replace("`", "") for answer in answers]
+            assert said == expected and said[0].startswith(f"✓ {name}") and "✓" not in "".join(said[1:])
+            if not questions.choices(own):
+                (other,) = form.evaluate(ANSWER, [["123456.5"]])
+                assert other == f"✗ {name}: not yet; 123456.5 is not it. A hint helps."
+            form.query_selector("button[type=button]").click()
+            hint = form.query_selector("output").inner_text()
+            assert hint == f"Hint 1 of {len(own.hints)}: {own.hints[0]}".replace("`", "")
+            asked.add(name)
+    assert asked == {name for name, e in known.items() if questions.form(e)} and not page.faults
+
+
+def test_a_question_is_answered_by_keyboard_alone(built: Path, page):
+    page.goto((built / "notebooks" / "01_from_siamese_nets_to_infonce.html").as_uri())
+    form = page.locator("form.question").first
+    form.locator("input").focus()
+    page.keyboard.type("9")
+    page.keyboard.press("Enter")
+    assert form.locator("output").inner_text() == "✓ negatives_of_an_anchor: right."
+    page.keyboard.type("x")
+    page.keyboard.press("Enter")
+    assert "expected a number, got 9x" in form.locator("output").inner_text()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert form.locator("output").inner_text().startswith("Hint 1 of")
+
+
+def test_both_themes_are_there(built: Path, page):
+    page.goto((built / "index.html").as_uri())
+    shades = {}
+    for theme in ("light", "dark"):
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        shades[theme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert shades["light"] != shades["dark"]
+    page.goto((built / "notebooks" / "00_start_here.html").as_uri())
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    for inside in (
+        "figure",
+        ".live-panel",
+        "form.question",
+    ):  # the theme lays a light grey under what is HTML
+        shown = page.locator(f".output.text_html:has({inside})").first
+        assert shown.evaluate("(output) => getComputedStyle(output).backgroundColor") == "rgba(0, 0, 0, 0)"
+
+
+def test_it_fits_into_a_zip_and_says_its_address(built: Path, tmp_path: Path):
+    zipped = shutil.make_archive(str(tmp_path / "site"), "zip", built)
+    assert Path(zipped).stat().st_size < MEGABYTES * 2**20
+    for path in running.sources():
+        page = (built / "notebooks" / f"{path.stem}.html").read_text("utf-8")
+        assert f"https://example.org/course/notebooks/{path.stem}.html" in page
+        assert f"https://colab.research.google.com/github/owner/name/blob/colab/{path.name}" in page
+        assert "example.org/course/course.zip" in (built / "notebooks" / path.name).read_text("utf-8")
+
+
+def test_a_deck_opens_fits_its_slides_and_has_formulas(built: Path, page):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    for path in sorted((built / "slides").glob("0[017]*.html")):
+        page.faults.clear()
+        page.goto(path.as_uri())
+        page.wait_for_selector("body[data-ready=yes]")
+        tall = page.evaluate(
+            """() => { const tall = [];
+            for (let k = 0; k < Reveal.getTotalSlides(); k++) {
+                Reveal.slide(k);
+                const slide = Reveal.getCurrentSlide();
+                if (slide.scrollHeight > 721 && slide.style.overflowY !== 'auto') tall.push(k);
+            } return tall; }"""
+        )
+        assert not page.faults and not tall and page.locator("mjx-container").count() > 5
+        assert page.locator("[data-mjx-error], mjx-merror").count() == 0
+    page.set_viewport_size({"width": 360, "height": 780})
+
+
+def test_the_speakers_view_works_from_the_disk(built: Path, page):
+    page.goto((built / "slides" / "00_start_here.html").as_uri())
+    page.wait_for_selector("body[data-ready=yes]")
+    with page.expect_popup() as opened:
+        page.keyboard.press("s")
+    speaker = opened.value
+    speaker.wait_for_function(
+        "() => document.querySelector('.speaker-controls-notes .value')?.innerText.length > 50"
+    )
+    assert "believe wrongly" in speaker.locator(".speaker-controls-notes .value").inner_text()
+    page.evaluate("Reveal.next()")
+    speaker.wait_for_function("() => document.querySelector('iframe') !== null")
+    speaker.close()
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError, match="is not empty and no book"):
+        site.replace(tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_a_base_url_that_is_no_address_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="base_url is 'my site'"):
+        site.whole(tmp_path / "site", tmp_path, "my site")
