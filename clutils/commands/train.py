@@ -204,7 +204,7 @@ def _look(run: Run, folder: Path, watching: Watcher) -> str:
     shown = explorers.of_run(run.history, watching.looks, watching.pictures, what, source)
     explorers.write_replay(folder, shown)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
-    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watching.pictures)} pictures"
+    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watching.pictures)} {run.kind.name}"
 
 
 def _looked_for(options: argparse.Namespace) -> tuple[str, ...] | None:

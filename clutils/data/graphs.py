@@ -287,9 +287,9 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
             ends.append([(node, other) for node, row in enumerate(rows) for other in row[2:]])
             labels.append(label)
     except (ValueError, StopIteration, IndexError) as error:
-        raise ValueError(
-            f"graphs:file: {path}: graph {number + 1} is not as it should be: {error}"
-        ) from error
+        where = f"graph {number + 1}" if number >= 0 else "the number of graphs"
+        reason = error if str(error) else "the file ends there"
+        raise ValueError(f"graphs:file: {path}: {where} is not as it should be: {reason}") from error
     return _set(tags, ends, labels, title or path.name, class_names)
 
 

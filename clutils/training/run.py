@@ -114,9 +114,9 @@ class Run:
         if self.kind.name not in kind.kinds:
             own = self.kind.name
             fitting = ", ".join(methods.catalogue(own))
-            takes = " and ".join(kind.kinds)
+            takes = ("the default, " * (given.method == Settings.method)) + "for " + " and ".join(kind.kinds)
             raise ValueError(
-                f"training: method is {given.method!r}, for {takes}, but must be one for {own}: {fitting}"
+                f"training: method is {given.method!r}, {takes}, but must be one for {own}: {fitting}"
             )
         if isinstance(encoder, str):
             _demand_fitting(encoder, self.images)

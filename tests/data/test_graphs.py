@@ -129,9 +129,16 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
     assert found.class_names == ("class 5", "class 9")
     assert attributes[0].tolist() == [[1, 0], [0, 1], [1, 0]]
     assert adjacency[0].tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
-    for text in ("2\n3 5\n0 1 1\n", "1\n2 0\n0 1 5\n0 0\n", "1\n1 0\n0 3 0\n", "many\n"):
+    ends, other = "graph 1 is not as it should be: the file ends there", "is not as it should be: a node's"
+    for text, said in (
+        ("2\n3 5\n0 1 1\n", ends),
+        ("1\n2 0\n0 1 5\n0 0\n", other),
+        ("1\n1 0\n0 3 0\n", other),
+        ("many\n", "own.txt: the number of graphs is not as it should be: invalid literal"),
+        ("", "own.txt: the number of graphs is not as it should be: the file ends there"),
+    ):
         file.write_text(text)
-        fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: graph", "is not as it should be")
+        fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: ", said)
     with pytest.raises(data.Unavailable, match="there is no file"):
         data.load(f"graphs:file:{tmp_path / 'none.txt'}")
 

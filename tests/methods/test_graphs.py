@@ -223,7 +223,7 @@ def test_mvgrl_judges_each_view_by_the_others_summary_and_embeds_their_sum():
         (
             "simclr",
             "graphs:motifs",
-            "method is 'simclr', for pictures and vectors and sentences, but must be one for graphs: graphcl",
+            "method is 'simclr', the default, for pictures and vectors and sentences, but must be",
         ),
         (
             "pinda",

@@ -69,7 +69,7 @@ class Screen:
             seen, pictures = record.background.call(snapshot).result(), record.watcher.pictures
             features = seen.embed(pictures.inputs)
             found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
-            title = f"t-SNE of {len(features)} pictures, step {seen.step:,}"
+            title = f"t-SNE of {len(features)} {record.run.kind.name}, step {seen.step:,}"
             self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
         except Exception as error:
             self.tsne.value = ""
