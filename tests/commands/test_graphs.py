@@ -50,7 +50,7 @@ def test_mutag_trains_where_its_file_lies_in_the_data_directory(shared, tmp_path
     [
         (
             ["--data", "graphs:motifs"],
-            "method is 'simclr', the default, for pictures and vectors and sentences, but must be one for graphs",
+            "method is 'simclr', the default, for pictures and vectors and sentences, but must be",
         ),
         (
             ["--data", "digits", "--method", "grace"],
