@@ -19,7 +19,8 @@ COMMAND = "python benchmarks/vectors.py --data {data} --ways '{way}' --seeds {se
 
 
 def main() -> None:
-    every = (*experiments.NOTHING, *experiments.WAYS)
+    ways = experiments.CONTROL | experiments.WAYS
+    every = (*experiments.NOTHING, *ways)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", nargs="+", default=experiments.SETS)
     parser.add_argument("--ways", nargs="+", choices=every, default=every)
@@ -32,7 +33,7 @@ def main() -> None:
     for seed in options.seeds:  # so that what is there compares all ways, should it be interrupted
         for name in options.data:
             for way in options.ways:
-                for strength in experiments.WAYS.get(way, ("", "", (0.0,)))[2]:
+                for strength in ways.get(way, ("", "", (0.0,)))[2]:
                     if (name, way, strength, seed) in done:
                         continue
                     if way in experiments.NOTHING:

@@ -102,12 +102,13 @@ def test_the_panel_says_what_is_left_of_the_correlation(view):
 def test_each_way_makes_a_run_and_a_row(monkeypatch):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     monkeypatch.setattr(training, "FAST_STEPS", 2)
-    for way, (_, _, strengths) in lesson.WAYS.items():
+    for way, (_, _, strengths) in (lesson.WAYS | lesson.CONTROL).items():
         row = lesson.train_one(way, strengths[-1], "vectors:wine", seed=1)
         assert row["way"] == way and row["steps"] == 2 and 0 < row["test"] <= 1 and 0 < row["validation"] <= 1
     wine = data.load("vectors:wine")
     assert lesson.run_of("SCARF's corruption", 0.3, wine).augmentation == Corruption(0.3)
     assert lesson.run_of("PiNDA", 0.1, wine).method.start == 0.1
+    assert lesson.run_of("with labels", 0.5, wine).method.uses_labels
 
 
 def test_what_is_chosen_by_is_apart_from_what_is_learned():

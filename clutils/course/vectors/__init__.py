@@ -2,6 +2,7 @@
 
 from clutils.course.vectors.exercises import EXERCISES
 from clutils.course.vectors.experiments import (
+    CONTROL,
     NOTHING,
     SETS,
     WAYS,

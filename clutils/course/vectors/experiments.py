@@ -34,6 +34,7 @@ WAYS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "CLAE": ("clae", "strength", (0.03, 0.1)),
     "PiNDA": ("pinda", "start", (0.02, 0.1)),
 }
+CONTROL = {"with labels": ("supcon", "noise", (0.5, 2.0))}  # what these steps and encoders can show at all
 VIEWS = {"noise": Noise, "masking": Masking, "corruption": Corruption}
 
 
@@ -45,11 +46,11 @@ def parts(train: data.VectorSet, seed: int) -> tuple[data.VectorSet, data.Vector
 
 
 def run_of(way: str, strength: float, train: data.VectorSet, seed: int = 0, **settings: Any) -> training.Run:
-    """A run that makes its views in one of `WAYS`, at this strength; its encoder is three layers of 256.
+    """A run that makes its views in one of `WAYS` or learns as `CONTROL`; its encoder is three layers of 256.
 
     - settings: further ones of `training.Run`; 100 steps of 128 (or all, where there are fewer) by default
     """
-    method, name, _ = WAYS[way]
+    method, name, _ = (WAYS | CONTROL)[way]
     own = {} if name in VIEWS or not name else {name: strength}
     if method == "pinda":
         own["noise_rate"] = 1.0  # of the mlp's rate that is the paper's
@@ -58,6 +59,7 @@ def run_of(way: str, strength: float, train: data.VectorSet, seed: int = 0, **se
         torch.manual_seed(seed)
         encoder = encoders.MLP(train.vectors.shape[1], hidden=WIDTH, features=WIDTH // 2)
     usual = {"steps": STEPS, "batch_size": min(BATCH, len(train)), "loss": losses.NTXent(TEMPERATURE)}
+    usual |= {"loss": losses.SupCon(TEMPERATURE)} if way in CONTROL else {}
     return training.Run(
         method=method,
         data=train,
@@ -122,7 +124,7 @@ def recorded() -> pd.DataFrame:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """way x data: 'mean ± standard deviation' of the test accuracy over seeds, in percent."""
-    order = [way for way in (*NOTHING, *WAYS) if way in set(rows["way"])]
+    order = [way for way in (*NOTHING, *CONTROL, *WAYS) if way in set(rows["way"])]
     cells = rows.groupby(["way", "data"])["test"].agg(["mean", "std"])
     text = (100 * cells["mean"]).map("{:.1f}".format) + " ± " + (100 * cells["std"]).map("{:.1f}".format)
     return text.unstack("data").reindex(order)[list(dict.fromkeys(rows["data"]))]
