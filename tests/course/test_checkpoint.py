@@ -1,6 +1,7 @@
 """Notebook 13: exercises agree with the report and know wrong answers; three runs are as ill as said."""
 
 import math
+import re
 from itertools import permutations, product
 
 import pytest
@@ -60,7 +61,8 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
         seen[letter] = {line.name: line for line in found.verdicts}
         assert seen[letter]["what it is fed"].level == GOOD
         assert "good: what it is fed" in lesson.told(found)
-    assert "jitter" in seen["A"]["robustness"].says
+    # which of the two by how much depends on the processor: 60 steps amplify the last bits of a sum
+    assert seen["A"]["robustness"].level != GOOD and re.search("jitter|grey", seen["A"]["robustness"].says)
     assert seen["A"]["temperature"].level == seen["A"]["dimensions in use"].level == GOOD
     assert seen["B"]["temperature"].level == report.BROKEN and "τ = 5" in seen["B"]["temperature"].value
     assert seen["B"]["dimensions in use"].level == GOOD
