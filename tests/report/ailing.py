@@ -190,17 +190,28 @@ def cases(seed: int) -> dict[str, Callable[[], Case]]:
         "normalised, and should not be": lambda: Case(well(), *scenes, IMAGENET),
         "not normalised, and should be": lambda: Case(changed(well(), tinted), *scenes),
         "0 to 255": lambda: Case(well(), *scenes, BYTES),
-        "labels shuffled": lambda: Case(well(), shuffled(scenes[0]), shuffled(scenes[1])),
+        **{
+            f"labels shuffled, {n}": lambda n=n: Case(well(), shuffled(scenes[0], n), shuffled(scenes[1], n))
+            for n in range(SHUFFLES)
+        },
         "labels of the gallery renamed": lambda: Case(well(name="digits"), digits[0], renamed(digits[1])),
     }
 
 
+SHUFFLES = 6  # each of four signs is looked for at 95 %, so that chance leaves about one in five unjudged
 SEED = 11  # no threshold was set on it, nor on the next five: those saw 0, 1 and 2
 OTHERS = {"well, τ = 0.5": 12, "too hot": 13, "too cold": 14, "nothing pushed": 15, "mispaired": 16}
 
 
+def level(found: report.Report, line: str) -> str:
+    return next(v.level for v in found.verdicts if v.name == line)
+
+
 @cache
 def checked(name: str) -> report.Report:
-    """The report on a case, made once for all tests."""
+    """The report on a case, made once for all tests; of shuffled labels the first that is judged."""
+    if name == "labels shuffled":
+        every = [checked(f"{name}, {n}") for n in range(SHUFFLES)]
+        return next((of for of in every if level(of, "classes") != report.UNKNOWN), every[0])
     case = cases(OTHERS.get(name, SEED))[name]()
     return report.check(case.opened, (case.gallery, case.judged), map_names=(), **case.options)

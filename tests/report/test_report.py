@@ -7,7 +7,7 @@ from torch import nn
 from clutils import checkpoints, data, report
 from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, feeding, neighbours, verdicts
 from tests.report import ailing
-from tests.report.ailing import SEED, checked
+from tests.report.ailing import SEED, SHUFFLES, checked, level
 
 # ---- the verdicts ------------------------------------------------------------------------------------------
 
@@ -77,6 +77,10 @@ def test_shuffled_labels_are_blamed_on_the_labels_and_not_on_the_encoder():
     found = {v.name: v for v in checked("labels shuffled").verdicts}
     assert "labels and pictures seem not to belong together" in found["classes"].says
     assert found["spread"].level == found["views of a picture"].level == GOOD
+    every = [checked(f"labels shuffled, {n}") for n in range(SHUFFLES)]
+    levels = [level(of, "classes") for of in every]
+    assert set(levels) <= {BROKEN, UNKNOWN} and levels.count(BROKEN) > 1, levels
+    assert not any("encoder lost" in v.says for of in every for v in of.verdicts)
 
 
 def test_each_level_can_be_reached_by_each_line_that_has_it():
