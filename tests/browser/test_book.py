@@ -46,7 +46,13 @@ def page(chromium) -> Iterator:
     opened = context.new_page()
     opened.set_default_timeout(120_000)
     opened.faults = []
-    opened.on("requestfailed", lambda request: opened.faults.append(f"not loaded: {request.url}"))
+    aborted = "net::ERR_ABORTED"  # by the page itself, when it goes on before a picture is there
+
+    def failed(request) -> None:
+        if request.failure != aborted:
+            opened.faults.append(f"not loaded: {request.url}: {request.failure}")
+
+    opened.on("requestfailed", failed)
     opened.on("pageerror", lambda error: opened.faults.append(f"error: {error}"))
     opened.on("console", lambda said: said.type == "error" and opened.faults.append(f"console: {said.text}"))
     yield opened
