@@ -1,14 +1,15 @@
 """A temperature schedule on data with a long tail: what each temperature, and the schedule, learns of classes
 that are frequent and of those that are rare, seed by seed.
 
-    python benchmarks/long_tail.py                    four arms, three seeds, 400 steps
+    python benchmarks/long_tail.py                    six arms, three seeds, 400 steps
     python benchmarks/long_tail.py --steps 20 --arms schedule --seeds 0
 
-Each seed draws another order of the classes, so that no texture is always the rare one. Group-wise: kNN
-accuracy on new pictures of the classes in the head and in the tail (the five larger, the five smaller), and
-the squared distance of pictures of one class. Instance-wise: that of two views of one picture, and
-uniformity. Prints a line a run; with --record it is also added to benchmarks/records/long_tail.csv, and
-what is there already is left out.
+Each seed draws another order of the classes, so that no texture is always the rare one. The control has as
+many pictures, all classes alike, at the usual temperature: what there is to win. Group-wise: kNN accuracy
+(the bank has all classes alike) on new pictures of the classes in the head and in the tail (the five larger,
+the five smaller), and the squared distance of pictures of one class. Instance-wise: that of two views of one
+picture, and uniformity. Prints a line a run; with --record it is also added to
+benchmarks/records/long_tail.csv, and what is there already is left out.
 """
 
 from __future__ import annotations
@@ -24,39 +25,43 @@ from clutils.data import ImageSet
 
 NAME = "long_tail"
 LOWEST, HIGHEST, PERIODS = 0.1, 1.0, 5  # the paper's; 400 of 2,000 epochs
-ARMS = {"cold": LOWEST, "usual": 0.2, "warm": HIGHEST, "schedule": None}
+ARMS = {"cold": LOWEST, "usual": 0.2, "warm": HIGHEST, "schedule": None, "alike": 0.2, "untrained": 0.2}
 SEEDS = (0, 1, 2)
 RATIO = 50.0
-NEIGHBOURS = 20
+NEIGHBOURS, BANK = 20, 2000
 
 
-def arm(name: str, train: ImageSet, test: ImageSet, steps: int, seed: int) -> dict[str, Any]:
+def arm(name: str, whole: ImageSet, test: ImageSet, steps: int, seed: int) -> dict[str, Any]:
     """NT-Xent at one temperature, or along the schedule -> what was measured at the end.
 
-    train: with a long tail; test: all classes alike.
+    whole: what the long tail is cut out of; test: all classes alike.
     """
-    temperature = ARMS[name]
+    temperature, tail = ARMS[name], whole.long_tailed(RATIO, seed)
+    shuffled = torch.randperm(len(whole), generator=torch.Generator().manual_seed(seed))
+    alike, bank = whole.subset(shuffled[: len(tail)]), whole.subset(shuffled[-BANK:])
+    train = alike if name == "alike" else tail
     run = training.Run(
         loss=losses.NTXent(HIGHEST if temperature is None else temperature),
         data=train,
         encoder="conv16",
-        steps=steps,
+        steps=max(1, steps),
         learning_rate=5e-3,
         seed=seed,
         precision="float32",
     )
     if temperature is None:
         run.schedules["temperature"] = training.Cosine(LOWEST, HIGHEST, period=max(1, steps // PERIODS))
-    run.finish(progress=False)
+    if steps:
+        run.finish(progress=False)
     draw = torch.Generator().manual_seed(seed)
     z1, z2 = (run.project(run.augmentation(test.images, generator=draw)) for _ in range(2))
-    features, of_test = run.embed(train), run.embed(test)
-    classes = train.labels.bincount(minlength=len(train.class_names)).argsort(descending=True)
-    found: dict[str, Any] = {"arm": name, "seed": seed, "steps": steps, "ratio": RATIO}
+    features, of_test = run.embed(bank), run.embed(test)
+    classes = tail.labels.bincount(minlength=len(tail.class_names)).argsort(descending=True)
+    found: dict[str, Any] = {"source": train.source, "arm": name, "seed": seed, "steps": steps}
     for group, of in (("head", classes[:5]), ("tail", classes[5:])):
         asked = torch.isin(test.labels, of)
         found[f"knn_{group}"] = measures.knn_accuracy(
-            features, train.labels, of_test[asked], test.labels[asked], k=NEIGHBOURS
+            features, bank.labels, of_test[asked], test.labels[asked], k=NEIGHBOURS
         )
     found["class_distance"] = 2 - 2 * measures.tolerance(z1, test.labels)
     return found | {"instance_distance": measures.alignment(z1, z2), "uniformity": measures.uniformity(z1)}
@@ -73,19 +78,15 @@ def main() -> None:
     done = records.known(NAME, "arm", "seed", "steps") if options.record else set()
     rows = []
     for seed in options.seeds:
-        train = whole.long_tailed(RATIO, seed)
         for name in options.arms:
-            if (name, seed, options.steps) in done:
+            steps = 0 if name == "untrained" else options.steps
+            if (name, seed, steps) in done:
                 continue
             asked = f"--steps {options.steps} --arms {name} --seeds {seed}"
-            rows.append(arm(name, train, test, options.steps, seed))
+            rows.append(arm(name, whole, test, steps, seed))
             records.keep(
                 NAME,
-                {
-                    "command": f"python benchmarks/long_tail.py --record {asked}",
-                    "source": train.source,
-                    **rows[-1],
-                },
+                {"command": f"python benchmarks/long_tail.py --record {asked}", **rows[-1]},
                 options.record,
             )
     for name in options.arms if len(options.seeds) > 1 else ():
