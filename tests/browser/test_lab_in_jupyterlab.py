@@ -243,10 +243,9 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
         page.says("ended by RuntimeError")
         assert page.button("start").is_enabled() and page.button("stop").is_disabled()
     with page.situation("another method and loss, while a run stands, bring their dials"):
-        page.choose("method", "moco")
-        page.choose("loss", "MACL")
-        for label in ("momentum", "α"):
-            lab.slider(page.cell(), label).wait_for(state="visible")
+        for menu, name, dial in (("method", "moco", "momentum"), ("loss", "MACL", "α")):
+            page.choose(menu, name)
+            lab.slider(page.cell(), dial).wait_for(state="visible", timeout=60_000)  # as a reader would
     with page.situation("steps that can't be, and data that are not here, are said in a line"):
         page.choose("data", "stl10")
         page.press("start")
