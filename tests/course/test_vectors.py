@@ -128,6 +128,7 @@ def test_the_table_and_the_differences_are_of_paired_seeds():
     assert lesson.table(rows).loc["raw", "d"] == "60.0 ± 14.1"
     mean, half = lesson.against(rows, "PiNDA", "raw", "d")
     assert mean == pytest.approx(0.15) and half == pytest.approx(12.706 * 0.05, rel=1e-4)  # t of one freedom
+    assert lesson.points(rows, "PiNDA", "raw") == "d +15.0 ± 63.5"
 
 
 def test_ways_are_apart_by_students_interval():

@@ -10,6 +10,7 @@ from clutils.course.vectors.experiments import (
     against,
     differences,
     nothing_learned,
+    points,
     recorded,
     run_of,
     table,

@@ -156,3 +156,12 @@ def differences(rows: pd.DataFrame, other: str) -> pd.DataFrame:
             told = "not apart" if abs(mean) <= half else "above" if mean > 0 else "below"
             found.append({"way": way, "data": name, "mean": mean, "half": half, "told": told})
     return pd.DataFrame(found)
+
+
+def points(rows: pd.DataFrame, way: str, other: str) -> str:
+    """`against` on every set in points, as in "digits +1.5 ± 0.9, wine +0.9 ± 3.1": what a line prints."""
+    found = {name: against(rows, way, other, name) for name in dict.fromkeys(rows["data"])}
+    return ", ".join(
+        f"{name.removeprefix('vectors:')} {100 * mean:+.1f} ± {100 * half:.1f}"
+        for name, (mean, half) in found.items()
+    )
