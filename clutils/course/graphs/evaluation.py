@@ -91,7 +91,8 @@ def compare(
         for name, table in fixed.items():
             found.setdefault(name, []).append(ten_folds(table, seen.labels, seed))
         for name, own in {"fresh weights": None, **learned}.items():
-            run = training.Run(data=seen, seed=seed, **{**settings, **(own or {"method": "graphcl"})})
+            given = {"threads": 1} | settings | (own or {"method": "graphcl"})  # two take longer
+            run = training.Run(data=seen, seed=seed, **given)
             if own is not None:
                 training.shorten(run)
                 run.finish(progress=False)
