@@ -1,6 +1,7 @@
 """Notebook 08: weights of a given number of negatives, the catalogue as divergences, maps, exercises."""
 
 import math
+import runpy
 
 import numpy as np
 import pytest
@@ -243,3 +244,14 @@ def test_map_loss_takes_other_ways_and_no_other_loss():
         lambda y, p, k, c: right(y, p, k, c * k.shape[1]),
         lambda y, p, k, c: right(y, p.flip(0), k, c),
     )
+
+
+def test_the_shortest_recorded_row_of_the_long_tail_comes_out_again():
+    script = runpy.run_path(str(records.ROOT / "benchmarks" / "long_tail.py"))
+    rows = records.read(script["NAME"]).set_index(["arm", "seed"])
+    assert set(rows.index) == {(arm, seed) for arm in script["ARMS"] for seed in script["SEEDS"]}
+    again = script["arm"]("untrained", data.load("scenes"), data.load("scenes", "test", limit=1000), 0, 0)
+    for name in ("knn_head", "knn_tail", "instance_distance"):
+        assert again[name] == pytest.approx(rows.loc[("untrained", 0), name], abs=0.01), name
+    classes = rows.xs("alike", level="arm")["source"]
+    assert not classes.str.contains("long tail").any() and rows["source"].str.contains("long tail").any()
