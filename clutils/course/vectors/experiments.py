@@ -34,7 +34,7 @@ WAYS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "CLAE": ("clae", "strength", (0.03, 0.1)),
     "PiNDA": ("pinda", "start", (0.02, 0.1)),
 }
-CONTROL = {"with labels": ("supcon", "noise", (0.5, 2.0))}  # what these steps and encoders can show at all
+CONTROL = {"with labels": ("supcon", "noise", (0.5, 2.0))}  # what the labels themselves win by the same steps
 VIEWS = {"noise": Noise, "masking": Masking, "corruption": Corruption}
 
 
