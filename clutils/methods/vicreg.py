@@ -1,4 +1,4 @@
-"""VICReg: SimCLR's two branches, an expander of three layers, and a loss of two moments."""
+"""VICReg: Barlow Twins' branches and projector of three layers, and a loss of two moments."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
-from clutils import encoders, losses
-from clutils.methods.simclr import SimCLR
+from clutils import losses
+from clutils.methods.barlow_twins import BarlowTwins
 
 
-class VICReg(SimCLR):
+class VICReg(BarlowTwins):
     r"""Variance-invariance-covariance regularisation: each view's features vary, and say different things.
 
     $$\ell = \lambda \frac1B\sum_b \|z^1_b - z^2_b\|^2 + \mu\,[v(z^1) + v(z^2)] + \nu\,[c(z^1) + c(z^2)]$$
@@ -35,19 +35,6 @@ class VICReg(SimCLR):
     """
 
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "section 4"
-    takes_extra_views = False
-    views_apart = True
-
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        bfloat16: bool = False,
-        hidden: int | None = None,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
-        self.head = encoders.ProjectionHead(encoders.width(encoder), hidden or out, out, layers=3)
 
     @classmethod
     def default_loss(cls, out: int = 128, **settings: Any) -> nn.Module:
