@@ -16,6 +16,7 @@ from clutils.data.sentences import tokens, words
 from clutils.figures import style
 
 Embed = Callable[[data.SentenceSet], Tensor]
+CELL = "vertical-align: top; width: 33%; padding: 0 1.2em .5em 0"  # of a table of sentences
 
 
 def adaptive(A: Tensor, alpha: float, threshold: float) -> Tensor:
@@ -82,8 +83,7 @@ def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBo
             return
         found = nearest(box.value, train, quick)
         lines = "".join(
-            "<tr>"
-            + "".join(f"<td style='vertical-align: top; width: 33%'>{_cell(train, row)}</td>" for row in rows)
+            "<tr>" + "".join(f"<td style='{CELL}'>{_cell(train, row)}</td>" for row in rows)
             for rows in zip(*found.values(), strict=True)
         )
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in found)
