@@ -22,8 +22,6 @@ INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE)
 # clear first: 300 page faults a training step in place of 10,000 (conv16), and 137 ms in place of 170
 lab test test-all: export MALLOC_MMAP_THRESHOLD_ = 4294967296
 lab test test-all: export MALLOC_TRIM_THRESHOLD_ = 8589934592
-# two workers on two cores: a thread that waits for another gives its core away (500 ms a step, spinning: 265)
-test test-all: export OMP_WAIT_POLICY = PASSIVE
 
 .PHONY: help environment test-environment lab explorers book slides site exam test test-all lint format benchmarks wheels clean
 .DELETE_ON_ERROR:

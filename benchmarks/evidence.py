@@ -64,7 +64,7 @@ class Case(NamedTuple):
     subject: str
     stage: str
     contender: str
-    settings: dict[str, Any]
+    settings: dict[str, Any] | None  # None: what did best on the grid, known once that is done
     seed: int
     steps: int
     looks: tuple[int, ...]
@@ -76,12 +76,11 @@ def tuned(
     fixed: dict[str, Any],
     grid: list[dict[str, Any]],
 ) -> Iterator[Case]:
-    """The grid's runs, then those of what did best there; the latter are known once the former are done."""
+    """The grid's runs, then those of what did best there."""
     for settings in grid:
         yield Case(subject, "grid", contender, fixed | settings, 0, GRID_STEPS, (GRID_STEPS,))
-    best = evidence.chosen(subject, contender)
     for seed in SEEDS:
-        yield Case(subject, "seeds", contender, best, seed, STEPS, LOOKS)
+        yield Case(subject, "seeds", contender, None, seed, STEPS, LOOKS)
 
 
 def by(rates: tuple[float, ...] = RATES, **settings: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -284,13 +283,17 @@ def pictures() -> tuple[ImageSet, ImageSet, ImageSet]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("subject", choices=("all", *SUBJECTS))
+    parser.add_argument("--contender", help="this one alone, so that two can run at a time")
     parser.add_argument("--threads", type=int, help="of torch, in a step")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     drawn = pictures()
     for subject in SUBJECTS if options.subject == "all" else (options.subject,):
         for case in SUBJECTS[subject]():
-            settings = json.dumps(case.settings, sort_keys=True, ensure_ascii=False)
+            if options.contender not in (None, case.contender):
+                continue
+            chosen = case.settings or evidence.chosen(case.subject, case.contender)
+            settings = json.dumps(chosen, sort_keys=True, ensure_ascii=False)
             about = {
                 "subject": case.subject,
                 "stage": case.stage,
@@ -301,7 +304,7 @@ def main() -> None:
             }
             if options.record and tuple(about.values()) in records.known(RECORD, *about):
                 continue
-            given = arguments(case.settings) | {"seed": case.seed, "threads": options.threads}
+            given = arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command = {"command": f"python benchmarks/evidence.py {subject} --record"}
             rows = evidence.looked_at(given, *drawn, case.steps, case.looks)
             for row in rows:

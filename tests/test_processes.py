@@ -125,11 +125,8 @@ def launched(monkeypatch) -> None:
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict, dict, Path]:
     """The same of one process, and of each of two; and the folder in which the two ran the command."""
     folder = tmp_path_factory.mktemp("two")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     torch.multiprocessing.spawn(one_of_two, args=(folder,), nprocs=2)
     one = everything()
-    torch.set_num_threads(threads)
     return one, *(torch.load(folder / f"{rank}.pt") for rank in (0, 1)), folder
 
 

@@ -23,19 +23,18 @@ FOLDER = ROOT / "benchmarks" / "records"
 def append(name: str, row: dict[str, Any]) -> Path:
     """Add a run's row, with its provenance, to benchmarks/records/NAME.csv; the file's path.
 
+    The row is written at the file's end, so that two runs may record into one file.
+
     Raises ValueError when the row's columns are not the file's.
     """
     import pandas as pd
 
     path, line = FOLDER / f"{name}.csv", row | provenance()
-    table = pd.DataFrame([line])
-    if path.exists():
-        before = pd.read_csv(path)
-        if list(before.columns) != list(table.columns):
-            raise ValueError(f"{path.name} has the columns {list(before.columns)}, the row {list(line)}")
-        table = pd.concat([before, table], ignore_index=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path, index=False)
+    begun = path.exists()
+    if begun and (columns := list(pd.read_csv(path, nrows=0).columns)) != list(line):
+        raise ValueError(f"{path.name} has the columns {columns}, the row {list(line)}")
+    pd.DataFrame([line]).to_csv(path, index=False, header=not begun, mode="a")
     return path
 
 

@@ -21,7 +21,7 @@ def server(chromium, root: Path, tmp_path_factory) -> Iterator[Server]:
 def page_of(server: Server, chromium) -> Iterator[Notebook]:
     context = chromium.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)  # on two busy cores
     yield Notebook(page, server)
     page.evaluate("() => window.jupyterapp && window.jupyterapp.serviceManager.sessions.shutdownAll()")
     context.close()

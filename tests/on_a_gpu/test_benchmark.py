@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 
 import pytest
@@ -176,7 +177,8 @@ def test_the_first_of_each_task_runs(gpu, task, name, tmp_path, monkeypatch):
     key, do = next(gpu.TASKS[name](task()))
     found = do()
     assert key and found
-    assert all(value > 0 for name, value in found.items() if isinstance(value, float) and name != "load")
+    numbers = [value for value in found.values() if isinstance(value, float)]
+    assert numbers and all(0 <= value < math.inf for value in numbers)  # 0: kNN after three steps
     assert name != "profile" or "conv" in (tmp_path / "profile.txt").read_text()
 
 

@@ -18,12 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LONG = 60.0  # seconds that nothing here takes: a test that would hang fails instead
 
 
-@pytest.fixture(autouse=True)
-def one_thread(two_threads: None) -> None:
-    """As the background has, so that its sums are the foreground's to the bit."""
-    torch.set_num_threads(1)
-
-
 class Gate:
     """`on_step` of a run that waits, after this step, until it is let go."""
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
 
 from clutils import __main__ as command_line
 from clutils import files, training
@@ -19,12 +18,6 @@ from tests.training.kills import EVERY
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = ("train", "--data", "digits", "--batch-size", "32", "--device", "cpu", "--checkpoint-every", "2")
-
-
-@pytest.fixture(autouse=True)
-def one_thread(two_threads: None) -> None:
-    """Enough for steps as small as these."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

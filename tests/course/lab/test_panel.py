@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import ipywidgets as W
 import pytest
-import torch
 
 from clutils import data, losses, methods, training, views
 from clutils.course import lab as lesson
@@ -41,7 +40,6 @@ def shown(lab: lesson.Lab) -> str:
 
 
 def test_a_run_of_the_panel_is_the_run_that_python_makes_though_it_is_watched():
-    torch.set_num_threads(1)
     lab = made(loss="MACL", seed=3).start()
     assert lab.wait(LONG) and lab.background.status == "step 6 of 6, done" and shown(lab) == ""
     loss = losses.MACL()
