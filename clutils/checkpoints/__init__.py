@@ -22,6 +22,7 @@ from clutils import encoders, noise
 from clutils.checkpoints import backbones, layouts, named, reading
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
+from clutils.data import kinds
 
 __all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open", "with_stem"]
 
@@ -34,6 +35,11 @@ SETTINGS = (
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
 BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
+OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
+MEASURED = (
+    "the page is for pictures: kNN and rank of this run are in measured.csv beside it, and in Python "
+    "training.resume(path).embed(data) gives features for clutils.measures and clutils.maps"
+)
 GENERATOR = (
     *("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding"),
     "skips",
@@ -110,11 +116,13 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     states = _states(contents.state, path)
     if not states:
         raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
+    settings = _settings(contents.state)
+    if str(settings.get("data")).startswith(OF_NO_PICTURES):
+        raise ValueError(f"{path} is a run of this package on {settings['data']}, and {MEASURED}")
     try:
         opened = _recognised(states, path, name, options)
     except backbones.NotFinite as error:
         raise ValueError(f"{path}: {error}") from None
-    settings = _settings(contents.state)
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = _temperature(settings)
     opened.settings = settings

@@ -192,7 +192,7 @@ def has_learned(subject: str, contender: str) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """a less b: the means' difference, its interval, and what these seeds could have told apart.
+    """a minus b: the means' difference, its interval, and what these seeds could have told apart.
 
     - low, high: 95 % interval by Welch's t
     - detectable: the difference that as many seeds with this spread show in 80 % of the cases

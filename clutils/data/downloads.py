@@ -35,7 +35,9 @@ def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError, EOFError, HTTPException, TarError, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
+        said = f"no network: {getattr(error, 'reason', error)}" if lost else str(error)
+        reason = " ".join(said.split()) or type(error).__name__
         raise Unavailable(
             f"{name} is not, or not whole, in {root}: {reason}. To do: call again online; or {to_do}. "
             "For another data directory set CLUTILS_DATA."

@@ -22,6 +22,8 @@ def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, cap
     config = json.loads((tmp_path / "a" / "config.json").read_text())
     assert config["data"] == seen and config["encoder"] in ("gin", "gcn-nodes")
     assert config["augmentation"]["name"] in ("GraphAugmentation", "NodeAugmentation")
+    assert command_line.main(["check", str(tmp_path / "a" / "checkpoint.pt"), "--data", "digits"]) == 1
+    assert f"is a run of this package on {seen}, and the page is for pictures" in capsys.readouterr().err
     run = training.resume(tmp_path / "a" / "checkpoint.pt")
     assert run.steps_done == 4
     found = data.load(seen)

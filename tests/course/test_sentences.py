@@ -48,30 +48,34 @@ def test_pooled_names_wrong_answers(answer, said):
     assert not result and said in result.message
 
 
-@pytest.mark.parametrize("answer", [lambda a, t: t - 1 / a, lambda a, t: (a * t - 1) / a])
-def test_zero_at_takes_right_answers(answer):
-    assert lesson.zero_at.check(answer)
+@pytest.mark.parametrize("answer", [lambda a, t, f: t - (1 - f) / a, lambda a, t, f: (a * t + f - 1) / a])
+def test_floor_at_takes_right_answers(answer):
+    assert lesson.floor_at.check(answer)
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        *((wrong.answer, wrong.name) for wrong in lesson.zero_at.wrong),
-        (lambda a, t: 1 - a * t, "not yet"),
-        (lambda a, t: 0.0, "not yet"),
-        (lambda a, t: 1 / a - t, "not yet"),
+        *((wrong.answer, wrong.name) for wrong in lesson.floor_at.wrong),
+        (lambda a, t, f: 1 - a * t, "not yet"),
+        (lambda a, t, f: 0.0, "not yet"),
+        (lambda a, t, f: f, "not yet"),
+        (lambda a, t, f: t * (1 - f) / a, "not yet"),
     ],
 )
-def test_zero_at_names_wrong_answers(answer, said):
-    result = lesson.zero_at.check(answer)
+def test_floor_at_names_wrong_answers(answer, said):
+    result = lesson.floor_at.check(answer)
     assert not result and said in result.message
 
 
 def test_zero_is_where_macls_temperature_meets_it_without_a_floor():
-    A = torch.tensor(lesson.zero_at.answer(2.0, 0.8))
+    A = torch.tensor(lesson.floor_at.answer(2.0, 0.8, 0.0))
     assert float(lesson.adaptive(A, 2.0, 0.8)) == pytest.approx(0, abs=1e-6)
     macl = losses.MACL(0.05, alpha=2.0, alignment_threshold=0.8)
     assert float(macl.temperature_at(A + 0.3)) == pytest.approx(0.05 * 0.6, rel=1e-5)
+    at = lesson.floor_at.answer(2.0, 0.8, 0.1)
+    below, on, above = macl.temperature_at(torch.tensor([at - 0.1, at, at + 0.1])).tolist()
+    assert below == on == pytest.approx(0.005, rel=1e-5) and above > on
     panel = lesson.adaptive_temperature(0.9)
     panel.set(alpha=2.0, threshold=0.8)
     assert "τₐ = 1.20 τ₀" in panel.readout.value and "it is 0 at A = 0.30" in panel.readout.value

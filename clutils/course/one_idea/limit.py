@@ -21,7 +21,7 @@ COUNTS = (4, 16, 64, 256, 1024, 4096)
 
 
 class Errors(NamedTuple):
-    """How far NT-Xent less log K is from its limit: by draw, in the mean, and the leading terms."""
+    """How far NT-Xent minus log K is from its limit: by draw, in the mean, and the leading terms."""
 
     counts: Tensor
     scatter: Tensor
@@ -36,8 +36,8 @@ def drawn_errors(
     """NT-Xent of one anchor with K negatives drawn evenly from the circle, again and again.
 
     On the circle m = E e^(s/τ) = I₀(1/τ) and E e^(2s/τ) = I₀(2/τ), the Bessel function. With v = Var/m² the
-    leading terms are √(v/K) and (e^(s⁺/τ)/m - v/2)/K. The mean error is computed less the linear part of each
-    draw, whose expectation is known: else it would take far more draws.
+    leading terms are √(v/K) and (e^(s⁺/τ)/m - v/2)/K. The mean error is computed minus the linear part of
+    each draw, whose expectation is known: else it would take far more draws.
     """
     dice = torch.Generator().manual_seed(seed)
     bessel = torch.special.i0(torch.tensor([1.0, 2.0], dtype=torch.float64) / temperature)
@@ -78,7 +78,7 @@ def decay(errors: Errors, ax: Axes | None = None) -> Axes:
     ax.set_xscale("log", base=2)
     ax.set_xticks(errors.counts, [f"{int(K):,}" for K in errors.counts])
     ax.legend(loc="lower left")
-    return describe(ax, f"Distance of NT-Xent less log K from its limit against K: {'; '.join(said)}.")
+    return describe(ax, f"Distance of NT-Xent minus log K from its limit against K: {'; '.join(said)}.")
 
 
 @style.in_course_style

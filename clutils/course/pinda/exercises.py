@@ -226,7 +226,7 @@ LEAD = exercise(
             lambda scores: scores.diagonal() - scores.mean(dim=1)
         ),
         "each mask with the other maps": lambda scores: mean_lead(scores.T),
-        "the others less the own": lambda scores: tuple(-end for end in reversed(mean_lead(scores))),
+        "the others minus the own": lambda scores: tuple(-end for end in reversed(mean_lead(scores))),
     },
     cases=_tables,
 )

@@ -20,4 +20,4 @@ MACL_TABLE_3 = records.of_paper(__file__, "table_3")
 REPRODUCED = records.of_paper(__file__, "table_b5")["SimCSE reproduced"]  # by MACL's authors, elsewhere
 MACL_SETTINGS = records.of_paper(__file__, "settings")  # of what -> α, A0
 
-pooled, zero_at = EXERCISES
+pooled, floor_at = EXERCISES

@@ -15,8 +15,8 @@ def pooled(states: Tensor, tokens: Tensor) -> Tensor:
     return (states * there).sum(dim=1) / there.sum(dim=1)
 
 
-def zero_at(alpha: float, threshold: float) -> float:
-    return threshold - 1 / alpha
+def floor_at(alpha: float, threshold: float, floor: float) -> float:
+    return threshold - (1 - floor) / alpha
 
 
 def _sentences() -> list[tuple[Tensor, Tensor]]:
@@ -45,17 +45,18 @@ POOLED = exercise(
     cases=_sentences,
 )
 
-ZERO_AT = exercise(
-    "zero_at",
-    zero_at,
+FLOOR_AT = exercise(
+    "floor_at",
+    floor_at,
     {
-        "the wrong sign": lambda alpha, threshold: threshold + 1 / alpha,
-        "no threshold": lambda alpha, threshold: -1 / alpha,
-        "α itself": lambda alpha, threshold: threshold - alpha,
-        "the threshold": lambda alpha, threshold: threshold,
-        "the floor": lambda alpha, threshold: threshold - 0.9 / alpha,
+        "where it would be 0": lambda alpha, threshold, floor: threshold - 1 / alpha,
+        "the wrong sign": lambda alpha, threshold, floor: threshold + (1 - floor) / alpha,
+        "no threshold": lambda alpha, threshold, floor: -(1 - floor) / alpha,
+        "α itself": lambda alpha, threshold, floor: threshold - (1 - floor) * alpha,
+        "τ0 left out": lambda alpha, threshold, floor: threshold + floor / alpha,
+        "both added": lambda alpha, threshold, floor: threshold - (1 + floor) / alpha,
     },
-    cases=lambda: [(2.0, 0.8), (0.5, 0.0), (1.0, 0.6), (4.0, -0.2)],
+    cases=lambda: [(2.0, 0.8, 0.1), (0.5, 0.0, 0.25), (1.0, 0.6, 0.05), (4.0, -0.2, 0.5)],
 )
 
-EXERCISES = [POOLED, ZERO_AT]
+EXERCISES = [POOLED, FLOOR_AT]

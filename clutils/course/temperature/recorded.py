@@ -60,9 +60,9 @@ def judged_sweep() -> dict[str, Any]:
     warm = len(names) - 1
     while warm and signs[names[warm - 1], names[warm]] == [-1, -1]:
         warm -= 1
-    said = [f"{names[0]} less {names[-1]}: {_said(names[0], names[-1])}"]
-    said += [f"{a} less {b}: {_said(a, b)}" for a, b in pairwise(names[warm:])]
-    said += [f"but {a} less {b}: {_said(a, b)}, where the runs still move" for a, b in against]
+    said = [f"{names[0]} minus {names[-1]}: {_said(names[0], names[-1])}"]
+    said += [f"{a} minus {b}: {_said(a, b)}" for a, b in pairwise(names[warm:])]
+    said += [f"but {a} minus {b}: {_said(a, b)}, where the runs still move" for a, b in against]
     knn = {name: sum(values) / len(values) for name, values in evidence.results(SUBJECT).items()}
     best, start = max(knn, key=knn.__getitem__), evidence.curves(SUBJECT).query("step == 0")["mean"].mean()
     judged: dict[str, Any] = {

@@ -145,7 +145,7 @@ def against(rows: pd.DataFrame, way: str, other: str, name: str) -> tuple[float,
 
 
 def differences(rows: pd.DataFrame, other: str) -> pd.DataFrame:
-    """Every trained way less another one, `against` on every set: way, data, mean, half, told.
+    """Every trained way minus another one, `against` on every set: way, data, mean, half, told.
 
     told: "above" or "below" where the mean is farther from 0 than half the interval, else "not apart".
     """
