@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,7 @@ NEEDS_MORE = {  # in a batch: more than its similarities
 }
 COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510}),)
 LONGEST_QUEUE = Hyperparameter(1, 65_536, whole=True, also=(None,))
+LETTERS, DIGITS = "[0-9a-z]*", "[0-9]*"
 ENDS = {"none": None, "inf": math.inf}
 
 
@@ -36,6 +38,7 @@ class Control:
     - within: its range, for a slider ("slider", also of `values` alone) or a field ("number")
     - options: value -> label, of a "menu"; prefix: before the names of the settings that a menu's loss brings
     - kind: "text" has no control: state that a finger makes, such as points that were dragged
+    - form: a regular expression, of a "text" alone; what has another is not taken
     """
 
     name: str
@@ -47,6 +50,7 @@ class Control:
     prefix: str | None = None
     values: tuple[float, ...] = ()
     symbol: str = ""
+    form: str = ""
 
     def check(self, value: Any, who: str) -> None:
         """Raise ValueError, quoting what came in, where the value can't be."""
@@ -57,6 +61,8 @@ class Control:
         elif self.values and value not in self.values:
             known = ", ".join(map(str, self.values))
             raise ValueError(f"{who}: {self.name} is {value!r}, but must be one of {known}")
+        elif self.kind == "text" and not re.fullmatch(self.form, str(value)):
+            raise ValueError(f"{who}: {self.name} is {value!r}, but must be of the form {self.form}")
 
     def described(self) -> dict[str, Any]:
         """For the page, in plain values."""
@@ -66,6 +72,8 @@ class Control:
             found |= {"options": list(self.options.items())}
         if self.prefix is not None:
             found |= {"prefix": self.prefix}
+        if self.form:
+            found |= {"form": self.form}
         if self.values:
             found |= {"values": self.values, "low": min(self.values), "high": max(self.values), "whole": True}
         elif self.within is not None and not self.within.switch:
@@ -111,7 +119,7 @@ W = (
     _slider("hard", "s⁻ of the hard", 0.9, -1, 1),
     _slider("number", "number of hard", 1, 1, 20, whole=True),
     _switch("family", "all losses of the family", False),
-    Control("drawn", "", "", kind="text"),
+    Control("drawn", "", "", kind="text", form=LETTERS),
 )
 CIRCLE = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
@@ -125,8 +133,8 @@ CIRCLE = (
     _switch("by_labels", "a class is positive, where the loss takes labels", False),
     _switch("forces", "forces: pull, and outside push", False),
     _slider("seed", "seed", 0, 0, 99, whole=True),
-    Control("at", "", "", kind="text"),
-    Control("step", "", "", kind="text"),
+    Control("at", "", "", kind="text", form=LETTERS),
+    Control("step", "", "", kind="text", form=DIGITS),
 )
 MATRIX = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
@@ -140,9 +148,12 @@ MATRIX = (
     Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
     _slider("positive", "trained: s⁺", anatomy.POSITIVE, -1, 1),
     _slider("spread", "trained: spread of s⁻", anatomy.SPREAD, 0, 1),
-    Control("row", "", 0, kind="text"),
+    Control("row", "", 0, kind="text", form=DIGITS),
 )
-RUN = (Control("frame", "", "", kind="text"), Control("only", "", "", kind="text"))
+RUN = (
+    Control("frame", "", "", kind="text", form=r"([0-9]+([.][0-9]+)?)?"),
+    Control("only", "", "", kind="text", form=DIGITS),
+)
 
 
 @dataclass(frozen=True)

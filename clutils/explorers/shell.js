@@ -163,7 +163,7 @@ function accepted(control, given) {
   let v = typeof given === "string" && given in words && control.kind !== "menu" ? words[given] : given;
   if (control.kind === "menu") return control.options.some(([name]) => name === v) ? v : control.default;
   if (control.kind === "switch") return v === true;
-  if (control.kind === "text") return String(v ?? "");
+  if (control.kind === "text") return new RegExp(`^(?:${control.form})$`).test(v ?? "") ? String(v ?? "") : "";
   if (control.also?.includes(written(v))) return v;
   v = v === null ? NaN : Number(v);
   if (!isFinite(v)) return control.default;

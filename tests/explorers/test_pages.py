@@ -120,6 +120,23 @@ def test_a_link_that_was_typed_wrongly_opens_the_page_all_the_same(opening, kept
     assert state["temperature"] == 1e-6
 
 
+@pytest.mark.parametrize(
+    ("name", "hash"),
+    [
+        *(("circle", f"#step={step}") for step in ("-5", "1.5", "NaN", "0x10", "999999")),
+        *(("circle", f"#at={letter * 96}") for letter in "!éZ"),
+        *(("matrix", f"#row={row}") for row in ("-1", "1.5", "x")),
+        *(("run", f"#{given}") for given in ("frame=-5", "frame=x", "only=%3Cb%3E")),
+        ("W", "#shape=drawn&drawn=%21%21"),
+    ],
+)
+def test_a_place_in_the_link_that_can_not_be_is_left_out(opening, name, hash):
+    with opening(name, hash) as page:  # which holds the page to no error, a NaN in a path among them
+        assert page.page.text_content(".says").strip()
+        for svg in page.page.locator("svg").all():
+            assert "NaN" not in svg.inner_html()
+
+
 def test_a_teacher_leaves_controls_out(opening, tmp_path):
     with opening("circle", "#hide=rate,seed,share") as page:
         names = page.ask("(app) => Object.keys(app.inputs)")
