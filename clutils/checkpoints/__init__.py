@@ -196,13 +196,21 @@ def _recognised(
             opened = _try(layout, names, arch, options, partial)
             if opened is not None:
                 return opened
-    seen = _beginnings(states[0][1])
+    seen, lacking = _beginnings(states[0][1]), ""
+    for _, names in states if not arch else ():
+        known, said = named.by_shapes(names)
+        if known:
+            opened = _by_name([("", names)], path, known)
+            return replace(opened, notes=[*opened.notes, said])
+        lacking = lacking or (f"; {said}" if said else "")
     if not partial:
         raise ValueError(
             f"{path} holds no encoder: this is no ResNet or ViT that is known here ({', '.join(NAMES)}); its "
-            f"{len(states[0][1])} tensors begin with {seen}; {BY_HAND}"
+            f"{len(states[0][1])} tensors begin with {seen}{lacking}; {BY_HAND}"
         )
-    raise ValueError(f"{path} holds no whole encoder that is known here: found {partial[0]}; {BY_HAND}")
+    raise ValueError(
+        f"{path} holds no whole encoder that is known here: found {partial[0]}{lacking}; {BY_HAND}"
+    )
 
 
 def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str) -> Opened:
@@ -223,9 +231,13 @@ def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch
         first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d)), None)
         channels = first.in_channels if first is not None else 3
         origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
+        embedding = getattr(encoder, "patch_embed", None)  # of a vision transformer of timm's
+        strict = embedding is not None and getattr(embedding, "strict_img_size", False)
+        side = embedding.img_size[0] if embedding is not None and strict else None
+        side = getattr(encoder, "image_size", side)  # torchvision's
         return Opened(
-            encoder, origin, arch, missing, beside, dropped, channels=channels, backbone=backbone
-        )  # fmt: skip
+            encoder, origin, arch, missing, beside, dropped, side=side, channels=channels, backbone=backbone
+        )
     raise ValueError(
         f"{path} does not hold {arch}: its tensors begin with {_beginnings(states[0][1])}; {BY_HAND}"
     )

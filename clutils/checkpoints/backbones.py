@@ -179,8 +179,8 @@ def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, li
             f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
             "training ran away; a checkpoint from before may be whole"
         )
-    filled = {name: value.to(own[name].dtype) for name, value in given.items()}
-    net.load_state_dict(own | filled)
+    own.update({name: value.to(own[name].dtype) for name, value in given.items()})
+    net.load_state_dict(own)  # with what it says of itself, as MNASNet's version
     net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest
     return net.eval(), missing
 

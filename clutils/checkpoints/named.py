@@ -9,11 +9,28 @@ import difflib
 import importlib
 import re
 from collections.abc import Mapping
+from functools import cache
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 CLASSIFIERS = ("fc", "classifier", "head", "heads")  # modules whose last linear layer gives the classes
+SIGNS: dict[str, tuple[str, ...]] = {  # in a weight's name -> networks, or how their names begin
+    "features.": (
+        *("torchvision:convnext", "torchvision:densenet", "torchvision:efficientnet"),
+        *("torchvision:mobilenet", "torchvision:swin", "torchvision:vgg"),
+    ),
+    "conv1.0.weight": tuple(f"timm:resnet{depth}d" for depth in (18, 34, 50, 101, 152)),
+    "stages.0.blocks.": tuple(f"timm:convnext_{size}" for size in ("tiny", "small", "base", "large")),
+    "conv_stem.weight": (
+        *("timm:efficientnet_b0", "timm:mobilenetv3_small_100", "timm:mobilenetv3_large_100"),
+    ),
+    "ls1.gamma": (
+        *("timm:vit_small_patch14_dinov2", "timm:vit_base_patch14_dinov2", "timm:vit_large_patch14_dinov2"),
+        *("timm:vit_small_patch14_reg4_dinov2", "timm:vit_base_patch14_reg4_dinov2"),
+    ),
+}
 DEPTHS = {(n, n, n): f"resnet{6 * n + 2}" for n in (3, 5, 7, 9, 18)}  # blocks in the three layers
 
 
@@ -54,13 +71,63 @@ def build(arch: str) -> nn.Module:
     return net
 
 
-def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> str | None:
+def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
     """What stands before a network's own names in a file; None where no beginning has most of them."""
     first = next(iter(wanted))
     begins = [name.removesuffix(first) for name in names if name.endswith(first)]
     counts = {begin: sum(begin + name in names for name in wanted) for begin in begins}
     best = max(counts, key=lambda begin: counts[begin], default=None)
     return best if best is not None and 2 * counts[best] > len(wanted) else None
+
+
+def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
+    """The one network of `SIGNS` whose weights are all there by name and shape, with a classifier at most.
+
+    -> its arch, "" where there is none, and what else there is to say of it. No two of torchvision's share
+    all shapes; of timm's some do, and compute otherwise.
+    """
+    fitting, lacking = [], ""
+    for sign in (sign for sign in SIGNS if any(sign in name for name in names)):
+        there = _there(SIGNS[sign])
+        fitting += [arch for arch in there if _fits(_shapes(arch), names)]
+        if not there:
+            lacking = f"{sign!r} in a name is a sign of timm's networks, which open where timm is installed"
+    if len(fitting) != 1:
+        return "", lacking
+    said = "its network is told by all of its weights' names and shapes"
+    if fitting[0].startswith("timm:"):
+        said += "; a variant of timm's that has the same may compute otherwise (then --arch timm:NAME)"
+    return fitting[0], said
+
+
+def _fits(wanted: Mapping[str, tuple[int, ...]], names: Mapping[str, Tensor]) -> bool:
+    begin = beginning(names, wanted)
+    if begin is None or any(
+        begin + name not in names or tuple(names[begin + name].shape) != shape
+        for name, shape in wanted.items()
+    ):
+        return False
+    own = [name.removeprefix(begin) for name in names if name.startswith(begin)]
+    return all(name in wanted or name.split(".")[0] in (*CLASSIFIERS, "mask_token") for name in own)
+
+
+def _there(begins: tuple[str, ...]) -> list[str]:
+    library = begins[0].partition(":")[0]
+    try:
+        models = importlib.import_module("torchvision.models" if library == "torchvision" else library)
+    except ImportError:
+        return []
+    if library == "timm":
+        return [arch for arch in begins if models.is_model(arch.removeprefix("timm:"))]
+    listed = models.list_models(module=models)
+    return [f"torchvision:{name}" for name in listed if f"torchvision:{name}".startswith(begins)]
+
+
+@cache
+def _shapes(arch: str) -> dict[str, tuple[int, ...]]:
+    """A network's weights: name -> shape; nothing is allocated."""
+    with torch.device("meta"):
+        return {name: tuple(value.shape) for name, value in build(arch).state_dict().items()}
 
 
 # ---- CIFAR's family (He et al. 2016, section 4.2) ----------------------------------------------------------

@@ -71,9 +71,7 @@ def test_wider_resnets_are_told_by_their_second_convolution(name, tmp_path):
         assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
 
 
-@pytest.mark.parametrize(
-    ("name", "last"), [("mobilenet_v3_small", "classifier.3"), ("shufflenet_v2_x0_5", "fc")]
-)
+@pytest.mark.parametrize(("name", "last"), [("mnasnet0_5", "classifier.1"), ("shufflenet_v2_x0_5", "fc")])
 def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
     torch.save({"model": {f"backbone.{k}": v for k, v in net.state_dict().items()}}, tmp_path / "a.pt")
@@ -87,6 +85,65 @@ def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
     assert opened.origin == "torchvision's names under 'backbone.'"
     with pytest.raises(ValueError, match=r"does not hold torchvision:resnet18: .*report\.check"):
         checkpoints.open(tmp_path / "a.pt", "torchvision:resnet18")
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("mobilenet_v3_small", "classifier.3"),
+        ("efficientnet_b0", "classifier.1"),
+        ("convnext_tiny", "classifier.2"),
+    ],
+)
+def test_a_network_that_all_shapes_tell_opens_without_its_name(name, last, tmp_path):
+    net = seeded(torchvision.models.get_model_builder(name))
+    torch.save({"state_dict": {f"module.{k}": v for k, v in net.state_dict().items()}}, tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    net.set_submodule(last, nn.Identity())
+    with torch.no_grad():
+        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert opened.arch == f"torchvision:{name}" and "by all of its weights" in opened.notes[-1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda state: state | {"features.1.block.0.0.weight": torch.ones(16, 1, 5, 5)},
+        lambda state: {k: v for k, v in state.items() if k != "features.0.0.weight"},
+        lambda state: state | {"features.13.0.weight": torch.ones(3, 576, 1, 1)},
+    ],
+    ids=["another shape", "one is missing", "a layer more"],
+)
+def test_a_network_that_only_looks_like_one_is_refused(other, tmp_path):
+    net = torchvision.models.mobilenet_v3_small()
+    torch.save(other(net.state_dict()), tmp_path / "a.pt")
+    with pytest.raises(ValueError, match=r"holds no encoder: .*report\.check"):
+        checkpoints.open(tmp_path / "a.pt")
+
+
+def test_the_smaller_of_two_is_not_taken_for_the_larger(tmp_path):
+    for name in ("convnext_small", "convnext_tiny"):  # the small one has all names and shapes of the tiny one
+        with torch.device("meta"):
+            wanted = torchvision.models.get_model(name).state_dict()
+        assert named.by_shapes(wanted)[0] == f"torchvision:{name}"
+
+
+@pytest.mark.parametrize("name", ["resnet18d", "efficientnet_b0", "convnext_tiny"])
+def test_timms_networks_are_told_by_all_shapes_where_it_is_installed(name, tmp_path):
+    timm = pytest.importorskip("timm", reason="timm is not installed")
+    net = seeded(lambda: timm.create_model(name, num_classes=0))
+    torch.save(net.state_dict(), tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    with torch.no_grad():
+        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert opened.arch == f"timm:{name}" and "may compute otherwise" in opened.notes[-1]
+
+
+def test_timms_signs_are_named_where_it_is_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "timm", None)
+    torch.save({"conv1.0.weight": torch.ones(32, 3, 3, 3), "bn1.weight": torch.ones(64)}, tmp_path / "a.pt")
+    with pytest.raises(ValueError, match=r"'conv1\.0\.weight' in a name is a sign of timm's networks"):
+        checkpoints.open(tmp_path / "a.pt")
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ def test_all_of_them_go_into_a_folder(tmp_path):
         (["W", "--set", "loss=Magic"], "loss is 'Magic', but must be one of PairMargin"),
         (["W", "--set", "temperature"], "needs a value, as in --set temperature=0.1"),
         (["W", "--set", "colour=red"], "there is no setting colour"),
+        (["circle", "--set", "step=-5"], "step is -5, but must be of the form [0-9]*"),
         (["W", "--set", "temperature=cold"], "temperature is 'cold', but must be a number"),
         (["all", "--set", "temperature=1"], "of one page, not of all"),
     ],
