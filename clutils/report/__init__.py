@@ -274,8 +274,10 @@ def in_series(reports: Sequence[Report]) -> str:
     label = (
         "epoch or step" if [m.at for m in found] == sorted(r.epoch or 0 for r in reports) else "checkpoint"
     )
-    drawn_curves = _drawn({"Every number": series.curves(found, label)})
-    return page.page([], drawn_curves, series.held(found), moments=found)
+    curves = {"Every number": series.curves(found, label)}
+    if any(moment.layers for moment in found):
+        curves["Layer by layer"] = series.layer_curves(found, label)
+    return page.page([], _drawn(curves), series.held(found), moments=found)
 
 
 def in_series_json(reports: Sequence[Report]) -> str:

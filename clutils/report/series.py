@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
+from clutils.report.layers import Layer
 
 ACROSS = 3  # panels in a row
 DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
@@ -31,13 +32,14 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
 
 @dataclass(frozen=True)
 class Moment:
-    """One checkpoint of a series: where it stands, and its report's numbers, level and sentence."""
+    """One checkpoint of a series: where it stands, and its report's level, sentence, numbers and layers."""
 
     at: float
     name: str
     level: str
     sentence: str
     numbers: Mapping[str, float]
+    layers: Sequence[Layer] = ()
 
 
 def moments(reports: Sequence[Any]) -> list[Moment]:
@@ -46,8 +48,8 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     known = None not in epochs and len(set(epochs)) == len(epochs)
     places = [float(e or 0) for e in epochs] if known else [float(k) for k in range(1, len(reports) + 1)]
     found = [
-        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, r.examination.numbers)
-        for at, r in zip(places, reports, strict=True)
+        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, e.numbers, e.layers)
+        for at, r, e in zip(places, reports, (r.examination for r in reports), strict=True)
     ]
     return sorted(found, key=lambda moment: moment.at)
 
@@ -77,10 +79,32 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
     return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")
 
 
+@style.in_course_style
+def layer_curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
+    """kNN, linear probe and effective rank of each layer against the epoch, from dark, the first, to light."""
+    names = list(dict.fromkeys(layer.name for moment in found for layer in moment.layers))
+    figure, axes = new(12.4, 3.4, 1, 3)
+    said = []
+    for name, look in zip(names, style.series(len(names)), strict=True):
+        own = [(m.at, layer) for m in found for layer in m.layers if layer.name == name]
+        for ax, key in zip(axes, ("knn", "probe", "effective_rank"), strict=True):
+            values = [getattr(layer, key) for _, layer in own]
+            ax.plot([at for at, _ in own], values, markersize=5, label=name, **look)
+            said.append(f"{key} of {name} from {values[0]:.3g} to {values[-1]:.3g}")
+    for ax, title in zip(axes, ("kNN", "linear probe", "effective rank"), strict=True):
+        ax.set(title=f"{title} of each layer", xlabel=label)
+    axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return describe(figure, f"{len(names)} layers in {len(found)} checkpoints: {', '.join(said)}.")
+
+
 def held(found: Sequence[Moment]) -> str:
     """Every number of every checkpoint as JSON; what is not finite is null."""
+
+    def finite(numbers: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in numbers.items()}
+
     plain = [
-        vars(m) | {"numbers": {k: v if math.isfinite(v) else None for k, v in m.numbers.items()}}
+        vars(m) | {"numbers": finite(m.numbers), "layers": [finite(vars(layer)) for layer in m.layers]}
         for m in found
     ]
     return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)

@@ -100,6 +100,18 @@ def test_more_than_two_files_are_a_series_with_every_number_on_one_page(file, tm
     assert "knn from" in text and text.count("in short") == 1
 
 
+def test_a_series_draws_every_layer_against_the_epoch(file, tmp_path):
+    options = ("--data", "digits", "--pictures", 200, "--maps", "none")
+    out = tmp_path / "s.html", tmp_path / "s.json"
+    copies = [tmp_path / f"{name}.pt" for name in "abc"]
+    for copy in copies:
+        copy.write_bytes(file.read_bytes())
+    assert command(*copies, *options, "--out", out[0], "--out", out[1]) == 0
+    layers = [moment["layers"] for moment in json.loads(out[1].read_text())]
+    assert len(layers[0]) > 2 and layers[0] == layers[1] and 0 < layers[0][0]["knn"] <= 1
+    assert f"knn of {layers[0][0]['name']} from" in out[0].read_text()
+
+
 def test_watching_a_folder_adds_each_checkpoint_as_it_is_written(file, tmp_path, monkeypatch):
     waits = []
 
