@@ -194,7 +194,7 @@ def has_learned(subject: str, contender: str) -> bool:
 class Difference:
     """a minus b: the means' difference, its interval, and what these seeds could have told apart.
 
-    - low, high: 95 % interval by Welch's t
+    - low, high: 95 % interval by Student's t, or Welch's
     - detectable: the difference that as many seeds with this spread show in 80 % of the cases
     """
 
@@ -202,6 +202,16 @@ class Difference:
     low: float
     high: float
     detectable: float
+
+    @property
+    def half(self) -> float:
+        """Half the interval."""
+        return (self.high - self.low) / 2
+
+    @property
+    def told(self) -> str:
+        """ "above" or "below" where the interval leaves 0 out, else "not apart"."""
+        return ("above" if self.mean > 0 else "below") if self.decided else "not apart"
 
     @property
     def decided(self) -> bool:
@@ -224,14 +234,26 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     """
     if min(len(a), len(b)) < 3:
         raise ValueError(f"difference: needs three seeds or more of each, got {len(a)} and {len(b)}")
+    own = [statistics.variance(values) / len(values) for values in (a, b)]
+    shares = sum(v**2 / (len(x) - 1) for v, x in zip(own, (a, b), strict=True))
+    freedom = sum(own) ** 2 / shares if shares else 1.0
+    return _interval(statistics.fmean(a) - statistics.fmean(b), math.sqrt(sum(own)), freedom)
+
+
+def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """Student's interval of the mean of a - b, seed by seed, where a seed draws the same for both.
+
+    With five seeds it is 2.8 standard errors each way, with three 4.3, with two 12.7. Raises ValueError on
+    one pair, or on lengths that differ.
+    """
+    if len(a) != len(b) or len(a) < 2:
+        raise ValueError(f"paired: needs two seeds or more, the same of each, got {len(a)} and {len(b)}")
+    gaps = [x - y for x, y in zip(a, b, strict=True)]
+    return _interval(statistics.fmean(gaps), statistics.stdev(gaps) / math.sqrt(len(gaps)), len(gaps) - 1)
+
+
+def _interval(mean: float, error: float, freedom: float) -> Difference:
     from scipy import stats
 
-    mean = statistics.fmean(a) - statistics.fmean(b)
-    own = [statistics.variance(values) / len(values) for values in (a, b)]
-    error = math.sqrt(sum(own))
-    if error == 0:
-        return Difference(mean, mean, mean, 0.0)
-    freedom = sum(own) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(own, (a, b), strict=True))
-    half = stats.t.ppf(0.975, freedom)
-    detectable = error * (half + stats.t.ppf(POWER, freedom))
-    return Difference(mean, mean - half * error, mean + half * error, float(detectable))
+    half = float(stats.t.ppf(0.975, freedom)) * error
+    return Difference(mean, mean - half, mean + half, half + float(stats.t.ppf(POWER, freedom)) * error)

@@ -19,6 +19,7 @@ class SupCon(Method):
     """
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "section 3"
+    kinds = (*Method.kinds, "graphs")
     uses_labels = True
     takes_extra_views = False
     needs = "takes labels"

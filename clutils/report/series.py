@@ -81,7 +81,7 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
 
 @style.in_course_style
 def layer_curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
-    """kNN, linear probe and effective rank of each layer against the epoch, from dark, the first, to light."""
+    """kNN, linear probe and effective rank of each layer against the epoch; the first is the darkest."""
     names = list(dict.fromkeys(layer.name for moment in found for layer in moment.layers))
     figure, axes = new(12.4, 3.4, 1, 3)
     said = []

@@ -107,30 +107,35 @@ def test_degrees_are_counted_by_loops():
 def test_the_comparison_has_a_row_each_with_its_spread(monkeypatch):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     seen = data.load("graphs:motifs", "all", limit=60)
-    table = lesson.compare(seen, {"GraphCL": {"method": "graphcl"}}, range(2), steps=2, batch_size=30)
+    rows = lesson.compare(seen, {"GraphCL": {"method": "graphcl"}}, range(2), steps=2, batch_size=30)
+    table = lesson.table(rows)
     assert list(table.index) == ["degrees counted", "WL colours counted", "fresh weights", "GraphCL"]
     assert (table.seeds == 2).all() and table["mean"].between(0, 1).all() and table.spread.notna().all()
     assert figures.alt(drawn.beside(table, 0.25))
 
 
-def test_what_is_told_of_a_table_is_its_difference_beside_the_seeds():
-    rows = {
-        "degrees": (0.7, 0.01),
-        "colours": (0.9, 0.01),
-        "fresh": (0.81, 0.02),
-        "A": (0.8, 0.01),
-        "B": (0.6, 0.0),
+def test_what_is_told_is_every_learned_row_beside_what_was_not_learned_seed_by_seed():
+    values = {
+        "degrees counted": (0.1, 0.2, 0.3),
+        "WL colours counted": (0.5, 0.6, 0.7),
+        "fresh weights": (0.8, 0.6, 0.4),
+        "A": (0.7, 0.49, 0.31),  # below fresh weights by 10, 11 and 9 points, however far the seeds are apart
+        "B": (0.8, 0.7, 0.3),
     }
-    table = pd.DataFrame({name: {"mean": m, "spread": s} for name, (m, s) in rows.items()}).T
-    above, below, level = lesson.told(table).splitlines()
-    assert above.startswith("A is above degrees: +0.100, twice the spread over seeds is 0.028")
-    assert "A is below colours: -0.100" in below and "A is not apart from fresh: -0.010" in level
+    rows = [(name, seed, value) for name, own in values.items() for seed, value in enumerate(own)]
+    lines = lesson.told(pd.DataFrame(rows, columns=["features", "seed", "accuracy"])).splitlines()
+    half = 4.302653 * 1 / 3**0.5  # Student's t with two degrees of freedom
+    assert lines[0] == f"A minus fresh weights: -10.0 ± {half:.1f}, below"
+    assert lines[1].endswith("not apart") and lines[2].startswith("A minus WL colours counted: -10.0")
+    assert len(lines) == 4
 
 
 def test_the_record_is_of_the_benchmarks_own_rows():
     recorded = records.read("graphs")
-    assert len(recorded) == 7 and recorded["mean"].between(0.5, 1).all() and (recorded.seeds == 5).all()
-    assert "188 of 188" in recorded.data[0] and recorded.command.nunique() == 1
+    kinds = 3 + len(lesson.LEARNED)
+    assert recorded["accuracy"].between(0.3, 1).all() and recorded["seed"].nunique() == 5
+    assert len(recorded) == 2 * 5 * kinds and recorded["steps"].eq(300).all()
+    assert "188 of 188" in recorded.data[0] and recorded.command.nunique() == 2
 
 
 def test_macls_table_is_the_papers():

@@ -126,7 +126,8 @@ def test_the_table_and_the_differences_are_of_paired_seeds():
         for seed, value in enumerate(values)
     )
     assert lesson.table(rows).loc["raw", "d"] == "60.0 ± 14.1"
-    mean, half = lesson.against(rows, "PiNDA", "raw", "d")
+    gap = lesson.against(rows, "PiNDA", "raw", "d")
+    mean, half = gap.mean, gap.half
     assert mean == pytest.approx(0.15) and half == pytest.approx(12.706 * 0.05, rel=1e-4)  # t of one freedom
     assert lesson.points(rows, "PiNDA", "raw") == "d +15.0 ± 63.5"
 

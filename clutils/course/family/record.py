@@ -32,7 +32,7 @@ def compared(subject: str, reference: str) -> list[str]:
         means = along[along["contender"] == name].sort_values("step")["mean"]
         said += f"; along the run {', '.join(f'{mean:.3f}' for mean in means)}"
         if name != reference:
-            said += f"; less {style.title(reference)}: {evidence.difference(values, ends[reference])}"
+            said += f"; minus {style.title(reference)}: {evidence.difference(values, ends[reference])}"
         if name in learning or (reference in learning and name != reference):
             said += "; still learning, so not decided here"
         lines.append(said)

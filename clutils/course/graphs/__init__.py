@@ -2,9 +2,11 @@
 
 from clutils.course.graphs.depth import depths, similarity_of_nodes
 from clutils.course.graphs.evaluation import (
+    LEARNED,
     compare,
     degree_counts,
     half_of_each_class,
+    table,
     ten_folds,
     told,
     wl_colours,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from clutils import encoders, training
+from clutils import encoders, losses, training
+from clutils.course import evidence
 from clutils.data import GraphSet
 from clutils.data.graphs import unpacked
+
+FRESH, CONTROL = "fresh weights", "a control: with labels"
 
 
 def ten_folds(features: Tensor | np.ndarray, labels: Tensor, seed: int = 0) -> float:
@@ -74,35 +78,62 @@ def wl_counts(graphs: Tensor, rounds: int = 3, most: int = 200) -> np.ndarray:
     return table
 
 
-def compare(
-    seen: GraphSet, learned: dict[str, dict[str, Any]], seeds: Sequence[int] = range(5), **settings: Any
-) -> pd.DataFrame:
-    """Ten-fold accuracy of counts, of fresh weights and of what was learned: mean and spread over seeds.
+COUNTED = ("degrees counted", "WL colours counted", FRESH)  # what no step made
+LEARNED: dict[str, dict[str, Any]] = {
+    CONTROL: {"method": "supcon"},
+    "GraphCL, decoupled": {"method": "graphcl"},
+    "GraphCL, NT-Xent": {"method": "graphcl", "loss": losses.NTXent(0.2)},
+    "GraphCL, MACL": {"method": "graphcl", "loss": losses.MACL(0.2)},
+    "SimGRACE": {"method": "simgrace"},
+}
 
-    - learned: name -> settings of the run (method, loss); settings: of every run
+
+def compare(
+    seen: GraphSet,
+    learned: dict[str, dict[str, Any]] | None = None,
+    seeds: Sequence[int] = range(5),
+    **settings: Any,
+) -> pd.DataFrame:
+    """Ten-fold accuracy of counts, of fresh weights and of what was learned: features, seed, accuracy.
+
+    - learned: name -> settings of the run (method, loss), `LEARNED` where none are given; the first of those
+      is the control, which learns with the labels that are judged. settings: of every run
     - a seed draws folds, weights and views; of counts, the folds alone
 
-    Columns: mean, spread (standard deviation over seeds), seeds. With CLUTILS_FAST=1 two seeds, short runs.
+    With CLUTILS_FAST=1 two seeds, short runs.
     """
     seeds = list(seeds)[:2] if training.fast() else list(seeds)
-    found: dict[str, list[float]] = {}
     fixed = {"degrees counted": degree_counts(seen.graphs), "WL colours counted": wl_counts(seen.graphs)}
+    rows = []
     for seed in seeds:
-        for name, table in fixed.items():
-            found.setdefault(name, []).append(ten_folds(table, seen.labels, seed))
-        for name, own in {"fresh weights": None, **learned}.items():
-            given = {"threads": 1} | settings | (own or {"method": "graphcl"})  # two take longer
+        for name, counted in fixed.items():
+            rows.append((name, seed, ten_folds(counted, seen.labels, seed)))
+        for name, own in {FRESH: None, **(LEARNED if learned is None else learned)}.items():
+            given = {"threads": 1} | settings | copy.deepcopy(own or {"method": "graphcl"})  # two take longer
             run = training.Run(data=seen, seed=seed, **given)
             if own is not None:
                 training.shorten(run)
                 run.finish(progress=False)
             z = encoders.embed(run.encoder, seen.graphs)
-            found.setdefault(name, []).append(ten_folds(z, seen.labels, seed))
-    rows = {
-        name: {"mean": np.mean(values), "spread": np.std(values, ddof=1), "seeds": len(values)}
-        for name, values in found.items()
-    }
-    return pd.DataFrame(rows).T
+            rows.append((name, seed, ten_folds(z, seen.labels, seed)))
+    return pd.DataFrame(rows, columns=["features", "seed", "accuracy"])
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of `compare`'s rows, for each kind of features: mean, spread (standard deviation over seeds), seeds."""
+    by_name = rows.groupby("features", sort=False)["accuracy"]
+    return by_name.agg(mean="mean", spread="std", seeds="count")
+
+
+def told(rows: pd.DataFrame) -> str:
+    """Every row that was learned minus fresh weights and minus colours counted, seed by seed, a line each."""
+    seeds = rows.pivot(index="seed", columns="features", values="accuracy")
+    lines = []
+    for other in (FRESH, "WL colours counted"):
+        for name in (name for name in dict.fromkeys(rows["features"]) if name not in COUNTED):
+            gap = evidence.paired(seeds[name].tolist(), seeds[other].tolist())
+            lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.told}")
+    return "\n".join(lines)
 
 
 def half_of_each_class(labels: Tensor, seed: int = 0) -> Tensor:
@@ -112,20 +143,3 @@ def half_of_each_class(labels: Tensor, seed: int = 0) -> Tensor:
         own = torch.nonzero(labels == label)[:, 0]
         chosen[own[torch.randperm(len(own), generator=draw)[: len(own) // 2]]] = True
     return chosen
-
-
-def told(table: pd.DataFrame) -> str:
-    """The best row that was learned against each of the three that were not: above, below, or not apart.
-
-    Apart means by more than twice the spread of the difference over seeds.
-    """
-    best = table.iloc[3:]["mean"].idxmax()
-    lines = []
-    for name in table.index[:3]:
-        difference = table.loc[best, "mean"] - table.loc[name, "mean"]
-        noise = 2 * (table.loc[best, "spread"] ** 2 + table.loc[name, "spread"] ** 2) ** 0.5
-        where = "above" if difference > noise else "below" if difference < -noise else "not apart from"
-        lines.append(
-            f"{best} is {where} {name}: {difference:+.3f}, twice the spread over seeds is {noise:.3f}"
-        )
-    return "\n".join(lines)

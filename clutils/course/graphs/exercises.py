@@ -71,10 +71,12 @@ def other_view_loss(similarities: Tensor, temperature: float) -> Tensor:
 
 def _tables() -> list[tuple[Tensor, float]]:
     dice = torch.Generator().manual_seed(15)
-    return [
+    cases = [
         (2 * torch.rand(B, B, generator=dice, dtype=torch.float64) - 1, t)
         for B, t in ((4, 0.2), (9, 0.5), (6, 2))
     ]
+    learned = torch.full((5, 5), -0.3, dtype=torch.float64).fill_diagonal_(0.9)
+    return [*cases, (learned + 0.1 * cases[1][0][:5, :5], 0.2)]  # a loss below 0
 
 
 def _with_positive(s: Tensor, t: float) -> Tensor:
@@ -92,6 +94,7 @@ OTHER_VIEW_LOSS = exercise(
         "the temperature left out of the positive": lambda s, t: (
             other_view_loss(s, t) + (s.diagonal() / t - s.diagonal()).mean()
         ),
+        "never below zero": lambda s, t: other_view_loss(s, t).clamp(min=0),
         "a sum over graphs": lambda s, t: other_view_loss(s, t) * len(s),
     },
     cases=_tables,

@@ -159,7 +159,7 @@ def beside(table: pd.DataFrame, chance: float) -> Axes:
         at,
         table["mean"],
         xerr=table["spread"],
-        color=["0.7"] * 3 + [style.BLUE] * (len(table) - 3),
+        color=["0.7"] * 3 + [style.ORANGE if "control" in name else style.BLUE for name in table.index[3:]],
         capsize=3,
     )
     ax.set_yticks(at, table.index)

@@ -3,12 +3,16 @@
 from clutils.course import records
 from clutils.course.sentences.exercises import EXERCISES
 from clutils.course.sentences.experiments import (
+    RECORD,
     VIEWS,
+    WAYS,
     accuracy,
+    differences,
     run_of,
     shape,
     table,
     tf_idf,
+    trained,
     two_passes,
     word_means,
     worth,

@@ -26,6 +26,7 @@ def _sentences() -> list[tuple[Tensor, Tensor]]:
         tokens = torch.zeros(len(lengths), 6, dtype=torch.int64)
         for row, length in zip(tokens, lengths, strict=True):
             row[:length] = torch.randint(1, 50, (length,), generator=dice)
+            row[0] = 1  # a word like any other
         cases.append((torch.randn(len(lengths), 6, 3, generator=dice, dtype=torch.float64), tokens))
     return cases
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clutils import data, losses, measures, training
+from clutils.course import evidence
 from clutils.data.sentences import LENGTH
 from clutils.encoders.transformer import Dropout, Transformer
 from clutils.views import sentences as views
@@ -21,6 +22,8 @@ VIEWS = {  # name -> the augmentation, and the encoder's dropout
     "dropout and deletion": (views.Deletion(0.3), 0.1),
     "dropout and reordering": (views.Reordering(6.0), 0.1),
 }
+UNTRAINED, CONTROL, RECORD = "untrained", "with labels", "sentences"
+WAYS = (UNTRAINED, *VIEWS, CONTROL)
 
 
 def run_of(
@@ -45,6 +48,27 @@ def run_of(
     )
     training.shorten(run)
     return run
+
+
+def trained(way: str, train: data.SentenceSet, seed: int = 0, **settings: Any) -> training.Run:
+    """One of `WAYS`, trained: by a view; "with labels" by SupCon on dropout's; "untrained" not at all."""
+    if way == CONTROL:
+        return run_of("dropout", train, seed, losses.SupCon(0.3), method="supcon", **settings).finish(
+            progress=False
+        )
+    if way == UNTRAINED:
+        return run_of("dropout", train, seed, **settings)
+    return run_of(way, train, seed, **settings).finish(progress=False)
+
+
+def differences(rows: pd.DataFrame) -> str:
+    """Every way minus the untrained encoder, in points, seed by seed, with half the 95 % interval."""
+    by_way = rows.pivot(index="seed", columns="way", values="encoder")
+    lines = []
+    for way in (way for way in WAYS if way != UNTRAINED):
+        gap = evidence.paired(by_way[way].tolist(), by_way[UNTRAINED].tolist())
+        lines.append(f"{way} minus untrained: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.told}")
+    return "\n".join(lines)
 
 
 def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.SentenceSet) -> float:

@@ -5,7 +5,6 @@ Notebook 16 trains a few of these live, `benchmarks/vectors.py` records all: the
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from clutils import data, encoders, losses, measures, training
-from clutils.course import records
+from clutils.course import evidence, records
 from clutils.views import Identity
 from clutils.views.vectors import Corruption, Masking, Noise
 
@@ -130,18 +129,11 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return text.unstack("data").reindex(order)[list(dict.fromkeys(rows["data"]))]
 
 
-def against(rows: pd.DataFrame, way: str, other: str, name: str) -> tuple[float, float]:
-    """Mean difference of two ways' test accuracy on a set, seed by seed, and half its 95 % interval.
-
-    The interval is Student's t: with five seeds 2.78 standard errors each way. It is over seeds alone, whose
-    test rows are the same.
-    """
-    from scipy import stats
-
+def against(rows: pd.DataFrame, way: str, other: str, name: str) -> evidence.Difference:
+    """Difference of two ways' test accuracy on a set, seed by seed; over seeds: their test rows are one."""
     both = rows[rows["data"] == name].pivot_table(index="seed", columns="way", values="test")
-    gap = (both[way] - both[other]).dropna()
-    error = gap.std() / math.sqrt(len(gap))
-    return float(gap.mean()), float(stats.t.ppf(0.975, len(gap) - 1) * error)
+    both = both[[way, other]].dropna()
+    return evidence.paired(both[way].tolist(), both[other].tolist())
 
 
 def differences(rows: pd.DataFrame, other: str) -> pd.DataFrame:
@@ -152,9 +144,8 @@ def differences(rows: pd.DataFrame, other: str) -> pd.DataFrame:
     found = []
     for way in (way for way in WAYS if way in set(rows["way"]) and way != other):
         for name in dict.fromkeys(rows["data"]):
-            mean, half = against(rows, way, other, name)
-            told = "not apart" if abs(mean) <= half else "above" if mean > 0 else "below"
-            found.append({"way": way, "data": name, "mean": mean, "half": half, "told": told})
+            gap = against(rows, way, other, name)
+            found.append({"way": way, "data": name, "mean": gap.mean, "half": gap.half, "told": gap.told})
     return pd.DataFrame(found)
 
 
@@ -162,6 +153,6 @@ def points(rows: pd.DataFrame, way: str, other: str) -> str:
     """`against` on every set in points, as in "digits +1.5 ± 0.9, wine +0.9 ± 3.1": what a line prints."""
     found = {name: against(rows, way, other, name) for name in dict.fromkeys(rows["data"])}
     return ", ".join(
-        f"{name.removeprefix('vectors:')} {100 * mean:+.1f} ± {100 * half:.1f}"
-        for name, (mean, half) in found.items()
+        f"{name.removeprefix('vectors:')} {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}"
+        for name, gap in found.items()
     )
