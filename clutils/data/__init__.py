@@ -133,12 +133,12 @@ def load(
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
     try:
         return _load(name, split, limit, size, directory(root), seed, download)
-    except Unavailable as error:
+    except Unavailable:
         if fallback is None:
             raise
         other = split if split in _SPLITS.get(fallback, (split,)) else "train"
         native = published.SETS[name].side if name in published.SETS else None
-        print(f"Not {name} but {fallback}: {error}")
+        print(f"{fallback} stands in for {name}, which is not here (data.load({name!r}) says why)")
         found = _load(fallback, other, limit, size or native, directory(root), seed, download)
         found.source = f"{found.source}, in place of {name}"
         return found

@@ -8,13 +8,13 @@ const UNSCALED = new Set(["PairMargin", "Triplet", "AlphaCL", "SogCLR", "ISogCLR
 
 // K negatives as values and whole counts: of a spread, what lies in each bin when its levels are rounded
 function population(state, K) {
-  const { shape, similarity, hard, deviation } = state, number_ = Math.min(state.number, K);
+  const { shape, similarity, hard, spread } = state, number_ = Math.min(state.number, K);
   if (shape === "equal") return { n: [similarity], m: [K] };
   if (shape === "few hard") return K > number_ ? { n: [hard, similarity], m: [number_, K - number_] } : { n: [hard], m: [K] };
   const drawn = shape === "drawn", bins = drawn ? BARS : FINE, n = [], m = [];
   const weights = Array.from({ length: bins }, (_, k) => {
     if (drawn) return heights(state)[k];
-    const edge = (j) => normal((-1 + (2 * j) / bins - similarity) / deviation);
+    const edge = (j) => normal((-1 + (2 * j) / bins - similarity) / spread);
     return edge(k + 1) - edge(k);
   });
   const all = weights.reduce((a, b) => a + b, 0);
@@ -90,12 +90,14 @@ function build(app) {
   who.positive = chart.line("one");
   who.mean = svg("path", { fill: "var(--ink)" }, chart.inside);
   who.text = svg("text", { y: 40, class: "note" }, chart.root);
-  let held = "";
+  let held = "", last = null;
   const touch = (e) => {
     const [x, up] = chart.at(e);
     if (held === "positive") return app.set("positive", Number(Math.min(Math.max(x, -1), 1).toFixed(2)));
     const k = Math.min(Math.max(Math.floor(((x + 1) / 2) * BARS), 0), BARS - 1), now = current(app.state);
-    now[k] = Math.round(35 * Math.min(Math.max(up, 0), 1));
+    const high = Math.round(35 * Math.min(Math.max(up, 0), 1)); // a quick finger leaves no bar out
+    for (let j = Math.min(k, last ?? k); j <= Math.max(k, last ?? k); j++) now[j] = high;
+    last = k;
     app.state.shape = "drawn";
     app.set("drawn", now.map((h) => h.toString(36)).join(""));
   };
@@ -106,7 +108,7 @@ function build(app) {
     touch(e);
   };
   chart.root.onpointermove = (e) => held && touch(e);
-  chart.root.onpointerup = chart.root.onpointercancel = () => { held = ""; };
+  chart.root.onpointerup = chart.root.onpointercancel = () => { held = ""; last = null; };
   const turn = (chart_, name) => {
     let on = false;
     const set = (e) => {
@@ -217,8 +219,8 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
 }
 
 function shown(app, name) {
-  const reads = { equal: ["similarity"], gaussian: ["similarity", "deviation"], "few hard": ["similarity", "hard", "number"], drawn: [] };
-  return !["similarity", "deviation", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
+  const reads = { equal: ["similarity"], gaussian: ["similarity", "spread"], "few hard": ["similarity", "hard", "number"], drawn: [] };
+  return !["similarity", "spread", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
 }
 
 export default { render({ model, el }) {

@@ -25,7 +25,7 @@ NEEDS_MORE = {  # in a batch: more than its similarities
     "SogCLR": "keeps an average of each sample from step to step",
     "ISogCLR": "keeps an average and a temperature of each sample",
 }
-COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510}),)
+COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 255, 510}),)
 LONGEST_QUEUE = Hyperparameter(1, 65_536, whole=True, also=(None,))
 LETTERS, DIGITS = "[0-9a-z]*", "[0-9]*"
 ENDS = {"none": None, "inf": math.inf}
@@ -115,7 +115,7 @@ W = (
     Control("count", "K, negatives", 201, values=COUNTS),
     Control("shape", "negatives", "few hard", kind="menu", options=SHAPES),
     _slider("similarity", "s⁻, or its mean", -0.9, -1, 1),
-    _slider("deviation", "s⁻ spread", 0.2, 0.02, 0.6),
+    _slider("spread", "s⁻ spread", 0.2, 0.02, 0.6),
     _slider("hard", "s⁻ of the hard", 0.9, -1, 1),
     _slider("number", "number of hard", 1, 1, 20, whole=True),
     _switch("family", "all losses of the family", False),

@@ -235,6 +235,7 @@ export function explore(model, el, page, compare = null) {
     if (said !== app.said) app.sentence.textContent = app.said = said;
     model.set("settings", app.link());
     model.save_changes();
+    app.linked?.();
   };
   app.link = () => { // what differs from the page as it was made
     const found = {};
@@ -266,7 +267,10 @@ export function explore(model, el, page, compare = null) {
 export function begin(app, milliseconds, at) {
   if (app.still || Object.keys(app.link()).length) return;
   app.moving = true;
-  app.el.addEventListener("input", () => { app.moving = false; });
+  app.el.addEventListener("input", () => {
+    if (app.moving) at(1); // whoever touches it finds it where it was going
+    app.moving = false;
+  }, { capture: true, once: true });
   const first = performance.now(), go = () => {
     if (!app.moving) return;
     const f = Math.min((performance.now() - first) / milliseconds, 1);
@@ -352,6 +356,7 @@ function sharing(app, foot, model) {
     }
   };
   box.ontoggle = fill;
+  app.linked = () => box.open && fill();
   copy.onclick = async () => {
     link.value = model.link(app.link());
     link.select();
@@ -373,7 +378,13 @@ export class PageModel {
     Object.assign(this, { data, name, heard: [] });
     try { this.frame = window.frameElement; } catch { this.frame = null; }
     this.framed = window.parent !== window;
-    document.documentElement.classList.toggle("alone", !this.framed);
+    const own = document.documentElement, around = this.frame?.ownerDocument.documentElement;
+    if (around) { // a book has a switch between light and dark
+      const take = () => { if (around.dataset.theme) own.dataset.theme = around.dataset.theme; };
+      take();
+      new MutationObserver(take).observe(around, { attributeFilter: ["data-theme"] });
+    }
+    own.classList.toggle("alone", !this.framed);
     addEventListener("hashchange", () => this.heard.forEach((f) => f()));
   }
   get(key) {

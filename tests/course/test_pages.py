@@ -114,7 +114,13 @@ def test_names_of_a_notebook_lead_to_where_they_are_defined():
             ["recipe.settings()", "data = 'scenes'"],
         ),
         ('sphere.circle("SSCL", temperature=0.2)', None, "", []),  # needs more than similarities
-        ("lesson.dilemma()", None, "", []),
+        (
+            "forces.gradient_scale()  # as it opens",
+            "W, the gate",
+            '"positive":1.0,"count":255,"shape":"equal","similarity":-1.0',
+            [],
+        ),
+        ("lesson.dilemma()", "Points on a circle", "", []),
     ],
 )
 def test_an_explorer_stands_for_a_panel_that_does_the_same_and_says_what_it_leaves_out(

@@ -411,7 +411,7 @@ def test_a_fallback_says_so_once_and_in_its_source(
 ) -> None:
     found = data.load("stl10", split, limit=20, fallback="scenes", root=tmp_path, download=False)
     (banner,) = capsys.readouterr().out.splitlines()
-    assert banner.startswith("Not stl10 but scenes: stl10 is not, or not whole, in")
+    assert banner == "scenes stands in for stl10, which is not here (data.load('stl10') says why)"
     assert found.images.shape == (20, 3, 96, 96)
     assert "20 generated scenes" in found.source and found.source.endswith("in place of stl10")
     folder = data.load(f"folder:{tmp_path}/none", fallback="digits", limit=5)

@@ -74,7 +74,7 @@ def test_value_forces_W_and_K_eff_of_every_loss_on_any_negatives(kept):
         name = controls.FAMILY[k % len(controls.FAMILY)]
         shape = ("equal", "gaussian", "few hard", "drawn")[dice.whole(0, 3)]
         drawn = "".join("0123456789abcdefghijklmnopqrstuvwxyz"[dice.whole(0, 35)] for _ in range(40))
-        place = {"similarity": dice(-1, 1), "deviation": dice(0.02, 0.6), "hard": dice(-1, 1)}
+        place = {"similarity": dice(-1, 1), "spread": dice(0.02, 0.6), "hard": dice(-1, 1)}
         state = {"loss": name, "shape": shape, "drawn": drawn, "positive": dice(-1, 1), **place}
         state |= {"number": dice.whole(1, 20), "count": dice.whole(1, 40) ** 2}
         cases.append([state | plain(dice.settings(name)), 0])

@@ -148,8 +148,11 @@ def mark(path: str | Path) -> Mark:
         except (CellTimeoutError, DeadKernelError) as error:
             raise ValueError(f"exam: {path} did not run to its end: {type(error).__name__}") from error
     number = _said(cells[2])
-    if number in ("None", student.EVERYBODY) or not number.isalnum():
-        raise ValueError(f"exam: {path} gives no number, but {numbers[0].source.strip()!r}")
+    if number == "None" or not number.isalnum():
+        raise ValueError(
+            f"exam: {path} gives no number, but {numbers[0].source.strip()!r}: a student's own goes there, "
+            f"in letters and digits; with {student.EVERYBODY!r} it is what everybody is asked"
+        )
     return Mark(number, dict(zip(answers, map(_said, cells[4::2]), strict=True)))
 
 

@@ -25,6 +25,7 @@ from PIL import Image, ImageChops, ImageStat
 
 import clutils
 from clutils import explorers, losses
+from clutils.course import forces
 from clutils.course.book import copies, questions
 from clutils.course.book.running import NOTEBOOKS, ROOT, sources
 
@@ -34,12 +35,14 @@ ABOVE_THE_LIBRARY = ("course", "commands")
 PICTURE = re.compile(r'<img src="data:image/png;base64,([^"]+)"([^>]*)>')
 STANDS_FOR = {  # a panel's function -> the explorer, and what the function's first arguments are there
     "circle": ("circle", ("loss",)),
+    "dilemma": ("circle", ()),
     "gradient_scale": ("W", ("positive", "temperature", "count")),
     "explore": ("W", ("loss", "beside")),
     "family": ("W", ("loss", "beside")),
     "training_lab": ("run", ()),
 }
-ALSO_CALLED = {"negatives": "shape"}  # a setting of a panel -> the explorer's name for it
+OPENS = {"gradient_scale": forces.gradient_scale, "explore": forces.explore}  # on their own defaults
+ALSO_CALLED = {"negatives": "shape", "deviation": "spread"}  # a setting's name in a panel, in an explorer
 KERNEL_FREE = "A live panel stands here in JupyterLab. This explorer needs no kernel: move its controls."
 TO_NOTEBOOK = re.compile(r'href="(\w+)\.ipynb(#[^"]*)?"')
 LIVE = "A live panel: in JupyterLab, where a kernel runs, you move its controls and it follows."
@@ -160,7 +163,10 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
         return None
     name, places = STANDS_FOR[call.func.attr]
     asked = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    given: dict[str, Any] = {}
+    opens = inspect.signature(OPENS[call.func.attr]).parameters.values() if call.func.attr in OPENS else ()
+    given: dict[str, Any] = {
+        ALSO_CALLED.get(p.name, p.name): p.default for p in opens if isinstance(p.default, str | int | float)
+    }
     without: list[str] = []
     for place, value in asked:
         place = ALSO_CALLED.get(place, place)

@@ -67,6 +67,10 @@ def whole(
     copies.checked(base_url, repository)
     warnings = book(out, executed, base_url, notebooks, repository)
     slides.write(out / "slides", executed, notebooks, pictures="../pictures")
+    for name, words in {"index": "slides and speaker notes", "lecturer": "<strong>Slides</strong>"}.items():
+        page = out / f"{name}.html"  # links to what a book without slides has not
+        linked = page.read_text("utf-8").replace(words, f'<a href="slides/index.html">{words}</a>')
+        page.write_text(linked, "utf-8")
     (out / ".nojekyll").touch()  # GitHub Pages then serves folders whose names begin with _
     if base_url:
         copies.write(out, base_url, repository, notebooks)

@@ -75,19 +75,38 @@ HEADING = re.compile(r"^# (.+)")
 def deck(notebook: NotebookNode, stem: str, title: str, minutes: int) -> str:
     """One deck: a slide for each cell on stage, the first with the notes on the whole."""
     said = notes(stem)
-    whole = "\n\n".join(f"**{part}** {said[part]}" for part in PARTS if part in said)
+    said |= {"Timing": timing(said.get("Timing", ""), minutes)}
+    whole = "\n\n".join(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))
     first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · press S for the notes, O for all slides</p>"
     sections = [f"<section>{first}{aside(whole)}</section>"]
     for number in stage.path(notebook, minutes):
         cell = notebook.cells[number]
         if number == 0:  # the opening: its title stands on the slide before
-            cell = nbformat.from_dict({**cell, "source": HEADING.sub("", cell.source)})
+            text = re.sub(r"^- \*\*Time\*\*.*\n", "", HEADING.sub("", cell.source), flags=re.MULTILINE)
+            cell = nbformat.from_dict({**cell, "source": text})  # and how long it runs is not for a hall
         tell = said.get(cell.get("id", ""), "")
+        if section := re.match(r"## (\d+)", cell.source):  # what the speaker has to know here
+            tell = "\n\n".join(filter(None, (of_section(section[1], said), tell)))
         if "predict" in cell.metadata.get("tags", []):
             tell = f"Ask, let them write a number down, and wait. {tell}"
         sections.append(f'<section data-cell="{cell.get("id", "")}">{slide(cell)}{aside(tell)}</section>')
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
+
+
+def timing(text: str, minutes: int) -> str:
+    """Of '50 minutes: ... 20 minutes: ...' the part for a lecture of so many minutes."""
+    found = re.search(rf"{minutes} minutes: (.*?)(?=\d\d minutes: |\Z)", text, re.DOTALL)
+    return found[1].strip() if found else text
+
+
+def of_section(number: str, said: dict[str, str]) -> str:
+    """Notes of a section's first slide: what students believe wrongly there, the timing, where to stop."""
+    wrong = said.get("What students believe wrongly", "")
+    here = [line for line in wrong.splitlines() if re.search(rf"\bsection {number}\b", line)]
+    parts = {"Believed wrongly here": "\n".join(here), "Timing": said["Timing"]}
+    parts["Where to stop"] = said.get("Where to stop", "")
+    return "\n\n".join(f"**{part}**\n\n{text}" for part, text in parts.items() if text)
 
 
 def aside(text: str) -> str:

@@ -21,13 +21,27 @@ from clutils.course.book.running import NOTEBOOKS, sources
 
 CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
+SETTINGS = {  # a lecture has no use for a file browser
+    "@jupyterlab/application-extension/shell.jupyterlab-settings": {"startMode": "single"},
+}
 LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "14px"}
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def path(notebook: NotebookNode, minutes: int = 50) -> list[int]:
-    """The numbers of the cells on stage in a lecture of so many minutes, 50 or 20."""
-    return [n for n, cell in enumerate(notebook.cells) if CUTS[minutes] in cell.metadata.get("tags", [])]
+    """The numbers of the cells on stage in a lecture of so many minutes, 50 or 20.
+
+    What a cell announces, with a colon at its end or a heading, comes along with it.
+    """
+    tagged = [CUTS[minutes] in cell.metadata.get("tags", []) for cell in notebook.cells]
+    for n in range(1, len(tagged)):
+        tagged[n] |= tagged[n - 1] and _announces(notebook.cells[n - 1])
+    return [n for n, on_stage in enumerate(tagged) if on_stage]
+
+
+def _announces(cell: NotebookNode) -> bool:
+    last = cell.source.rstrip().rpartition("\n")[2]
+    return cell.cell_type == "markdown" and (last.endswith(":") or last.startswith("#"))
 
 
 def find(number: str, notebooks: Path = NOTEBOOKS) -> Path:
@@ -66,7 +80,8 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
         if put_away() and not (cell.cell_type == "markdown" and HEADING.search(cell.source)):
             cells.append(new_markdown_cell("###### ▾"))
         cells.append(cell)
-    put_away()
+    if put_away():  # *Run All* ends in the last cell, and would open its fold
+        cells.append(new_markdown_cell("###### The end of the path"))
     return nbformat.from_dict({**notebook, "cells": cells})
 
 
@@ -109,4 +124,7 @@ def settings() -> Path:
     except (OSError, ValueError):  # none, or one with comments, which JupyterLab allows
         chosen = {}
     file.write_text(json.dumps({**chosen, "overrides": {**chosen.get("overrides", {}), **LARGE}}), "utf-8")
+    for name, values in SETTINGS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(values), "utf-8")
     return folder
