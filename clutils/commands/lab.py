@@ -30,7 +30,8 @@ def lab(options: argparse.Namespace, rest: list[str]) -> int:
         from clutils.course.book import stage
 
         start = Path("notebooks", stage.write(options.stage, minutes=options.minutes).name)
-        os.environ["JUPYTERLAB_SETTINGS_DIR"] = str(stage.settings())
+        own = str(stage.settings())
+        os.environ |= {"JUPYTERLAB_SETTINGS_DIR": own, "JUPYTERLAB_WORKSPACES_DIR": own}
     command = lab_command(rest, start)
     # defaults of JupyterLab's settings, no question about news: what the reader has set goes before them
     config = [str(LAB_DEFAULTS), os.environ.get("JUPYTER_CONFIG_PATH", "")]

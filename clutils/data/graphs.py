@@ -112,6 +112,9 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
 
 
 def _part(whole: GraphSet, split: str) -> GraphSet:
+    least = 2 if split == "all" else 3  # one graph alone would be a network, its nodes the samples
+    if len(whole) < least:
+        raise ValueError(f"data.load: {whole.source}: for {split!r} there must be {least} graphs or more")
     if split not in ("train", "test", "all"):
         raise ValueError(f"data.load: split is {split!r}, but must be train, test or all")
     order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
@@ -272,12 +275,17 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
     path = Path(path).expanduser()
     if not path.is_file():
         raise Unavailable(f"graphs:file: there is no file {path}")
-    lines = iter(path.read_text().splitlines())
+    try:
+        lines = iter(path.read_text("utf-8").splitlines())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"graphs:file: {path} is no text: {error}") from error
     number, tags, ends, labels = -1, [], [], []
     try:
         total = int(next(lines))
         for number in range(total):  # noqa: B007 - an error names it
             nodes, label = map(int, next(lines).split())
+            if nodes < 1:
+                raise ValueError(f"it has {nodes} nodes")
             rows = [list(map(int, next(lines).split())) for _ in range(nodes)]
             if any(
                 row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes for row in rows
@@ -286,6 +294,8 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
             tags.append([row[0] for row in rows])
             ends.append([(node, other) for node, row in enumerate(rows) for other in row[2:]])
             labels.append(label)
+        if left := sum(bool(line.strip()) for line in lines):
+            raise ValueError(f"{left} lines are left behind the last of {total} graphs")
     except (ValueError, StopIteration, IndexError) as error:
         where = f"graph {number + 1}" if number >= 0 else "the number of graphs"
         reason = error if str(error) else "the file ends there"
@@ -304,6 +314,8 @@ def _set(
     known, found = sorted({tag for one in tags for tag in one}), sorted(set(labels))
     graphs = []
     fitting = [at for at, one in enumerate(tags) if len(one) <= MOST_NODES]
+    if not fitting:
+        raise ValueError(f"graphs: {title}: none of its {len(tags)} graphs has at most {MOST_NODES} nodes")
     for at in fitting:
         attributes = F.one_hot(torch.tensor([known.index(tag) for tag in tags[at]]), len(known))
         graphs.append((attributes, _adjacency(len(tags[at]), ends[at])))

@@ -176,6 +176,11 @@ def check(
     The same file, pictures and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
     """
+    if not (data is None or isinstance(data, str) or (isinstance(data, tuple) and len(data) == 2)):
+        raise ValueError(
+            f"report.check: data is {_described(data)}, but must be a name, or a pair of sets: those to take "
+            "neighbours from, and those to judge"
+        )
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
     notes = [] if data is not None else [DEFAULTED]
@@ -286,6 +291,10 @@ def in_series_json(reports: Sequence[Report]) -> str:
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
+
+
+def _described(data: Any) -> str:
+    return f"a {type(data).__name__}" + (f" of {len(data)}" if hasattr(data, "__len__") else "")
 
 
 def _finite(value: Any) -> Any:

@@ -21,7 +21,8 @@ def fingerprint(images: Tensor) -> list[int]:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    if not Path(path).is_file():
+    path = Path(path) / "checkpoint.pt" if Path(path).is_dir() else Path(path)  # as a run leaves it there
+    if not path.is_file():
         raise FileNotFoundError(f"resume: there is no file {path}")
     try:
         with zipfile.ZipFile(path) as archive:

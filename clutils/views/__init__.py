@@ -370,6 +370,18 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in of if kind in (None, each) for name in of[each]))
 
 
+def kinds_of(augmentation: Any) -> tuple[str, ...]:
+    """Kinds of samples that an augmentation of the package's is for; () where it is for any, or not ours."""
+    if type(augmentation) is Augmentation:
+        return ("pictures",)
+    own = [
+        kind
+        for kind, makers in OTHERS.items()
+        if any(type(m()) is type(augmentation) for m in makers.values())
+    ]
+    return () if type(augmentation) is Identity else tuple(own)
+
+
 def settings_of(augmentation: Any) -> dict[str, Any] | None:
     """Plain settings of an augmentation of the package's, {} = `Identity`; None for the caller's own."""
     name = type(augmentation).__name__

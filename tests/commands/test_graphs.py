@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from clutils import __main__ as command_line
-from clutils import data, maps, measures, training
+from clutils import data, maps, measures, report, training, views
+from clutils.views.vectors import Corruption
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, cap
     assert config["augmentation"]["name"] in ("GraphAugmentation", "NodeAugmentation")
     assert command_line.main(["check", str(tmp_path / "a" / "checkpoint.pt"), "--data", "digits"]) == 1
     assert f"is a run of this package on {seen}, and the page is for pictures" in capsys.readouterr().err
-    run = training.resume(tmp_path / "a" / "checkpoint.pt")
+    run = training.resume(tmp_path / "a")
     assert run.steps_done == 4
     found = data.load(seen)
     z = run.embed(found)
@@ -73,6 +74,24 @@ def test_what_does_not_go_together_is_refused_in_one_line(options, message, tmp_
     assert command_line.main(["train", *options, "--out", str(tmp_path / "x")]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert message in said[-1] and not (tmp_path / "x" / "checkpoint.pt").exists()
+
+
+def test_an_augmentation_of_another_kind_is_refused_before_a_step():
+    found = data.load("graphs:motifs", limit=20)
+    with pytest.raises(
+        ValueError, match=r"augmentation is Corruption, for vectors, but must be one for graphs"
+    ):
+        training.Run(method="graphcl", data=found, augmentation=Corruption(), batch_size=10)
+    run = training.Run(method="graphcl", data=found, batch_size=10, steps=1)
+    with pytest.raises(ValueError, match=r"augmentation is Augmentation, for pictures"):
+        run.augmentation = views.Augmentation()
+    run.augmentation = views.Identity()  # for any
+
+
+def test_one_set_handed_to_the_report_is_refused_in_a_line():
+    found = data.load("graphs:motifs", limit=20)
+    with pytest.raises(ValueError, match=r"data is a GraphSet of 20, but must be a name, or a pair"):
+        report.check(torch.nn.Identity(), found)
 
 
 def test_a_bare_tensor_of_graphs_is_a_run_too_and_another_padding_is_embedded():

@@ -136,9 +136,15 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
         ("1\n1 0\n0 3 0\n", other),
         ("many\n", "own.txt: the number of graphs is not as it should be: invalid literal"),
         ("", "own.txt: the number of graphs is not as it should be: the file ends there"),
+        ("1\n0 1\n", "graph 1 is not as it should be: it has 0 nodes"),
+        ("1\n1 1\n0 0\n1 1\n0 0\n", "2 lines are left behind the last of 1 graphs"),
+        ("1\n200 1\n" + "0 0\n" * 200, "none of its 1 graphs has at most 128 nodes"),
+        ("1\n1 1\n0 0\n", "own.txt: 1 of 1 graphs (real): for 'train' there must be 3 graphs or more"),
     ):
         file.write_text(text)
         fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: ", said)
+    file.write_bytes(b"\xff\xfe1")
+    fails(lambda: data.load(f"graphs:file:{file}"), "own.txt is no text")
     with pytest.raises(data.Unavailable, match="there is no file"):
         data.load(f"graphs:file:{tmp_path / 'none.txt'}")
 

@@ -13,6 +13,15 @@ CLOSE = 1e-6
 SETTINGS = 400, 350, 250  # of W, circle, matrix: a thousand
 
 
+@pytest.mark.parametrize("explorer", controls.EXPLORERS.values(), ids=list(controls.EXPLORERS))
+def test_no_setting_of_a_loss_has_the_name_of_a_control(explorer):
+    own = {control.name for control in explorer.controls}
+    prefixes = [control.prefix for control in explorer.controls if control.prefix is not None]
+    for name in controls.FAMILY if prefixes else ():
+        for control in controls.of_loss(name):
+            assert not own & {prefix + control.name for prefix in prefixes}, name
+
+
 class Dice:
     """Random settings of a loss, on the ranges that its sliders have."""
 

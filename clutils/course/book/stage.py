@@ -21,8 +21,13 @@ from clutils.course.book.running import NOTEBOOKS, sources
 
 CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
-SETTINGS = {  # a lecture has no use for a file browser
+SETTINGS = {  # of JupyterLab's extensions: one document, and no bar below it
     "@jupyterlab/application-extension/shell.jupyterlab-settings": {"startMode": "single"},
+    "@jupyterlab/statusbar-extension/plugin.jupyterlab-settings": {"visible": False},
+}
+WORKSPACE = {  # no file browser beside it
+    "data": {"layout-restorer:data": {"left": {"collapsed": True, "visible": True, "widgets": []}}},
+    "metadata": {"id": "default"},
 }
 LARGE = {"code-font-size": "17px", "content-font-size1": "20px", "ui-font-size1": "14px"}
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -105,11 +110,12 @@ def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50) -> Path:
 
 
 def settings() -> Path:
-    """A folder of JupyterLab settings for the stage: a copy of the reader's own, in large type.
+    """A folder of JupyterLab settings for the stage: a copy of the reader's own, in large type; a workspace.
 
     (JupyterLab takes sizes from a user's settings alone, not from defaults that a server brings.)
     """
     from jupyter_core.paths import jupyter_config_dir
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
 
     own = Path(
         os.environ.get("JUPYTERLAB_SETTINGS_DIR") or Path(jupyter_config_dir(), "lab", "user-settings")
@@ -127,4 +133,5 @@ def settings() -> Path:
     for name, values in SETTINGS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(values), "utf-8")
+    WorkspacesManager(str(folder)).save("default", json.dumps(WORKSPACE))
     return folder

@@ -73,6 +73,8 @@ class Choices:
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
             raise ValueError(f"training_lab: loss is {type(loss).__name__}, but the panel knows {known}")
+        if method == Settings.method and self._kind().name not in self.kind.kinds:  # where none is named
+            self.menus["method"].value = next(iter(methods.catalogue(self._kind().name)))
         self._offer_losses(type(loss).__name__ if isinstance(loss, nn.Module) else loss)
         self._lay_out()
         self._show_path()
@@ -110,8 +112,10 @@ class Choices:
         self.menus["path"].layout.display = "" if self.menus["data"].value == FOLDER else "none"
 
     def _fit_encoder(self, change: Any = None) -> None:
-        """An encoder or augmentation of another kind of data gives way to what suits."""
+        """A method, encoder or augmentation for another kind of data gives way to what suits."""
         kind = self._kind()
+        if kind.name not in self.kind.kinds:
+            self.menus["method"].value = next(iter(methods.catalogue(kind.name)))
         if encoders.NAMES.get(self.menus["encoder"].value, kind.name) != kind.name:
             self.menus["encoder"].value = views.AUTO
         chosen = self.menus["augmentation"].value

@@ -70,6 +70,21 @@ def test_what_is_turned_takes_effect_at_the_next_step_and_is_in_the_history_with
     assert lab.runs == [lab.current] and "stopped" in lab.status.value
 
 
+@pytest.mark.parametrize(
+    ("seen", "method"), [("graphs:motifs", "graphcl"), ("nodes:karate", "grace"), ("vectors:wine", "simclr")]
+)
+def test_the_method_follows_the_kind_of_data_where_it_must(seen, method):
+    lab = lesson.training_lab(data=seen, steps=2)
+    takes = methods.catalogue()[lab.menus["method"].value].kind.kinds
+    assert data.kind_called(seen).name in takes
+    lab = lesson.training_lab(data="digits", steps=2)
+    lab.menus["data"].value = seen
+    takes = methods.catalogue()[lab.menus["method"].value].kind.kinds
+    assert data.kind_called(seen).name in takes
+    assert (lab.menus["method"].value == "simclr") == (method == "simclr")  # it stays where it can
+    assert lab.start().wait(LONG) and shown(lab) == ""
+
+
 def test_a_value_out_of_range_is_said_and_the_run_goes_on_with_the_old_one():
     lab = made(steps=100_000).start()
     reached(lab, 1)
@@ -545,6 +560,8 @@ def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
     assert lab.menus["augmentation"].value == views.AUTO and lab.start().wait(LONG)
     assert lab.run.settings.batch_size == 34
     lab.menus["data"].value = "digits"
+    assert "pictures" in methods.catalogue()[lab.menus["method"].value].kind.kinds
+    lab.menus["method"].value = "grace"  # by hand, against the data
     with pytest.raises(ValueError, match="must be one for pictures"):
         lab.start()
 
