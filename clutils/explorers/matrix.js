@@ -88,7 +88,7 @@ function drawRuler(app) {
   root.replaceChildren();
   const marks = [["floor", r.floor], ["best reachable", r.best], ["trained", r.trained.value], ["chance", r.chance], ["collapsed", r.collapsed]].filter(([, v]) => v !== null);
   const all = [...marks.map(([, v]) => v), app.state.value], low = Math.min(...all), high = Math.max(...all);
-  const X = (v) => left + ((v - low) / (high - low || 1)) * (right - left), ends = [0, 0, 0];
+  const X = (v) => left + ((v - low) / (high - low || 1)) * (right - left), ends = [0, 0, 0], named_ = [];
   svg("line", { x1: left, x2: right, y1: 74, y2: 74, class: "line ink" }, root);
   if (r.learned !== null) svg("path", { d: `M${X(r.chance)} 74H${X(r.best)}`, stroke: "var(--sky)", "stroke-width": 9, opacity: 0.55 }, root);
   const within = (text, x) => { // where a text about x begins, and how long it is: nothing leaves the ruler
@@ -100,8 +100,9 @@ function drawRuler(app) {
     const row = Math.max(0, ends.findIndex((end) => end < from));
     ends[row] = from + length + 8;
     svg("line", { x1: x, x2: x, y1: 46 - 16 * row + 4, y2: 80, class: "line ink thin" }, root);
-    svg("text", { x: from, y: 46 - 16 * row, class: "note" }, root, text);
+    named_.push([{ x: from, y: 46 - 16 * row, class: "note clear" }, text]);
   }
+  for (const [at, text] of named_) svg("text", at, root, text); // over the ticks
   const x = X(app.state.value), text = `your loss ${four(app.state.value)}`;
   svg("path", { d: mark(2, x, 88, 8), fill: "var(--red)" }, root);
   svg("text", { x: within(text, x)[0], y: 112, class: "title" }, root, text);

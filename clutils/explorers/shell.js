@@ -379,11 +379,11 @@ export class PageModel {
     try { this.frame = window.frameElement; } catch { this.frame = null; }
     this.framed = window.parent !== window;
     const own = document.documentElement, around = this.frame?.ownerDocument.documentElement;
-    if (around) { // a book has a switch between light and dark
-      const take = () => { if (around.dataset.theme) own.dataset.theme = around.dataset.theme; };
-      take();
-      new MutationObserver(take).observe(around, { attributeFilter: ["data-theme"] });
-    }
+    const dark = matchMedia("(prefers-color-scheme: dark)"); // unless a book around has a switch of its own
+    const take = () => { own.dataset.theme = around?.dataset.theme || (dark.matches ? "dark" : "light"); };
+    take();
+    dark.onchange = take;
+    if (around) new MutationObserver(take).observe(around, { attributeFilter: ["data-theme"] });
     own.classList.toggle("alone", !this.framed);
     addEventListener("hashchange", () => this.heard.forEach((f) => f()));
   }

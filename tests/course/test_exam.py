@@ -99,6 +99,13 @@ def test_a_marked_example_comes_back_right(built, tmp_path, capsys):
     )
 
 
+def test_the_solutions_are_marked_as_what_everybody_is_asked(built):
+    folder, _ = built
+    (solved,) = (folder / "source").glob("02_*/*.ipynb")
+    found = exam.mark(solved)
+    assert found.number == "everybody" and found.points == len(found.said) == 3
+
+
 def test_what_is_no_notebook_of_the_course_is_refused_in_a_line(tmp_path, capsys):
     assert main(["exam", "99", "--out", str(tmp_path)]) == 2
     assert "no notebook is called '99'" in capsys.readouterr().err

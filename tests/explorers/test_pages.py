@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from playwright.sync_api import expect
 
 from clutils import explorers
 from clutils.explorers import controls, pages
@@ -177,7 +178,13 @@ def test_in_a_frame_the_state_is_a_data_attribute_and_the_frame_is_as_high_as_th
         assert page.page.url.endswith("book.html")
         inside.locator("summary").click()
         state = page.page.get_attribute("iframe", "data-state")
-        assert inside.locator(".copy input").input_value() == f"W.html#{state}"
+        link = inside.locator(".copy input")
+        expect(link).to_have_value(f"W.html#{state}", timeout=20_000)
+        slider.press("ArrowRight")  # while the box is open, the link follows
+        expect(link).not_to_have_value(f"W.html#{state}", timeout=20_000)
+        for theme, colour in {"dark": "rgb(23, 23, 26)", "light": "rgb(255, 255, 255)"}.items():
+            page.page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+            expect(inside.locator("body")).to_have_css("background-color", colour, timeout=20_000)
         high = inside.locator("#explorer").bounding_box()["height"]
         page.until(f"Math.abs(document.querySelector('iframe').offsetHeight - {high}) < 12")
 

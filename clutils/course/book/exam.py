@@ -25,6 +25,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from clutils import files
 from clutils.course import exercise, student
+from clutils.course.book.running import QUIET
 from clutils.course.exercise import Exercise
 
 ROOT = Path(__file__).resolve().parents[3] / "notebooks"
@@ -144,7 +145,9 @@ def mark(path: str | Path) -> Mark:
     with tempfile.TemporaryDirectory() as apart, _kept_in(Path(apart) / "progress.json"):
         about = {"metadata": {"path": apart}}
         try:
-            NotebookClient(ran, timeout=SECONDS, allow_errors=True, resources=about).execute()
+            client = NotebookClient(ran, timeout=SECONDS, allow_errors=True, resources=about)
+            client.extra_arguments = QUIET
+            client.execute()
         except (CellTimeoutError, DeadKernelError) as error:
             raise ValueError(f"exam: {path} did not run to its end: {type(error).__name__}") from error
     number = _said(cells[2])

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
 KEPT = ROOT / "build" / "notebooks"
 TIMEOUT = 1800  # seconds a cell
+QUIET = ["--log-level=ERROR"]  # of a kernel: no warning that it listens on this machine
 NO_OUTPUT = (
     "book",
     "commands",
@@ -51,6 +52,7 @@ def execute(
     client = NotebookClient(
         notebook, timeout=timeout, allow_errors=allow_errors, resources={"metadata": {"path": str(folder)}}
     )
+    client.extra_arguments = QUIET
     client.execute(env=os.environ | variables)
     before = notebook.cells.pop(0)
     return notebook, before.outputs
