@@ -203,14 +203,14 @@ function build(app) {
     app.draw();
     app.slider.value = step;
     app.frames = [...(app.frames || []).slice(-99), performance.now() - began];
-    requestAnimationFrame(advance);
+    app.next = requestAnimationFrame(advance);
   };
   app.play = (on) => {
-    const was = app.playing;
+    cancelAnimationFrame(app.next); // or it would play twice as fast
     app.playing = on;
     if (on && now(app) >= STEPS) app.state.step = 0;
     if (app.button) app.button.textContent = on ? "❚❚ pause" : "▶ play";
-    if (on && !was) requestAnimationFrame(advance);
+    if (on) app.next = requestAnimationFrame(advance);
   };
   app.lanes.forEach((lane) => lane.reset(app));
   if (!app.still && app.state.step === "") setTimeout(() => app.play(true), 400);
