@@ -333,7 +333,7 @@ def test_what_is_imported_is_required():
     """Each third-party import of the package is in requirements.txt, or brought by something that is."""
     names = {"PIL": "pillow", "sklearn": "scikit-learn", "umap": "umap-learn"}
     brought = {
-        "jupyterlab": {"IPython", "jupyter_core", "jupyter_client", "psutil"}
+        "jupyterlab": {"IPython", "jupyter_core", "jupyter_client", "jupyterlab_server", "psutil"}
         | {"nbformat", "nbclient", "nbconvert", "pygments"},
         "ipywidgets": {"traitlets"},
         "matplotlib": {"cycler"},

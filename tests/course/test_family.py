@@ -190,7 +190,7 @@ def test_with_rows_each_line_says_its_difference_and_whether_it_has_learned(evid
     plain, worse, learning = lesson.compared("losses", "NTXent")
     assert plain.startswith("NT-Xent, τ = 0.2: 0.900 (5 seeds; 25% of the anchors push nothing)")
     assert "along the run 0.200, 0.800, 0.900, 0.900" in plain and "less" not in plain
-    assert "HCL" in worse and "less NT-Xent: -10.0 points" in worse and "not decided" not in worse
+    assert "HCL" in worse and "minus NT-Xent: -10.0 points" in worse and "not decided" not in worse
     assert "still learning, so not decided here" in learning
     gap = evidence.difference(evidence.results("losses")["SSCL"], evidence.results("losses")["NTXent"])
     assert str(gap) in learning and gap.decided
