@@ -36,8 +36,8 @@ def demand(kind: str) -> Any:
         raise ValueError(f"{kind!r} is no kind of log: there are {', '.join(KINDS)}")
     try:
         return importlib.import_module(KINDS[kind])
-    except ImportError:
-        raise ValueError(f"{kind} is not installed: pip install {kind}") from None
+    except ImportError as error:  # it, or what it needs itself
+        raise ValueError(f"{kind} is not installed ({error}): pip install {kind}") from None
 
 
 def open(kind: str, run: Run, folder: str | Path) -> Log:

@@ -1,5 +1,10 @@
 """Notebook 15: exercises that see through wrong answers, the search box, and what is measured."""
 
+import importlib.util
+import sys
+import types
+
+import numpy as np
 import pytest
 import torch
 
@@ -133,3 +138,32 @@ def test_macls_settings_have_a_steep_line_for_sentences_alone():
     assert steep == ["sentences (appendix B.4)"] and len(lesson.MACL_SETTINGS) > 5
     kinds = {where.split(",")[0].split(" (")[0] for where in lesson.MACL_SETTINGS}
     assert kinds == {"pictures", "sentences", "graphs"}
+
+
+def test_a_pretrained_encoder_is_judged_where_there_is_one_and_kindly_missed_where_not(tmp_path, monkeypatch):
+    train = data.load("sentences:topics", limit=40)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(data.Unavailable, match="pip install sentence-transformers"):
+        lesson.pretrained(tmp_path, train)
+
+    class Model:
+        """What is asked of `SentenceTransformer`, in its words; the real one was tried by hand."""
+
+        def __init__(self, path: str, local_files_only: bool, device: str) -> None:
+            assert local_files_only and device == "cpu" and path == str(tmp_path)
+
+        def eval(self) -> "Model":
+            return self
+
+        def encode(self, texts: list[str], show_progress_bar: bool) -> np.ndarray:
+            return np.array([[len(text), text.count(" ")] for text in texts])
+
+    monkeypatch.setitem(
+        sys.modules, "sentence_transformers", types.SimpleNamespace(SentenceTransformer=Model)
+    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    with pytest.raises(data.Unavailable, match=r"no model in .*nowhere"):
+        lesson.pretrained(tmp_path / "nowhere", train)
+    (z,) = lesson.pretrained(tmp_path, train)
+    assert z.dtype == torch.float32 and z[:, 0].tolist() == [len(text) for text in train.texts]

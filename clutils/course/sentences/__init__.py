@@ -8,6 +8,7 @@ from clutils.course.sentences.experiments import (
     WAYS,
     accuracy,
     differences,
+    pretrained,
     run_of,
     shape,
     table,

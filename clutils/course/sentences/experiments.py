@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -82,6 +84,23 @@ def tf_idf(train: data.SentenceSet, *others: data.SentenceSet) -> list[Tensor]:
 
     weigh = TfidfVectorizer(analyzer=data.sentences.words, sublinear_tf=True).fit(train.texts)
     return [torch.from_numpy(weigh.transform(of.texts).toarray()).float() for of in (train, *others)]
+
+
+def pretrained(folder: str | Path, *sets: data.SentenceSet) -> list[Tensor]:
+    """Features by a model of sentence-transformers that lies on disk: (N, D) of each set.
+
+    Nothing is fetched. Raises `data.Unavailable`, which says what to do, where package or folder is missing.
+    """
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise data.Unavailable("sentence-transformers is not installed: pip install sentence-transformers")
+    if not Path(folder).is_dir():
+        raise data.Unavailable(
+            f"no model in {folder}: save one there, SentenceTransformer(NAME).save(FOLDER)"
+        )
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), local_files_only=True, device="cpu").eval()
+    return [torch.from_numpy(model.encode(list(of.texts), show_progress_bar=False)).float() for of in sets]
 
 
 def word_means(encoder: nn.Module, tokens: Tensor) -> Tensor:
