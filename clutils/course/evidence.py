@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas
 
 RECORD = "evidence"
+NEAR = 0.005  # of a ceiling: half a point
+LEARNING = "still learning"
 POWER = 0.8  # with which a difference that the seeds can tell apart is told
 
 
@@ -185,6 +187,21 @@ def has_learned(subject: str, contender: str) -> bool:
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
     gained = (by_step[end] - by_step[before]).mean()
     return bool(gained < by_step[end].std())
+
+
+def phase(subject: str, contender: str, ceiling: Sequence[float] = ()) -> str:
+    """'past its learning phase', 'at the ceiling' or 'still learning'.
+
+    - ceiling: values of what was told the classes; at the ceiling is who misses, at 95 %, less than `NEAR`
+      of it. There the seeds hardly differ, and a gain of a few pictures in thousands is no learning phase.
+
+    Raises ValueError as `has_learned`.
+    """
+    if has_learned(subject, contender):
+        return "past its learning phase"
+    if ceiling and difference(results(subject)[contender], ceiling).low > -NEAR:
+        return "at the ceiling"
+    return LEARNING
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------
