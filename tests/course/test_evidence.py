@@ -69,7 +69,9 @@ def test_who_is_at_the_ceiling_has_nothing_left_to_learn_there(recorded):
     assert evidence.phase("x", "rising", [0.998, 0.998, 0.9985]) == "at the ceiling"
     assert evidence.phase("x", "rising", [0.98, 0.98, 0.98]) == "at the ceiling"  # above it
     assert evidence.phase("x", "rising", [1.002, 1.002, 1.002]) == evidence.LEARNING  # 0.5 ± 0.12 below
-    assert evidence.phase("x", "rising", [0.998, 0.99, 1.0]) == evidence.LEARNING  # a ceiling not known so well
+    assert (
+        evidence.phase("x", "rising", [0.998, 0.99, 1.0]) == evidence.LEARNING
+    )  # a ceiling not known so well
     assert evidence.phase("x", "flat", [1.0, 1.0, 1.0]) == "past its learning phase"
 
 
