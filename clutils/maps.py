@@ -185,14 +185,55 @@ def trustworthiness(z: Vectors, positions: Vectors, k: int = 10) -> float:
     """
     from sklearn.manifold import trustworthiness
 
-    z, positions = _rows(z, "trustworthiness"), _positions(positions, "trustworthiness")
-    if len(z) != len(positions):
-        raise ValueError(f"trustworthiness: z has {len(z)} rows but the map has {len(positions)}")
-    if not isinstance(k, int) or not 1 <= k < len(z) / 2:
-        raise ValueError(
-            f"trustworthiness: k is {k!r}, but must be from 1 to less than half of {len(z)} rows"
-        )
+    z, positions = _both(z, positions, k, "trustworthiness")
     return float(trustworthiness(z, positions, n_neighbors=k))
+
+
+def continuity(z: Vectors, positions: Vectors, k: int = 10) -> float:
+    """How far true neighbours are neighbours in the map, in [0, 1]: `trustworthiness` with the sides changed.
+
+    Every neighbour that the map tore away costs by its rank there. Arguments as there; Venna & Kaski 2001.
+    """
+    from sklearn.manifold import trustworthiness
+
+    z, positions = _both(z, positions, k, "continuity")
+    return float(trustworthiness(positions, z, n_neighbors=k))
+
+
+def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
+    """Of each point's k true neighbours, the share that are among its k nearest in the map: (N,), in [0, 1].
+
+    Their mean is the kNN recall of the map. Arguments as of `trustworthiness`.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    both = _both(z, positions, k, "neighbours_kept")
+    found = [NearestNeighbors(n_neighbors=k).fit(x).kneighbors(return_distance=False) for x in both]
+    there = [np.zeros((len(x), len(x)), bool) for x in both]
+    for marks, nearest in zip(there, found, strict=True):
+        np.put_along_axis(marks, nearest, True, axis=1)
+    return torch.from_numpy((there[0] & there[1]).sum(axis=1) / k)
+
+
+def distances_kept(z: Vectors, positions: Vectors) -> float:
+    """Spearman's correlation of all pairwise distances, in truth and in the map, in [-1, 1].
+
+    Near 1: what is far in the map is far in truth. Arguments as of `trustworthiness`.
+    """
+    from scipy.spatial.distance import pdist
+    from scipy.stats import spearmanr
+
+    z, positions = _both(z, positions, 1, "distances_kept")
+    return float(spearmanr(pdist(z), pdist(positions)).statistic)
+
+
+def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray, np.ndarray]:
+    z, positions = _rows(z, who), _positions(positions, who)
+    if len(z) != len(positions):
+        raise ValueError(f"{who}: z has {len(z)} rows but the map has {len(positions)}")
+    if not isinstance(k, int) or not 1 <= k < len(z) / 2:
+        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to less than half of {len(z)} rows")
+    return z, positions
 
 
 def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:

@@ -122,6 +122,26 @@ def test_trustworthiness_is_vennas_and_kaskis_sum_over_false_neighbours():
     assert maps.trustworthiness(z, maps.tsne(z, perplexity=10), k=5) > max(0.8, expected)
 
 
+def test_what_a_map_keeps_is_what_loops_count():
+    z, _ = clusters(40)
+    at = maps.pca(z)
+    unit = torch.nn.functional.normalize(z, dim=1).double().numpy()
+    n, k, penalty, recall, pairs = 40, 5, 0, [], []
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        truly = sorted(others, key=lambda j: np.linalg.norm(unit[i] - unit[j]))[:k]
+        shown = sorted(others, key=lambda j: np.linalg.norm(at[i] - at[j]))
+        penalty += sum(max(0, shown.index(j) + 1 - k) for j in truly)
+        recall.append(len(set(truly) & set(shown[:k])) / k)
+        pairs += [(np.linalg.norm(unit[i] - unit[j]), np.linalg.norm(at[i] - at[j])) for j in range(i)]
+    expected = 1 - 2 / (n * k * (2 * n - 3 * k - 1)) * penalty
+    assert maps.continuity(z, at, k=5) == pytest.approx(expected, abs=1e-6)
+    assert maps.neighbours_kept(z, at, k=5).tolist() == pytest.approx(recall)
+    ranks = np.argsort(np.argsort(np.array(pairs), axis=0), axis=0)
+    assert maps.distances_kept(z, at) == pytest.approx(np.corrcoef(ranks.T)[0, 1], abs=1e-3)
+    assert maps.neighbours_kept(z, np.random.default_rng(0).normal(size=(40, 2)), k=5).mean() < 0.4
+
+
 # ---- what comes in -------------------------------------------------------------------------------------
 
 Z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
@@ -142,6 +162,8 @@ Z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
         (lambda: maps.tsne(Z.index_fill(0, torch.tensor([3]), float("nan"))), "row 3 holds NaN"),
         (lambda: maps.trustworthiness(Z, np.zeros((20, 2)), k=10), "k is 10"),
         (lambda: maps.trustworthiness(Z, np.zeros((19, 2)), k=3), "z has 20 rows but the map has 19"),
+        (lambda: maps.continuity(Z, np.zeros((19, 2)), k=3), "continuity: z has 20 rows but"),
+        (lambda: maps.neighbours_kept(Z, np.zeros((20, 2)), k=10), "neighbours_kept: k is 10"),
         (lambda: maps.neighbour_share(np.zeros((20, 3)), np.zeros(20, int)), r"positions is \(20, 3\)"),
         (lambda: maps.neighbour_share(np.zeros((20, 2)), np.zeros(19, int)), r"labels is \(19,\)"),
         (lambda: maps.neighbour_share(np.zeros((20, 2)), np.zeros(20, int), k=20), "k is 20"),

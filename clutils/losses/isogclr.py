@@ -75,6 +75,7 @@ class ISogCLR(Loss):
             q = torch.softmax(s / tau[:, None], dim=1)
             expected = share * (q * s).sum(dim=1) / tau
             slope = (log_u + self.radius - expected).view(2, -1).mean(dim=0)
-            moved = self.temperatures[samples] - self.step * slope.to(self.temperatures)
-            self.temperatures[samples] = moved.clamp(self.lowest, self.highest)
+            own = self.temperatures[samples]
+            moved = (own - self.step * slope.to(own)).clamp(self.lowest, self.highest)
+            self.temperatures[samples] = torch.where(moved.isnan(), own, moved)
         return values + tau * self.radius

@@ -42,7 +42,10 @@ def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor
         moved = torch.logaddexp(past + kept, log_u + math.log(loss.rate))
         log_u = torch.where(past.isinf(), log_u, moved)
         both = log_u.view(2, -1).logsumexp(dim=0) - math.log(2)
-        loss.log_average[loss.samples] = both.to(loss.log_average)
+        kept = loss.log_average[loss.samples]
+        loss.log_average[loss.samples] = torch.where(
+            both.isnan(), kept, both.to(kept)
+        )  # one bad row is no past
     share = (log_g.detach() - log_u).exp()
     weighed = temperature * (log_u + share * (log_g - log_g.detach()))
     return weighed - mean_over_positives(pairs.positives, pairs), log_u, share

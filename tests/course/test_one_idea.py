@@ -214,6 +214,7 @@ def test_temperature_for_takes_other_ways_and_no_other_number():
         lambda n, k: right(n, k) ** 2,
         lambda n, k: n.std(dim=1) / math.log(n.shape[1] / k),
         lambda n, k: n.amax(dim=1) - n.mean(dim=1),
+        lambda n, k: right(n, {12: 4, 40: 10, 100: 70}[n.shape[1]]),
     )
 
 
@@ -243,6 +244,11 @@ def test_map_loss_takes_other_ways_and_no_other_loss():
         lambda y, p, k, c: right(2 * y, p, k, c),
         lambda y, p, k, c: right(y, p, k, c * k.shape[1]),
         lambda y, p, k, c: right(y, p.flip(0), k, c),
+        lambda y, p, k, c: right(y, p, k[:, :3], c),
+        lambda y, p, k, c: right(y, p[:, p[0] < p[1]], k[p[0] < p[1]], c) * 2,
+        lambda y, p, k, c: by_loops(
+            y, p, [[i for i in o if i != j] for j, o in zip(p[0], k, strict=True)], c
+        ),
     )
 
 

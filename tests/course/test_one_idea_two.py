@@ -186,6 +186,7 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
 
     rejects(
         lesson.few_points,
+        lambda D: torch.tensor([[1e5 * a] + [2.0 * b] * (D - 1) for a in (1, -1) for b in (1, -1)]),
         lambda D: torch.randn(4096, D),
         lambda D: torch.zeros(2 * D, D),
         lambda D: torch.full((2 * D, D), math.nan),

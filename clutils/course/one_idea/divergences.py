@@ -69,15 +69,15 @@ def inside(t: float = 0.3) -> list[Row]:
         Row(losses.NPair(), "softmax of inner products", _plain),
         Row(losses.SupCon(t), info, _plain, 3),
         Row(losses.AttentionNCE(t), "softmax of attended similarities; one positive", _attended, 3),
-        Row(losses.ADNCE(t), "softmax, each negative times a fixed weight", _middling),
+        Row(losses.ADNCE(t), "softmax, each negative times a weight without gradient", _middling),
         Row(losses.HardNegative(t, 0.0, 1.0), "the same, its weight moving along", _hard, says=", τ⁺ = 0"),
         Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
     ]
 
 
-# every other loss of the catalogue -> why no such q exists
+# every other loss of the catalogue -> why no q of this form exists
 OUTSIDE = {
-    "Decoupled": "p sits on the positive, which its denominator leaves out: q is 0 there, and KL ∞",
+    "Decoupled": "p sits on the positive, which its denominator leaves out: in this form q = 0, KL ∞",
     "WeightedDecoupled": "as Decoupled",
     "SogCLR": "as Decoupled; and its denominator comes from the sample's past",
     "ISogCLR": "as SogCLR",
@@ -128,6 +128,40 @@ def differences(row: Row, seed: int = 0) -> tuple[float, float]:
     )
     gradients = max(float(((a - b).abs() / b.abs().clamp(min=1)).max()) for a, b in pairs)
     return float(values.max()), gradients
+
+
+def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[str, tuple[float, float]]:
+    """Losses of one positive beside what the form implies: name -> how far from it, and the line's slope.
+
+    With p on the positive and q a softmax of weights w_j and similarities, ℓ is -log q₊ up to a constant and
+    the pull is (1 - q₊)/τ: against e^-ℓ it lies on a line that falls from 1/τ. How far: the largest distance
+    from the best line, on 50 anchors, over the largest pull. A slope of 0 or below: a q₊ of 0 or below, which
+    no softmax has.
+
+    - within: the rows of `inside` in place of those outside
+    """
+    if within:
+        asked = {row.loss.name: row.loss for row in inside(t) if row.positives == 1 and not row.pairs}
+    else:
+        kinds = (losses.Decoupled, losses.MACL, losses.DualTemperature, losses.AlphaCL, losses.Debiased)
+        kinds += (losses.HardNegative, losses.SSCL, losses.RINCE, losses.Triplet, losses.PairMargin)
+        kinds += (losses.Spectral, losses.Robust, losses.FlatNCE)
+        asked = {kind.__name__: kind() for kind in kinds}
+    s, n = toys.random_similarities(50, 1, 20, torch.Generator().manual_seed(seed))
+    found = {}
+    for name, loss in asked.items():
+        positives = s.clone().requires_grad_()
+        value = loss.formula(Pairs(positives, n))
+        (slope,) = torch.autograd.grad(value.sum(), positives)
+        pull, odds = -slope[:, 0], (value.detach().min() - value.detach()).exp()
+        columns = torch.stack([torch.ones_like(odds), -odds], dim=1)
+        line = torch.linalg.lstsq(columns, pull[:, None], driver="gelsd").solution
+        if float(odds.max() - odds.min()) < 1e-9:  # a loss of one value: no line to be seen, but that pull
+            line = torch.stack([pull.mean(), pull.new_zeros(())])[:, None]
+        apart = (columns @ line)[:, 0] - pull
+        largest = float(pull.abs().max())
+        found[style.title(name)] = float(apart.abs().max()) / largest, float(line[1, 0]) / largest
+    return found
 
 
 def table() -> tuple[str, float]:

@@ -55,8 +55,8 @@ def _tables() -> list[tuple[Tensor, float]]:
     draw = torch.Generator().manual_seed(8)
     spread = torch.tensor([0.2, 0.5, 1.0], dtype=torch.float64)[:, None]
     return [
-        (spread * toys.random_similarities(3, 1, K, draw)[1], effective)
-        for K, effective in ((12, 4.0), (40, 10.0), (100, 70.0))
+        (scale * spread * toys.random_similarities(3, 1, K, draw)[1], effective)
+        for K, effective, scale in ((12, 4.0, 1.0), (40, 10.0, 1.0), (40, 25.0, 0.1), (100, 70.0, 1.0))
     ]
 
 
@@ -114,7 +114,13 @@ def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
         pairs = maps.neighbour_pairs(torch.randn(10, 4, generator=draw), 2)
         away = torch.randint(1, 10, (pairs.shape[1], 3), generator=draw)
         made.append((positions, pairs, (pairs[0][:, None] + away) % 10, c))
-    return made
+    draw = torch.Generator().manual_seed(10)
+    positions = 2 * torch.randn(10, 2, generator=draw, dtype=torch.float64)
+    positions[0] *= 40  # far away
+    one_way = torch.stack([torch.arange(9), torch.arange(1, 10)])
+    drawn = torch.randint(10, (9, 5), generator=draw)
+    drawn[:, 0] = one_way[0]  # a point may draw itself, as `maps.neg_tsne` does
+    return [*made, (positions, one_way, drawn, 0.5)]
 
 
 CAUCHY: Callable[[Tensor], Tensor] = lambda d: 1 / (1 + d)  # noqa: E731
@@ -155,7 +161,8 @@ def _lacks(answer: Callable[[int], Tensor]) -> str | None:
             return "a batch of too many embeddings"
         covariance = torch.cov(z.T)
         v = float(moments(covariance)[0])
-        c = float(moments(covariance / covariance.diagonal().max())[1])  # whatever the points' scale
+        scale = covariance.diagonal().clamp(min=1e-12).rsqrt()
+        c = float(moments(scale[:, None] * covariance * scale)[1])  # whatever the features' scales
         if not v < 1e-4:  # NaN, too
             return "a batch that lacks variance"
         if not c < 1e-6:

@@ -30,18 +30,25 @@ def best_weights(negatives: Tensor, effective: Tensor | float) -> tuple[Tensor, 
 def beside_the_best(push: Tensor, negatives: Tensor) -> dict[str, Tensor]:
     """A push beside the best weights of as many negatives, for each anchor that pushes: name -> (A,).
 
-    - push, negatives: (A, K); what is drawn in counts for nothing
+    - push, negatives: (A, K); what is drawn in counts for nothing; drawn: its share of all |push|
     - effective: e^H of its shares; similarity: what it pushes, in the mean; best: the most that so many can
       have; temperature: of the best; divergence: KL(shares ‖ best), in nats
     """
     pushing = (push > 0).any(dim=1)
+    drawn = -push[pushing].clamp(max=0).sum(dim=1) / push[pushing].abs().sum(dim=1)
     push, s = push[pushing].clamp(min=0), negatives[pushing]
     share = push / push.sum(dim=1, keepdim=True)
     effective = torch.special.entr(share).sum(dim=1).exp()
     q, temperature = best_weights(s, effective)
     divergence = (torch.special.xlogy(share, share) - torch.special.xlogy(share, q)).sum(dim=1)
     means = {"similarity": (share * s).sum(dim=1), "best": (q * s).sum(dim=1)}
-    return {"effective": effective, **means, "temperature": temperature, "divergence": divergence}
+    return {
+        "effective": effective,
+        **means,
+        "temperature": temperature,
+        "divergence": divergence,
+        "drawn": drawn,
+    }
 
 
 @style.in_course_style
@@ -64,6 +71,8 @@ def frontier(
         at = float(found["effective"].log().mean().exp()), float(found["similarity"].mean())
         apart = float(found["divergence"].mean())
         said = f"{name}: KL {apart:.2g}" if apart > 1e-9 else f"{name}: KL 0"
+        if (drawn := float(found["drawn"].mean())) > 1e-9:
+            said += f" for what it pushes, {drawn:.0%} is drawn in"
         ax.plot(*at, look["marker"], color=look["color"], markersize=9, label=said)
         told.append(f"{said}, {at[0]:.0f} negatives")
     ax.set(xlabel=f"effective number of negatives (of {K})", ylabel="mean similarity of what is pushed")
