@@ -1,5 +1,5 @@
 import { compare, effective, gate, loss, normal, sigmoid, softmax } from "./losses.js";
-import { Chart, bar, begin, explore, mark, named, number, percent, put, settingsOf, svg } from "./shell.js";
+import { Chart, bar, begin, dragged, explore, mark, named, number, percent, put, settingsOf, svg } from "./shell.js";
 
 const BARS = 40, FINE = 100, COLD = 0.02, HOT = 20, MOST = 65536;
 const along = (low, high, n) => Array.from({ length: n }, (_, k) => low * (high / low) ** (k / (n - 1)));
@@ -83,7 +83,6 @@ function build(app) {
   const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), and who is pushed (down)", left: 12,
     x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
   const { chart } = who;
-  chart.root.classList.add("drag");
   who.number = svg("path", { fill: "var(--grey)" }, chart.inside);
   who.push = svg("path", { fill: "var(--red)" }, chart.inside);
   who.drawn = svg("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }, chart.inside);
@@ -101,26 +100,19 @@ function build(app) {
     app.state.shape = "drawn";
     app.set("drawn", now.map((h) => h.toString(36)).join(""));
   };
-  chart.root.onpointerdown = (e) => {
+  dragged(chart.root, (e) => {
     app.moving = false;
-    chart.root.setPointerCapture(e.pointerId);
     held = Math.abs(chart.at(e)[0] - app.state.positive) < 0.07 ? "positive" : "bars";
     touch(e);
-  };
-  chart.root.onpointermove = (e) => held && touch(e);
-  chart.root.onpointerup = chart.root.onpointercancel = () => { held = ""; last = null; };
+  }, touch, () => { held = ""; last = null; });
   const turn = (chart_, name) => {
-    let on = false;
     const set = (e) => {
       app.moving = false;
       const [x] = chart_.at(e);
       if (name === "count") app.set(name, app.data.settings.find((c) => c.name === name).values.reduce((a, b) => (Math.abs(Math.log(b / x)) < Math.abs(Math.log(a / x)) ? b : a)));
       else if (name in app.state) app.set(name, Number(x.toPrecision(3)));
     };
-    chart_.root.classList.add("drag");
-    chart_.root.onpointerdown = (e) => { on = true; chart_.root.setPointerCapture(e.pointerId); set(e); };
-    chart_.root.onpointermove = (e) => on && set(e);
-    chart_.root.onpointerup = chart_.root.onpointercancel = () => { on = false; };
+    dragged(chart_.root, set);
   };
   turn(app.warm.chart, "temperature");
   turn(app.many.chart, "count");

@@ -90,14 +90,22 @@ class Lane { // one loss, and where it takes the points
       const [x, y] = spot(root, e);
       return [x - MIDDLE, MIDDLE - 6 - y];
     };
-    root.onpointerdown = (e) => {
-      const [x, y] = touched(e), all = this.angles(app);
-      let best = 26;
-      all.forEach((t, a) => {
+    const grasped = (e) => { // the point under the pointer, if any
+      const [x, y] = touched(e);
+      let best = 26, found = -1;
+      this.angles(app).forEach((t, a) => {
         const d = Math.hypot(x - R * Math.cos(t), y - R * Math.sin(t));
-        if (d < best) [best, this.chosen] = [d, a];
+        if (d < best) [best, found] = [d, a];
       });
-      if (best < 26) {
+      return found;
+    };
+    root.addEventListener("touchstart", (e) => { // a finger on a point moves it, beside one it scrolls the page
+      if (grasped(e.changedTouches[0]) >= 0) e.preventDefault();
+    }, { passive: false });
+    root.onpointerdown = (e) => {
+      const found = grasped(e);
+      if (found >= 0) {
+        this.chosen = found;
         root.setPointerCapture(e.pointerId);
         this.dragging = true;
         app.play(false);
@@ -213,7 +221,7 @@ function build(app) {
     if (on) app.next = requestAnimationFrame(advance);
   };
   app.lanes.forEach((lane) => lane.reset(app));
-  if (!app.still && app.state.step === "") setTimeout(() => app.play(true), 400);
+  if (!app.still && app.state.step === "" && !app.framed) setTimeout(() => app.play(true), 400);
 }
 
 // Where the page stands: with reduced motion it opens on the end of the way

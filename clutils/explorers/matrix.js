@@ -122,7 +122,7 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     this.names = svg("g", {}, this.root);
     this.frame = svg("path", { class: "line ink thin" }, this.root);
     const pick = (e) => {
-      const size = 2 * app.state.pictures, row = Math.floor(((spot(this.root, e)[1] - TOP) / SIDE) * size);
+      const size = views(app), row = Math.floor(((spot(this.root, e)[1] - TOP) / SIDE) * size);
       if (row >= 0 && row < size) app.choose(row);
     };
     this.root.onpointerdown = (e) => { this.held = true; pick(e); };
@@ -153,18 +153,19 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     }
   }
 }
+const views = (app) => 2 * app.state.pictures;
 const label = (app, a) => `${(a % app.state.pictures) + 1}${a < app.state.pictures ? "a" : "b"}`;
 const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 92 * f)}%, var(--paper))`;
 
 function build(app) {
-  app.row = () => Math.min(Number(app.state.row) || 0, 2 * app.state.pictures - 1);
+  app.row = () => Math.min(Number(app.state.row) || 0, views(app) - 1);
   app.choose = (row) => { app.moving = false; app.set("row", row); };
   app.grids = [new Grid(app, "1 · similarities s (dark: near)", shades("ink")), new Grid(app, "2 · shares of the softmax", shades("purple")),
     new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
   app.grids[0].root.setAttribute("tabindex", 0);
   app.grids[0].root.onkeydown = (e) => {
     const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
-    if (by) { e.preventDefault(); app.choose((app.row() + by + 2 * app.state.pictures) % (2 * app.state.pictures)); }
+    if (by) { e.preventDefault(); app.choose((app.row() + by + views(app)) % views(app)); }
   };
   app.chart = new Chart(app.stage, { title: "", height: 310, x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity" }, y: { low: 0, high: 1 } });
   app.stems = app.chart.line("two");

@@ -27,6 +27,22 @@ IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 TOKEN = re.compile(  # spaces, a comment, a text, where a template begins, a regular expression, a word
     r"""\s+|//[^\n]*|"[^"\n]*"|`|/(?:\\.|[^/\n\\])+/[a-z]*|[\w$]+|.""", re.DOTALL
 )
+EXPORTED = re.compile(
+    r"^export (?:function (\w+)\(.*?^}\n|const (\w+) = [^\n]*;[^\n]*\n)", re.MULTILINE | re.DOTALL
+)
+SHORTER = {  # as a page has them: its code is to stay below 40 kB
+    "Math.": "$.",
+    "Float64Array": "$f",
+    "document.": "$d.",
+    "Infinity": "1/0",
+    "Array.from": "$a",
+    "performance.now()": "$p()",
+    "requestAnimationFrame": "$r",
+}
+NAMED = (
+    "const $=Math,$f=Float64Array,$d=document,$a=Array.from.bind(Array),$p=()=>performance.now(),"
+    "$r=requestAnimationFrame;"
+)
 BEGIN = """
 explorer.render({ el: document.getElementById("explorer"),
   model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
@@ -43,12 +59,31 @@ def module(name: str) -> str:
         text = (SOURCES / file).read_text(encoding="utf-8")
         for needed in IMPORT.findall(text):
             add(needed)
-        own = re.sub(r"^export (?!default)", "", IMPORT.sub("", text), flags=re.MULTILINE)
-        texts[file] = compact(own)
+        texts[file] = IMPORT.sub("", text)
 
     add(f"{name}.js")
+    texts = {
+        file: compact(re.sub(r"^export (?!default)", "", own, flags=re.MULTILINE))
+        for file, own in used(texts).items()
+    }
     whole = re.sub(r"(?<![\w$])\((\w+)\)=>", r"\1=>", "\n".join(texts.values()))
-    return "const $=Math;" + whole.replace("Math.", "$.")
+    for long, short in SHORTER.items():
+        whole = re.sub(rf"(?<![\w$.]){re.escape(long)}", lambda _, short=short: short, whole)
+    return NAMED + whole
+
+
+def used(texts: dict[str, str]) -> dict[str, str]:
+    """The same modules without exported functions and one-line constants that none of them calls."""
+    while True:
+        found = [(file, one) for file, text in texts.items() for one in EXPORTED.finditer(text)]
+        for file, one in found:
+            rest = texts[file][: one.start()] + texts[file][one.end() :]
+            name = re.compile(rf"(?<![\w$.]){one[1] or one[2]}\b")
+            if not any(name.search(text) for text in (texts | {file: rest}).values()):
+                texts = texts | {file: rest}
+                break
+        else:
+            return texts
 
 
 def compact(source: str) -> str:

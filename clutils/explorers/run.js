@@ -1,4 +1,4 @@
-import { Chart, explore, html, mark, number, percent, put, svg } from "./shell.js";
+import { Chart, dragged, explore, html, mark, number, percent, put, seen, svg } from "./shell.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
 const colour = (c) => `var(--${COLOURS[c % 7]})`; // there are eight shapes: 56 classes are told apart
@@ -58,7 +58,7 @@ function build(app) {
     requestAnimationFrame(go);
   };
   app.now = () => Math.min(app.state.frame === "" && app.still ? app.end : Number(app.state.frame) || 0, app.end);
-  if (!app.still && app.state.frame === "") setTimeout(() => app.play(true), 400);
+  if (!app.still && app.state.frame === "") seen(app.el, () => setTimeout(() => app.play(true), 400));
 }
 
 function chart(app, box, [key, names, title]) {
@@ -71,9 +71,7 @@ function chart(app, box, [key, names, title]) {
   const numbers = (values) => values.map((v) => (v === null ? NaN : v));
   found.forEach((values, k) => made.line(k ? "dots" : "one").setAttribute("d", made.trace(xs, numbers(values))));
   const at = made.line("ink thin"), point = svg("path", { class: "there" }, made.inside);
-  const go = (e) => e.buttons && app.go(made.at(e)[0]);
-  made.root.classList.add("drag");
-  made.root.onpointerdown = made.root.onpointermove = go;
+  dragged(made.root, (e) => app.go(made.at(e)[0]));
   return { made, at, point, xs, values: numbers(found[0]) };
 }
 

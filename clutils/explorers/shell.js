@@ -15,6 +15,26 @@ export function spot(root, event) { // where a pointer is, in units of an SVG's 
   const r = root.getBoundingClientRect(), k = root.viewBox.baseVal.width / r.width;
   return [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
 }
+// A finger that goes sideways drags; one that goes up or down scrolls the page, and changes nothing
+export function dragged(root, start, move = start, stop = () => {}) {
+  let from = null, on = false;
+  const begun = (e) => { on = true; start(e); };
+  root.classList.add("drag");
+  root.onpointerdown = (e) => {
+    from = e;
+    root.setPointerCapture(e.pointerId);
+    if (e.pointerType !== "touch") begun(e);
+  };
+  root.onpointermove = (e) => {
+    if (from && !on && Math.abs(e.clientX - from.clientX) >= 8) begun(from);
+    if (on) move(e);
+  };
+  root.onpointerup = root.onpointercancel = (e) => {
+    if (from && !on && e.type === "pointerup") start(e); // a tap
+    stop();
+    from = on = null;
+  };
+}
 export const put = (path, d) => path.setAttribute("d", d);
 
 export function html(tag, attributes = {}, parent = null, text = "") {
@@ -202,6 +222,7 @@ class Slider { // from positions 0 to 1000 to values; one step beyond the ends f
 export function explore(model, el, page, compare = null) {
   const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
   el.classList.add("explorer");
+  app.framed = Boolean(model.framed); // by what a text asks first: nothing plays by itself
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   html("h1", {}, el, data.title);
   html("p", { className: "lead" }, el, data.lead);
@@ -271,15 +292,25 @@ export function begin(app, milliseconds, at) {
     if (app.moving) at(1); // whoever touches it finds it where it was going
     app.moving = false;
   }, { capture: true, once: true });
-  const first = performance.now(), go = () => {
+  let first = 0;
+  const go = () => {
     if (!app.moving) return;
+    first ||= performance.now();
     const f = Math.min((performance.now() - first) / milliseconds, 1);
     at(f);
     app.refresh();
     if (f < 1) requestAnimationFrame(go);
     else app.moving = false;
   };
-  requestAnimationFrame(go);
+  seen(app.el, () => requestAnimationFrame(go));
+}
+
+export function seen(el, act) { // once some of it is on the screen
+  new IntersectionObserver(([found], watch) => {
+    if (!found.isIntersecting) return;
+    watch.disconnect();
+    act();
+  }).observe(el);
 }
 
 function lay(app) { // the controls that there are now; an input that stays is kept, with its focus
@@ -315,13 +346,16 @@ function control(app, c) {
     row.prepend(input);
     made.show = (v) => { input.checked = v; };
   } else if (c.kind === "number") {
-    const input = html("input", { type: "number", name, step: c.whole ? 1 : "any", inputMode: "decimal",
+    const input = html("input", { type: "number", name, step: c.whole ? 1 : "any",
       onchange: () => app.set(name, input.value === "" ? "none" : input.value) }, row);
     made.show = (v) => { if (document.activeElement !== input || v !== Number(input.value)) input.value = v ?? ""; };
   } else {
     const slider = new Slider(c), [min, max] = slider.ends;
     const input = html("input", { type: "range", name, min, max, step: 1,
       oninput: () => app.set(name, slider.value(Number(input.value))) }, row);
+    let kept; // a finger that scrolls away from a slider leaves it as it was
+    input.onpointerdown = () => (kept = app.state[name]);
+    input.onpointercancel = () => app.set(name, kept);
     const out = html("output", {}, row);
     made.show = (v) => {
       if (slider.value(Number(input.value)) !== v) input.value = slider.position(v);
@@ -337,9 +371,9 @@ function sharing(app, foot, model) {
   const box = html("details", { className: "share" }, foot);
   html("summary", {}, box, "Link, and a page cut down");
   const row = html("p", { className: "copy" }, box);
-  const link = html("input", { type: "text", readOnly: true, "aria-label": "link to what is shown" }, row);
+  const link = html("input", { type: "text", readOnly: true, title: "link" }, row);
   const copy = html("button", { type: "button" }, row, "copy link");
-  html("p", {}, box, "The link opens this page as it stands. Controls that are ticked here are left out of it:");
+  html("p", {}, box, "The link opens this page as it stands. Ticked controls are left out of it:");
   const list = html("p", { className: "hide" }, box);
   const fill = () => {
     link.value = model.link(app.link());
@@ -360,8 +394,9 @@ function sharing(app, foot, model) {
   copy.onclick = async () => {
     link.value = model.link(app.link());
     link.select();
-    try { await navigator.clipboard.writeText(link.value); } catch { document.execCommand("copy"); }
-    copy.textContent = "copied";
+    let done = true;
+    try { await navigator.clipboard.writeText(link.value); } catch { done = document.execCommand("copy"); }
+    copy.textContent = done ? "copied" : "not copied";
     setTimeout(() => (copy.textContent = "copy link"), 1500);
   };
   if (app.data.qr) {
@@ -378,13 +413,13 @@ export class PageModel {
     Object.assign(this, { data, name, heard: [] });
     try { this.frame = window.frameElement; } catch { this.frame = null; }
     this.framed = window.parent !== window;
-    const own = document.documentElement, around = this.frame?.ownerDocument.documentElement;
+    const own = document.documentElement, around = this.around = this.frame?.ownerDocument.documentElement;
     const dark = matchMedia("(prefers-color-scheme: dark)"); // unless a book around has a switch of its own
     const take = () => { own.dataset.theme = around?.dataset.theme || (dark.matches ? "dark" : "light"); };
     take();
     dark.onchange = take;
     if (around) new MutationObserver(take).observe(around, { attributeFilter: ["data-theme"] });
-    own.classList.toggle("alone", !this.framed);
+    own.classList.add(this.framed ? "framed" : "alone"); // framed, on a phone: picture and controls on one screen
     addEventListener("hashchange", () => this.heard.forEach((f) => f()));
   }
   get(key) {
@@ -405,8 +440,8 @@ export class PageModel {
   on(event, heard) { this.heard.push(heard); }
   hash(settings) { return String(new URLSearchParams(settings)).replace(/%2C/g, ","); }
   link(settings) {
-    const here = this.framed || !location.protocol.match(/^(http|file)/) ? `${this.name}.html` : location.href.split("#")[0];
-    const text = this.hash(settings);
+    const text = this.hash(settings), book = this.around?.dataset.content_root; // a book has these pages in explorers/
+    const here = book ? new URL(`${book}explorers/${this.name}.html`, this.frame.baseURI).href : this.framed || !location.protocol.match(/^(http|file)/) ? `${this.name}.html` : location.href.split("#")[0];
     return (this.data.base || here) + (text ? `#${text}` : "");
   }
 }

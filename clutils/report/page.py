@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from clutils.report import standard
+from clutils.report import calibration, standard
 from clutils.report.examined import NEIGHBOURS, PROBED
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
@@ -102,6 +102,7 @@ def page(
         differences=differences or [],
         better=standard.which_is_better(differences) if differences else "",
         likeness=likeness or {},
+        trust=calibration.shown(),
         shown=shown,
         glossary=GLOSSARY,
         marks=MARKS,

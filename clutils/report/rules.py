@@ -431,27 +431,38 @@ def robust(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
 
     Judged is what training on such pictures usually has, by the one that is kept least.
     """
-    kept = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
+    measured = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
     expected = "above 0.55, in grey above 0.15"
-    if not kept:
+    if not measured:
         return _not_known("robustness", expected, unknown.get("kept", ""))
-    value = ", ".join(f"{name} {kept[name]:.2f}" for name in kept)
+    value = ", ".join(f"{name} {measured[name]:.2f}" for name in measured)
     value += " (1 = stays where it is, 0 = as far away as another picture)"
-    judged = {name: 0.15 if name == "grey" else 0.55 for name in kept if n.get(f"usual_{name}", 1.0)}
-    beside = [name for name in kept if name not in judged]
+    judged = kept(n)
+    beside = [name for name in measured if name not in judged]
     also = f" Not judged, as training seldom has it on such pictures: {', '.join(beside)}." if beside else ""
-    low = sorted((name for name in judged if kept[name] < judged[name]), key=lambda name: kept[name])
+    low = sorted((name for name in judged if judged[name] < least_kept(name)), key=lambda name: judged[name])
     if not low:
-        least = min(judged, key=lambda name: kept[name])
+        least = min(judged, key=lambda name: judged[name])
         says = f"A changed picture stays nearer than another picture, least near under {least} "
-        says += f"({kept[least]:.2f})."
+        says += f"({judged[least]:.2f})."
         return Verdict("robustness", GOOD, value, expected, says + also)
-    named = ", ".join(f"{name} ({kept[name]:.2f})" for name in low)
+    named = ", ".join(f"{name} ({judged[name]:.2f})" for name in low)
     says = f"Under {named} a picture keeps less of its place than usual."
     causes: tuple[str, ...] = ("trained without that augmentation", "trained too briefly")
     if "grey" in low:
         causes = ("it tells pictures apart by colour above all: a shortcut", *causes)
     return Verdict("robustness", LOOK, value, expected, says + also, causes)
+
+
+def kept(n: Mapping[str, float]) -> dict[str, float]:
+    """Change -> how far a picture keeps its place under it, of those that training on such pictures has."""
+    named = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
+    return {name: value for name, value in named.items() if n.get(f"usual_{name}", 1.0)}
+
+
+def least_kept(change: str) -> float:
+    """What a healthy encoder keeps at least: in grey less, for scenes have colours."""
+    return 0.15 if change == "grey" else 0.55
 
 
 def maps(n: Mapping[str, float], unknown: Mapping[str, str]) -> list[Verdict]:

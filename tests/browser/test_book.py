@@ -109,6 +109,29 @@ def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
     assert not found and formulas > 1000
 
 
+UNTOLD = """() => [...document.querySelectorAll(
+    '.bd-article :is(figure, table, .cell_input pre, mjx-container[display])')].filter(
+    (box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 4
+        && !box.matches('.goes-on')).length"""
+
+
+def test_what_goes_on_to_the_right_says_so_and_the_menu_closes_behind_the_reader(built: Path, page):
+    (path,) = (built / "notebooks").glob("01_*.html")
+    page.goto(path.as_uri())
+    page.wait_for_selector(".goes-on", state="attached")
+    page.wait_for_function(f"({UNTOLD})() === 0")
+    assert page.locator("mjx-container[data-fitted]").count() > 5
+    figure = page.locator("figure.goes-on").first
+    assert figure.evaluate("(box) => box.previousElementSibling.textContent") == "swipe for the rest →"
+    figure.evaluate("(box) => box.scrollTo(box.scrollWidth, 0)")
+    moved = "(box) => box.scrollLeft > 0 && !box.matches('.goes-on')"
+    page.wait_for_function(f"() => [...document.querySelectorAll('figure')].some({moved})")
+    page.locator("button.secondary-toggle").first.click()
+    page.locator("dialog[open] a[href^='#']").nth(1).click()
+    page.wait_for_selector("dialog[open]", state="detached")
+    assert page.faults == []
+
+
 def test_a_panel_is_never_an_empty_box(built: Path):
     panels = 0
     for path in (built / "notebooks").glob("*.html"):

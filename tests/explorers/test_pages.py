@@ -227,7 +227,7 @@ def test_a_finger_drags_a_point_and_draws_the_negatives(opening):
         )
         assert top < 0.02
         touched = page.page.evaluate("getComputedStyle(document.querySelector('.stage svg')).touchAction")
-        assert touched == "none"
+        assert touched == "pan-y pinch-zoom"
     with opening("W") as page:
         box = page.page.locator(".stage svg").nth(2).bounding_box()
         page.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.3 * box["height"])
@@ -236,6 +236,36 @@ def test_a_finger_drags_a_point_and_draws_the_negatives(opening):
         page.page.mouse.up()
         state = page.state()
         assert state["shape"] == "drawn" and sum(c != "0" for c in state["drawn"]) >= 5
+
+
+def finger(page, x, y, dx, dy):
+    """A finger's swipe over the page, in ten moves."""
+    session = page.context.new_cdp_session(page)
+    send = lambda kind, points: session.send(  # noqa: E731
+        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": points}
+    )
+    send("touchStart", [{"x": x, "y": y}])
+    for k in range(1, 11):
+        send("touchMove", [{"x": x + dx * k / 10, "y": y + dy * k / 10}])
+        page.wait_for_timeout(16)
+    send("touchEnd", [])
+    page.wait_for_timeout(300)
+
+
+def test_a_finger_that_goes_up_scrolls_the_page_and_one_that_goes_sideways_drags(opening):
+    with opening("W", "#temperature=0.3", **PHONE) as page:
+        before, where = page.state(), page.page.locator(".stage svg").first.bounding_box()
+        x, y = where["x"] + where["width"] / 2, where["y"] + where["height"] / 2
+        finger(page.page, x, y, 0, -150)
+        assert page.page.evaluate("scrollY") > 80 and page.state() == before
+        page.page.evaluate("scrollTo(0, 0)")
+        finger(page.page, x, y, 60, 4)
+        assert page.page.evaluate("scrollY") == 0
+        assert page.state()["temperature"] != before["temperature"]
+        slider = page.page.locator("input[name=temperature]").bounding_box()
+        before = page.state()
+        finger(page.page, slider["x"] + 10, slider["y"] + 10, 2, -90)
+        assert page.state() == before
 
 
 @pytest.mark.parametrize("name", explorers.NAMES)

@@ -89,15 +89,23 @@ def write(
 def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") -> NotebookNode:
     """The notebook for a page with no kernel: panels as stills, pictures as files, cells folded by tag.
 
+    Cells of comments alone, which a reader would take the # from, are left out.
+
     - pictures: the folder of those files; at: what a page calls it
     """
     notebook.metadata.pop("widgets", None)
+    notebook.cells = [cell for cell in notebook.cells if not _mute(cell)]
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
             cell.metadata.setdefault("tags", []).append("hide-input")
         if cell.cell_type == "code":
             cell.outputs = [still(output, cell.source, pictures, at) for output in joined(cell.outputs)]
     return notebook
+
+
+def _mute(cell: NotebookNode) -> bool:
+    lines = [line for line in cell.source.splitlines() if line.strip()]
+    return cell.cell_type == "code" and bool(lines) and all(line.startswith("#") for line in lines)
 
 
 def joined(outputs: list[NotebookNode]) -> list[NotebookNode]:

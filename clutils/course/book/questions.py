@@ -171,7 +171,7 @@ def _form(
     )
     inside = base64.b64encode(text.encode()).decode()
     if digits:
-        field = '<input name="answer" inputmode="decimal" autocomplete="off" aria-label="your number">'
+        field = '<input name="answer" autocomplete="off" aria-label="your number">'
     else:
         options = "".join(f"<option>{html.escape(word)}</option>" for word in words[0])
         field = "".join(

@@ -1,0 +1,42 @@
+// What a small screen needs: a sign where something goes on to the right, formulas made smaller where that
+// makes them whole, and a menu that closes behind the reader.
+
+const LEAST = 0.72; // of its size: a formula is not made smaller than that, but scrolls
+
+function fitted(formula) {
+  const drawn = formula.querySelector("svg");
+  if (!drawn || formula.dataset.fitted) return;
+  const share = formula.clientWidth / formula.scrollWidth;
+  if (!(share < 1)) return;
+  formula.dataset.fitted = share;
+  drawn.style.width = `${drawn.getBoundingClientRect().width * Math.max(LEAST, share)}px`;
+  drawn.style.height = "auto";
+}
+
+function marked(box) {
+  const wide = box.scrollWidth > box.clientWidth + 4;
+  box.classList.toggle("goes-on", wide && box.scrollLeft + box.clientWidth < box.scrollWidth - 4);
+  if (wide && box.localName === "figure" && !box.previousElementSibling?.matches(".goes-on-note")) {
+    const note = document.createElement("p");
+    note.className = "goes-on-note";
+    note.textContent = "swipe for the rest \u2192";
+    box.before(note);
+  }
+}
+
+const WIDE = ".bd-article :is(figure, table, .cell_input pre, mjx-container[display])";
+
+function look() {
+  if (innerWidth > 500) return;
+  document.querySelectorAll(".bd-article mjx-container[display]").forEach(fitted);
+  const watch = new ResizeObserver((seen) => seen.forEach((one) => marked(one.target)));
+  for (const box of document.querySelectorAll(WIDE)) {
+    watch.observe(box);
+    box.addEventListener("scroll", () => marked(box), { passive: true });
+  }
+}
+
+window.addEventListener("load", () => (window.MathJax?.startup?.promise || Promise.resolve()).then(look));
+document.addEventListener("click", (event) => {
+  event.target.closest?.("dialog[open] a[href]")?.closest("dialog").close();
+});

@@ -1,0 +1,178 @@
+"""Calibration of the report's lines: false alarms at healthy encoders, misses at ill ones.
+
+`benchmarks/calibration.py` trains the encoders and has the outcome written to `calibration.json`, which the
+foot of a page shows. What an encoder counts as follows from its training alone, and `MEANT` was written down
+before the first of them was trained.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clutils import files
+from clutils.report import rules, verdicts
+from clutils.report.rules import BROKEN, LOOK, UNKNOWN
+
+if TYPE_CHECKING:
+    import pandas
+
+KEPT = Path(__file__).with_name("calibration.json")
+SOUNDS = (LOOK, BROKEN)
+ENOUGH = 8  # ill encoders below which a line counts as uncalibrated
+WHOLE = "the whole page"
+MEANT: dict[str, tuple[str, ...]] = {  # line -> the ailments that it is there for
+    "what it is fed": ("fed wrongly",),
+    "against untrained": ("stopped early", "pairs mixed up", "nothing pushes"),
+    "spread": ("nothing pushes",),
+    "dimensions in use": ("nothing pushes", "head of two dimensions", "τ = 5", "read after the head"),
+    "dead units": ("learning rate of 1",),
+    "length": (),
+    "views of a picture": ("pairs mixed up", "stopped early"),
+    "the space of the loss": ("nothing pushes", "pairs mixed up"),
+    "temperature": ("τ = 5", "τ = 0.01"),
+    "classes": ("labels shuffled", "pairs mixed up", "nothing pushes"),
+    "class names": ("classes renamed",),
+    "robustness": ("no colour augmentation",),
+}
+MISREAD = ("read after the head", "fed wrongly", "classes renamed", "labels shuffled")  # of a healthy encoder
+# What a line of numbers alone judges by, in units of its limit: it sounds below 1.
+MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
+    "what it is fed": lambda n: 0.15 / max(n["input_gap"], 1e-9),
+    "spread": lambda n: min(n["spread"] / 0.15, (1 - n.get("first_direction", 0)) / 0.2),
+    "dimensions in use": lambda n: min(
+        n.get("effective_rank", 0) / 8, (1 - n.get("first_direction", 1)) / 0.4
+    ),
+    "dead units": lambda n: 0.25 / max(n["dead"], 1e-9),
+    "views of a picture": lambda n: min(
+        rules.lead(n) / 0.4, n["finds_itself"] / 0.08, n["spread"] / 0.05 if n["spread"] < 0.05 else math.inf
+    ),
+    "the space of the loss": lambda n: n["head_uniformity"] / -1.2,
+    "robustness": lambda n: min(value / rules.least_kept(name) for name, value in rules.kept(n).items()),
+}
+
+
+class Reading:
+    """A row of the record, judged by the rules as they stand."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.ailment, self.method, self.pictures = row["ailment"], row["contender"], row["pictures"]
+        self.numbers: dict[str, float] = json.loads(row["numbers"])
+        layer = "head" if self.ailment == "read after the head" else "encoder"
+        found = verdicts.judge(self.numbers, json.loads(row["unknown"]), layer)
+        self.levels = {v.name: v.level for v in found}
+        self.worst = verdicts.worst(found)
+
+
+def readings(table: pandas.DataFrame) -> list[Reading]:
+    """The rows of the record `calibration`."""
+    return [Reading(row) for row in table.fillna({"ailment": ""}).to_dict("records")]
+
+
+def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
+    """What `calibration.json` holds.
+
+    - lines: line -> [well, false, ill, missed]: of `well` healthy encoders, those at which it sounds; of
+      `ill` with an ailment that it is there for, those at which it is silent. Encoders of which it could not
+      be judged are not counted; of the whole page, all that were trained
+    - left_out: line -> [false, missed] where each method's encoders are judged by the limit that is best on
+      those of all other methods, for lines that judge by numbers alone
+    """
+    trained = [row for row in rows if row.ailment not in MISREAD]
+    lines = {WHOLE: _count(trained, lambda row: row.worst in SOUNDS)}
+    left_out = {}
+    for line, ailments in MEANT.items():
+        judged = [row for row in rows if row.levels.get(line, UNKNOWN) != UNKNOWN]
+        judged = [row for row in judged if not row.ailment or row.ailment in ailments]
+        lines[line] = _count(judged, partial(_sounds, line))
+        if line in MARGINS and lines[line][2]:
+            left_out[line] = _left_out(judged, MARGINS[line])
+    return {
+        "encoders": len(trained),
+        "readings": len(rows),
+        "methods": sorted({row.method for row in rows}),
+        "pictures": sorted({row.pictures for row in rows}),
+        "lines": lines,
+        "left_out": left_out,
+    }
+
+
+def _sounds(line: str, row: Reading) -> bool:
+    return row.levels[line] in SOUNDS
+
+
+def _count(rows: Sequence[Reading], sounds: Callable[[Reading], bool]) -> list[int]:
+    well, ill = ([row for row in rows if bool(row.ailment) is wrong] for wrong in (False, True))
+    return [len(well), sum(map(sounds, well)), len(ill), sum(not sounds(row) for row in ill)]
+
+
+def _left_out(rows: Sequence[Reading], margin: Callable[[Mapping[str, float]], float]) -> list[int]:
+    at, ill = np.array([margin(row.numbers) for row in rows]), np.array([bool(row.ailment) for row in rows])
+    sounds = np.zeros(len(rows), dtype=bool)
+    for method in {row.method for row in rows}:
+        own = np.array([row.method == method for row in rows])
+        sounds[own] = at[own] < best_limit(at[~own], ill[~own])
+    return [int((sounds & ~ill).sum()), int((~sounds & ill).sum())]
+
+
+def best_limit(at: np.ndarray, ill: np.ndarray) -> float:
+    """The limit below which a line should sound: shares of false alarms and of misses are least in sum.
+
+    It is halfway between two values, or 1; of several, the one nearest to 1 by ratio.
+    """
+    values = np.unique(at)
+    between = [values[0] - 1, *((values[1:] + values[:-1]) / 2), values[-1] + 1, 1.0]
+
+    def cost(limit: float) -> tuple[float, float]:
+        sounds = at < limit
+        wrong = sounds[~ill].mean() if (~ill).any() else 0.0, (~sounds)[ill].mean() if ill.any() else 0.0
+        return round(sum(wrong), 12), abs(np.log(max(limit, 1e-9)))
+
+    return float(min(between, key=cost))
+
+
+def write(rows: Sequence[Reading], path: Path = KEPT) -> dict[str, Any]:
+    """Keep the outcome where pages find it."""
+    found = outcome(rows)
+    files.replace(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    return found
+
+
+def read(path: Path = KEPT) -> dict[str, Any]:
+    """The outcome, as it was kept."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def told(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """A row a line: its name, false alarms and misses with Wilson's 95 % intervals, and both left out."""
+    rows = []
+    for line, (well, false, ill, missed) in found["lines"].items():
+        if ill < ENOUGH:
+            rows.append((line, _share(false, well), f"uncalibrated: {ill} ill encoders", ""))
+            continue
+        left = found["left_out"].get(line)
+        said = f"{left[0]} in {well}, {left[1]} in {ill}" if left else ""
+        rows.append((line, _share(false, well), _share(missed, ill), said))
+    return rows
+
+
+def shown() -> dict[str, Any]:
+    """What a page's foot shows: `told`, and which lines are calibrated."""
+    found = read()
+    calibrated = {line for line, (_, _, ill, _) in found["lines"].items() if ill >= ENOUGH}
+    return found | {"rows": told(found), "calibrated": calibrated, "enough": ENOUGH}
+
+
+def _share(count: int, of: int) -> str:
+    from scipy.stats import binomtest
+
+    if not of:
+        return "none"
+    low, high = binomtest(count, of).proportion_ci(0.95, method="wilson")
+    return f"{count} in {of} ({low:.0%} to {high:.0%})"

@@ -1,0 +1,111 @@
+"""How often the report's lines are wrong: counts, intervals, limits, and the page's foot."""
+
+import html
+import json
+import math
+
+import numpy as np
+import pytest
+
+from clutils.course import records
+from clutils.report import UNKNOWN, calibration
+from tests.report.ailing import checked
+
+
+@pytest.fixture(scope="module")
+def table():
+    return records.read("calibration")
+
+
+@pytest.fixture(scope="module")
+def rows(table):
+    return calibration.readings(table)
+
+
+def test_what_pages_show_is_what_the_record_gives_with_the_rules_as_they_stand(rows):
+    found = calibration.read()
+    assert found == json.loads(json.dumps(calibration.outcome(rows)))
+    assert found["encoders"] >= 60 and {"scenes", "photographs"} == set(found["pictures"])
+    assert set(found["lines"]) == {calibration.WHOLE, *calibration.MEANT}
+
+
+def test_an_encoder_counts_by_its_training_and_a_line_by_what_it_is_there_for(rows, table):
+    """Loops over the record, against the counts."""
+    for line, ailments in calibration.MEANT.items():
+        well = false = ill = missed = 0
+        for row in rows:
+            level = row.levels[line]
+            if level == UNKNOWN:
+                continue
+            if row.ailment == "":
+                well, false = well + 1, false + (level != "good")
+            elif row.ailment in ailments:
+                ill, missed = ill + 1, missed + (level == "good")
+        assert calibration.outcome(rows)["lines"][line] == [well, false, ill, missed]
+    assert set(table["ailment"].dropna()) == {name for names in calibration.MEANT.values() for name in names}
+
+
+def test_one_more_false_alarm_is_counted(rows):
+    healthy = next(row for row in rows if not row.ailment and row.levels["spread"] == "good")
+    before = calibration.outcome(rows)["lines"]["spread"]
+    healthy.levels = healthy.levels | {"spread": "broken"}
+    try:
+        assert calibration.outcome(rows)["lines"]["spread"] == [before[0], before[1] + 1, *before[2:]]
+    finally:
+        healthy.levels = healthy.levels | {"spread": "good"}
+
+
+@pytest.mark.parametrize("line", calibration.MARGINS)
+def test_a_margin_below_one_is_where_the_line_sounds(rows, line):
+    judged = [row for row in rows if row.levels[line] != UNKNOWN]
+    assert len(judged) > 40
+    for row in judged:
+        sounds = row.levels[line] in calibration.SOUNDS
+        assert (calibration.MARGINS[line](row.numbers) < 1) is sounds, (row.method, row.ailment)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_limit_has_the_fewest_wrong(seed):
+    draw = np.random.default_rng(seed)
+    at, ill = draw.normal(1, 1, 30), draw.random(30) < 0.4
+    limit = calibration.best_limit(at, ill)
+
+    def wrong(limit: float) -> float:
+        false = sum(a < limit and not i for a, i in zip(at, ill, strict=True)) / sum(~ill)
+        return false + sum(a >= limit and i for a, i in zip(at, ill, strict=True)) / sum(ill)
+
+    assert wrong(limit) <= min(wrong(one) for one in np.linspace(-3, 5, 4001)) + 1e-9
+
+
+def test_a_method_is_judged_by_a_limit_that_its_own_encoders_did_not_set():
+    class Row:
+        def __init__(self, method: str, at: float, ailment: str) -> None:
+            self.method, self.numbers, self.ailment = method, {"at": at}, ailment
+
+    rows = [Row("a", 2.0, ""), Row("a", 0.5, "x"), Row("b", 9.0, ""), Row("b", 7.0, "x")]
+    # by b, below 8 is ill: a's healthy one is a false alarm; by a, below 1 or so: b's ill one is missed
+    assert calibration._left_out(rows, lambda n: n["at"]) == [1, 1]
+    rows[3].numbers["at"] = 0.4
+    assert calibration._left_out(rows, lambda n: n["at"]) == [0, 0]
+
+
+def test_intervals_are_wilsons():
+    for count, of in ((0, 30), (3, 24), (8, 8)):
+        p, z = count / of, 1.959963984540054
+        middle = (p + z**2 / (2 * of)) / (1 + z**2 / of)
+        half = z * math.sqrt(p * (1 - p) / of + z**2 / (4 * of**2)) / (1 + z**2 / of)
+        low, high = max(middle - half, 0), min(middle + half, 1)
+        assert calibration._share(count, of) == f"{count} in {of} ({low:.0%} to {high:.0%})"
+
+
+def test_the_foot_of_a_page_says_it_and_marks_lines_that_are_not_calibrated():
+    page = " ".join(html.unescape(checked("well").html()).split())
+    found = calibration.read()
+    well, false, ill, missed = found["lines"]["spread"]
+    assert f"tried on {found['encoders']} encoders" in page
+    assert f"{false} in {well} (" in page and f"{missed} in {ill} (" in page
+    marked = [line for line in calibration.MEANT if found["lines"][line][2] < calibration.ENOUGH]
+    assert "length" in marked
+    expected = {v.name: v.expected for v in checked("well").verdicts}
+    assert f"{expected['length']} (uncalibrated)" in page
+    assert f"{expected['spread']} (uncalibrated)" not in page
