@@ -73,7 +73,10 @@ def tuned(contender: str) -> dict[str, Any]:
 
 
 def healthy(photographs: bool) -> Iterator[Case]:
+    """Those of as many steps as the ill ones are what these are compared with."""
     for seed in SEEDS:
+        for contender in ("SimCLR", "MoCo", "BYOL", "SimSiam"):
+            yield Case(contender, tuned(contender), ILL_STEPS, "", seed)
         for contender in ("SimCLR", "MoCo", "BYOL"):
             for steps in (2000,) if photographs else (1000, 3000):
                 yield Case(contender, tuned(contender), steps, "", seed)
@@ -144,13 +147,16 @@ def keep(about: dict[str, Any], ailment: str, found: report.Report, knn: float, 
         records.append(NAME, row | kept)
 
 
-def train(source: str, part: tuple[int, int], threads: int | None, record: bool) -> None:
+def train(source: str, part: tuple[int, int], threads: int | None, record: bool, most: int) -> None:
     photographs = source != "scenes"
     drawn, gallery, judged = pictures(source)
     cases = sorted([*healthy(photographs), *ill()], key=lambda case: case.seed)
-    misread_of = [case for case in cases if not case.ailment][: 4 if photographs else 6]
+    longest = [case for case in cases if not case.ailment and case.steps > ILL_STEPS]
+    misread_of = longest[: 4 if photographs else 6]
     columns = ("pictures", "contender", "steps", "seed", "ailment")
     for case in cases[part[0] :: part[1]]:
+        if case.steps > most:
+            continue
         about = {"pictures": "photographs" if photographs else "scenes", "contender": case.contender}
         about |= {"steps": case.steps, "seed": case.seed}
         if record and (*about.values(), case.ailment or "none") in records.known(NAME, *columns):
@@ -176,6 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("pictures", help="scenes, folder:PATH, or summary")
     parser.add_argument("--part", default="0/1", help="i/n: every n-th encoder, from the i-th on")
+    parser.add_argument("--most-steps", type=int, default=10_000, help="longer runs are left out")
     parser.add_argument("--threads", type=int, help="of torch, in a step")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
@@ -184,7 +191,7 @@ def main() -> None:
         print(*calibration.told(written), sep="\n")
         return
     first, _, of = options.part.partition("/")
-    train(options.pictures, (int(first), int(of)), options.threads, options.record)
+    train(options.pictures, (int(first), int(of)), options.threads, options.record, options.most_steps)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def module(name: str) -> str:
     }
     whole = re.sub(r"(?<![\w$])\((\w+)\)=>", r"\1=>", "\n".join(texts.values()))
     for long, short in SHORTER.items():
-        whole = re.sub(rf"(?<![\w$.]){re.escape(long)}", lambda _, short=short: short, whole)
+        whole = re.sub(rf"(?<![\w$.]){re.escape(long)}", short, whole)
     return NAMED + whole
 
 

@@ -461,3 +461,6 @@ def _maps(e: Examination, of: str, figures: _Figures) -> None:
         trust = {seed: e.numbers[f"trustworthiness_{name}_{seed}"] for of, seed in e.maps if of == name}
         sides = {f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in trust}
         figures.add(f"Map by {name}{of}", maps.side_by_side, sides, labels, e.judged.class_names)
+        at = {f"seed {seed}, kNN recall": e.maps[name, seed] for seed in trust}
+        kept = {f"seed {seed}, kNN recall": e.kept[name, seed] for seed in trust}
+        figures.add(f"How far the map by {name}{of} can be trusted, point by point", maps.trusted, at, kept)

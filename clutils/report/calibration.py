@@ -1,14 +1,16 @@
 """Calibration of the report's lines: false alarms at healthy encoders, misses at ill ones.
 
 `benchmarks/calibration.py` trains the encoders and has the outcome written to `calibration.json`, which the
-foot of a page shows. What an encoder counts as follows from its training alone, and `MEANT` was written down
-before the first of them was trained.
+foot of a page shows. Ill is what was trained, or read, in a wrong way and took harm from it; `MEANT` was
+written down before the first of them was trained.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import statistics
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -41,7 +43,9 @@ MEANT: dict[str, tuple[str, ...]] = {  # line -> the ailments that it is there f
     "class names": ("classes renamed",),
     "robustness": ("no colour augmentation",),
 }
-MISREAD = ("read after the head", "fed wrongly", "classes renamed", "labels shuffled")  # of a healthy encoder
+CERTAIN = ("fed wrongly", "classes renamed", "labels shuffled")  # wrong whether it does harm or not
+MISREAD = ("read after the head", *CERTAIN)  # of a healthy encoder
+HARM = 0.1  # of kNN
 # What a line of numbers alone judges by, in units of its limit: it sounds below 1.
 MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
     "what it is fed": lambda n: 0.15 / max(n["input_gap"], 1e-9),
@@ -59,10 +63,16 @@ MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
 
 
 class Reading:
-    """A row of the record, judged by the rules as they stand."""
+    """A row of the record, judged by the rules as they stand.
+
+    - harmed: set by `readings`; None = nothing ails it
+    """
+
+    harmed: bool | None = None
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.ailment, self.method, self.pictures = row["ailment"], row["contender"], row["pictures"]
+        self.steps, self.seed = int(row["steps"]), int(row["seed"])
         self.numbers: dict[str, float] = json.loads(row["numbers"])
         layer = "head" if self.ailment == "read after the head" else "encoder"
         found = verdicts.judge(self.numbers, json.loads(row["unknown"]), layer)
@@ -71,21 +81,45 @@ class Reading:
 
 
 def readings(table: pandas.DataFrame) -> list[Reading]:
-    """The rows of the record `calibration`."""
-    return [Reading(row) for row in table.fillna({"ailment": ""}).to_dict("records")]
+    """The rows of the record `calibration`, and which of them took harm.
+
+    Harm is `HARM` less kNN than the same method had on the same pictures with nothing wrong: after as many
+    steps, mean over seeds; where it was stopped early, at its longest; where it was read in another way, than
+    that encoder itself.
+    """
+    rows = [Reading(row) for row in table.fillna({"ailment": ""}).to_dict("records")]
+    for row in rows:
+        if row.ailment:
+            lost = _usual(row, rows) - row.numbers.get("knn", 0.0)  # no number: all pictures at one place
+            row.harmed = row.ailment in CERTAIN or lost >= HARM
+    return rows
+
+
+def _usual(row: Reading, rows: Sequence[Reading]) -> float:
+    same = [
+        one for one in rows if not one.ailment and (one.method, one.pictures) == (row.method, row.pictures)
+    ]
+    steps = max(one.steps for one in same) if row.ailment == "stopped early" else row.steps
+    same = [one for one in same if one.steps == steps]
+    own = [one for one in same if one.seed == row.seed] if row.ailment in MISREAD else same
+    return statistics.fmean(one.numbers["knn"] for one in own)
 
 
 def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
     """What `calibration.json` holds.
 
     - lines: line -> [well, false, ill, missed]: of `well` healthy encoders, those at which it sounds; of
-      `ill` with an ailment that it is there for, those at which it is silent. Encoders of which it could not
-      be judged are not counted; of the whole page, all that were trained
+      `ill` with harm by an ailment that it is there for, those at which it is silent. Encoders of which it
+      could not be judged are not counted; of the whole page, all that were trained are
+    - unharmed: ailment -> encoders that took no harm from it, which count as neither
     - left_out: line -> [false, missed] where each method's encoders are judged by the limit that is best on
       those of all other methods, for lines that judge by numbers alone
     """
     trained = [row for row in rows if row.ailment not in MISREAD]
-    lines = {WHOLE: _count(trained, lambda row: row.worst in SOUNDS)}
+    unharmed = Counter(row.ailment for row in rows if row.harmed is False)
+    rows = [row for row in rows if row.harmed is not False]
+    counted = [row for row in trained if row.harmed is not False]
+    lines = {WHOLE: _count(counted, lambda row: row.worst in SOUNDS)}
     left_out = {}
     for line, ailments in MEANT.items():
         judged = [row for row in rows if row.levels.get(line, UNKNOWN) != UNKNOWN]
@@ -95,7 +129,8 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
             left_out[line] = _left_out(judged, MARGINS[line])
     return {
         "encoders": len(trained),
-        "readings": len(rows),
+        "most_steps": max(row.steps for row in rows),
+        "unharmed": dict(unharmed),
         "methods": sorted({row.method for row in rows}),
         "pictures": sorted({row.pictures for row in rows}),
         "lines": lines,

@@ -30,7 +30,7 @@ LENT = 400  # gallery pictures that a quick look takes
 LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 QUICK = "a quick look stops before it"
 NOISED = 8  # pictures whose learned noise is shown
-SEEDS = (0, 1)  # of the maps
+SEEDS = (0, 1, 2)  # of the maps
 CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the strength that SimCLR trains with
     "crop": {"crop_scale": (0.2, 1.0)},
     "flip": {"flip": 1.0},
@@ -445,6 +445,13 @@ def _map(found: Examination, name: str, seeds: Sequence[int]) -> None:
     for seed in seeds:
         at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
         found.maps[name, seed] = at
-        found.numbers[f"trustworthiness_{name}_{seed}"] = maps.trustworthiness(z, at)
+        found.kept[name, seed] = maps.neighbours_kept(z, at)
+        measured = {
+            "trustworthiness": maps.trustworthiness(z, at),
+            "continuity": maps.continuity(z, at),
+            "recall": found.kept[name, seed].mean().item(),
+            "distances": maps.distances_kept(z, at),
+        }
+        found.numbers |= {f"{what}_{name}_{seed}": value for what, value in measured.items()}
         if bool((labels >= 0).all()):
             found.numbers[f"neighbour_share_{name}_{seed}"] = maps.neighbour_share(at, labels)

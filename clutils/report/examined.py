@@ -40,6 +40,7 @@ class Examination:
     fresh_views: tuple[Tensor, Tensor] | None = None
     each: dict[str, Tensor] = field(default_factory=dict)
     maps: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    kept: dict[tuple[str, int], Tensor] = field(default_factory=dict)  # of each map: `maps.neighbours_kept`
     pull: Tensor | None = None
     hardness: tuple[Tensor, Tensor] | None = None
     noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None

@@ -57,7 +57,10 @@ GLOSSARY = {
     "make a probe's work easier, and the rank's ceiling higher",
     "τ, W": "the temperature of the loss; the weight of an anchor's gradient (1 = full force, 0 = it has "
     "nothing left to learn)",
-    "trustworthiness": "how far neighbours on a map are neighbours in truth; 1 = all, near 0.5 = by chance",
+    "trustworthiness, continuity": "how far neighbours on a map are neighbours in truth, and the other way "
+    "round; 1 = all, near 0.5 = by chance. One alone misleads: a map may keep all and add false ones",
+    "kNN recall, correlation of distances": "of the ten true nearest, the share that are among the ten "
+    "nearest on the map; Spearman's correlation of all distances there and in truth",
 }
 
 

@@ -7,7 +7,7 @@ and on digits with seeds 0 to 2, healthy ones and broken ones, and are tested on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
@@ -203,11 +203,11 @@ def dimensions(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -
     if level != GOOD:
         says = "Dimensional collapse: a few directions carry everything."
         causes = (
-            "negatives too few or too weak (temperature too high)",
+            "nothing pushes apart, or pairs that do not belong together",
             "augmentation stronger than the signal",
         )
         causes += (
-            "a head without hidden layer, or features read after it",
+            "a head too narrow, or without hidden layer",
             "a shortcut: one property decides",
         )
     return Verdict(name, level, value, expected, says, causes)
@@ -258,7 +258,8 @@ def two_views(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) ->
     causes = (
         "pairs that do not belong together",
         "too few steps",
-        "trained with weaker augmentation than this",
+        "trained with weaker augmentation than this (without colour, above all)",
+        "a temperature far too high",
     )
     value = f"lead {ahead:.2f}; alignment {n['alignment']:.2f}; finds itself {n['finds_itself']:.0%}"
     return Verdict("views of a picture", level, value, expected, says, causes if level != GOOD else ())
@@ -466,17 +467,22 @@ def least_kept(change: str) -> float:
 
 
 def maps(n: Mapping[str, float], unknown: Mapping[str, str]) -> list[Verdict]:
-    """A map at 0.9 keeps nearly all neighbours; below it is a picture of something else."""
+    """A map at 0.9 keeps nearly all neighbours, both ways; below it is a picture of something else."""
     found = []
     for name in ("t-SNE", "UMAP"):
-        values = [v for k, v in n.items() if k.startswith(f"trustworthiness_{name}")]
-        expected = "trustworthiness above 0.85 for both seeds"
-        if values:
-            level = GOOD if min(values) >= 0.85 else LOOK
+        kept = {
+            what: [v for k, v in n.items() if k.startswith(f"{what}_{name}_")]
+            for what in ("trustworthiness", "continuity", "recall", "distances")
+        }
+        expected = "trustworthiness and continuity above 0.85, whatever the seed"
+        if kept["trustworthiness"]:
+            least = min(kept["trustworthiness"] + kept["continuity"])
+            level = GOOD if least >= 0.85 else LOOK
             says = "Neighbours on the map are neighbours in truth; distances and sizes are not."
             if level == LOOK:
-                says = "The map shows neighbours that are none."
-            value = " and ".join(f"{v:.2f}" for v in values)
+                says = "The map shows neighbours that are none, or tears neighbours apart."
+            called = {"recall": "kNN recall", "distances": "correlation of distances"}
+            value = ", ".join(f"{called.get(what, what)} {_ends(v)}" for what, v in kept.items() if v)
             causes: tuple[str, ...] = (
                 () if level == GOOD else ("few pictures", "an embedding that no plane can hold")
             )
@@ -484,6 +490,11 @@ def maps(n: Mapping[str, float], unknown: Mapping[str, str]) -> list[Verdict]:
         elif name in unknown:
             found.append(_not_known(f"map ({name})", expected, unknown[name]))
     return found
+
+
+def _ends(values: Sequence[float]) -> str:
+    low, high = (f"{end(values):.2f}" for end in (min, max))
+    return low if low == high else f"{low} to {high}"
 
 
 def _between(value: float, look: float, broken: float) -> str:
