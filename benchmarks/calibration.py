@@ -4,9 +4,10 @@
     python benchmarks/calibration.py folder:PATH --record              CIFAR-10, as folders of train and test
     python benchmarks/calibration.py summary                           clutils/report/calibration.json anew
 
-What an encoder counts as follows from how it was trained, never from what the check says of it; which lines
+What an encoder counts as follows from how it was trained and from its kNN, never from a line; which lines
 each ailment should sound is written down in `clutils/report/calibration.py`. conv16, 32x32, batches of 128;
-seeds 11 and 12, on which no threshold was set. Ten of the healthy are read in wrong ways too.
+seeds 11 and 12, on which no threshold was set; recorded with --most-steps 3000. Ten of the healthy are read
+in wrong ways too.
 
 Prints a line an encoder; with --record it is added to benchmarks/records/calibration.csv. What the record
 holds is left out, so an interrupted recording goes on, and two (--part 0/2, --part 1/2) can run at a time.

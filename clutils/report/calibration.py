@@ -1,8 +1,8 @@
 """Calibration of the report's lines: false alarms at healthy encoders, misses at ill ones.
 
 `benchmarks/calibration.py` trains the encoders and has the outcome written to `calibration.json`, which the
-foot of a page shows. Ill is what was trained, or read, in a wrong way and took harm from it; `MEANT` was
-written down before the first of them was trained.
+foot of a page shows. Ill is what was trained in a wrong way and took harm from it, or was fed or labelled
+wrongly. `MEANT` was written down before the first of them was trained; what counts as harm, after.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KEPT = Path(__file__).with_name("calibration.json")
 SOUNDS = (LOOK, BROKEN)
 ENOUGH = 8  # ill encoders below which a line counts as uncalibrated
-WHOLE = "the whole page"
+WHOLE = "the whole page, without maps"
 MEANT: dict[str, tuple[str, ...]] = {  # line -> the ailments that it is there for
     "what it is fed": ("fed wrongly",),
     "against untrained": ("stopped early", "pairs mixed up", "nothing pushes"),
@@ -45,7 +45,7 @@ MEANT: dict[str, tuple[str, ...]] = {  # line -> the ailments that it is there f
 }
 CERTAIN = ("fed wrongly", "classes renamed", "labels shuffled")  # wrong whether it does harm or not
 MISREAD = ("read after the head", *CERTAIN)  # of a healthy encoder
-HARM = 0.1  # of kNN
+HARM = 0.25  # of the way from fresh weights' kNN to that of the same method with nothing wrong
 # What a line of numbers alone judges by, in units of its limit: it sounds below 1.
 MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
     "what it is fed": lambda n: 0.15 / max(n["input_gap"], 1e-9),
@@ -72,7 +72,7 @@ class Reading:
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.ailment, self.method, self.pictures = row["ailment"], row["contender"], row["pictures"]
-        self.steps, self.seed = int(row["steps"]), int(row["seed"])
+        self.steps, self.seed, self.knn = int(row["steps"]), int(row["seed"]), float(row["knn"])
         self.numbers: dict[str, float] = json.loads(row["numbers"])
         layer = "head" if self.ailment == "read after the head" else "encoder"
         found = verdicts.judge(self.numbers, json.loads(row["unknown"]), layer)
@@ -83,26 +83,29 @@ class Reading:
 def readings(table: pandas.DataFrame) -> list[Reading]:
     """The rows of the record `calibration`, and which of them took harm.
 
-    Harm is `HARM` less kNN than the same method had on the same pictures with nothing wrong: after as many
-    steps, mean over seeds; where it was stopped early, at its longest; where it was read in another way, than
-    that encoder itself.
+    Harm: kNN, by the training pictures, lies `HARM` of the way down from what the same method had on the same
+    pictures with nothing wrong to that of fresh weights. With nothing wrong: after as many steps, mean over
+    seeds; where it was stopped early, at its longest; where it was read after the head, that encoder itself.
     """
     rows = [Reading(row) for row in table.fillna({"ailment": ""}).to_dict("records")]
     for row in rows:
         if row.ailment:
-            lost = _usual(row, rows) - row.numbers.get("knn", 0.0)  # no number: all pictures at one place
-            row.harmed = row.ailment in CERTAIN or lost >= HARM
+            row.harmed = row.ailment in CERTAIN or _lost(row, rows) >= HARM
     return rows
 
 
-def _usual(row: Reading, rows: Sequence[Reading]) -> float:
+def _lost(row: Reading, rows: Sequence[Reading]) -> float:
     same = [
         one for one in rows if not one.ailment and (one.method, one.pictures) == (row.method, row.pictures)
     ]
     steps = max(one.steps for one in same) if row.ailment == "stopped early" else row.steps
     same = [one for one in same if one.steps == steps]
-    own = [one for one in same if one.seed == row.seed] if row.ailment in MISREAD else same
-    return statistics.fmean(one.numbers["knn"] for one in own)
+    fresh = statistics.fmean(one.numbers["knn_untrained"] for one in same)
+    if row.ailment in MISREAD:  # the encoder's own kNN is that of both: what the check has is compared
+        usual = next(one.numbers["knn"] for one in same if one.seed == row.seed)
+        return (usual - row.numbers["knn"]) / (usual - fresh)
+    usual = statistics.fmean(one.knn for one in same)
+    return (usual - row.knn) / (usual - fresh)
 
 
 def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
@@ -111,7 +114,8 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
     - lines: line -> [well, false, ill, missed]: of `well` healthy encoders, those at which it sounds; of
       `ill` with harm by an ailment that it is there for, those at which it is silent. Encoders of which it
       could not be judged are not counted; of the whole page, all that were trained are
-    - unharmed: ailment -> encoders that took no harm from it, which count as neither
+    - unharmed: ailment -> encoders that took no harm from it, which count as neither; neither: of those that
+      were trained so, how many, those at which the page sounds, those that it calls broken
     - left_out: line -> [false, missed] where each method's encoders are judged by the limit that is best on
       those of all other methods, for lines that judge by numbers alone
     """
@@ -119,6 +123,7 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
     unharmed = Counter(row.ailment for row in rows if row.harmed is False)
     rows = [row for row in rows if row.harmed is not False]
     counted = [row for row in trained if row.harmed is not False]
+    neither = [row for row in trained if row.harmed is False]
     lines = {WHOLE: _count(counted, lambda row: row.worst in SOUNDS)}
     left_out = {}
     for line, ailments in MEANT.items():
@@ -131,6 +136,11 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
         "encoders": len(trained),
         "most_steps": max(row.steps for row in rows),
         "unharmed": dict(unharmed),
+        "neither": [
+            len(neither),
+            sum(row.worst in SOUNDS for row in neither),
+            sum(row.worst == BROKEN for row in neither),
+        ],
         "methods": sorted({row.method for row in rows}),
         "pictures": sorted({row.pictures for row in rows}),
         "lines": lines,
