@@ -182,16 +182,16 @@ def best_limit(at: np.ndarray, ill: np.ndarray) -> float:
     return float(min(between, key=cost))
 
 
-def write(rows: Sequence[Reading], path: Path = KEPT) -> dict[str, Any]:
+def write(rows: Sequence[Reading]) -> dict[str, Any]:
     """Keep the outcome where pages find it."""
     found = outcome(rows)
-    files.replace(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    files.replace(KEPT, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     return found
 
 
-def read(path: Path = KEPT) -> dict[str, Any]:
+def read() -> dict[str, Any]:
     """The outcome, as it was kept."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(KEPT.read_text(encoding="utf-8"))
 
 
 def told(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
