@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RECORD = "evidence"
 NEAR = 0.005  # of a ceiling: half a point
+CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same pictures
 LEARNING = "still learning"
 POWER = 0.8  # with which a difference that the seeds can tell apart is told
 
@@ -173,11 +174,13 @@ def results(
     return {name: rows[column].tolist() for name, rows in runs.groupby("contender", sort=False)}
 
 
-def has_learned(subject: str, contender: str) -> bool:
-    """Whether a contender is past its learning phase: the last third of its steps adds less than the spread.
+def phase(subject: str, contender: str) -> str:
+    """'past its learning phase', 'at the ceiling' or `LEARNING`.
 
-    The spread is the standard deviation of the seeds at the end. Raises ValueError where fewer than three
-    seeds are on record.
+    Past it: the last third of the steps adds less than the seeds' standard deviation at the end. At the
+    ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`); there the
+    seeds hardly differ, and a gain of a few pictures in thousands is no learning phase. Raises ValueError
+    where fewer than three seeds are on record.
     """
     runs = finished(subject)
     by_step = runs[runs["contender"] == contender].pivot(index="seed", columns="step", values="knn")
@@ -185,23 +188,19 @@ def has_learned(subject: str, contender: str) -> bool:
         raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
-    gained = (by_step[end] - by_step[before]).mean()
-    return bool(gained < by_step[end].std())
-
-
-def phase(subject: str, contender: str, ceiling: Sequence[float] = ()) -> str:
-    """'past its learning phase', 'at the ceiling' or 'still learning'.
-
-    - ceiling: values of what was told the classes; at the ceiling is who misses, at 95 %, less than `NEAR`
-      of it. There the seeds hardly differ, and a gain of a few pictures in thousands is no learning phase.
-
-    Raises ValueError as `has_learned`.
-    """
-    if has_learned(subject, contender):
+    if (by_step[end] - by_step[before]).mean() < by_step[end].std():
         return "past its learning phase"
-    if ceiling and difference(results(subject)[contender], ceiling).low > -NEAR:
+    ceiling = results(CEILING[0]).get(CEILING[1])
+    if ceiling and difference(by_step[end].tolist(), ceiling).low > -NEAR:
         return "at the ceiling"
     return LEARNING
+
+
+def has_learned(subject: str, *contenders: str) -> bool:
+    """Whether all of them are on record and none is still learning; ValueError as `phase` of one alone."""
+    if len(contenders) > 1 and not set(contenders) <= set(results(subject)):
+        return False
+    return all(phase(subject, contender) != LEARNING for contender in contenders)
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------

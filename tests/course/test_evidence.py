@@ -61,18 +61,27 @@ def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_di
     assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)
 
 
-def test_who_is_at_the_ceiling_has_nothing_left_to_learn_there(recorded):
+@pytest.mark.parametrize(
+    ("ceiling", "said"),
+    [
+        ((0.998, 0.998, 0.9985), "at the ceiling"),
+        ((0.98, 0.98, 0.98), "at the ceiling"),  # above it
+        ((1.002, 1.002, 1.002), evidence.LEARNING),  # 0.5 ± 0.12 below
+        ((0.998, 0.99, 1.0), evidence.LEARNING),  # a ceiling not known so well
+    ],
+)
+def test_who_is_at_the_ceiling_has_nothing_left_to_learn_there(recorded, ceiling, said):
     for seed, end in enumerate((0.9965, 0.997, 0.9975)):
         recorded(rows("rising", seed, {0: 0.1, 2000: end - 0.002, 3000: end}))
         recorded(rows("flat", seed, {0: 0.1, 2000: end, 3000: end}))
-    assert evidence.phase("x", "rising") == evidence.LEARNING
-    assert evidence.phase("x", "rising", [0.998, 0.998, 0.9985]) == "at the ceiling"
-    assert evidence.phase("x", "rising", [0.98, 0.98, 0.98]) == "at the ceiling"  # above it
-    assert evidence.phase("x", "rising", [1.002, 1.002, 1.002]) == evidence.LEARNING  # 0.5 ± 0.12 below
-    assert (
-        evidence.phase("x", "rising", [0.998, 0.99, 1.0]) == evidence.LEARNING
-    )  # a ceiling not known so well
-    assert evidence.phase("x", "flat", [1.0, 1.0, 1.0]) == "past its learning phase"
+    assert evidence.phase("x", "rising") == evidence.LEARNING and not evidence.has_learned("x", "rising")
+    for seed, value in enumerate(ceiling):
+        recorded(rows("SupCon, told the classes", seed, {0: 0.1, 3000: value}, subject="methods"))
+    assert evidence.phase("x", "rising") == said
+    assert evidence.has_learned("x", "rising") is (said != evidence.LEARNING)
+    assert evidence.has_learned("x", "rising", "flat") is (said != evidence.LEARNING)
+    assert not evidence.has_learned("x", "flat", "not on record")
+    assert evidence.phase("x", "flat") == "past its learning phase"
 
 
 def test_only_contenders_with_seeds_enough_are_read_and_nothing_on_record_reads_as_nothing(recorded):
