@@ -13,7 +13,7 @@ import argparse
 import torch
 from torch import Tensor, nn
 
-from clutils import data, losses, training, views
+from clutils import data, losses, training
 from clutils.course import experiments, records
 
 NAME = "ailing_runs"
@@ -32,18 +32,12 @@ class PullOnly(nn.Module):
         return self.nt_xent(z1, z2).detach() + pull - pull.detach()
 
 
-def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Views whose second half is shifted by one: each picture is paired with the next one's view."""
-    first, second = views.Augmentation()(images, generator).chunk(2)
-    return torch.cat([first, second.roll(1, dims=0)])
-
-
 def runs() -> dict[str, training.Run]:
     """What ails it -> the run, not yet trained."""
     scenes = data.load("scenes", limit=2048)
     options = {"data": scenes, "encoder": "conv16", "steps": STEPS, "batch_size": BATCH, "seed": SEED}
     return {
-        "views of different pictures are paired": training.Run(augmentation=mispaired, **options),
+        "views of different pictures are paired": training.Run(augmentation=experiments.mispaired, **options),
         "nothing": training.Run(**options),
         "τ = 10": training.Run(loss=losses.NTXent(10.0), **options),
         "no negatives in the gradient": training.Run(loss=PullOnly(), **options),

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
 
 from clutils import data, losses, report, training, views
 from clutils.course import evidence, experiments, records
@@ -39,21 +38,6 @@ TRAIN, LENT, JUDGED = 4000, 900, 300  # pictures to train on, that lend their la
 NO_COLOUR: dict[str, Any] = {"grayscale": 0.0, "jitter": (0.0, 0.0, 0.0, 0.0)}
 
 
-class PullOnly(nn.Module):
-    """Nothing pushes: all pictures end at one place."""
-
-    temperature = 0.2
-
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return -torch.nn.functional.cosine_similarity(z1, z2).mean()
-
-
-def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Views whose second half is shifted by one: each picture is paired with the next one's view."""
-    first, second = views.Augmentation()(images, generator).chunk(2)
-    return torch.cat([first, second.roll(1, dims=0)])
-
-
 class Case(NamedTuple):
     """A run: what it is called, `training.Run`'s settings, and what ails it ('' = nothing)."""
 
@@ -65,12 +49,7 @@ class Case(NamedTuple):
 
 
 def tuned(contender: str) -> dict[str, Any]:
-    """The settings that `evidence` chose on its grid."""
-    given = evidence.chosen("methods", contender)
-    if "loss" in given:
-        name, own = given["loss"]
-        given["loss"] = getattr(losses, name)(**own)
-    return given
+    return evidence.arguments(evidence.chosen("methods", contender))
 
 
 def healthy(photographs: bool) -> Iterator[Case]:
@@ -108,14 +87,18 @@ def ill() -> Iterator[Case]:
                 ("learning rate of 1", {"learning_rate": 1.0}),
             ):
                 yield Case(name, plain[name] | change, ILL_STEPS, ailment, seed)
-        yield Case("SimCLR", plain["SimCLR"] | {"loss": PullOnly()}, ILL_STEPS, "nothing pushes", seed)
+        yield Case(
+            "SimCLR", plain["SimCLR"] | {"loss": experiments.PullOnly()}, ILL_STEPS, "nothing pushes", seed
+        )
         both_sides = {"method_settings": {"stop_gradient": False}}
         yield Case("SimSiam", plain["SimSiam"] | both_sides, ILL_STEPS, "nothing pushes", seed)
         for name in ("SimCLR", "BYOL"):
             own = plain[name].get("method_settings", {})
             narrow = plain[name] | {"method_settings": own | {"out": 2}}
             yield Case(name, narrow, ILL_STEPS, "head of two dimensions", seed)
-            yield Case(name, plain[name] | {"augmentation": mispaired}, ILL_STEPS, "pairs mixed up", seed)
+            yield Case(
+                name, plain[name] | {"augmentation": experiments.mispaired}, ILL_STEPS, "pairs mixed up", seed
+            )
         for name in ("SimCLR", "MoCo") if seed == SEEDS[0] else ("BYOL", "SupCon"):
             yield Case(name, plain[name], EARLY_STEPS, "stopped early", seed)
 

@@ -29,7 +29,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from clutils import data, losses, views
+from clutils import data
 from clutils.course import evidence, records
 from clutils.course.pinda import arms
 from clutils.data import ImageSet
@@ -262,17 +262,6 @@ SUBJECTS = {
 }
 
 
-def arguments(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as JSON has them -> those of `training.Run`."""
-    given = dict(settings)
-    if "loss" in given:
-        name, own = given["loss"]
-        given["loss"] = getattr(losses, name)(**{k: float(v) if v == "inf" else v for k, v in own.items()})
-    if "augmentation" in given:
-        given["augmentation"] = views.Augmentation(**given["augmentation"])
-    return given
-
-
 def pictures() -> tuple[ImageSet, ImageSet, ImageSet]:
     """To train on, to choose by, to judge by."""
     count = 4000
@@ -304,7 +293,7 @@ def main() -> None:
             }
             if options.record and tuple(about.values()) in records.known(RECORD, *about):
                 continue
-            given = arguments(chosen) | {"seed": case.seed, "threads": options.threads}
+            given = evidence.arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command = {"command": f"python benchmarks/evidence.py {subject} --record"}
             rows = evidence.looked_at(given, *drawn, case.steps, case.looks)
             for row in rows:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from clutils import anatomy, measures, similarities, training
+from clutils import anatomy, losses, measures, similarities, training
 from clutils.course import records
 from clutils.course.experiments import accuracy
 from clutils.course.pinda import arms
 from clutils.data import ImageSet, VectorSet
-from clutils.views import Augment
+from clutils.views import Augment, Augmentation
 
 if TYPE_CHECKING:
     import pandas
@@ -136,6 +136,17 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
     if own.empty:
         raise ValueError(f"evidence: no grid runs of {contender!r} in {subject!r} are on record")
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])
+
+
+def arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON has them -> those of `training.Run`."""
+    given = dict(settings)
+    if "loss" in given:
+        name, own = given["loss"]
+        given["loss"] = getattr(losses, name)(**{k: float(v) if v == "inf" else v for k, v in own.items()})
+    if "augmentation" in given:
+        given["augmentation"] = Augmentation(**given["augmentation"])
+    return given
 
 
 def finished(subject: str, least: int = 3) -> pandas.DataFrame:

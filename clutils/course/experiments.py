@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from clutils import losses, measures
+from clutils import losses, measures, views
 from clutils.data import ImageSet
 from clutils.training import Run
 
@@ -128,3 +128,21 @@ def on_the_right(pictures: ImageSet) -> Tensor:
     columns = torch.arange(masks.shape[-1]) + 0.5
     centre = (masks * columns).sum(dim=(1, 2)) / masks.sum(dim=(1, 2)).clamp(min=1)
     return (centre > masks.shape[-1] / 2).long()
+
+
+# ---- trained wrongly, on purpose ---------------------------------------------------------------------------
+
+
+class PullOnly(nn.Module):
+    """Nothing pushes: all pictures end at one place."""
+
+    temperature = 0.2
+
+    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
+        return -torch.nn.functional.cosine_similarity(z1, z2).mean()
+
+
+def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Views whose second half is shifted by one: each picture is paired with the next one's view."""
+    first, second = views.Augmentation()(images, generator).chunk(2)
+    return torch.cat([first, second.roll(1, dims=0)])

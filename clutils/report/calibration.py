@@ -46,7 +46,7 @@ MEANT: dict[str, tuple[str, ...]] = {  # line -> the ailments that it is there f
 CERTAIN = ("fed wrongly", "classes renamed", "labels shuffled")  # wrong whether it does harm or not
 MISREAD = ("read after the head", *CERTAIN)  # of a healthy encoder
 HARM = 0.25  # of the way from fresh weights' kNN to that of the same method with nothing wrong
-# What a line of numbers alone judges by, in units of its limit: it sounds below 1.
+# What a line of numbers alone judges by, in units of its limit in `rules`: it sounds below 1 (tested).
 MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
     "what it is fed": lambda n: 0.15 / max(n["input_gap"], 1e-9),
     "spread": lambda n: min(n["spread"] / 0.15, (1 - n.get("first_direction", 0)) / 0.2),
@@ -121,14 +121,12 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
     """
     trained = [row for row in rows if row.ailment not in MISREAD]
     unharmed = Counter(row.ailment for row in rows if row.harmed is False)
-    rows = [row for row in rows if row.harmed is not False]
     counted = [row for row in trained if row.harmed is not False]
     neither = [row for row in trained if row.harmed is False]
     lines = {WHOLE: _count(counted, lambda row: row.worst in SOUNDS)}
     left_out = {}
-    for line, ailments in MEANT.items():
-        judged = [row for row in rows if row.levels.get(line, UNKNOWN) != UNKNOWN]
-        judged = [row for row in judged if not row.ailment or row.ailment in ailments]
+    for line in MEANT:
+        judged = of_line(rows, line)
         lines[line] = _count(judged, partial(_sounds, line))
         if line in MARGINS and lines[line][2]:
             left_out[line] = _left_out(judged, MARGINS[line])
@@ -146,6 +144,12 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
         "lines": lines,
         "left_out": left_out,
     }
+
+
+def of_line(rows: Sequence[Reading], line: str) -> list[Reading]:
+    """Those that count for a line: healthy, or harmed by what it is there for; where it could be judged."""
+    counted = [row for row in rows if not row.ailment or (row.harmed and row.ailment in MEANT[line])]
+    return [row for row in counted if row.levels.get(line, UNKNOWN) != UNKNOWN]
 
 
 def _sounds(line: str, row: Reading) -> bool:
@@ -215,9 +219,7 @@ def shown() -> dict[str, Any]:
 
 
 def _share(count: int, of: int) -> str:
-    from scipy.stats import binomtest
-
     if not of:
         return "none"
-    low, high = binomtest(count, of).proportion_ci(0.95, method="wilson")
+    low, high = rules.interval(count / of, of, 0.95)
     return f"{count} in {of} ({low:.0%} to {high:.0%})"

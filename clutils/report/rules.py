@@ -329,7 +329,7 @@ def classes(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> V
     value = f"kNN {knn:.0%}, raw pixels {raw:.0%}, chance {chance:.0%}"
     if "probe" in n:
         value += f"; linear probe {probe:.0%}, raw pixels {probe_raw:.0%}"
-    if max(_interval(knn, n["pictures"])[0], _interval(probe, n["pictures"])[0]) <= chance:
+    if max(interval(knn, n["pictures"])[0], interval(probe, n["pictures"])[0]) <= chance:
         level, says, causes = _at_chance(n)
         return Verdict(name, level, value, expected, says, causes)
     if knn > raw + 2 * error or knn >= EASY:
@@ -374,12 +374,12 @@ def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
     weights leave no sign, at 95 %, that labels and pictures belong together.
     """
     count, chance = int(n["pictures"]), n["chance"]
-    highest = _interval(n["knn"], count)[1]
+    highest = interval(n["knn"], count)[1]
     if _collapsed(n):
         says = "At chance: this representation holds too little to tell classes by."
         return BROKEN, says, ("collapse: see spread and dimensions",)
-    raw = _interval(n["knn_raw"], count)[0]
-    fresh = _interval(n["knn_untrained"], n["compared"])[0] if "knn_untrained" in n else 0.0
+    raw = interval(n["knn_raw"], count)[0]
+    fresh = interval(n["knn_untrained"], n["compared"])[0] if "knn_untrained" in n else 0.0
     if max(raw, fresh) > chance and highest < max(n["knn_raw"], n.get("knn_untrained", 0.0)):
         says = (
             "At chance, though raw pixels or fresh weights are not: the encoder lost what tells them apart."
@@ -387,10 +387,10 @@ def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
         return BROKEN, says, ("collapse", "weights that did not load", OTHER_WAY)
     seen: dict[str, float] = {"knn_raw": count, "probe_raw": count}
     seen |= {f"{how}_untrained": n["compared"] for how in ("knn", "probe") if "compared" in n}
-    signs = any(_interval(n[key], asked, 0.9)[0] > chance for key, asked in seen.items() if key in n)
+    signs = any(interval(n[key], asked, 0.9)[0] > chance for key, asked in seen.items() if key in n)
     enough = count >= ASKED and n["chance_gallery"] * n["gallery"] >= LABELLED and not signs
-    among = _interval(n["knn_gallery"], n["asked_gallery"])
-    apart = _interval(n["knn_gallery"], n["asked_gallery"], 0.9)[0] > n["chance_gallery"]
+    among = interval(n["knn_gallery"], n["asked_gallery"])
+    apart = interval(n["knn_gallery"], n["asked_gallery"], 0.9)[0] > n["chance_gallery"]
     order = "labels in another order than the pictures"
     if enough and highest < among[0] and among[0] > n["chance_gallery"]:
         says = (
@@ -401,7 +401,7 @@ def _at_chance(n: Mapping[str, float]) -> tuple[str, str, tuple[str, ...]]:
     if enough and not apart and max(highest, among[1]) < healthy:
         says = "At chance, and so are raw pixels: labels and pictures seem not to belong together."
         return BROKEN, says, (order, "labels that pictures do not show")
-    lowest = max(_interval(n["knn"], count)[0], 0)
+    lowest = max(interval(n["knn"], count)[0], 0)
     says = f"{count} judged pictures are too few to say: kNN may truly be {lowest:.0%} or {highest:.0%}."
     return UNKNOWN, says, ()
 
@@ -419,7 +419,7 @@ def names(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
     value = f"{n['knn']:.0%}; {n['knn_relabelled']:.0%} under the best renaming"
     certain = n["chance"] + max(0.25, 6 * n["knn_error"])  # few pictures always leave something to rename
     if gain <= max(0.2, 4 * n["knn_error"]) or n["knn_relabelled"] < certain:
-        if _interval(n["knn"], n["pictures"])[0] <= n["chance"]:
+        if interval(n["knn"], n["pictures"])[0] <= n["chance"]:
             says = "Where classes are not told apart, no name is right or wrong."
             return Verdict(name, UNKNOWN, value, expected, says)
         return Verdict(name, GOOD, value, expected, "Gallery and judged pictures number their classes alike.")
@@ -505,7 +505,7 @@ def _not_known(name: str, expected: str, why: str) -> Verdict:
     return Verdict(name, UNKNOWN, "not measured", expected, why or "not measured")
 
 
-def _interval(share: float, count: float, confidence: float = 0.99) -> tuple[float, float]:
+def interval(share: float, count: float, confidence: float = 0.99) -> tuple[float, float]:
     """Where a share that was seen `count` times may truly lie (Wilson's interval)."""
     from scipy.stats import binomtest
 

@@ -7,9 +7,10 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from clutils import checkpoints, data, losses, report, training, views
+from clutils import checkpoints, data, losses, report, training
+from clutils.course.experiments import PullOnly, mispaired
 from clutils.data import ImageSet
 
 STEPS, BATCH = 120, 128
@@ -29,21 +30,6 @@ class Case:
 def pictures(name: str) -> tuple[ImageSet, ImageSet]:
     limits = (1024, 320) if name == "scenes" else (1352, 397)
     return data.load(name, limit=limits[0]), data.load(name, split="test", limit=limits[1])
-
-
-def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Views whose second half is shifted by one: each picture is paired with the next one's view."""
-    first, second = views.Augmentation()(images, generator).chunk(2)
-    return torch.cat([first, second.roll(1, dims=0)])
-
-
-class PullOnly(nn.Module):
-    """Nothing pushes: all pictures end at one place."""
-
-    temperature = 0.2
-
-    def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
-        return -torch.nn.functional.cosine_similarity(z1, z2).mean()
 
 
 @cache

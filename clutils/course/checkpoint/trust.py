@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from clutils import figures
 from clutils.figures import style
-from clutils.report.calibration import MARGINS, MEANT, Reading
-from clutils.report.rules import UNKNOWN
+from clutils.report import calibration
+from clutils.report.calibration import MARGINS, Reading
 
 FARTHEST = 16.0  # times the limit, beyond which a point stands at the edge
 
@@ -23,30 +23,23 @@ def margins(rows: Sequence[Reading]) -> Figure:
     figure, axes = figures.new(8, 0.62 * len(MARGINS) + 1.2)
     dice = np.random.default_rng(0)
     kinds = (("healthy", style.BLUE, "o", 0.17), ("ill", style.VERMILLION, "X", -0.17))
+    told = []
     for at, (line, margin) in enumerate(MARGINS.items()):
-        judged = [row for row in rows if row.levels.get(line, UNKNOWN) != UNKNOWN]
-        healthy = [row for row in judged if not row.ailment]
-        ill = [row for row in judged if row.harmed and row.ailment in MEANT[line]]
-        for (name, colour, marker, up), own in zip(kinds, (healthy, ill), strict=True):
-            x = np.clip([margin(row.numbers) for row in own], 1 / FARTHEST, FARTHEST)
+        counted, medians = calibration.of_line(rows, line), []
+        for name, colour, marker, up in kinds:
+            own = [margin(row.numbers) for row in counted if bool(row.ailment) is (name == "ill")]
             y = -at + up + dice.uniform(-0.09, 0.09, len(own))
-            label = name if at == 0 else None
-            axes.scatter(x, y, s=22, color=colour, marker=marker, alpha=0.7, linewidth=0, label=label)
+            look = {"s": 22, "color": colour, "marker": marker, "alpha": 0.7, "linewidth": 0}
+            x = np.clip(own, 1 / FARTHEST, FARTHEST)
+            axes.scatter(x, y, label=None if at else name, **look)
+            medians.append(
+                f"{name} ones at {np.median(own):.2g} times the limit" if own else f"no {name} ones"
+            )
+        told.append(f"{line}: {', '.join(medians)}")
     axes.axvline(1, color="black", linewidth=1)
     axes.set(xscale="log", xlabel="the encoder's number over the line's limit (left of 1 the line sounds)")
     axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16 or less", "1/4", "1", "4", "16 or more"])
     axes.set_xticks([], minor=True)
     axes.set_yticks(range(0, -len(MARGINS), -1), list(MARGINS))
     figure.legend(loc="outside upper left", ncols=2, frameon=False)
-    return figures.describe(figure, _said(rows))
-
-
-def _said(rows: Sequence[Reading]) -> str:
-    said = []
-    for line, margin in MARGINS.items():
-        own = [row for row in rows if row.levels.get(line, UNKNOWN) != UNKNOWN]
-        well = [margin(row.numbers) for row in own if not row.ailment]
-        ill = [margin(row.numbers) for row in own if row.harmed and row.ailment in MEANT[line]]
-        told = f"ill ones at {np.median(ill):.2g}" if ill else "no ill ones"
-        said.append(f"{line}: healthy encoders at {np.median(well):.2g} times the limit, {told} (medians)")
-    return "; ".join(said) + "."
+    return figures.describe(figure, "Medians. " + "; ".join(told) + ".")
