@@ -366,13 +366,14 @@ def _layer(parts: Mapping[str, Tensor], width: int) -> nn.Module | None:
     linear = weight is not None and weight.ndim == 2 and set(parts) <= {"weight", "bias"}
     layer: nn.Module
     if weight is not None and linear and weight.shape[1] == width:
-        layer = nn.utils.skip_init(nn.Linear, width, len(weight), bias="bias" in parts)
+        layer = nn.Linear(width, len(weight), bias="bias" in parts, device="meta")  # nothing is drawn for it
     elif mean is not None and tuple(mean.shape) == (width,):
         layer = nn.BatchNorm1d(width, affine=weight is not None)
     else:
         return None
     try:
-        layer.load_state_dict({**layer.state_dict(), **parts})
+        kept = {name: value.float().clone() for name, value in parts.items()}
+        layer.load_state_dict({**layer.state_dict(), **kept}, assign=isinstance(layer, nn.Linear))
     except RuntimeError:  # a bias of another length, a part that such a layer does not have
         return None
     return layer

@@ -92,8 +92,8 @@ class Report:
         return figure_html(self.screen())
 
     def figures(self) -> dict[str, Figure]:
-        """Heading -> figure: all that the page shows."""
-        return _figures([self.examination])
+        """Heading -> figure: all that the page shows below its first screen, where a quick look ends."""
+        return {} if self.examination.quick else _figures([self.examination])
 
     def summary(self) -> Figure:
         """The verdicts as one figure, for a slide or a PDF."""

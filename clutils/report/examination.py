@@ -87,7 +87,7 @@ def examine(
     on_stage("views")
     seen = two_views(some, seed)
     z1, z2 = (embed(prepared, view) for view in seen)
-    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged))
+    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), quick=quick)
     numbers = found.numbers
     numbers |= {"pictures": len(judged), "gallery": len(gallery), "weights_zero": _zero(opened.encoder)}
     numbers["plain_normalisations"] = float(_plain(opened.encoder))
@@ -355,7 +355,7 @@ def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
     """Let fresh batch normalisations see pictures: without, they would lose for that alone."""
     fresh.train()
     with torch.no_grad():
-        for part in images[:LEARNED].split(batch(fresh, images)):
+        for part in images[:LEARNED].split(2 * batch(fresh, images)):
             fresh(part.float() / 255)
     fresh.eval()
 

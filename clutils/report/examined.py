@@ -23,6 +23,7 @@ class Examination:
     - each: name -> what the mean of a number is of, a value a judged picture
     - fresh_views: features of two views of the first judged pictures, by the same network with fresh weights
     - layers: from the first block to the output; none in a quick look
+    - quick: only what the first screen shows was measured
     - the rest: what the pictures of the report are drawn from
     """
 
@@ -31,6 +32,7 @@ class Examination:
     views: tuple[Tensor, Tensor]
     raw: Tensor
     title: str = ""
+    quick: bool = False
     facts: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)

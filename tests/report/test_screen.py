@@ -60,6 +60,7 @@ def test_a_quick_look_is_the_whole_one_stopped_early(quick, whole):
     assert {name: numbers[name] for name in few_numbers} == pytest.approx(few_numbers, rel=1e-5)
     unknown = {v.name for v in quick.verdicts if "a quick look" in v.says}
     assert unknown == {"against untrained", "robustness"}
+    assert quick.html().count("<img") == len(screen.PANELS) < whole.html().count("<img")
 
 
 def test_a_network_under_training_is_looked_at_and_left_as_it_was(case, few, quick):
