@@ -110,12 +110,12 @@ def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
 
 
 UNTOLD = """() => [...document.querySelectorAll(
-    '.bd-article :is(figure, table, .cell_input pre, mjx-container[display])')].filter(
+    '.bd-article :is(figure, table, .cell_input pre, .columns, mjx-container[display])')].filter(
     (box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 4
         && !box.matches('.goes-on')).length"""
 
 
-def test_what_goes_on_to_the_right_says_so_and_the_menu_closes_behind_the_reader(built: Path, page):
+def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(built: Path, page):
     (path,) = (built / "notebooks").glob("01_*.html")
     page.goto(path.as_uri())
     page.wait_for_selector(".goes-on", state="attached")
@@ -126,6 +126,8 @@ def test_what_goes_on_to_the_right_says_so_and_the_menu_closes_behind_the_reader
     figure.evaluate("(box) => box.scrollTo(box.scrollWidth, 0)")
     moved = "(box) => box.scrollLeft > 0 && !box.matches('.goes-on')"
     page.wait_for_function(f"() => [...document.querySelectorAll('figure')].some({moved})")
+    columns = page.locator(".columns", has_text="triplet loss, m = 2").inner_text().splitlines()
+    assert len(columns) == 3 and len({line.index("the seven") for line in columns}) == 1
     page.locator("button.secondary-toggle").first.click()
     page.locator("dialog[open] a[href^='#']").nth(1).click()
     page.wait_for_selector("dialog[open]", state="detached")

@@ -62,3 +62,16 @@ def test_a_cell_shows_the_form_in_place_of_nothing_here_yet_and_keeps_what_it_pr
     questions.put_in(notebook)
     assert [output.output_type for output in cell.outputs] == ["stream", "display_data"]
     assert 'class="question"' in cell.outputs[1].data["text/html"]
+
+
+def test_an_exercise_for_a_kernel_has_its_hints_and_no_not_yet():
+    notebook = nbformat.read(running.NOTEBOOKS / "01_from_siamese_nets_to_infonce.ipynb", 4)
+    cell = next(c for c in notebook.cells if "lesson.nt_xent.check" in c.source)
+    cell.outputs = [
+        nbformat.v4.new_output("execute_result", {"text/plain": "✗ nt_xent: not yet"}, execution_count=1)
+    ]
+    questions.put_in(notebook)
+    (output,) = cell.outputs
+    page = output.data["text/html"]
+    assert "JupyterLab" in page and "not yet" not in page
+    assert page.count("<details>") == len(KNOWN["nt_xent"].hints) > 1

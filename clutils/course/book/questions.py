@@ -1,4 +1,4 @@
-"""Exercises that a reader of the book answers in the page: words to choose, and numbers.
+"""Exercises in the book: words to choose and numbers, answered in the page, and those that need a kernel.
 
 A function whose cases hold few numbers becomes a question for the number that it returns in one of them. The
 page says what `check` says. The answers stand there as salted hashes, what is said of them in base64: that
@@ -28,15 +28,17 @@ CHECKED = re.compile(r"lesson\.(\w+)\.check\(")
 MOST_NUMBERS = 8  # of a case that a reader reckons by hand
 MOST_ANSWERS = 5000
 DIGITS = {int: 12, float: 3}  # that an answer must have right
+WRITTEN = "To be written: in JupyterLab this cell judges it at once, and says what is wrong with it."
 NOT_IT = "is not it. `.hint()` helps."
 
 
 def put_in(notebook: NotebookNode) -> None:
-    """Give the cells that check such an exercise a form in place of what `check` said of no answer."""
+    """Give cells that check an exercise a form, or its hints, in place of what `check` said of no answer."""
     known = {e.name: e for every in exercise.catalogue().values() for e in every}
     for cell in notebook.cells:
         found = CHECKED.search(cell.source) if cell.cell_type == "code" else None
-        if found and (made := form(known[found[1]])):
+        if found:
+            made = form(known[found[1]]) or to_be_written(known[found[1]])
             cell.outputs = [output for output in cell.outputs if output.output_type != "execute_result"]
             cell.outputs.append(new_output("display_data", {"text/html": made}))
 
@@ -52,6 +54,15 @@ def form(asked: Exercise) -> str:
         question = f"By hand, in one case: what does `{one.name}` return for {given}? {how}"
         return _form(one, question, _reckoned(one, digits), digits=digits)
     return ""
+
+
+def to_be_written(asked: Exercise) -> str:
+    """What stands below an exercise that only a kernel can judge, HTML: where that is, and its hints."""
+    hints = "".join(
+        f"<details><summary>hint {number}</summary>{_code(hint)}</details>"
+        for number, hint in enumerate(asked.hints, 1)
+    )
+    return f'<div class="question"><p>{WRITTEN}</p>{hints}</div>'
 
 
 # ---- words -------------------------------------------------------------------------------------------------
@@ -178,12 +189,16 @@ def _form(
             f'<select aria-label="answer {k + 1} of {words[1]}"><option value="">…</option>{options}</select>'
             for k in range(words[1])
         )
-    shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(question, quote=False))
     buttons = '<button>check</button><button type="button">hint</button>'
     return (
-        f'<form class="question" data-asked="{inside}"><p>{shown}</p><p>{field}{buttons}</p>'
+        f'<form class="question" data-asked="{inside}"><p>{_code(question)}</p><p>{field}{buttons}</p>'
         '<output role="status"></output></form>'
     )
+
+
+def _code(text: str) -> str:
+    """A sentence as HTML, what stands in backquotes as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
 
 
 def hashed(text: str) -> str:

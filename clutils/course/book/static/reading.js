@@ -1,5 +1,5 @@
 // What a small screen needs: a sign where something goes on to the right, formulas made smaller where that
-// makes them whole, and a menu that closes behind the reader.
+// makes them whole, printed columns that stay columns, and a menu that closes behind the reader.
 
 const LEAST = 0.72; // of its size: a formula is not made smaller than that, but scrolls
 
@@ -24,11 +24,35 @@ function marked(box) {
   }
 }
 
-const WIDE = ".bd-article :is(figure, table, .cell_input pre, mjx-container[display])";
+const COLUMNS = /\S {2,}\S.*\S {2,}\S/; // of a printed line: set apart at two places or more
+
+/** Two printed lines in columns or more, one below the other, scroll together; the others are wrapped. */
+function aligned(printed) {
+  if (printed.querySelector(":not(:empty)")) return; // coloured: left as it is
+  const parts = [];
+  for (const line of printed.textContent.match(/[^\n]*\n|[^\n]+$/g) || []) {
+    const last = parts.at(-1);
+    const table = COLUMNS.test(line);
+    if (last && last.table === table) last.lines.push(line);
+    else parts.push({ table, lines: [line] });
+  }
+  const blocks = parts.map(({ table, lines }) => {
+    const text = lines.join("");
+    if (!table || lines.length < 2) return text;
+    const block = document.createElement("span");
+    block.className = "columns";
+    block.textContent = text.replace(/\n$/, "");
+    return block;
+  });
+  if (blocks.some((block) => block.className)) printed.replaceChildren(...blocks);
+}
+
+const WIDE = ".bd-article :is(figure, table, .cell_input pre, .columns, mjx-container[display])";
 
 function look() {
   if (innerWidth > 500) return;
   document.querySelectorAll(".bd-article mjx-container[display]").forEach(fitted);
+  document.querySelectorAll(".bd-article .cell_output pre").forEach(aligned);
   const watch = new ResizeObserver((seen) => seen.forEach((one) => marked(one.target)));
   for (const box of document.querySelectorAll(WIDE)) {
     watch.observe(box);
