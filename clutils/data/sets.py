@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +16,55 @@ class Unavailable(FileNotFoundError):
     """The data is not on this machine and could not be fetched; the message says what to do."""
 
 
+class SampleSet:
+    """What every set is: samples, rows of one tensor, with labels, names of classes and a source."""
+
+    _parts: ClassVar[tuple[str, ...]]  # what has a row a sample, the samples first
+    labels: Tensor
+    class_names: tuple[str, ...]
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def inputs(self) -> Tensor:
+        """What an encoder takes: the samples, one tensor. Every set has it."""
+        return getattr(self, self._parts[0])
+
+    def subset(self, indices: Tensor | Sequence[int] | slice) -> Self:
+        """The samples at `indices` (integers in any order, a boolean tensor (N,), or a slice).
+
+        A slice stays a view of the same memory; anything else copies.
+        """
+        at = indices if isinstance(indices, slice) else _check_indices(torch.as_tensor(indices), len(self))
+        taken = {part: _at(value, at) for part in self._parts if (value := getattr(self, part)) is not None}
+        few = len(taken["labels"])
+        source = f"{few:,} of {self.source}" if few < len(self) else self.source
+        return replace(cast(Any, self), **taken, source=source)
+
+    def _check(self, dtype: torch.dtype, fits: bool, shape: str) -> None:
+        """Raises ValueError unless the samples are of that type, fit, and every one has a label."""
+        self.class_names = tuple(self.class_names)
+        name, part, inputs = type(self).__name__, self._parts[0], self.inputs
+        if inputs.dtype != dtype or not fits:
+            kind = str(dtype).removeprefix("torch.")
+            raise ValueError(
+                f"{name}: {part} are {inputs.dtype} {tuple(inputs.shape)}; {kind} {shape} is needed"
+            )
+        n, labels, count = len(self), self.labels, len(self.class_names)
+        if labels.dtype != torch.int64 or tuple(labels.shape) != (n,):
+            what = f"{labels.dtype} {tuple(labels.shape)}"
+            raise ValueError(f"{name}: labels are {what}; int64 ({n},) is needed")
+        if n and (labels.min() < -1 or labels.max() >= count):
+            raise ValueError(
+                f"{name}: labels go from {int(labels.min())} to {int(labels.max())}, "
+                f"but there are {count} class names (and -1 for no label)"
+            )
+
+
 @dataclass(eq=False, repr=False)
-class ImageSet:
+class ImageSet(SampleSet):
     """Images held as one tensor.
 
     - `images`: uint8, (N, C, H, W), 0..255
@@ -32,16 +79,11 @@ class ImageSet:
     class_names: tuple[str, ...]
     masks: Tensor | None
     source: str
+    _parts = "images", "labels", "masks"
 
     def __post_init__(self) -> None:
-        self.class_names = tuple(self.class_names)
-        if self.images.dtype != torch.uint8 or self.images.dim() != 4:
-            raise ValueError(
-                f"ImageSet: images are {self.images.dtype} {tuple(self.images.shape)}; "
-                "uint8 (N, C, H, W) is needed"
-            )
+        self._check(torch.uint8, self.images.dim() == 4, "(N, C, H, W)")
         n, _, height, width = self.images.shape
-        _check_labels("ImageSet", self.labels, n, self.class_names)
         if self.masks is not None and (
             self.masks.dtype != torch.bool or tuple(self.masks.shape) != (n, height, width)
         ):
@@ -50,26 +92,11 @@ class ImageSet:
                 f"bool {(n, height, width)} is needed, as the images are {tuple(self.images.shape)}"
             )
 
-    def __len__(self) -> int:
-        return self.images.shape[0]
-
     def __repr__(self) -> str:
         n, channels, height, width = self.images.shape
         classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
         masks = ", with masks" if self.masks is not None else ""
         return f"ImageSet({n:,} x {channels} x {height} x {width}, {classes}{masks}; {self.source})"
-
-    @property
-    def inputs(self) -> Tensor:
-        """What an encoder takes: the images. Every set has it."""
-        return self.images
-
-    def subset(self, indices: Tensor | Sequence[int] | slice) -> ImageSet:
-        """The images at `indices` (integers in any order, a boolean tensor (N,), or a slice).
-
-        A slice stays a view of the same memory; anything else copies.
-        """
-        return _taken(self, indices, "images", "labels", "masks")
 
     def classes(self, names: Iterable[str]) -> ImageSet:
         """Only the images of these classes, relabelled 0, 1, ... in the order of `names`."""
@@ -132,34 +159,17 @@ class ImageSet:
 
 
 @dataclass(eq=False, repr=False)
-class VectorSet:
+class VectorSet(SampleSet):
     """Plain vectors: `vectors` float32 (N, D), `labels` int64 (N,), `class_names`, `source`."""
 
     vectors: Tensor
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
+    _parts = "vectors", "labels"
 
     def __post_init__(self) -> None:
-        self.class_names = tuple(self.class_names)
-        if self.vectors.dtype != torch.float32 or self.vectors.dim() != 2:
-            raise ValueError(
-                f"VectorSet: vectors are {self.vectors.dtype} {tuple(self.vectors.shape)}; "
-                "float32 (N, D) is needed"
-            )
-        _check_labels("VectorSet", self.labels, len(self.vectors), self.class_names)
-
-    def __len__(self) -> int:
-        return self.vectors.shape[0]
-
-    @property
-    def inputs(self) -> Tensor:
-        """What an encoder takes: the vectors. Every set has it."""
-        return self.vectors
-
-    def subset(self, indices: Tensor | Sequence[int] | slice) -> VectorSet:
-        """The vectors at `indices`, as `ImageSet.subset`."""
-        return _taken(self, indices, "vectors", "labels")
+        self._check(torch.float32, self.vectors.dim() == 2, "(N, D)")
 
     def __repr__(self) -> str:
         n, dimensions = self.vectors.shape
@@ -167,7 +177,7 @@ class VectorSet:
 
 
 @dataclass(eq=False, repr=False)
-class GraphSet:
+class GraphSet(SampleSet):
     """Graphs, or the nodes of one: `graphs` float32 (N, V, 1 + F + V) as `graphs.packed` makes it, `labels`
     int64, one a graph or one a node, `class_names`, `source`.
 
@@ -178,15 +188,11 @@ class GraphSet:
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
+    _parts = "graphs", "labels"
 
     def __post_init__(self) -> None:
-        self.class_names = tuple(self.class_names)
-        shape = tuple(self.graphs.shape)
-        if self.graphs.dtype != torch.float32 or len(shape) != 3 or shape[2] < shape[1] + 2:
-            raise ValueError(
-                f"GraphSet: graphs are {self.graphs.dtype} {shape}; float32 (N, V, 1 + F + V) is needed"
-            )
-        _check_labels("GraphSet", self.labels, len(self), self.class_names)
+        shape = self.graphs.shape
+        self._check(torch.float32, len(shape) == 3 and shape[2] >= shape[1] + 2, "(N, V, 1 + F + V)")
 
     @property
     def of_nodes(self) -> bool:
@@ -197,18 +203,13 @@ class GraphSet:
         """How many samples: graphs, or nodes."""
         return int((self.graphs[0, :, 0] > 0).sum()) if self.of_nodes else len(self.graphs)
 
-    @property
-    def inputs(self) -> Tensor:
-        """What an encoder takes: the graphs. Every set has it."""
-        return self.graphs
-
     def subset(self, indices: Tensor | Sequence[int] | slice) -> GraphSet:
         """The graphs at `indices`, as `ImageSet.subset`; of nodes those, in the order that they have.
 
         The other nodes of a network stay, marked -1 in the first column, for the neighbours' sake.
         """
         if not self.of_nodes:
-            return _taken(self, indices, "graphs", "labels")
+            return super().subset(indices)
         at = indices if isinstance(indices, slice) else _check_indices(torch.as_tensor(indices), len(self))
         chosen = torch.zeros(len(self), dtype=torch.bool)
         chosen[at] = True
@@ -228,7 +229,7 @@ class GraphSet:
 
 
 @dataclass(eq=False, repr=False)
-class SentenceSet:
+class SentenceSet(SampleSet):
     """Sentences: `tokens` int64 (N, L), a word's number each, 0 = padding; `labels` int64 (N,), -1 = none;
     `class_names`; `texts`, the sentences themselves; `source`."""
 
@@ -237,32 +238,13 @@ class SentenceSet:
     class_names: tuple[str, ...]
     texts: tuple[str, ...]
     source: str
+    _parts = "tokens", "labels", "texts"
 
     def __post_init__(self) -> None:
-        self.class_names, self.texts = tuple(self.class_names), tuple(self.texts)
-        if self.tokens.dtype != torch.int64 or self.tokens.dim() != 2:
-            raise ValueError(
-                f"SentenceSet: tokens are {self.tokens.dtype} {tuple(self.tokens.shape)}; "
-                "int64 (N, L) is needed"
-            )
+        self._check(torch.int64, self.tokens.dim() == 2, "(N, L)")
+        self.texts = tuple(self.texts)
         if len(self.texts) != len(self.tokens):
             raise ValueError(f"SentenceSet: {len(self.texts)} texts for {len(self.tokens)} rows of tokens")
-        _check_labels("SentenceSet", self.labels, len(self.tokens), self.class_names)
-
-    def __len__(self) -> int:
-        return self.tokens.shape[0]
-
-    @property
-    def inputs(self) -> Tensor:
-        """What an encoder takes: the tokens. Every set has it."""
-        return self.tokens
-
-    def subset(self, indices: Tensor | Sequence[int] | slice) -> SentenceSet:
-        """The sentences at `indices`, as `ImageSet.subset`."""
-        rows = torch.arange(len(self))[indices if isinstance(indices, slice) else torch.as_tensor(indices)]
-        texts = tuple(self.texts[row] for row in rows.tolist())
-        source = f"{len(rows):,} of {self.source}" if len(rows) < len(self) else self.source
-        return SentenceSet(self.tokens[rows], self.labels[rows], self.class_names, texts, source)
 
     def __repr__(self) -> str:
         n, length = self.tokens.shape
@@ -278,29 +260,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{guess} Known: {', '.join(known) or 'none'}"
 
 
-def _taken(whole: Any, indices: Tensor | Sequence[int] | slice, *parts: str) -> Any:
-    """The rows at `indices` of these parts, those that it has."""
-    at = indices if isinstance(indices, slice) else _check_indices(torch.as_tensor(indices), len(whole))
-    taken = {part: value[at] for part in parts if (value := getattr(whole, part)) is not None}
-    few = len(taken["labels"])
-    source = f"{few:,} of {whole.source}" if few < len(whole) else whole.source
-    return replace(whole, **taken, source=source)
+def _at(part: Any, at: Tensor | slice) -> Any:
+    """The rows at these places, of a tensor or of a tuple."""
+    if isinstance(part, Tensor):
+        return part[at]
+    return tuple(part[row] for row in torch.arange(len(part))[at].tolist())
 
 
 def _scaled(images: Tensor, size: int) -> Tensor:
     return F.interpolate(
         images.float(), size=(size, size), mode="bilinear", align_corners=False, antialias=True
     )
-
-
-def _check_labels(what: str, labels: Tensor, n: int, class_names: tuple[str, ...]) -> None:
-    if labels.dtype != torch.int64 or tuple(labels.shape) != (n,):
-        raise ValueError(f"{what}: labels are {labels.dtype} {tuple(labels.shape)}; int64 ({n},) is needed")
-    if n and (labels.min() < -1 or labels.max() >= len(class_names)):
-        raise ValueError(
-            f"{what}: labels go from {int(labels.min())} to {int(labels.max())}, "
-            f"but there are {len(class_names)} class names (and -1 for no label)"
-        )
 
 
 def _check_indices(at: Tensor, n: int) -> Tensor:
