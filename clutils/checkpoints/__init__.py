@@ -29,7 +29,7 @@ __all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open", "with_stem"]
 TEMPERATURES = ("temperature", "temp", "tau", "moco_t", "contrastive_temperature", "T", "t")
 SETTINGS = (
     *("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams"),
-    *("method_kwargs", "cfg"),
+    *("method_kwargs", "cfg", "method_settings"),
 )
 # methods whose loss has no temperature, as origins and settings name them
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}

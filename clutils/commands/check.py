@@ -140,8 +140,10 @@ def check(options: argparse.Namespace) -> int:
         if (options.data or "").startswith("folder:"):  # what lies there is no matter of usage
             raise
         raise BadUsage(str(error)) from error
-    count = f"{len(gallery) + len(judged):,} pictures, of which {len(judged):,} are judged"
-    print(f"{count} (the others lend their labels)", flush=True)
+    if options.quick:
+        gallery = report.quick_gallery(gallery)
+        pictures = gallery, judged
+    print(f"{len(judged):,} pictures are judged, {len(gallery):,} others lend their labels", flush=True)
     reports: list[report.Report] = []
     for file in _written(Path(options.watch)) if options.watch else ():
         try:

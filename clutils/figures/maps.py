@@ -146,7 +146,7 @@ def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figu
     width = min(4.9, 10.6 / len(found))
     figure, axes = new(width * len(found) + 0.9, width + 0.4, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
-        points = Points(ax, torch.zeros(len(positions)), names=False)
+        points = Points(ax, torch.zeros(len(positions), dtype=torch.int64), names=False)
         points.update(positions)
         (marks,) = points.marks
         marks.set(array=np.asarray(kept[name]), cmap="cividis", clim=(0, 1), alpha=1.0)

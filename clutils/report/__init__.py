@@ -29,12 +29,12 @@ from clutils.figures import maps, noise, pictures, png, style, training
 from clutils.figures import page as figure_html
 from clutils.report import examination, feeding, page, provenance, screen, series, standard, verdicts
 from clutils.report import figures as drawn
-from clutils.report.examination import Examination, examine
+from clutils.report.examination import Examination, examine, quick_gallery
 from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]
-__all__ += ["check", "examine", "in_series", "in_series_json", "load"]
+__all__ += ["check", "examine", "in_series", "in_series_json", "load", "quick_gallery"]
 
 SUFFIXES = (".html", ".json", ".pdf", ".png")
 DEFAULTED = (
@@ -209,7 +209,9 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
-    found.facts = _facts(opened, gallery, judged, layer, options)
+    found.facts = _facts(
+        opened, examination.quick_gallery(gallery) if found.quick else gallery, judged, layer, options
+    )
     found.facts |= provenance.facts(opened, command, options.get("seed", 0))
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
 
@@ -404,6 +406,9 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
         for k, e in named.items()
         if "uniformity" in e.numbers
     }
+    for k, e in named.items():
+        if "head_uniformity" in e.numbers:
+            spots[f"{k}, after the head"] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
     if spots:
         figures.add("Alignment and uniformity", drawn.plane, spots)
     for name, e in named.items():

@@ -2,7 +2,8 @@
 
 `benchmarks/calibration.py` trains the encoders and has the outcome written to `calibration.json`, which the
 foot of a page shows. Ill is what was trained in a wrong way and took harm from it, or was fed or labelled
-wrongly. `MEANT` was written down before the first of them was trained; what counts as harm, after.
+wrongly. `MEANT` was written down before the first of them was trained; what counts as harm, after; and by
+other encoders, never trained, the probe's part in "against untrained" went from two standard errors to three.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ MARGINS: dict[str, Callable[[Mapping[str, float]], float]] = {
     "views of a picture": lambda n: min(
         rules.lead(n) / 0.4, n["finds_itself"] / 0.08, n["spread"] / 0.05 if n["spread"] < 0.05 else math.inf
     ),
-    "the space of the loss": lambda n: n["head_uniformity"] / -1.2,
+    "the space of the loss": lambda n: n["head_uniformity"] / rules.CROWDED,
     "robustness": lambda n: min(value / rules.least_kept(name) for name, value in rules.kept(n).items()),
 }
 
@@ -132,7 +133,8 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
             left_out[line] = _left_out(judged, MARGINS[line])
     return {
         "encoders": len(trained),
-        "most_steps": max(row.steps for row in rows),
+        "healthy_steps": [end(row.steps for row in rows if not row.ailment) for end in (min, max)],
+        "least_steps": min(row.steps for row in rows),
         "unharmed": dict(unharmed),
         "neither": [
             len(neither),

@@ -77,7 +77,7 @@ def examine(
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
     fresh = _untrained(opened, side, shift, layer, seed)
     if quick:
-        gallery = gallery.subset(slice(0, LENT))
+        gallery = quick_gallery(gallery)
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
     passes = _passes(judged, gallery, fresh is not None, quick)
@@ -130,6 +130,11 @@ def examine(
         on_stage(name)
         _map(found, name, SEEDS[:1] if quick else SEEDS)
     return found
+
+
+def quick_gallery(gallery: ImageSet) -> ImageSet:
+    """The gallery of a quick look."""
+    return gallery.subset(slice(0, LENT))
 
 
 # ---- the pictures as they come in --------------------------------------------------------------------------
@@ -212,6 +217,7 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
         "positive_similarity": positive.mean().item(),
         "negative_similarity": negative.mean().item(),
         "finds_itself": ((positive > hardest).double() + tie).mean().item(),
+        "nearer_than": (positive[:, None] > negative).double().mean().item(),
         "views": len(z1),
     }
 

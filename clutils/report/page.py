@@ -10,7 +10,7 @@ import jinja2
 
 from clutils.report import calibration, standard
 from clutils.report.examined import NEIGHBOURS, PROBED
-from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
+from clutils.report.verdicts import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
 
 MARKS = {GOOD: "✓", LOOK: "◐", BROKEN: "✗", UNKNOWN: "?"}  # told apart without colour, too
 LETTERS = "AB"  # of two files side by side
@@ -103,10 +103,11 @@ def page(
         layers=reports[0].examination.layers if len(reports) == 1 else [],
         lent=min(PROBED, int(reports[0].examination.numbers["gallery"])) if reports else 0,
         differences=differences or [],
-        better=standard.which_is_better(differences) if differences else "",
+        better=_better(reports, differences) if differences else "",
         likeness=likeness or {},
         trust=calibration.shown(),
         shown=shown,
+        apart=apart,
         glossary=GLOSSARY,
         marks=MARKS,
         classes=CLASSES,
@@ -115,9 +116,26 @@ def page(
     )
 
 
+def _better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
+    """What each is better at, behind its level; nothing is compared before both are fed as in training."""
+    levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
+    said = standard.which_is_better(differences)
+    for letter, report in zip(LETTERS, reports, strict=False):
+        if any(v.name == INPUT and "ed wrongly" in v.says for v in report.verdicts):
+            said = (
+                f"{letter} may be fed wrongly (see its first line): feed it right before you compare. {said}"
+            )
+    return f"{levels} {said}"
+
+
 def shown(value: float, share: bool) -> str:
     """A share in per cent, any other number in three digits."""
     return f"{value:.1%}" if share else f"{value:.3g}"
+
+
+def apart(difference: float, share: bool) -> str:
+    """A difference of shares in points, any other in three digits."""
+    return f"{100 * difference:+.1f} points" if share else f"{difference:+.3g}"
 
 
 def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -21,7 +21,7 @@ def facts(opened: Opened, command: str, seed: int) -> dict[str, str]:
     if opened.path:
         found["SHA-256"] = digest(opened.path)
     if opened.epoch is not None:
-        found["epoch"] = f"{opened.epoch:g}, as the file says"
+        found["epoch or step"] = f"{opened.epoch:g}, as the file says"
     told = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
     if told:
         listed = ", ".join(f"{name} {told[name]}" for name in list(told)[:SETTINGS])

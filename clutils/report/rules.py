@@ -18,7 +18,9 @@ INPUT, TRAINED = "what it is fed", "against untrained"
 ASKED = 200  # judged pictures below which labels are never blamed
 LABELLED = 50  # gallery pictures of the largest class below which right labels may leave neighbours at chance
 SETTLED = 30  # batches after which a batch normalisation's memory (momentum 0.1) has forgotten its start
+CROWDED = -1.2  # a uniformity above which pictures are crowded in the space of the loss
 CONSTANT = 0.01  # a spread below which features are a constant
+APART = "Two views of a picture lie hardly nearer to each other than to other pictures."
 OTHER_KIND = "pictures of another kind than it was trained on"
 OTHER_WAY = "pictures fed in another way than in training"
 EASY = 0.9  # kNN accuracy from which on a lead over raw pixels or an untrained encoder is no longer to be had
@@ -56,7 +58,7 @@ def input_statistics(n: Mapping[str, float], unknown: Mapping[str, str], layer: 
     """Healthy encoders with matching normalisation: below 0.05 nats; ImageNet's applied twice: above 1.
 
     Healthy encoders of scenes on digits, and the other way round: 0.25 to 0.55. So between 0.6 and 5 it is
-    broken only where a usual normalisation mends it.
+    broken only where a usual normalisation mends it; below, such a one is a probable cause.
     """
     name, expected = INPUT, "0 to 0.15 nats from what its first batch normalisation remembers"
     if "input_gap" not in n:
@@ -65,18 +67,19 @@ def input_statistics(n: Mapping[str, float], unknown: Mapping[str, str], layer: 
     others = {k.removeprefix("input_gap_"): v for k, v in n.items() if k.startswith("input_gap_")}
     best = min(others, key=lambda k: others[k]) if others else ""
     unsettled = 0 < n.get("batches_seen", 0) < SETTLED
-    mended = bool(others) and others[best] <= 0.15
+    mended = bool(others) and others[best] <= min(0.15, gap / 4)
     level = _between(gap, 0.15, 0.6 if mended else math.inf if unsettled else 5.0)
     causes: tuple[str, ...] = ()
     says = "Pictures arrive with values as in training (the order of colours can't be told so)."
     if level != GOOD:
         says = "Pictures arrive with other values than in training."
-        if mended and gap >= 0.6:
-            says = f"Fed wrongly: fix this first, with --mean {best} (mean={best!r} in Python)."
+        if mended:
+            begins = "Fed wrongly: fix this first" if gap >= 0.6 else "Probably fed wrongly: look again"
+            says = f"{begins}, with --mean {best} (mean={best!r} in Python)."
         causes = ("another mean and std than in training (--mean, --std)", "colour channels in another order")
         causes = (*causes, OTHER_KIND) if mended else (OTHER_KIND, *causes)
-        early = "saved after a few steps, before its batch statistics had settled"
-        causes = (early, *causes) if unsettled else (*causes, early)
+        if unsettled:
+            causes = ("saved after a few steps, before its batch statistics had settled", *causes)
         if unsettled:
             seen = int(n["batches_seen"])
             says = f"Its batch statistics are of {seen} batch{'es' * (seen != 1)}: they had not settled."
@@ -131,12 +134,16 @@ def trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> V
         "a temperature far off",
         "what it learned is not what these labels ask about",
     )
+    causes = _without_tau(causes, unknown)
     if own >= fresh - error and by_probe:
-        says = "A probe finds classes that it does not find in fresh weights; kNN does not."
+        says = "The probe is above that of fresh weights; kNN is not."
         return Verdict(name, GOOD, value, expected, says)
     if error > 0.15 and own >= fresh - error:
         says = f"{int(n['compared'])} judged pictures are too few to see a lead that is usual."
         return Verdict(name, UNKNOWN, value, expected, says)
+    if own < fresh - error and n.get("probe", 0.0) > n.get("probe_untrained", 1.0):
+        says = "Below fresh weights by kNN, and not by the probe."
+        return Verdict(name, LOOK, value, expected, says, causes)
     if own < fresh - error:
         return Verdict(name, BROKEN, value, expected, "Training made it worse than fresh weights.", causes)
     return Verdict(
@@ -151,17 +158,29 @@ def looks_fresh(n: Mapping[str, float]) -> bool:
 
 def _doubt(n: Mapping[str, float]) -> float:
     """Two standard errors of the difference between this encoder's kNN accuracy and that of fresh weights."""
-    own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
-    return 2 * math.sqrt(max(own * (1 - own) + fresh * (1 - fresh), 1e-4) / n["compared"])
+    return _two_errors(n["knn_beside_untrained"], n["knn_untrained"], n["compared"])
+
+
+def _two_errors(one: float, other: float, count: float) -> float:
+    return 2 * math.sqrt(max(one * (1 - one) + other * (1 - other), 1e-4) / count)
 
 
 def _leads(n: Mapping[str, float]) -> tuple[bool, bool]:
-    """Whether it is above fresh weights by more than luck: (by kNN, by the probe)."""
+    """Whether it is above fresh weights by more than luck: (by kNN, by the probe).
+
+    By two standard errors, and by three for the probe: a second chance, beside one draw of fresh weights.
+    """
     if "knn_untrained" not in n:
         return False, False
-    error = _doubt(n)
-    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + error
-    return by_knn, n.get("probe", 0.0) > n.get("probe_untrained", 1.0) + error
+    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + _doubt(n)
+    own, fresh = n.get("probe", 0.0), n.get("probe_untrained", 1.0)
+    return by_knn, own > fresh + 1.5 * _two_errors(own, fresh, n["compared"])
+
+
+def _without_tau(causes: tuple[str, ...], unknown: Mapping[str, str]) -> tuple[str, ...]:
+    """A loss that has no temperature had no wrong one."""
+    untempered = "without a temperature" in unknown.get("W", "")
+    return tuple(cause for cause in causes if not (untempered and cause.startswith("a temperature")))
 
 
 def spread(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
@@ -230,7 +249,7 @@ def norms(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Ver
     zero, varies = int(n["zero_norms"]), n["norm_varies"]
     level = BROKEN if zero else _between(varies, 1.0, math.inf)
     causes: tuple[str, ...] = ()
-    says = "Lengths are of one order."
+    says = "None is 0, and they vary as lengths do."
     if level != GOOD:
         says = "Some embeddings have length 0." if zero else "Lengths differ by far more than usual."
         causes = ("blank or broken pictures", "dead units", "a normalisation layer in training mode")
@@ -252,26 +271,30 @@ def two_views(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) ->
     elif ahead >= 0.4 and n["finds_itself"] >= 0.08:
         level, says = GOOD, "Two views of a picture lie nearer to each other than to other pictures."
     elif ahead >= 0.1 and n["finds_itself"] >= 2 / n["views"]:
-        says = "Two views of a picture are nearer than most other pictures, but seldom the nearest."
+        says = "Two views of a picture lie nearer to each other than to other pictures, by less than usual."
+        says = APART if n.get("nearer_than", 1.0) < 0.6 else says
     else:
-        level, says = BROKEN, "Two views of a picture are no nearer than those of two pictures."
-    causes = (
+        level, says = BROKEN, APART
+    causes: tuple[str, ...] = (
         "pairs that do not belong together",
         "too few steps",
         "trained with weaker augmentation than this (without colour, above all)",
         "a temperature far too high",
     )
+    causes = _without_tau(causes, unknown)
     value = f"lead {ahead:.2f}; alignment {n['alignment']:.2f}; finds itself {n['finds_itself']:.0%}"
+    if "nearer_than" in n:
+        value += f", nearer than {n['nearer_than']:.0%} of the others (a half by chance)"
     return Verdict("views of a picture", level, value, expected, says, causes if level != GOOD else ())
 
 
 def loss_space(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
     """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed has nearly 0."""
-    name, expected = "the space of the loss", "uniformity below -1.2 after the head (floor -4)"
+    name, expected = "the space of the loss", f"uniformity below {CROWDED} after the head (floor -4)"
     if "head_uniformity" not in n:
         return _not_known(name, expected, unknown.get("head_uniformity", ""))
     value = f"uniformity {n['head_uniformity']:.2f}, alignment {n['head_alignment']:.2f}"
-    level = _between(n["head_uniformity"], -1.2, -0.5)
+    level = _between(n["head_uniformity"], CROWDED, -0.5)
     if level == GOOD:
         return Verdict(name, level, value, expected, "After the head, pictures are spread over the sphere.")
     says = "After the head, all pictures lie in one corner: what the loss sees has collapsed."
@@ -285,7 +308,7 @@ def loss_space(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -
         "encoder and head that do not belong together, or a layer that did not load",
         OTHER_WAY,
     )
-    return Verdict(name, level, value, expected, says, causes)
+    return Verdict(name, level, value, expected, says, _without_tau(causes, unknown))
 
 
 def temperature(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> Verdict:
@@ -422,7 +445,7 @@ def names(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
         if interval(n["knn"], n["pictures"])[0] <= n["chance"]:
             says = "Where classes are not told apart, no name is right or wrong."
             return Verdict(name, UNKNOWN, value, expected, says)
-        return Verdict(name, GOOD, value, expected, "Gallery and judged pictures number their classes alike.")
+        return Verdict(name, GOOD, value, expected, "No renaming gains much: no sign of mixed-up names.")
     causes = ("class numbers in another order in the two splits", "a split with other classes")
     return Verdict(name, BROKEN, value, expected, "Classes are told apart, under wrong names.", causes)
 

@@ -22,7 +22,7 @@ from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
 from clutils.report.examined import MAPPED, Examination
 from clutils.report.figures import LEVEL_LOOKS
-from clutils.report.rules import lead
+from clutils.report.rules import CROWDED, lead
 
 SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
 NEAR = 8  # neighbours that are shown of each picture
@@ -147,6 +147,11 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         reading = "All similarities are near 1: pictures have nearly one embedding."
         return describe(ax, f"Histograms of similarities. {reading}"), reading
     beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
+    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
+        reading = (
+            f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: uniformity {after:.2f}."
+        )
+        return describe(ax, f"Histograms of similarities. {reading}"), reading
     reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
     return describe(ax, f"Histograms of similarities. {reading}"), reading
 
@@ -170,8 +175,10 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of the first")
     ax.set_xlabel("singular value, largest first")
     ax.legend(loc="lower left", fontsize=9)
-    rows, wide = both["this encoder"].shape
-    reading = f"{ranks['this encoder']:.0f} of {min(wide, rows - 1)} dimensions in use (effective rank)"
+    rows = len(both["this encoder"])
+    reading = (
+        f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions (effective rank)"
+    )
     reading += f"; fresh weights {ranks['fresh weights']:.0f}." if "fresh weights" in ranks else "."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 

@@ -86,7 +86,8 @@ def numbers(found: Examination) -> list[Number]:
         ),
         "lidar": (
             f"N = {int(n['views'])} pictures, {{}} (Thilak 2024)",
-            "2 views show their scatter poorly (the paper draws 50); δ decides where features are small.",
+            "2 views show their scatter poorly (the paper draws 50), and an ill encoder may be above a "
+            "healthy one; δ decides where features are small.",
         ),
         "knn": (
             f"k = {min(NEIGHBOURS, lent)}, T = 0.1, {lent} labelled pictures",

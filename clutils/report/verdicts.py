@@ -24,6 +24,8 @@ from clutils.report.rules import (
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
 GEOMETRY = ("spread", "dimensions in use", "dead units", "length", "views of a picture", "robustness")
 HERE = "on these pictures"
+SETTLING = "with batch statistics that had not settled"
+UNSETTLED = "batch statistics that had not settled: with those of more pictures it may be good"
 
 
 def judge(numbers: Mapping[str, float], unknown: Mapping[str, str], layer: str = "encoder") -> list[Verdict]:
@@ -59,9 +61,9 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     if of_input is not None and any(v.remark == HERE for v in own):
         gap = of_input.value.partition(" (")[0]
         begins = f"These pictures are unlike those that it was trained on ({gap}), so"
-        if of_input.level == BROKEN:
-            flag = re.search(r"--mean \w+", of_input.says)
-            begins = f"Fed wrongly: fix this first{f', with {flag[0]}' if flag else ''} ({gap}). Until then"
+        flag = re.search(r"(Probably f|F)ed wrongly: [\w ]+, with --mean \w+", of_input.says)
+        if flag or of_input.level == BROKEN:
+            begins = f"{flag[0] if flag else 'Fed wrongly: fix this first'} ({gap}). Until then"
         said.append(f"{begins} all else holds on these pictures alone and says little about its training.")
         for level in (LOOK, BROKEN):
             named[level] = [name for name in named[level] if name != INPUT]
@@ -69,6 +71,8 @@ def summary(verdicts: Sequence[Verdict]) -> str:
         said.append(f"Broken: {', '.join(named[BROKEN])}.")
     if follow:
         said.append(f"{_lines(follow)} more follow{'s' if follow == 1 else ''} from that.")
+    if named[BROKEN]:
+        said.append(next(v.says for v in own if v.name == named[BROKEN][0]))
     if named[LOOK]:
         said.append(f"Worth a look: {', '.join(named[LOOK])}.")
     if not said:
@@ -101,10 +105,10 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
         return [_doubtful(v) for v in found]
     if of_input.level == GOOD:
         return [_fed_well(v) for v in found]
+    cause, remark = OTHER_WAY if of_input.level == BROKEN or "wrongly" in of_input.says else OTHER_KIND, HERE
     if of_input.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
-        return found
-    cause = OTHER_WAY if of_input.level == BROKEN else OTHER_KIND
-    return [v if v is of_input or v.level == UNKNOWN else _conditional(v, cause, n) for v in found]
+        cause, remark = UNSETTLED, SETTLING
+    return [v if v is of_input or v.level == UNKNOWN else _conditional(v, cause, remark, n) for v in found]
 
 
 def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[str]:
@@ -136,11 +140,11 @@ def _fed_well(v: Verdict) -> Verdict:
     return replace(v, causes=tuple(order if cause == OTHER_WAY else cause for cause in v.causes))
 
 
-def _conditional(v: Verdict, cause: str, n: Mapping[str, float]) -> Verdict:
+def _conditional(v: Verdict, cause: str, remark: str, n: Mapping[str, float]) -> Verdict:
     """A constant stays one on any pictures; all else may be good again on those that it knows."""
     level = LOOK if v.level == BROKEN and n["spread"] >= CONSTANT else v.level
     causes = (cause, *(c for c in v.causes if c not in (cause, OTHER_WAY))) if v.causes else ()
-    return replace(v, level=level, causes=causes, remark=HERE)
+    return replace(v, level=level, causes=causes, remark=remark)
 
 
 def _doubtful(v: Verdict) -> Verdict:

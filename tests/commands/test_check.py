@@ -37,7 +37,7 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
     first = said.out.splitlines()[0]
-    assert first == "1,200 pictures, of which 300 are judged (the others lend their labels)"
+    assert first == "300 pictures are judged, 900 others lend their labels"
     assert "run.pt on" in said.out and "✓ spread" in said.out and "no pictures were named" not in said.out
     stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
     assert stages == list("234567")  # a log shows where it is, though nobody watches

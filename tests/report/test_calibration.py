@@ -70,7 +70,7 @@ def test_who_took_harm_lost_a_quarter_of_what_the_same_method_gains(rows, table)
     assert found["unharmed"] == unharmed
     misread = ("read after the head", "fed wrongly", "classes renamed", "labels shuffled")
     trained = [row for row in rows if row.ailment not in misread]
-    assert found["encoders"] == len(trained) and found["most_steps"] == table["steps"].max()
+    assert found["encoders"] == len(trained) and found["healthy_steps"][1] == table["steps"].max()
     well, ill = ([row for row in trained if row.harmed is kind] for kind in (None, True))
     false, missed = sum(row.worst != "good" for row in well), sum(row.worst == "good" for row in ill)
     assert found["lines"][calibration.WHOLE] == [len(well), false, len(ill), missed]

@@ -1,6 +1,7 @@
 """The lines of a report: what each rests on, and what none of them blames."""
 
 import dataclasses
+import math
 import re
 
 import pytest
@@ -138,7 +139,41 @@ def test_statistics_that_have_not_settled_are_not_blamed_on_the_pictures():
     n = dict(checked("well").examination.numbers)
     n |= {name: 1.4 for name in n if name.startswith("input_gap")} | {"batches_seen": 2}
     assert levels(n)["what it is fed"].causes[0].startswith("saved after a few steps")
-    assert not any(v.remark for v in levels(n).values())
+    others = [v for v in levels(n).values() if v.name != "what it is fed" and v.level != UNKNOWN]
+    assert {v.remark for v in others} == {"with batch statistics that had not settled"}
+    worse = levels(n | {"knn_beside_untrained": 0.05, "probe": 0.05})["against untrained"]
+    assert worse.level == LOOK and worse.causes[0].startswith("batch statistics that had not settled")
+    assert "unlike" not in verdicts.summary([*levels(n).values()])
+
+
+def test_a_usual_normalisation_that_mends_a_small_gap_is_named_before_pictures_of_another_kind():
+    n = dict(checked("well").examination.numbers)
+    gaps = {name: 0.55 for name in n if name.startswith("input_gap")}
+    found = levels(n | gaps | {"input_gap_half": 0.11})
+    fed = found["what it is fed"]
+    assert fed.level == LOOK and fed.says.startswith("Probably fed wrongly: look again, with --mean half ")
+    assert verdicts.summary([*found.values()]).startswith(
+        "Probably fed wrongly: look again, with --mean half (0.55 nats away). Until then"
+    )
+    unlike = levels(n | gaps | {"input_gap_half": 0.2})  # nothing mends it
+    assert verdicts.summary([*unlike.values()]).startswith("These pictures are unlike those")
+
+
+def test_a_loss_without_a_temperature_had_no_wrong_one():
+    n = dict(checked("well").examination.numbers) | {"head_uniformity": -0.1, "head_alignment": 0.1}
+    n |= {"positive_similarity": 0.2, "negative_similarity": 0.2, "finds_itself": 0.01}
+    for unknown, named in (({}, True), ({"W": "BYOL trains without a temperature: W, and"}, False)):
+        found = {v.name: v for v in verdicts.judge(n, unknown)}
+        for line in ("the space of the loss", "views of a picture"):
+            assert any(cause.startswith("a temperature") for cause in found[line].causes) is named
+
+
+def test_a_lead_of_the_probe_counts_from_three_standard_errors_on():
+    n = dict(checked("well").examination.numbers) | {"compared": 250, "knn_beside_untrained": 0.2}
+    n |= {"knn_untrained": 0.2, "probe_untrained": 0.22}
+    at = 3 * math.sqrt((0.32 * 0.68 + 0.22 * 0.78) / 250)  # of the difference, at a probe of 0.32
+    assert at > 0.1 and levels(n | {"probe": 0.32})["against untrained"].level == LOOK
+    assert levels(n | {"probe": 0.36})["against untrained"].level == GOOD
 
 
 def layered(plain: bool) -> nn.Module:

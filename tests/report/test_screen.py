@@ -10,7 +10,7 @@ from PIL import Image
 
 from clutils import figures, measures, report
 from clutils.figures import png
-from clutils.report import examination, screen, standard
+from clutils.report import examination, rules, screen, standard
 from tests.report import ailing
 from tests.report.ailing import SEED
 
@@ -52,6 +52,13 @@ def test_no_sentence_of_the_screen_leaves_it(quick, whole):
         for text in figure.texts:
             box = text.get_window_extent()
             assert box.x0 >= 0 and box.x1 <= 1280 and box.y0 >= 0 and box.y1 <= 800, text.get_text()
+
+
+def test_every_picture_of_a_page_with_maps_is_drawn(case, few):
+    found = report.check(case.opened, few, map_names=("t-SNE",))
+    text = found.html()
+    assert "could not be drawn" not in text and "can be trusted, point by point" in text
+    assert text.count("<img") == len(screen.PANELS) + len(found.figures())
 
 
 def test_a_quick_look_is_the_whole_one_stopped_early(quick, whole):
@@ -167,6 +174,14 @@ def test_a_difference_is_paired_by_picture_and_the_better_one_is_named(whole):
     assert standard.which_is_better(list(found.values())).startswith("A is better at kNN (by ")
     beside = report.beside(whole, dataclasses.replace(whole, examination=worse))
     assert "A is better at kNN" in beside and "linear CKA 1" in beside
+
+
+def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
+    says = "Fed wrongly: fix this first, with --mean half (mean='half' in Python)."
+    ill = [dataclasses.replace(v, says=says) if v.name == rules.INPUT else v for v in whole.verdicts]
+    beside = report.beside(whole, dataclasses.replace(whole, verdicts=ill))
+    assert f"A: {whole.level}. B: {whole.level}. B may be fed wrongly" in beside
+    assert "may be fed wrongly" not in report.beside(whole, whole)
 
 
 def test_other_pictures_can_not_be_compared(whole):
