@@ -74,4 +74,6 @@ def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
 def _levelled(x: Tensor, rms: float) -> Tensor:
     """Every channel of every picture, or every vector, rescaled to this root mean square."""
     over = tuple(range(2, x.ndim)) or (1,)
-    return x * (rms / x.pow(2).mean(dim=over, keepdim=True).sqrt().clamp(min=1e-12))
+    largest = x.detach().abs().amax(dim=over, keepdim=True)
+    x = x / largest.clamp(min=torch.finfo(x.dtype).tiny)  # what is learned has no size: squares may vanish
+    return x * (rms / x.pow(2).mean(dim=over, keepdim=True).clamp(min=1e-12).sqrt())

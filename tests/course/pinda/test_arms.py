@@ -104,3 +104,14 @@ def test_a_run_that_cannot_take_an_arm_is_refused():
     ):
         with pytest.raises(ValueError, match=said):
             arms.use(run, arm, rms)
+
+
+@pytest.mark.parametrize("size", [1e-30, 0.0])
+def test_a_map_whose_squares_vanish_in_float32_has_a_finite_gradient(size):
+    shape = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)) + 0.5
+    scale = (size * shape).requires_grad_()
+    levelled = arms._levelled(scale, 0.05)
+    levelled[0, 0, 0, 0].backward()
+    assert scale.grad.isfinite().all()
+    if size:
+        torch.testing.assert_close(levelled, arms._levelled(shape, 0.05))
