@@ -172,8 +172,8 @@ function build(app) {
   app.stems.setAttribute("style", "stroke-dasharray: none");
   app.pull = app.chart.line("one");
   const below = html("section");
-  app.rule = svg("svg", { role: "img", "aria-label": "a ruler of the loss", style: "display: block; width: 100%" }, below);
-  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red); min-height: 2.6em" }, below);
+  app.rule = svg("svg", { role: "img", "aria-label": "loss ruler" }, below);
+  app.verdict = html("p", { className: "says", role: "status", style: "border-color: var(--red)" }, below);
   app.sentence.after(below);
   new ResizeObserver(() => app.refresh()).observe(below);
   const goal = app.state.learned;

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import jinja2
 import torch
@@ -144,11 +145,22 @@ def page(
 
     Raises ValueError on a name or setting that can't be.
     """
-    given = controls.settings(name, settings or {})
+    given, plain = (_plain(controls.settings(name, of)) for of in (settings or {}, {}))
+    if base_url and not re.match(r"https?://[^/\s]", base_url):
+        raise ValueError(
+            f"explore: base_url is {base_url!r}, but must be an address as in https://example.org"
+        )
     explorer, link = EXPLORERS[name], base_url and f"{base_url.rstrip('/')}/{name}.html"
     data: dict[str, Any] = {"name": name, "title": explorer.title, "lead": explorer.lead, "base": link}
-    data |= {"settings": [control.described() for control in explorer.controls], "defaults": _plain(given)}
-    data |= {"source": f"clutils {clutils.__version__}.", "qr": _code(link, given) if link else ""}
+    data |= {
+        "settings": [control.described() for control in explorer.controls],
+        "defaults": given,
+        "plain": plain,
+    }
+    data |= {"source": f"clutils {clutils.__version__}."}
+    data |= {
+        "qr": _code(link, {key: of for key, of in given.items() if of != plain.get(key)}) if link else ""
+    }
     if name == "run":
         data |= {"run": dict(run) if run is not None else replay.recorded()}
         data["source"] += f" {data['run']['source']}"
@@ -244,9 +256,14 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _code(link: str, settings: Mapping[str, Any]) -> str:
-    """A QR code of a link, as SVG; raises ImportError, with what to install, where segno is missing."""
+    """A QR code of a link with settings in its hash, as SVG.
+
+    Raises ImportError, with what to install, where segno is missing.
+    """
     try:
         import segno
     except ImportError as error:
         raise ImportError(f"a QR code needs the package segno (pip install segno): {error}") from error
+    said = {key: {None: "none", True: "true", False: "false"}.get(of, of) for key, of in settings.items()}
+    link += f"#{urlencode(said, safe=',')}" if said else ""
     return str(segno.make(link, micro=False).svg_inline(scale=4, border=2, light="#fff"))

@@ -222,7 +222,7 @@ class Slider { // from positions 0 to 1000 to values; one step beyond the ends f
 export function explore(model, el, page, compare = null) {
   const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
   el.classList.add("explorer");
-  app.framed = Boolean(model.framed); // by what a text asks first: nothing plays by itself
+  app.framed = !!model.framed; // by what a text asks first: nothing plays by itself
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   html("h1", {}, el, data.title);
   html("p", { className: "lead" }, el, data.lead);
@@ -258,14 +258,14 @@ export function explore(model, el, page, compare = null) {
     model.save_changes();
     app.linked?.();
   };
-  app.link = () => { // what differs from the page as it was made
+  app.link = (start = data.defaults) => { // what differs from the page as it was made, or from another
     const found = {};
     for (const c of controls(data, app.state)) {
-      const first = data.defaults[c.name] ?? c.default, now = app.state[c.name];
+      const first = start[c.name] ?? c.default, now = app.state[c.name];
       if (written(now) !== written(first)) found[c.name] = written(now);
     }
     const hide = [...app.hidden].join(",");
-    if (hide !== (data.defaults.hide || "")) found.hide = hide;
+    if (hide !== (start.hide || "")) found.hide = hide;
     return found;
   };
   app.read(model.get("settings") || {});
@@ -373,10 +373,11 @@ function sharing(app, foot, model) {
   const row = html("p", { className: "copy" }, box);
   const link = html("input", { type: "text", readOnly: true, title: "link" }, row);
   const copy = html("button", { type: "button" }, row, "copy link");
-  html("p", {}, box, "The link opens this page as it stands. Ticked controls are left out of it:");
+  html("p", {}, box, "It opens this page as it stands, without ticked controls:");
   const list = html("p", { className: "hide" }, box);
+  const address = () => model.link(app.link(model.start));
   const fill = () => {
-    link.value = model.link(app.link());
+    link.value = address();
     list.replaceChildren();
     for (const c of [...controls(app.data, app.state).filter((x) => x.kind !== "text"), { name: "share", label: "this box" }]) {
       const label = html("label", {}, list);
@@ -384,7 +385,7 @@ function sharing(app, foot, model) {
       label.append(` ${c.label}`);
       tick_.onchange = () => {
         app.hidden[tick_.checked ? "add" : "delete"](c.name);
-        link.value = model.link(app.link());
+        link.value = address();
         if (c.name !== "share") app.refresh();
       };
     }
@@ -392,7 +393,7 @@ function sharing(app, foot, model) {
   box.ontoggle = fill;
   app.linked = () => box.open && fill();
   copy.onclick = async () => {
-    link.value = model.link(app.link());
+    link.value = address();
     link.select();
     let done = true;
     try { await navigator.clipboard.writeText(link.value); } catch { done = document.execCommand("copy"); }
@@ -439,6 +440,7 @@ export class PageModel {
   }
   on(event, heard) { this.heard.push(heard); }
   hash(settings) { return String(new URLSearchParams(settings)).replace(/%2C/g, ","); }
+  get start() { return this.framed || this.data.base ? this.data.plain : undefined; } // of the page that a link opens
   link(settings) {
     const text = this.hash(settings), book = this.around?.dataset.content_root; // a book has these pages in explorers/
     const here = book ? new URL(`${book}explorers/${this.name}.html`, this.frame.baseURI).href : this.framed || !location.protocol.match(/^(http|file)/) ? `${this.name}.html` : location.href.split("#")[0];

@@ -1,8 +1,10 @@
 """The pages: small, alone, shareable by a link, usable by keyboard, finger, phone, printer and any eye."""
 
+import contextlib
 import json
 import re
 import sys
+import types
 
 import pytest
 from playwright.sync_api import expect
@@ -343,11 +345,43 @@ def test_a_code_stands_where_the_pages_are_hosted_and_links_lead_there(opening, 
     with opening("matrix", path=tmp_path / "hosted.html") as page:
         page.page.click("summary")
         assert page.page.locator(".qr svg").bounding_box()["width"] > 100
-        assert page.page.input_value(".copy input") == "https://course.example/explorers/matrix.html"
+        hosted = "https://course.example/explorers/matrix.html"  # which opens as that page was made
+        assert page.page.input_value(".copy input") == f"{hosted}#pictures=4"
         page.ask("(app) => app.set('pictures', 5)")
         page.page.click("text=copy link")
         assert page.page.input_value(".copy input").endswith("matrix.html#pictures=5")
     assert "svg" not in explorers.page("matrix").split('"qr":')[1][:8]
+
+
+@pytest.mark.parametrize("name", ["W", "circle", "matrix"])
+def test_a_frames_link_and_a_made_pages_code_open_the_plain_page_as_it_stands(
+    opening, tmp_path, monkeypatch, name
+):
+    made = {
+        "W": {"loss": "MACL", "temperature": 0.2, "beside": "NTXent", "beside_temperature": 0.1},
+        "circle": {"loss": "Debiased", "class_prior": 0.2, "pictures": 6},
+        "matrix": {"loss": "HardNegative", "pictures": 4},
+    }[name] | {"hide": explorers.EXPLORERS[name].controls[-1].name}
+    coded = []
+    monkeypatch.setitem(
+        sys.modules, "segno", types.SimpleNamespace(make=lambda link, micro: coded.append(link))
+    )
+    with contextlib.suppress(AttributeError):  # of what was made of it
+        explorers.page(name, made, base_url="https://course.example")
+    (tmp_path / "book.html").write_text(f"<body id=explorer>{explorers.frame(name, **made)}", "utf-8")
+    with opening(name, path=tmp_path / "book.html") as page:
+        inside = page.page.frame_locator("iframe")
+        inside.locator("summary").click()
+        linked = inside.locator(".copy input").input_value()
+        assert sorted(linked.split("#")[1].split("&")) == sorted(coded[0].split("#")[1].split("&"))
+    with opening(name, f"#{coded[0].split('#')[1]}") as page:
+        state, hidden = page.ask("(app) => [app.state, [...app.hidden].join()]")
+        assert {key: state[key] for key in made if key != "hide"} | {"hide": hidden} == made
+
+
+def test_an_address_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="base_url is 'javascript:alert"):
+        explorers.page("W", base_url="javascript:alert(1)")
 
 
 def test_without_segno_a_code_asks_for_it(monkeypatch):

@@ -12,6 +12,7 @@ exclude_patterns = ["_build"]
 
 nb_execution_mode = "off"  # `running` did that
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # of outputs: tables and formulas, as in the cells
 nb_ipywidgets_js = {}
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3

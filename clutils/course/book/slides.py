@@ -14,6 +14,7 @@ from clutils.course.book import pages, stage
 from clutils.course.book.running import NOTEBOOKS, sources
 
 HERE = Path(__file__).parent
+MOST_ROWS = 12  # of a table on one slide
 PARTS = ("Goal", "Timing", "Ask", "What students believe wrongly", "Where to stop")
 
 
@@ -89,7 +90,8 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int) -> str:
             tell = "\n\n".join(filter(None, (of_section(section[1], said), tell)))
         if "predict" in cell.metadata.get("tags", []):
             tell = f"Ask, let them write a number down, and wait. {tell}"
-        sections.append(f'<section data-cell="{cell.get("id", "")}">{slide(cell)}{aside(tell)}</section>')
+        for part in parts(slide(cell)):
+            sections.append(f'<section data-cell="{cell.get("id", "")}">{part}{aside(tell)}</section>')
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
 
@@ -122,6 +124,21 @@ def slide(cell: NotebookNode) -> str:
     code = f'<pre class="code">{coloured(cell.source)}</pre>'
     folded = f"<details><summary>code</summary>{code}</details>" if drawn else code
     return "".join([*shown, folded] if drawn else [folded, *shown])
+
+
+def parts(page: str, most: int = MOST_ROWS) -> list[str]:
+    """A slide; where its table is longer than `most` rows one for every so many, each with the table's head.
+
+    What stands before the table is on the first of them, what stands after it on the last.
+    """
+    found = re.search(r"(<table.*?<tbody>)(.*?)(</tbody>.*?</table>)", page, re.DOTALL)
+    rows = re.findall(r"<tr.*?</tr>", found[2], re.DOTALL) if found else []
+    if found is None or len(rows) <= most:
+        return [page]
+    number = -(-len(rows) // most)
+    size = -(-len(rows) // number)
+    tables = [f"{found[1]}{''.join(rows[k : k + size])}{found[3]}" for k in range(0, len(rows), size)]
+    return [page[: found.start()] + tables[0], *tables[1:-1], tables[-1] + page[found.end() :]]
 
 
 def of_output(output: NotebookNode) -> str:

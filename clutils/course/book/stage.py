@@ -36,11 +36,18 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 def path(notebook: NotebookNode, minutes: int = 50) -> list[int]:
     """The numbers of the cells on stage in a lecture of so many minutes, 50 or 20.
 
-    What a cell announces, with a colon at its end or a heading, comes along with it.
+    What a cell announces, with a colon at its end or a heading, comes along with it; so does what a cell
+    tagged `predict` asks about, the next code.
     """
     tagged = [CUTS[minutes] in cell.metadata.get("tags", []) for cell in notebook.cells]
     for n in range(1, len(tagged)):
         tagged[n] |= tagged[n - 1] and _announces(notebook.cells[n - 1])
+    code = [n for n, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    asking = [
+        n for n in range(len(tagged)) if tagged[n] and "predict" in notebook.cells[n].metadata.get("tags", [])
+    ]
+    for n in asking:
+        tagged[next((k for k in code if k > n), n)] = True
     return [n for n, on_stage in enumerate(tagged) if on_stage]
 
 

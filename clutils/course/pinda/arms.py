@@ -75,5 +75,5 @@ def _levelled(x: Tensor, rms: float) -> Tensor:
     """Every channel of every picture, or every vector, rescaled to this root mean square."""
     over = tuple(range(2, x.ndim)) or (1,)
     largest = x.detach().abs().amax(dim=over, keepdim=True)
-    x = x / torch.where(largest > 1e-35, largest, 1.0)  # what is learned has no size, and its squares may vanish
+    x = x / torch.where(largest > 1e-35, largest, 1.0)  # a map has no size: its squares may vanish
     return x * (rms / x.pow(2).mean(dim=over, keepdim=True).clamp(min=1e-12).sqrt())
