@@ -46,7 +46,9 @@ def forces(
 
 
 def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
-    """c = log Σ_j exp(s-_j/τ) - s+/τ, (A,): positives (A,) or (A, 1), negatives (A, K).
+    r"""The contrast of each anchor, (A,): positives (A,) or (A, 1), negatives (A, K).
+
+    $$c = \log\sum_j e^{s^-_j/\tau} - s^+/\tau$$
 
     Raises ValueError when an anchor has more than one positive.
     """
@@ -62,7 +64,9 @@ def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) 
 
 
 def gradient_scale(positives: Tensor, negatives: Tensor, temperature: float | Tensor) -> Tensor:
-    """The gradient-scaling factor W = 1 - p+ = sigmoid(c), (A,): a gate: 1 = open, full force; 0 = shut.
+    r"""The gradient-scaling factor, (A,): a gate: 1 = open, full force; 0 = shut.
+
+    $$W = 1 - p^+ = \frac{1}{1 + e^{-c}}$$
 
     positives (A,) or (A, 1), negatives (A, K); temperature one number, or (A, 1) to sweep it.
     MACL (arXiv 2207.07874), eq. 3.
@@ -71,7 +75,9 @@ def gradient_scale(positives: Tensor, negatives: Tensor, temperature: float | Te
 
 
 def hardness_weights(negatives: Tensor, temperature: float | Tensor) -> Tensor:
-    """p̂_j, the share of the push that each negative gets, (A, K), rows sum to 1: softmax of s-/τ.
+    r"""The share of the push that each negative gets, (A, K), rows sum to 1.
+
+    $$\hat p_j = \frac{e^{s^-_j/\tau}}{\sum_k e^{s^-_k/\tau}}$$
 
     Wang & Liu 2021; MACL (arXiv 2207.07874), eq. 4.
     """
@@ -80,7 +86,9 @@ def hardness_weights(negatives: Tensor, temperature: float | Tensor) -> Tensor:
 
 
 def effective_negatives(negatives: Tensor, temperature: float | Tensor | None = None) -> Tensor:
-    """How many negatives share a push, (A,): exp of the entropy of their shares (perplexity).
+    r"""How many negatives share a push, (A,): exp of the entropy of their shares (perplexity).
+
+    $$K_\mathrm{eff} = \exp\Bigl(-\sum_j \hat p_j\log\hat p_j\Bigr)$$
 
     1 = the hardest takes it all (τ → 0), K = all alike (τ → ∞); 0 where none is pushed.
 

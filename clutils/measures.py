@@ -44,7 +44,9 @@ def alignment(z1: Vectors, z2: Vectors) -> float:
 
 @torch.no_grad()
 def uniformity(z: Vectors, t: float = 2.0) -> float:
-    """log mean exp(-t d²) over all pairs of different rows, d their distance on the unit sphere.
+    r"""How evenly rows are spread, over all pairs of different ones, on the unit sphere.
+
+    $$\log\frac{1}{N(N-1)}\sum_{i\ne j} e^{-t\,\|z_i - z_j\|^2}$$
 
     z: (N, D), N >= 2. 0 where all coincide; the lower, the more evenly spread. Its floor, reached by points
     spread evenly over a sphere of many dimensions, is near -2t = -4. Wang & Isola 2020, L_uniform.
@@ -97,7 +99,9 @@ def tolerance(z: Vectors, y: Vectors) -> float:
 
 @torch.no_grad()
 def effective_rank(z: Vectors, values: Tensor | None = None) -> float:
-    """How many dimensions the rows really use: exp of the entropy of the singular values' shares.
+    r"""How many dimensions the rows really use: exp of the entropy of the singular values' shares.
+
+    $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\sigma_k}{\sum_l\sigma_l}$$
 
     z: (N, D), not normalised, but centred first (a common offset is no dimension in use); between 1 and
     min(N - 1, D). Roy & Vetterli 2007, eq. 1 to 4. values: `spectrum(z)`, where that is there already.
@@ -110,10 +114,12 @@ def effective_rank(z: Vectors, values: Tensor | None = None) -> float:
 
 @torch.no_grad()
 def rankme(z: Vectors, epsilon: float = 1e-7) -> float:
-    """RankMe: exp of the entropy of the singular values' shares, of the rows as they are, not centred.
+    r"""RankMe: exp of the entropy of the singular values' shares, of the rows as they are, not centred.
 
-    z: (N, D), at least as many rows as dimensions for the paper's use (it takes 25,600). Each share is
-    σ_k/Σσ + ε. A common offset is one large singular value and lowers it: `effective_rank` looks past that.
+    $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\sigma_k}{\sum_l\sigma_l} + \varepsilon$$
+
+    z: (N, D), at least as many rows as dimensions for the paper's use (it takes 25,600). A common
+    offset is one large singular value and lowers it: `effective_rank` looks past that.
     Garrido et al. 2023 (arXiv 2210.02885), eq. 1 and 2.
 
     Raises ValueError where all rows are zero.
@@ -164,12 +170,14 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
 @torch.no_grad()
 def lidar(views: Vectors, delta: float = 1e-4, epsilon: float = 1e-7) -> float:
-    """LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
+    r"""LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
 
-    views: (N, V, D), V >= 2 views of each of N images (the paper: 1,000 images, 50 views). Of the eigenvalues
-    λ of Σ_w^(-1/2) Σ_b Σ_w^(-1/2), with Σ_b the covariance of the images' means and Σ_w that of views around
-    their image's mean, plus δ on the diagonal: exp of the entropy of λ_k/Σλ + ε. At most min(N - 1, D); a
-    direction counts only as far as an image keeps its place in it.
+    $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\lambda_k}{\sum_l\lambda_l} + \varepsilon,
+    \qquad \lambda \text{ of } \Sigma_w^{-1/2}\,\Sigma_b\,\Sigma_w^{-1/2}$$
+
+    views: (N, V, D), V >= 2 views of each of N images (the paper: 1,000 images, 50 views). Σ_b is the
+    covariance of the images' means, Σ_w that of views around their image's mean, plus δ on the diagonal. At
+    most min(N - 1, D); a direction counts only as far as an image keeps its place in it.
     Thilak et al. 2024 (arXiv 2312.04000), eq. 1 to 4; both covariances are means here, over N and N·V.
 
     Raises ValueError where all images have one mean.

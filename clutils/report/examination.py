@@ -358,7 +358,13 @@ def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Pre
 
 
 def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
-    """Let fresh batch normalisations see pictures: without, they would lose for that alone."""
+    """Let fresh batch normalisations see pictures: without, they would lose for that alone.
+
+    By the mean over all batches: an exponential moving average would still be mostly its start after four.
+    """
+    for layer in fresh.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.momentum = None
     fresh.train()
     with torch.no_grad():
         for part in images[:LEARNED].split(2 * batch(fresh, images)):

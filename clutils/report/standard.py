@@ -181,6 +181,8 @@ def which_is_better(found: list[Difference]) -> str:
     for letter, sign in (("A", -1), ("B", 1)):
         better = [d for d in found if d.better and d.certain and (d.b - d.a) * d.better * sign > 0]
         if better:
-            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.0f} points)" for d in better)
+            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in better)
             said.append(f"{letter} is better at {listed}.")
+    if said:
+        said.append("(On these pictures, these two files: runs with other seeds may differ by as much.)")
     return " ".join(said) or "On no share of these pictures is one certainly better than the other."

@@ -60,8 +60,11 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     said = []
     if of_input is not None and any(v.remark == HERE for v in own):
         gap = of_input.value.partition(" (")[0]
-        begins = f"These pictures are unlike those that it was trained on ({gap}), so"
-        flag = re.search(r"(Probably f|F)ed wrongly: [\w ]+, with --mean \w+", of_input.says)
+        usual = re.search(r"Fed with --mean \w+ it would be [\d.]+ nats", of_input.says)
+        begins = f"Pictures arrive otherwise than in training ({gap}): other ones, or fed in another way"
+        begins += f" ({usual[0].lower()})." if usual else "."
+        begins += " Until that is known"
+        flag = re.search(r"(Perhaps f|F)ed wrongly: [\w ]+, with --mean \w+", of_input.says)
         if flag or of_input.level == BROKEN:
             begins = f"{flag[0] if flag else 'Fed wrongly: fix this first'} ({gap}). Until then"
         said.append(f"{begins} all else holds on these pictures alone and says little about its training.")

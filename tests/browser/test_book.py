@@ -26,7 +26,7 @@ RENDERED = """async () => {
 }"""
 
 
-CUT = """async () => { // slides that a clicker would not see whole: too tall (no long table), or too wide
+CUT = """async () => { // slides that a clicker would not see whole: too tall, or too wide
     const cut = [];
     for (let k = 0; k < Reveal.getTotalSlides(); k++) {
         Reveal.slide(k);
@@ -34,8 +34,8 @@ CUT = """async () => { // slides that a clicker would not see whole: too tall (n
         if (slide.querySelector('img, iframe')) await new Promise((go) => setTimeout(go, 600));
         const wide = [...slide.querySelectorAll('mjx-container[display="true"]')]
             .some((formula) => formula.scrollWidth > formula.clientWidth + 1);
-        const scrolls = slide.style.overflowY === 'auto' && slide.querySelectorAll('tr').length > 9;
-        if (wide || (slide.scrollHeight > 721 && !scrolls)) cut.push(k + 1);
+        const across = [...slide.querySelectorAll('table')].some((t) => t.scrollWidth > slide.clientWidth);
+        if (wide || across || slide.scrollHeight > 721) cut.push(k + 1);
     }
     return cut; }"""
 
@@ -251,6 +251,24 @@ def test_a_deck_opens_fits_its_slides_and_has_formulas(built: Path, page):
         cut = page.evaluate(CUT)
         assert not page.faults and not cut and page.locator("mjx-container").count() > 5
         assert page.locator("[data-mjx-error], mjx-merror").count() == 0
+    page.set_viewport_size({"width": 360, "height": 780})
+
+
+def test_a_clicker_turns_slides_after_a_click_into_an_explorer(built: Path, page):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    decks = (
+        path for path in sorted((built / "slides").glob("*.html")) if "<iframe" in path.read_text("utf-8")
+    )
+    page.goto(next(decks).as_uri())
+    page.wait_for_selector("body[data-ready=yes]")
+    with_explorer = (
+        "[...document.querySelectorAll('.slides > section')].findIndex((s) => s.querySelector('iframe'))"
+    )
+    at = page.evaluate(f"(Reveal.slide({with_explorer}), Reveal.getIndices().h)")
+    slider = page.frame_locator("section.present iframe").locator("input[type=range]").first
+    slider.focus()
+    page.keyboard.press("PageDown")
+    page.wait_for_function(f"Reveal.getIndices().h === {at + 1}")
     page.set_viewport_size({"width": 360, "height": 780})
 
 

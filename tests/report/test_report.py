@@ -88,7 +88,7 @@ def test_each_level_can_be_reached_by_each_line_that_has_it():
     n = dict(checked("well").examination.numbers)
     sweeps = {
         "what it is fed": ("input_gap", (0.01, 0.3, 2.0)),
-        "spread": ("spread", (0.5, 0.1, 0.01)),
+        "spread": ("spread", (0.5, 0.1, 0.005)),
         "dimensions in use": ("effective_rank", (30.0, 5.0, 1.5)),
         "dead units": ("dead", (0.0, 0.3, 0.9)),
         "the space of the loss": ("head_uniformity", (-2.0, -0.8, -0.1)),

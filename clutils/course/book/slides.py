@@ -14,6 +14,7 @@ from clutils.course.book import pages, stage
 from clutils.course.book.running import NOTEBOOKS, sources
 
 HERE = Path(__file__).parent
+VOID = ("img", "br", "hr", "input", "meta", "link", "wbr", "col", "source")  # elements that nothing closes
 MOST_ROWS = 12  # of a table on one slide
 PARTS = ("Goal", "Timing", "Ask", "What students believe wrongly", "Where to stop")
 
@@ -138,7 +139,19 @@ def parts(page: str, most: int = MOST_ROWS) -> list[str]:
     number = -(-len(rows) // most)
     size = -(-len(rows) // number)
     tables = [f"{found[1]}{''.join(rows[k : k + size])}{found[3]}" for k in range(0, len(rows), size)]
-    return [page[: found.start()] + tables[0], *tables[1:-1], tables[-1] + page[found.end() :]]
+    around: list[str] = []  # the elements that the table stands in: each part has them whole
+    for closes, name, whole in re.findall(r"<(/?)(\w+)([^>]*)>", page[: found.start()]):
+        if closes:
+            around.pop()
+        elif name not in VOID:
+            around.append(f"<{name}{whole}>")
+    opened, closed = "".join(around), "".join(f"</{tag[1:-1].split()[0]}>" for tag in reversed(around))
+    within = [f"{opened}{table}{closed}" for table in tables[1:-1]]
+    return [
+        f"{page[: found.start()]}{tables[0]}{closed}",
+        *within,
+        f"{opened}{tables[-1]}{page[found.end() :]}",
+    ]
 
 
 def of_output(output: NotebookNode) -> str:
