@@ -19,9 +19,8 @@ ASKED = 200  # judged pictures below which labels are never blamed
 LABELLED = 50  # gallery pictures of the largest class below which right labels may leave neighbours at chance
 SETTLED = 30  # batches after which a batch normalisation's memory (momentum 0.1) has forgotten its start
 CROWDED = -1.2  # a uniformity above which pictures are crowded in the space of the loss
-DRAWS = (
-    0.03  # standard deviation of fresh weights' accuracy from seed to seed: 0.02 to 0.03 (conv16, ResNet-18)
-)
+# standard deviation of fresh weights' accuracy from seed to seed: 0.02 to 0.03 (six of conv16, scenes)
+DRAWS = 0.03
 CONSTANT = 0.01  # a spread below which features are a constant
 APART = "Two views of a picture lie hardly nearer to each other than to other pictures."
 OTHER_KIND = "pictures of another kind than it was trained on"

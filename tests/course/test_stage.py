@@ -95,3 +95,18 @@ def test_the_stages_settings_are_the_readers_own_in_large_type(tmp_path, monkeyp
 def test_an_unknown_number_names_the_known_ones():
     with pytest.raises(FileNotFoundError, match="no notebook 77: there are 00, 01, 02"):
         stage.find("77")
+
+
+def test_a_long_table_is_dealt_over_slides_with_its_head_and_nothing_is_lost():
+    rows = [f"<tr><td>row {k}</td></tr>" for k in range(29)]
+    head = "<table><thead><tr><th>head</th></tr></thead><tbody>"
+    page = f'<div class="text"><p>before<br></p>{head}{"".join(rows)}</tbody></table><p>after</p></div>'
+    dealt = slides.parts(page)
+    assert len(dealt) == 3 and re.findall(r"<tr><td>.*?</tr>", "".join(dealt)) == rows
+    for k, part in enumerate(dealt):
+        assert head in part and part.count("<tr><td>") <= slides.MOST_ROWS
+        assert all(part.count(f"<{tag}") == part.count(f"</{tag}>") for tag in ("div", "table", "tbody"))
+        assert ("before" in part, "after" in part) == (k == 0, k == 2)
+    assert slides.parts(head + "".join(rows[:5]) + "</tbody></table>") == [
+        head + "".join(rows[:5]) + "</tbody></table>"
+    ]

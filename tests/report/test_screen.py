@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
-from clutils import figures, measures, report
+from clutils import encoders, figures, measures, report
 from clutils.figures import png
 from clutils.report import examination, rules, screen, standard
+from clutils.report.prepared import Prepared
 from tests.report import ailing
 from tests.report.ailing import SEED
 
@@ -195,3 +197,18 @@ def test_photographs_on_the_page_are_never_inverted(whole):
     assert 'class="plot"' not in shown["Nearest neighbours"][0]
     assert all('class="plot"' in shown[name][0] for name in screen.PANELS if name != "Nearest neighbours")
     assert np.isfinite(whole.examination.numbers["lidar"])
+
+
+def test_fresh_batch_statistics_are_those_of_the_pictures(few):
+    gallery, _ = few
+    fresh = Prepared(encoders.build("conv16", 1), 1)
+    examination._learn_statistics(fresh, gallery.images)
+    assert not fresh.training
+    layer = next(m for m in fresh.modules() if isinstance(m, nn.BatchNorm2d))
+    met = []
+    handle = layer.register_forward_pre_hook(lambda module, given: met.append(given[0]))
+    with torch.no_grad():
+        for part in gallery.images[: examination.LEARNED].split(64):
+            fresh(part.float() / 255)
+    handle.remove()
+    torch.testing.assert_close(layer.running_mean, torch.cat(met).mean(dim=(0, 2, 3)), rtol=1e-3, atol=1e-5)
