@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from clutils.report import calibration, standard
+from clutils.report import calibration, series, standard
 from clutils.report.examined import NEIGHBOURS, PROBED
 from clutils.report.verdicts import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
 
@@ -92,6 +92,7 @@ def page(
     return environment.get_template("page.html").render(
         title=" and ".join(titles) or f"{len(moments)} checkpoints, {moments[0].name} to {moments[-1].name}",
         moments=moments,
+        strangers=series.strangers(moments) if moments else "",
         reports=reports,
         letters=LETTERS,
         lettered=list(zip(LETTERS, reports, strict=False)),
@@ -121,7 +122,7 @@ def _better(reports: Sequence[Any], differences: list[standard.Difference]) -> s
     levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
     said = standard.which_is_better(differences)
     for letter, report in zip(LETTERS, reports, strict=False):
-        if any(v.name == INPUT and "ed wrongly" in v.says for v in report.verdicts):
+        if any(v.name == INPUT and (v.mean or v.level == BROKEN) for v in report.verdicts):
             said = (
                 f"{letter} may be fed wrongly (see its first line): feed it right before you compare. {said}"
             )

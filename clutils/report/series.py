@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -28,11 +28,12 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "kept under a change": ("kept_crop", "kept_flip", "kept_jitter", "kept_grey", "kept_blur"),
     "what it is fed (nats)": ("input_gap",),
 }
+OF_A_RUN = ("encoder", "its settings")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """One checkpoint of a series: where it stands, and its report's level, sentence, numbers and layers."""
+    """One checkpoint of a series: where it stands, its run, and what its report says and measured."""
 
     at: float
     name: str
@@ -40,6 +41,7 @@ class Moment:
     sentence: str
     numbers: Mapping[str, float]
     layers: Sequence[Layer] = ()
+    run: Mapping[str, str] = field(default_factory=dict)
 
 
 def moments(reports: Sequence[Any]) -> list[Moment]:
@@ -48,10 +50,28 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     known = None not in epochs and len(set(epochs)) == len(epochs)
     places = [float(e or 0) for e in epochs] if known else [float(k) for k in range(1, len(reports) + 1)]
     found = [
-        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, e.numbers, e.layers)
+        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, e.numbers, e.layers, _run(e.facts))
         for at, r, e in zip(places, reports, (r.examination for r in reports), strict=True)
     ]
     return sorted(found, key=lambda moment: moment.at)
+
+
+def _run(facts: Mapping[str, str]) -> dict[str, str]:
+    """What all checkpoints of one run share."""
+    return {name: facts[name] for name in OF_A_RUN if name in facts}
+
+
+def strangers(found: Sequence[Moment]) -> str:
+    """A sentence where the files may not be of one run: what differs, and where first; else ""."""
+    first = found[0]
+    for moment in found[1:]:
+        for name in OF_A_RUN:
+            one, other = (each.run.get(name, "none").split(", ") for each in (first, moment))
+            if one != other:
+                here, there = (", ".join(w for w in a if w not in b) for a, b in ((one, other), (other, one)))
+                told = f"{first.name} has {here or 'less'}, {moment.name} {there or 'less'}"
+                return f"These files may not be of one run: of {name}, {told}."
+    return ""
 
 
 @style.in_course_style

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -59,15 +58,9 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     of_input = next((v for v in own if v.name == INPUT), None)
     said = []
     if of_input is not None and any(v.remark == HERE for v in own):
-        gap = of_input.value.partition(" (")[0]
-        usual = re.search(r"Fed with --mean \w+ it would be [\d.]+ nats", of_input.says)
-        begins = f"Pictures arrive otherwise than in training ({gap}): other ones, or fed in another way"
-        begins += f" ({usual[0].lower()})." if usual else "."
-        begins += " Until that is known"
-        flag = re.search(r"(Perhaps f|F)ed wrongly: [\w ]+, with --mean \w+", of_input.says)
-        if flag or of_input.level == BROKEN:
-            begins = f"{flag[0] if flag else 'Fed wrongly: fix this first'} ({gap}). Until then"
-        said.append(f"{begins} all else holds on these pictures alone and says little about its training.")
+        said.append(
+            f"{of_input.opens} all else holds on these pictures alone and says little about its training."
+        )
         for level in (LOOK, BROKEN):
             named[level] = [name for name in named[level] if name != INPUT]
     if named[BROKEN]:
@@ -108,7 +101,7 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
         return [_doubtful(v) for v in found]
     if of_input.level == GOOD:
         return [_fed_well(v) for v in found]
-    cause, remark = OTHER_WAY if of_input.level == BROKEN or "wrongly" in of_input.says else OTHER_KIND, HERE
+    cause, remark = OTHER_WAY if of_input.level == BROKEN or of_input.mean else OTHER_KIND, HERE
     if of_input.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
         cause, remark = UNSETTLED, SETTLING
     return [v if v is of_input or v.level == UNKNOWN else _conditional(v, cause, remark, n) for v in found]

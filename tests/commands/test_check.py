@@ -97,7 +97,19 @@ def test_more_than_two_files_are_a_series_with_every_number_on_one_page(file, tm
     assert held[0]["numbers"]["knn"] == held[2]["numbers"]["knn"]
     text = out[0].read_text()
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
-    assert "knn from" in text and text.count("in short") == 1
+    assert "knn from" in text and text.count("in short") == 1 and "may not be of one run" not in text
+
+
+def test_a_series_says_which_files_are_not_of_one_run(file, tmp_path):
+    copies = [tmp_path / f"{name}.pt" for name in "abc"]
+    for k, copy in enumerate(copies):
+        state = torch.load(file, weights_only=False)
+        state["configuration"] = state["configuration"] | {"seed": int(k == 2)}
+        torch.save(state | {"epoch": k}, copy)
+    out = tmp_path / "s.html"
+    assert command(*copies, *QUICK, "--out", out) == 0
+    said = out.read_text().partition("may not be of one run")[2].partition("</p>")[0]
+    assert "its settings" in said and "a.pt has seed 0" in said and "c.pt seed 1" in said
 
 
 def test_a_series_draws_every_layer_against_the_epoch(file, tmp_path):

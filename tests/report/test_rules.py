@@ -28,7 +28,8 @@ def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
     found = report.check(case.opened, some, map_names=())
     assert found.level == GOOD, found.verdicts
     n = dict(found.examination.numbers)
-    by_luck = {"knn": n["chance"], "probe": n["chance"], "knn_raw": n["chance"], "knn_untrained": n["chance"]}
+    asked = ("knn", "probe", "knn_raw", "knn_untrained", "knn_relabelled")
+    by_luck = dict.fromkeys(asked, n["chance"])
     for knn, gallery in ((n["chance"], 0.3), (n["chance"], 0.2), (0.0, 0.1), (0.0, n["chance"])):
         luck = by_luck | {"knn": knn, "knn_gallery": gallery}
         judged = {v.name: v for v in verdicts.judge(n | luck, {})}["classes"]
@@ -54,6 +55,27 @@ def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pict
     assert "belong together" not in classes_at_chance(gallery=300).says  # few of each class to be neighbours
     assert "labelled otherwise" in classes_at_chance(knn_gallery=0.4).says
     assert "labelled otherwise" not in classes_at_chance(knn_gallery=0.4, pictures=150).says
+
+
+def test_labels_that_are_wrong_in_the_judged_part_alone_show_beside_the_gallery():
+    case = ailing.cases(SEED)["well, digits"]()
+    y = case.judged.labels
+
+    def said(labels: torch.Tensor) -> tuple[report.Verdict, report.Verdict]:
+        judged = dataclasses.replace(case.judged, labels=labels)
+        found = lines(report.check(case.opened, (case.gallery, judged), map_names=(), quick=True))
+        return found["classes"], found["class names"]
+
+    for v in said(y):
+        assert v.level == GOOD
+    exchanged = torch.tensor([1, 0, *range(2, 10)])[y]
+    of_classes, names = said(exchanged)
+    assert (of_classes.level, names.level) == (UNKNOWN, BROKEN)
+    draw = torch.Generator().manual_seed(0)
+    drawn = torch.randint(10, y.shape, generator=draw)
+    of_classes, names = said(torch.where(torch.rand(y.shape, generator=draw) < 0.4, drawn, y))
+    assert (of_classes.level, names.level) == (LOOK, GOOD)
+    assert "labels of the judged part" in of_classes.causes[0]
 
 
 def test_asking_the_gallery_leaves_the_asked_picture_out():

@@ -179,8 +179,7 @@ def test_a_difference_is_paired_by_picture_and_the_better_one_is_named(whole):
 
 
 def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
-    says = "Fed wrongly: fix this first, with --mean half (mean='half' in Python)."
-    ill = [dataclasses.replace(v, says=says) if v.name == rules.INPUT else v for v in whole.verdicts]
+    ill = [dataclasses.replace(v, mean="half") if v.name == rules.INPUT else v for v in whole.verdicts]
     beside = report.beside(whole, dataclasses.replace(whole, verdicts=ill))
     assert f"A: {whole.level}. B: {whole.level}. B may be fed wrongly" in beside
     assert "may be fed wrongly" not in report.beside(whole, whole)
