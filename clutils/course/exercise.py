@@ -66,6 +66,9 @@ class Exercise:
     - judge: for a question with many right answers: takes the reader's value, returns None where it has
       what is asked for, else the name of a known wrong answer, or a sentence on what it lacks
 
+    - others: wrong answers, by name, that are right where something else is asked: name -> what, in words; a
+      student's number may ask it
+
     `observe` and `judge` may raise: `Lacks` with a sentence to the reader, or whatever the reader's own code
     raises, which is reported.
     """
@@ -79,6 +82,7 @@ class Exercise:
     tolerance: float = 1e-6
     observe: Callable[..., Mapping[str, Any]] | None = None
     judge: Callable[[Any], str | None] | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
     _given: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def __post_init__(self) -> None:
@@ -101,12 +105,16 @@ class Exercise:
         variant = variants.variant(self, number)
         if variant is None:
             return self
+        right = next((w.answer for w in self.wrong if w.name == variant.right), self.answer)
         everybody = Wrong("what everybody is asked", self.answer, f"with your number, {variant.words}.")
+        others = [replace(w, answer=_asked(w.answer, variant)) for w in self.wrong if w.name != variant.right]
+        cases = self.cases
         return replace(
             self,
             question=f"{self.question} With your number, {variant.words}.",
-            answer=_changed(self.answer, variant),
-            wrong=[everybody, *(replace(w, answer=_changed(w.answer, variant)) for w in self.wrong)],
+            answer=_asked(right, variant),
+            wrong=[everybody, *others],
+            cases=cases and (lambda: [variant.case(case) for case in cases()]),
         )
 
     def hint(self) -> str:
@@ -166,6 +174,8 @@ class Exercise:
             return self._seen(wrong.answer, case)
         except Lacks as lack:
             return str(lack)
+        except Exception as error:  # everybody's answer, on what a variant gives
+            return repr(error)
 
     def _judge_property(self, lacks: str | None) -> Result:
         if lacks is None:
@@ -233,8 +243,9 @@ def written(module: str) -> Callable[..., Exercise]:
     """A maker of exercises whose words stand beside their module, in the file of its name that ends in .md.
 
     There, under a heading with the exercise's name: the question in one line, the hints, numbered, and of
-    each wrong answer why it is, as in "- **half of it**: both views count". The maker takes what `Exercise`
-    does but the words; its `wrong` is name -> answer.
+    each wrong answer why it is, as in "- **half of it**: both views count"; where it is right for some
+    students, "+ **half of it**: count one view alone". The maker takes what `Exercise` does but the words;
+    its `wrong` is name -> answer.
 
     - module: its `__file__`
 
@@ -250,7 +261,14 @@ def written(module: str) -> Callable[..., Exercise]:
             raise ValueError(f"exercise {name}: {odd[0]!r} is a wrong answer in its text or its module alone")
         explained = {each: (given, why[each]) for each, given in wrong.items()}
         hints = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
-        return Exercise(name, text.strip().splitlines()[0], answer, hints, explained, **options)
+        others = dict(re.findall(r"^\+ \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
+        if unknown := sorted(others.keys() - wrong.keys()):
+            raise ValueError(
+                f"exercise {name}: {unknown[0]!r} is asked of some, and no wrong answer in its module"
+            )
+        return Exercise(
+            name, text.strip().splitlines()[0], answer, hints, explained, others=others, **options
+        )
 
     return exercise
 
@@ -300,8 +318,11 @@ class _Text(str):
         return str(self)
 
 
-def _changed(answer: Any, variant: variants.Variant) -> Any:
-    return (lambda *case: variant.change(answer(*case))) if callable(answer) else variant.change(answer)
+def _asked(answer: Any, variant: variants.Variant) -> Any:
+    """An answer to everybody's question as the variant asks for it."""
+    if not callable(answer):
+        return variant.change(answer)
+    return lambda *case: variant.change(answer(*variant.case(case, back=True)))
 
 
 def _copy(case: tuple[Any, ...]) -> tuple[Any, ...]:

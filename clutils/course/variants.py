@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import inspect
 import itertools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -16,18 +18,65 @@ import torch
 from clutils import files
 
 EVERYBODY = "everybody"  # a number without variants: a teacher's
+ENOUGH = 8  # variants beside which multiples of a result add nothing
 FACTORS = {1: "", 2: "twice ", 3: "three times ", 10: "ten times ", 0.5: "half "}
+MULTIPLES = tuple(f"{times}that" for times in FACTORS.values() if times)
+
+
+class Convention(NamedTuple):
+    """Another way of giving arguments.
+
+    - words: what is given; arguments: the names of those that are
+    - forth, back: everybody's value -> this one, and back
+    """
+
+    words: str
+    arguments: tuple[str, ...]
+    forth: Callable[[Any], Any]
+    back: Callable[[Any], Any]
 
 
 class Variant(NamedTuple):
     """What one student is asked in place of what everybody is.
 
     - words: to be said after the question
-    - change: what everybody's answer gives -> what this variant's gives
+    - change: what the answer gives -> what this variant's gives
+    - right: the wrong answer to everybody's question, by name, that is right here; "" = everybody's
+    - given: place of an argument -> how it is given
     """
 
     words: str
     change: Callable[[Any], Any]
+    right: str = ""
+    given: Mapping[int, Convention] = MappingProxyType({})
+
+    def case(self, case: Sequence[Any], back: bool = False) -> tuple[Any, ...]:
+        """Everybody's arguments as this variant gives them; or the other way round."""
+        own = list(case)
+        for place, convention in self.given.items():
+            own[place] = (convention.back if back else convention.forth)(own[place])
+        return tuple(own)
+
+
+CONVENTIONS = (
+    Convention(
+        "the temperature is given as its inverse 1/τ", ("temperature",), lambda t: 1 / t, lambda b: 1 / b
+    ),
+    Convention(
+        "similarities s of unit vectors are given as their squared distances 2 - 2s",
+        ("positives", "negatives", "similarities"),
+        lambda s: 2 - 2 * s,
+        lambda d: 1 - d / 2,
+    ),
+    Convention("embeddings are given as columns", ("z1", "z2", "p1", "p2"), lambda z: z.T, lambda z: z.T),
+    Convention("the mask is True on the background", ("mask",), torch.logical_not, torch.logical_not),
+    Convention(
+        "the adjacency is given with its loops, as A + I",
+        ("adjacency",),
+        lambda a: a + torch.eye(len(a), dtype=a.dtype),
+        lambda a: a - torch.eye(len(a), dtype=a.dtype),
+    ),
+)
 
 
 # ---- the file ----------------------------------------------------------------------------------------------
@@ -87,17 +136,36 @@ def variant(exercise: Any, of: str | None = None) -> Variant | None:
     - exercise: an `Exercise`; of: the number, None = the one that was given
     """
     of = number() if of is None else of
-    if of in (None, EVERYBODY) or exercise.judge is not None:
+    if of in (None, EVERYBODY):
         return None
-    if not callable(exercise.answer):
-        choices = _orders(exercise.answer)
-    else:
-        cases = list(exercise.cases() if exercise.cases else [()])
-        choices = _conventions([exercise.answer(*case) for case in cases])
+    choices = every(exercise)
     if not choices:
         return None
     drawn = hashlib.sha256(f"{of}/{exercise.name}".encode()).digest()
     return choices[int.from_bytes(drawn[:8]) % len(choices)]
+
+
+def every(exercise: Any) -> list[Variant]:
+    """All variants of an exercise, one of which a number draws.
+
+    A function is asked for another quantity, or takes its arguments in another way, where it can be, and
+    gives it in another convention: by its sign, a factor, the order of rows.
+    """
+    if exercise.judge is not None:
+        return []
+    if not callable(exercise.answer):
+        return _orders(exercise.answer)
+    cases = list(exercise.cases() if exercise.cases else [()])
+    asked = {"": "", **exercise.others}
+    ways: list[tuple[str, Mapping[int, Convention]]] = [("", {}), *_ways(exercise.answer, cases)]
+    returned = [("", _as_it_is), *_conventions([exercise.answer(*case) for case in cases])]
+    more = len(asked) + len(ways) > 2
+    found = []
+    for (right, what), (how, given), (words, change) in itertools.product(asked.items(), ways, returned):
+        if what or how or (words and not more):
+            found.append(Variant("; ".join(filter(None, (what, how, words))), change, right, given))
+    plain = [variant for variant in found if not any(times in variant.words for times in MULTIPLES)]
+    return plain if len(plain) >= ENOUGH else found
 
 
 def _orders(answer: Any) -> list[Variant]:
@@ -110,17 +178,30 @@ def _orders(answer: Any) -> list[Variant]:
     ]
 
 
-def _conventions(returned: Sequence[Any]) -> list[Variant]:
+def _ways(
+    function: Callable[..., Any], cases: Sequence[tuple[Any, ...]]
+) -> list[tuple[str, Mapping[int, Convention]]]:
+    """Other ways in which a function's arguments may be given."""
+    names = list(inspect.signature(function).parameters)[: min(map(len, cases))]
+    found = []
+    for convention in CONVENTIONS:
+        places = [place for place, name in enumerate(names) if name in convention.arguments]
+        if places:
+            found.append((convention.words, dict.fromkeys(places, convention)))
+    return found
+
+
+def _conventions(returned: Sequence[Any]) -> list[tuple[str, Callable[[Any], Any]]]:
     """Signs, factors and orders in which a function may return what everybody's returns."""
     first = returned[0][0] if isinstance(returned[0], tuple) else returned[0]
     if isinstance(first, bool) or (isinstance(first, torch.Tensor) and first.dtype == torch.bool):
         pairs = ((False, True), (0, 1), (1, -1), (-1, 1), (1, 2), (2, 1))
         return [
-            Variant(f"return {yes} where everybody returns True, and {no} for False", _either(yes, no))
+            (f"return {yes} in place of True, and {no} in place of False", _either(yes, no))
             for yes, no in pairs
         ]
     if isinstance(first, list):
-        return [Variant("return the last first", lambda given: list(reversed(given)))]
+        return [("return the last first", lambda given: list(reversed(given)))]
     if not isinstance(first, int | float | torch.Tensor):
         return []
     rows = all(isinstance(one, torch.Tensor) and one.ndim and len(one) > 1 for one in returned)
@@ -128,11 +209,13 @@ def _conventions(returned: Sequence[Any]) -> list[Variant]:
     for sign, (factor, times), reverse in itertools.product((1, -1), FACTORS.items(), (False, True)):
         if (sign, factor) == (1, 1) or (reverse and not rows):
             continue
-        words = f"return {'minus ' if sign < 0 else ''}{times}what everybody returns"
-        choices.append(
-            Variant(words + (", the last row first" if reverse else ""), _scaled(sign * factor, reverse))
-        )
+        words = f"return {'minus ' if sign < 0 else ''}{times}that"
+        choices.append((words + (", the last row first" if reverse else ""), _scaled(sign * factor, reverse)))
     return choices
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 def _ordered(order: Sequence[int]) -> Callable[[Any], Any]:
