@@ -72,16 +72,11 @@ def test_cells_are_as_nbgraders_schema_has_them(built):
 
 def test_a_marked_example_comes_back_right(built, tmp_path, capsys):
     folder, _ = built
-    own = {name: KNOWN[name].of("20261234") for name in ("pull", "negatives_to_open", "hot_limit")}
-    scaled = own["pull"].question
-    factor = {"minus ": -1, "twice ": 2, "three times ": 3, "ten times ": 10, "half ": 0.5}
-    number = 1.0
-    for word, value in factor.items():
-        number *= value if word in scaled.partition("With your number")[2] else 1
-    flip = ".flip(0)" if "last row first" in scaled else ""
+    asked = KNOWN["pull"].of("20261234").question
+    assert "number, W itself is asked for; similarities s of unit vectors are given as" in asked
     pull = str(KNOWN["pull"].solution()).replace("def pull(", "def everybodys(")
     answers = {
-        "pull": f"{pull}\n\ndef pull(*given):\n    return {number} * everybodys(*given){flip}",
+        "pull": f"{pull}\n\ndef pull(s, n, t):\n    return t * everybodys(1 - s / 2, 1 - n / 2, t)",
         "negatives_to_open": str(KNOWN["negatives_to_open"].solution()),  # everybody's
         "hot_limit": "raise SystemError('no idea')",
     }
