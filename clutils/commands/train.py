@@ -178,9 +178,10 @@ def _train(options: argparse.Namespace) -> int:
         keep(run)
         for log in written:
             log.close()
-    if run.steps_done and watching is not None:
+    if looked := run.steps_done and watching is not None:
         print(_look(run, folder, watching))
-    print(f"{run.steps_done} steps, {_loss(run)}: checkpoint.pt, history.csv and config.json are in {folder}")
+    written = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if looked else "")
+    print(f"{run.steps_done} steps, {_loss(run)}: {written} are in {folder}")
     if not run.done:
         if not processes.rank():
             print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)

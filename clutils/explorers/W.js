@@ -87,18 +87,33 @@ function build(app) {
   who.push = svg("path", { fill: "var(--red)" }, chart.inside);
   who.drawn = svg("path", { fill: "none", stroke: "var(--ink)", "stroke-width": 1.2 }, chart.inside);
   who.positive = chart.line("one");
+  who.at = svg("path", { class: "here" }, chart.inside);
   who.mean = svg("path", { fill: "var(--ink)" }, chart.inside);
   who.text = svg("text", { y: 40, class: "note" }, chart.root);
-  let held = "", last = null;
-  const touch = (e) => {
-    const [x, up] = chart.at(e);
-    if (held === "positive") return app.set("positive", Number(Math.min(Math.max(x, -1), 1).toFixed(2)));
-    const k = Math.min(Math.max(Math.floor(((x + 1) / 2) * BARS), 0), BARS - 1), now = current(app.state);
-    const high = Math.round(35 * Math.min(Math.max(up, 0), 1)); // a quick finger leaves no bar out
-    for (let j = Math.min(k, last ?? k); j <= Math.max(k, last ?? k); j++) now[j] = high;
-    last = k;
+  let held = "", last = null, at = BARS >> 1;
+  const within = (v, low, high) => Math.min(Math.max(v, low), high);
+  const lift = (from, to, high) => { // those bars to a height, or by it
+    const now = current(app.state);
+    for (let j = from; j <= to; j++) now[j] = within(high(now[j]), 0, 35);
     app.state.shape = "drawn";
     app.set("drawn", now.map((h) => h.toString(36)).join(""));
+  };
+  const touch = (e) => {
+    const [x, up] = chart.at(e);
+    if (held === "positive") return app.set("positive", Number(within(x, -1, 1).toFixed(2)));
+    const k = within(Math.floor(((x + 1) / 2) * BARS), 0, BARS - 1); // a quick finger leaves no bar out
+    lift(Math.min(k, last ?? k), Math.max(k, last ?? k), () => Math.round(35 * up));
+    last = k;
+  };
+  chart.root.setAttribute("tabindex", 0);
+  chart.root.onkeydown = (e) => { // ← → choose a bar, ↑ ↓ lift it
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 5], ArrowDown: [0, -5] }[e.key];
+    if (!step) return;
+    e.preventDefault();
+    app.moving = false;
+    at = within(at + step[0], 0, BARS - 1);
+    lift(at, at, (h) => h + step[1]);
+    put(who.at, mark(0, chart.X((2 * at + 1) / BARS - 1), chart.Y(0), 5));
   };
   dragged(chart.root, (e) => {
     app.moving = false;

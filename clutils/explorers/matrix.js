@@ -160,7 +160,7 @@ const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 
 function build(app) {
   app.row = () => Math.min(Number(app.state.row) || 0, views(app) - 1);
   app.choose = (row) => { app.moving = false; app.set("row", row); };
-  app.grids = [new Grid(app, "1 · similarities s (dark: near)", shades("ink")), new Grid(app, "2 · shares of the softmax", shades("purple")),
+  app.grids = [new Grid(app, "1 · similarities s (dark: near)", shades("ink")), new Grid(app, "2 · softmax of each row", shades("purple")),
     new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
   app.grids[0].root.setAttribute("tabindex", 0);
   app.grids[0].root.onkeydown = (e) => {
@@ -198,9 +198,9 @@ function draw(app) {
   put(app.pull, `M${x} ${chart.Y(0)}V${y}${mark(0, x, y, 4)}`);
   drawRuler(app);
   const hardest = r.others.reduce((best, b) => (r.force[b] > r.force[best] ? b : best)), pushed = r.others.reduce((sum, b) => sum + Math.max(r.force[b], 0), 0);
-  const gets = r.W === null ? "" : `, gets ${percent(r.shares[r.own])} of the softmax, so W = ${number(r.W, 2)}`;
+  const gets = r.W === null || app.state.loss === "SigLIP" ? "" : `, gets ${percent(r.shares[r.own])} of the softmax: W = ${number(r.W, 2)}`;
   return `Anchor ${label(app, a)} under ${title}: its positive ${label(app, r.own)} has s⁺ = ${number(r.row[r.own], 2)}${gets}. It is pulled with ${number(-r.force[r.own])}; its ${r.others.length} negatives are pushed with ` +
-    `${number(pushed)} in all, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
+    `${number(pushed)}, ${label(app, hardest)} (s⁻ = ${number(r.row[hardest], 2)}) with ${percent(pushed ? r.force[hardest] / pushed : 0)} of it. K_eff = ${number(r.K_eff)}; its loss is ${number(r.value)}.`;
 }
 
 function shown(app, name) {

@@ -36,12 +36,14 @@ SHORTER = {  # as a page has them: its code is to stay below 40 kB
     "Float64Array": "$f",
     "document.": "$d.",
     "Infinity": "1/0",
+    "Object.": "$o.",
+    "undefined": "void 0",
     "Array.from": "$a",
     "performance.now()": "$p()",
     "requestAnimationFrame": "$r",
 }
 NAMED = (
-    "const $=Math,$f=Float64Array,$d=document,$a=Array.from.bind(Array),$p=()=>performance.now(),"
+    "const $=Math,$f=Float64Array,$d=document,$o=Object,$a=Array.from.bind(Array),$p=()=>performance.now(),"
     "$r=requestAnimationFrame;"
 )
 BEGIN = """
@@ -178,7 +180,9 @@ def page(
         title=html.escape(f"{explorer.title} · clutils"),
         lead=html.escape(explorer.lead),
         style=re.sub(
-            r"\s*([{};:,])\s+|;(?=\s*})", r"\1", (SOURCES / "style.css").read_text(encoding="utf-8")
+            r"(?:;\s*)?(})\s*|\s*([{;,>])\s*|(:)\s+",
+            r"\1\2\3",
+            (SOURCES / "style.css").read_text(encoding="utf-8"),
         ),
         data=text.replace("<", "\\u003c"),
         script=script,

@@ -209,6 +209,15 @@ def test_keys_move_a_slider_a_point_and_a_row(kept, opening):
         page.page.keyboard.press("ArrowDown")
         assert page.state()["row"] == "1"
         page.until("document.querySelector('.says').textContent.includes('Anchor 2a')")
+    with opening("W", "#shape=drawn&drawn=0") as page:
+        page.page.locator(".stage svg[tabindex]").focus()
+        page.page.keyboard.press("ArrowRight")
+        before = [int(bar, 36) for bar in page.state()["drawn"]]
+        for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowUp", "ArrowDown"):
+            page.page.keyboard.press(key)
+        after = [int(bar, 36) for bar in page.state()["drawn"]]
+        changed = [(k, b - a) for k, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        assert changed == [(len(after) // 2 + 1, 10)]
 
 
 def test_a_finger_drags_a_point_and_draws_the_negatives(opening):
