@@ -180,8 +180,8 @@ def _train(options: argparse.Namespace) -> int:
             log.close()
     if looked := run.steps_done and watching is not None:
         print(_look(run, folder, watching))
-    written = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if looked else "")
-    print(f"{run.steps_done} steps, {_loss(run)}: {written} are in {folder}")
+    kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if looked else "")
+    print(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
     if not run.done:
         if not processes.rank():
             print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)

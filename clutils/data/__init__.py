@@ -103,8 +103,8 @@ def load(
     other sets of vectors with a name every feature is rescaled to [0, 1] by the training part.
 
     - `split`: 'train' or 'test'; 'unlabeled' of stl10; a folder's own
-    - `limit`: the first so many (of a folder: as many of each class); 'scenes' and 'scenes-hard' give any
-      number, 8,000 and 2,000 where none is asked for
+    - `limit`: the first so many (of a folder: as many of each class, drawn); 'scenes' and 'scenes-hard' give
+      any number, 8,000 and 2,000 where none is asked for
     - `size`: images of size x size, instead of the size they have; a folder's are cut to the square
     - `root`: the data directory, where downloads land; else see `directory`
     - `seed`: of 'scenes' and 'scenes-hard', of generated graphs; other sets are what they are

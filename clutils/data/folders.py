@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
@@ -35,7 +36,8 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
       are the splits, and classes lie in them. Any other folder has the one split 'train'.
     - A folder `masks` beside the folder of classes, or beside the splits, with the same names in it, gives
       the masks: bright is object. Either every image has one or none has.
-    - Order: a first image of every class, then a second, and so on, so a `limit` takes as many of each.
+    - Order: a first image of every class, then a second, and so on, so a `limit` takes as many of each. What
+      a `limit` takes is drawn, always alike: the first by name may be of one day, one film or one subject.
     - `size`: an image is scaled until its shorter side fits, and its central square is cut out. Without it,
       images all of one size stay as they are, and mixed ones become squares of the shortest side there is.
     - Photographs are turned as their camera says, transparency becomes white, 16 bits become 8.
@@ -50,7 +52,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         what = "is a file: unpack it and give the folder" if folder.is_file() else "is no folder"
         raise Unavailable(f"folder:{path}: {folder.absolute()} {what} (relative paths start in {Path.cwd()})")
     base, class_names = _layout(folder, split)
-    names, labels, stray = _listing(base, class_names)
+    names, labels, stray = _listing(base, class_names, limit)
     if not names:
         raise ValueError(f"folder:{path}: no pictures ({' '.join(SUFFIXES)}) in {base.absolute()}")
     masks = _masks_of(folder, base, names)
@@ -73,7 +75,8 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         images, inside = _decode(path, files, masks, size, (size, size))
         note = f", scaled and cut to {size}x{size}{note}"
 
-    count = f"{len(files):,} of {len(names):,}" if len(files) < len(names) else f"{len(files):,}"
+    cut = len(files) < len(names)
+    count = f"{len(files):,} of {len(names):,}" if cut else f"{len(files):,}"
     classes = f" in {len(class_names)} class{'es' if len(class_names) > 1 else ''}" if class_names else ""
     left_out = f"; {stray} beside the class folders left out" if stray else ""
     return ImageSet(
@@ -81,7 +84,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         labels=torch.tensor(labels, dtype=torch.int64),
         class_names=class_names,
         masks=None if inside is None else torch.from_numpy(inside),
-        source=f"{count} pictures{classes} from the folder {base}{note}{left_out}",
+        source=f"{count} pictures{classes}{', drawn,' * cut} from the folder {base}{note}{left_out}",
     )
 
 
@@ -106,10 +109,16 @@ def _layout(folder: Path, split: str) -> tuple[Path, tuple[str, ...]]:
     return folder / split, tuple(sorted(classes))
 
 
-def _listing(base: Path, class_names: tuple[str, ...]) -> tuple[list[str], list[int], int]:
-    """Files below `base` and labels, one of each class in turn; and how many lie beside the class folders."""
+def _listing(base: Path, class_names: tuple[str, ...], limit: int | None) -> tuple[list[str], list[int], int]:
+    """Files below `base` and labels, one of each class in turn; and how many lie beside the class folders.
+
+    By name; where a limit leaves some out, drawn.
+    """
     loose = sorted(entry.name for entry in os.scandir(base) if entry.is_file() and _is_image(entry.name))
     of_class = [_image_files(base, name) if (base / name).is_dir() else [] for name in class_names]
+    if limit is not None and limit < (sum(map(len, of_class)) or len(loose)):
+        for drawn, name in zip((loose, *of_class), ("", *class_names), strict=True):
+            random.Random(name).shuffle(drawn)
     if not any(of_class):
         return loose, [-1] * len(loose), 0
     turns = zip_longest(*([(name, label) for name in names] for label, names in enumerate(of_class)))

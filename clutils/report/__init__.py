@@ -22,7 +22,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files
+from clutils import checkpoints, files, measures
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps, noise, pictures, png, style, training
@@ -278,9 +278,7 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: every number against the epoch, a line for each."""
     found = series.moments(reports)
-    label = (
-        "epoch or step" if [m.at for m in found] == sorted(r.epoch or 0 for r in reports) else "checkpoint"
-    )
+    label = series.counted(found)
     curves = {"Every number": series.curves(found, label)}
     if any(moment.layers for moment in found):
         curves["Layer by layer"] = series.layer_curves(found, label)
@@ -325,6 +323,8 @@ def _facts(
     if opened.size:
         facts["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
     facts["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
+    if gallery.source != judged.source:
+        facts["labels lent by"] = gallery.source
     mean, std = options.get("mean"), options.get("std")
     fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
     side = options.get("size") or opened.side
@@ -408,7 +408,10 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     }
     for k, e in named.items():
         if "head_uniformity" in e.numbers:
-            spots[f"{k}, after the head"] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
+            spots[k + drawn.AFTER] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
+        if e.fresh_views is not None and k in spots:
+            first, second = e.fresh_views
+            spots[k + drawn.FRESH] = measures.alignment(first, second), measures.uniformity(first)
     if spots:
         figures.add("Alignment and uniformity", drawn.plane, spots)
     for name, e in named.items():
@@ -452,6 +455,10 @@ def _of_one(e: Examination, figures: _Figures) -> None:
             for suffix, whose in of.items()
             if key + suffix in n
         }
+        if "knn_untrained" in n:  # fewer labels and pictures lend and are judged there
+            fewer = int(n["gallery_compared"])
+            rows[f"kNN, this encoder, {fewer} labels"] = [n["knn_beside_untrained"]]
+            rows[f"kNN, fresh weights, {fewer} labels"] = rows.pop("kNN, fresh weights")
         figures.add("Classes", training.accuracies, rows, chance=n["chance"])
         names = e.judged.class_names
         figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)

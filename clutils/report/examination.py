@@ -324,6 +324,7 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
     found.each["knn"] = (found.predicted == y).double()
     numbers["knn"] = found.each["knn"].mean().item()
     numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
+    numbers["exchanged"] = neighbours.exchanged(y, found.predicted)
     numbers["knn_raw"] = measures.knn_accuracy(measures.raw_inputs(gallery), gallery_y, found.raw, y, k=k)
     numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
     numbers["tolerance"] = measures.tolerance(found.z, y)
@@ -352,7 +353,7 @@ def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Pre
     numbers["knn_beside_untrained"] = measures.knn_accuracy(
         gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=k
     )
-    numbers["compared"] = len(few)
+    numbers["compared"], numbers["gallery_compared"] = len(few), len(many)
     if "probe" in numbers:
         numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
 

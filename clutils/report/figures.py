@@ -18,14 +18,14 @@ from clutils.report.layers import Layer
 # (alignment, uniformity) as a check measures them of this package's conv16 after 120 steps of NT-Xent, mean
 # of seeds 1 and 2; "all at one place" and "spread evenly" are closed forms
 PLACES = {
-    "trained on scenes, τ = 0.1 to 0.5": (0.34, -1.75),
-    "the same, after the head": (0.60, -2.80),
-    "trained on digits": (0.14, -1.29),
-    "fresh weights": (0.03, -0.10),
-    "τ = 10": (0.43, -1.36),
+    "conv16, scenes, τ = 0.1 to 0.5": (0.34, -1.75),
+    "the same, after its head": (0.60, -2.80),
+    "conv16, digits": (0.14, -1.29),
+    "conv16, scenes, τ = 10": (0.43, -1.36),
     "all at one place": (0.0, 0.0),
     "spread evenly, views unrelated": (2.0, -4.0),
 }
+AFTER, FRESH = ", after the head", ", fresh weights"
 LEVEL_LOOKS = {
     "good": ("✓", style.GREEN),
     "worth a look": ("◐", "#8A5A00"),
@@ -38,7 +38,8 @@ LEVEL_LOOKS = {
 def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axes:
     """Alignment against uniformity: lower left is better, and known encoders beside.
 
-    own: name -> (alignment, uniformity) of what is examined.
+    own: name -> (alignment, uniformity) of what is examined; with AFTER or FRESH behind an encoder's name, of
+    what its head gives, and of the same network before training.
     """
     ax = axes_for(ax, 6.4, 4.4)
     for (name, (x, y)), look in zip(PLACES.items(), style.series(len(PLACES), ordered=False), strict=True):
@@ -47,7 +48,7 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
         ax.annotate(
             name,
             (x, y),
-            (-7 if right else 7, {"trained on digits": 7, "fresh weights": -10}.get(name, 2)),
+            (-7 if right else 7, 7 if name == "conv16, digits" else 2),
             textcoords="offset points",
             ha="right" if right else "left",
             fontsize=8.5,
@@ -55,8 +56,16 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
             zorder=6,  # above the stars, which may lie on a name
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
-    for (name, (x, y)), color in zip(own.items(), (style.BLUE, style.VERMILLION), strict=False):
-        ax.plot(x, y, marker="*", markersize=17, color=color, linestyle="none", label=name, zorder=5)
+    colours: dict[str, str] = {}
+    for name, (x, y) in own.items():
+        whose = name.removesuffix(AFTER).removesuffix(FRESH)
+        color = colours.setdefault(whose, (style.BLUE, style.VERMILLION)[min(len(colours), 1)])
+        look = {"marker": "*", "markersize": 17, "color": color}
+        if name.endswith(AFTER):
+            look |= {"markerfacecolor": "white", "markeredgewidth": 1.6}
+        if name.endswith(FRESH):
+            look |= {"marker": "X", "markersize": 10}
+        ax.plot(x, y, linestyle="none", label=name, zorder=5, **look)
     ax.set(xlim=(-0.1, 2.1), ylim=(-4.2, 0.25), xlabel="alignment (0: views coincide)")
     ax.set_ylabel("uniformity (lower: more evenly spread)")
     # outside: a star in a legend within the axes reads as a place in the plane, and the best one at that
@@ -110,6 +119,7 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
             label=label,
         )
     right.set(xlabel="similarity of a negative", ylabel="share", xlim=(-1, 1))
+    right.set_ylim(0, 1.25 * right.get_ylim()[1])  # room for the legend
     right.legend(loc="upper left")
     return describe(
         figure,

@@ -53,3 +53,19 @@ def relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
     counts = table.view(count, count).numpy()
     rows, columns = linear_sum_assignment(-counts)
     return float(counts[rows, columns].sum() / len(y))
+
+
+def exchanged(y: Tensor, predicted: Tensor) -> float:
+    """How surely two classes stand in each other's place: the largest of all pairs, in standard errors, or 0.
+
+    Of the pictures of both that get one of the two names, those that get the other's less those that get
+    their own, over the root of their number: normal with deviation 1 where a name is as good as the other.
+    """
+    count = int(max(y.max(), predicted.max())) + 1
+    table = torch.zeros(count * count).index_add_(0, y * count + predicted, torch.ones(len(y)))
+    table = table.view(count, count)
+    own = table.diagonal()[:, None].expand(count, count)
+    both = (table > own) & (table > own).T  # each is given the other's name more often than its own
+    lead, of = table - own, table + own
+    sure = (lead + lead.T) / (of + of.T).clamp(min=1).sqrt()
+    return float(sure.where(both, 0.0).max())

@@ -92,6 +92,7 @@ def page(
     return environment.get_template("page.html").render(
         title=" and ".join(titles) or f"{len(moments)} checkpoints, {moments[0].name} to {moments[-1].name}",
         moments=moments,
+        counted=series.counted(moments),
         strangers=series.strangers(moments) if moments else "",
         reports=reports,
         letters=LETTERS,

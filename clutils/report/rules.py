@@ -25,6 +25,7 @@ CONSTANT = 0.01  # a spread below which features are a constant
 APART = "Two views of a picture lie hardly nearer to each other than to other pictures."
 OTHER_KIND = "pictures of another kind than it was trained on"
 OTHER_WAY = "pictures fed in another way than in training"
+EXCHANGED = 3.5  # standard errors by which two classes are found in each other's place rather than their own
 CLASSES, OF_CLASSES = "classes", "kNN or probe above raw pixels and fresh weights, and far above chance"
 EASY = 0.9  # kNN accuracy from which on a lead over raw pixels or an untrained encoder is no longer to be had
 
@@ -131,7 +132,8 @@ def trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> V
         return _not_known(name, expected, unknown.get("knn_untrained") or unknown.get("knn", ""))
     own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
     error, (by_knn, by_probe) = _doubt(n), _leads(n)
-    value = f"kNN {own:.0%}, untrained {fresh:.0%} (less than {100 * error:.0f} points apart may be luck)"
+    value = f"kNN {own:.0%}, untrained {fresh:.0%} (less than {100 * error:.0f} points apart may be luck"
+    value += f"; {int(n['gallery_compared'])} labels)" if "gallery_compared" in n else ")"
     if "probe_untrained" in n:
         value += f"; probe {n['probe']:.0%}, untrained {n['probe_untrained']:.0%}"
     if n.get("weights_zero", 0) > 0:
@@ -140,7 +142,13 @@ def trained(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -> V
     if by_knn or own >= EASY:
         says = "It has learned something that these labels show."
         if by_knn and not by_probe and "probe_untrained" in n:
-            says = "It has learned something that these labels show, by kNN; not by the probe."
+            lead, limit = 100 * (n["probe"] - n["probe_untrained"]), 100 * _probe_limit(n)
+            says = "It has learned something that these labels show, by kNN; "
+            says += (
+                f"the probe's lead of {lead:.0f} points is not certain by itself ({limit:.0f} are needed)."
+            )
+            if lead <= 0:
+                says = "It has learned something that these labels show, by kNN; not by the probe."
         if not by_knn:
             says = "Both tell these classes apart: the pictures are too easy to show what was learned."
         return Verdict(name, GOOD, value, expected, says)
@@ -190,8 +198,13 @@ def _leads(n: Mapping[str, float]) -> tuple[bool, bool]:
     if "knn_untrained" not in n:
         return False, False
     by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + _doubt(n)
-    own, fresh = n.get("probe", 0.0), n.get("probe_untrained", 1.0)
-    return by_knn, own > fresh + 1.5 * _two_errors(own, fresh, n["compared"])
+    by_probe = "probe_untrained" in n and n["probe"] > n["probe_untrained"] + _probe_limit(n)
+    return by_knn, by_probe
+
+
+def _probe_limit(n: Mapping[str, float]) -> float:
+    """Three standard errors of the difference between its probe's accuracy and that of fresh weights."""
+    return 1.5 * _two_errors(n["probe"], n["probe_untrained"], n["compared"])
 
 
 def _may_lead(n: Mapping[str, float]) -> bool:
@@ -258,6 +271,8 @@ def dimensions(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) -
     says = "The representation uses its dimensions."
     if level != GOOD:
         says = "Dimensional collapse: a few directions carry everything."
+        if rank >= 8 and first <= 0.9:
+            says = f"One direction carries {first:.0%} of the variance; the rest is spread over many."
         causes = (
             "nothing pushes apart, or pairs that do not belong together",
             "augmentation stronger than the signal",
@@ -437,7 +452,12 @@ def _beside_raw(n: Mapping[str, float]) -> Verdict:
         return Verdict(name, UNKNOWN, value, expected, says)
     causes = ("trained too briefly", "augmentation removes what these labels ask about (colour, place)")
     return Verdict(
-        name, LOOK, value, expected, "No better than raw pixels on these labels.", (*causes, OTHER_WAY)
+        name,
+        LOOK,
+        value,
+        expected,
+        "Not clearly better than raw pixels on these labels.",
+        (*causes, OTHER_WAY),
     )
 
 
@@ -448,12 +468,15 @@ def _beside_fresh(v: Verdict, n: Mapping[str, float]) -> Verdict:
     if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
         return v
     own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], _doubt(n)
-    above = max(n["knn"] - n["knn_raw"], n.get("probe", 0.0) - n.get("probe_raw", 1.0)) > 2 * n["knn_error"]
+    by_knn = n["knn"] - n["knn_raw"] > 2 * n["knn_error"]
+    by_probe = n.get("probe", 0.0) - n.get("probe_raw", 1.0) > 2 * n["knn_error"]
+    above = "Above raw pixels" + (" (by the probe)" if by_probe and not by_knn else "")
+    above = above if by_knn or by_probe else ""
     if own >= fresh - error and (error > 0.15 or _may_lead(n)):
-        says = "Above raw pixels" if above else "Not above raw pixels"
+        says = above or "Not above raw pixels"
         says += f"; whether above fresh weights, {int(n['compared'])} pictures can't tell."
         return replace(v, level=UNKNOWN, says=says)
-    says = "Above raw pixels, but" if above else "Not above raw pixels, and"
+    says = f"{above}, but" if above else "Not above raw pixels, and"
     says += " not clearly better than the same network with fresh weights."
     causes = ("trained too briefly", "what it learned is not what these labels ask about", OTHER_WAY)
     return replace(v, level=LOOK, says=says, causes=causes)
@@ -509,12 +532,19 @@ def names(n: Mapping[str, float], unknown: Mapping[str, str]) -> Verdict:
     if "knn" not in n:
         return _not_known(name, expected, unknown.get("knn", ""))
     value = f"{n['knn']:.0%}; {n['knn_relabelled']:.0%} under the best renaming"
-    if not _renamed(n):
+    exchanged = n.get("exchanged", 0.0) > EXCHANGED
+    if not _renamed(n) and not exchanged:
         if interval(n["knn"], n["pictures"])[0] <= n["chance"]:
             says = "Where classes are not told apart, no name is right or wrong."
             return Verdict(name, UNKNOWN, value, expected, says)
-        says = "No renaming gains over 20 points, nor most of what the judged lack beside the gallery."
+        says = "No renaming gains over 20 points, and no two classes stand clearly in each other's place "
+        says += "(of classes that are alike, an exchange may not show)."
         return Verdict(name, GOOD, value, expected, says)
+    if exchanged and not _renamed(n):
+        says = "Two classes stand in each other's place: see who is taken for whom."
+        return Verdict(
+            name, LOOK, value, expected, says, ("the numbers of two classes exchanged in a split",)
+        )
     causes = ("class numbers in another order in the two splits", "a split with other classes")
     return Verdict(name, BROKEN, value, expected, "Classes are told apart, but under wrong names.", causes)
 

@@ -16,7 +16,8 @@ from clutils.report.layers import Layer
 ACROSS = 3  # panels in a row
 DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "classes": ("knn", "probe", "few", "map"),
-    "classes by raw pixels, fresh weights": ("knn", "knn_raw", "knn_untrained", "chance"),
+    "classes by raw pixels": ("knn", "knn_raw", "chance"),
+    "classes by fresh weights (fewer labels)": ("knn_beside_untrained", "knn_untrained"),
     "similarity": ("positive_similarity", "negative_similarity"),
     "ranks": ("effective_rank", "rankme", "lidar"),
     "NESum": ("nesum",),
@@ -42,6 +43,7 @@ class Moment:
     numbers: Mapping[str, float]
     layers: Sequence[Layer] = ()
     run: Mapping[str, str] = field(default_factory=dict)
+    epoch: float | None = None
 
 
 def moments(reports: Sequence[Any]) -> list[Moment]:
@@ -50,7 +52,16 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     known = None not in epochs and len(set(epochs)) == len(epochs)
     places = [float(e or 0) for e in epochs] if known else [float(k) for k in range(1, len(reports) + 1)]
     found = [
-        Moment(at, r.title.partition(" on ")[0], r.level, r.summary_text, e.numbers, e.layers, _run(e.facts))
+        Moment(
+            at,
+            r.title.partition(" on ")[0],
+            r.level,
+            r.summary_text,
+            e.numbers,
+            e.layers,
+            _run(e.facts),
+            r.epoch,
+        )
         for at, r, e in zip(places, reports, (r.examination for r in reports), strict=True)
     ]
     return sorted(found, key=lambda moment: moment.at)
@@ -74,6 +85,11 @@ def strangers(found: Sequence[Moment]) -> str:
     return ""
 
 
+def counted(found: Sequence[Moment]) -> str:
+    """What the moments are in the order of."""
+    return "epoch or step" if all(moment.at == moment.epoch for moment in found) else "checkpoint"
+
+
 @style.in_course_style
 def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
     """Every number against the epoch, those of one kind in a panel."""
@@ -91,6 +107,7 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
             ax.plot(at, values, markersize=5, label=name.replace("_", " "), **look)
             said.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
         ax.set_title(title, fontsize=10.5)
+        ax.xaxis.get_major_locator().set_params(integer=all(m.at == int(m.at) for m in found))
         ax.legend(fontsize=8)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()

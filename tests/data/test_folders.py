@@ -56,17 +56,22 @@ def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path: Path) -> No
     assert found.source == f"8 pictures in 3 classes from the folder {tmp_path}"
 
 
-def test_a_limit_is_a_balanced_prefix_and_reads_nothing_else(tmp_path: Path) -> None:
+def test_a_limit_draws_as_many_of_each_class_and_reads_nothing_else(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        for i in range(5):
+        for i in range(9):
             save(tmp_path / name / f"{i}.png", picture(i))
-    whole = load(tmp_path)
-    (tmp_path / "b" / "4.png").write_bytes(b"broken")
+    whole = rows(load(tmp_path))
     few = load(tmp_path, limit=5)
-    assert torch.equal(few.images, whole.images[:5])
     assert few.labels.tolist() == [0, 1, 0, 1, 0]
-    assert few.source.startswith("5 of 10 pictures")
-    assert len(load(tmp_path, limit=9)) == 9
+    assert few.source.startswith("5 of 18 pictures in 2 classes, drawn, from")
+    taken = {name: {whole.index(row) // 2 for row in rows(few)[at::2]} for at, name in enumerate("ab")}
+    assert len(taken["a"]) == 3 and len(taken["b"]) == 2 and taken["a"] != {0, 1, 2}
+    assert rows(load(tmp_path, limit=5)) == rows(few) and rows(load(tmp_path, limit=7))[:5] == rows(few)
+    left = min(set(range(9)) - taken["b"])
+    (tmp_path / "b" / f"{left}.png").write_bytes(b"broken")
+    assert len(load(tmp_path, limit=5)) == 5
+    with pytest.raises(ValueError, match="can't be read"):
+        load(tmp_path, limit=18)
 
 
 def test_pictures_of_deeper_folders_belong_to_the_class_above(tmp_path: Path) -> None:

@@ -78,6 +78,24 @@ def test_labels_that_are_wrong_in_the_judged_part_alone_show_beside_the_gallery(
     assert "labels of the judged part" in of_classes.causes[0]
 
 
+def test_two_classes_in_each_others_place_are_found_and_no_others():
+    draw = torch.Generator().manual_seed(2)
+    y = torch.arange(10).repeat(30)
+    predicted = torch.where(
+        torch.rand(300, generator=draw) < 0.4, y, torch.randint(10, (300,), generator=draw)
+    )
+    assert neighbours.exchanged(y, predicted) == 0
+    assert neighbours.exchanged(y, torch.zeros_like(y)) == 0  # all pictures taken for one class
+    other = torch.tensor([1, 0, *range(2, 10)])[y]
+    table = {(a, b): int(((other == a) & (predicted == b)).sum()) for a in (0, 1) for b in (0, 1)}
+    leads = table[0, 1] - table[0, 0], table[1, 0] - table[1, 1]
+    by_hand = sum(leads) / sum(table.values()) ** 0.5
+    assert min(leads) > 0 and neighbours.exchanged(other, predicted) == pytest.approx(by_hand)
+    n = dict(checked("well").examination.numbers)
+    assert rules.names(n | {"exchanged": 3.4}, {}).level == GOOD
+    assert rules.names(n | {"exchanged": by_hand}, {}).level == LOOK
+
+
 def test_asking_the_gallery_leaves_the_asked_picture_out():
     draw = torch.Generator().manual_seed(0)
     z, y = torch.randn(60, 5, generator=draw), torch.randint(3, (60,), generator=draw)
