@@ -7,13 +7,9 @@ set of nodes. Dense: V² numbers a graph, which suits graphs of tens of nodes an
 
 from __future__ import annotations
 
-import codecs
-import pickle
-import zipfile
-from collections import defaultdict
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +18,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from clutils.data.downloads import SWITCHED_OFF, explained, resumed
+from clutils.data.downloads import SWITCHED_OFF, explained, reach
 from clutils.data.sets import GraphSet, Unavailable
 
 if TYPE_CHECKING:
     import networkx as nx
 
 Graph = tuple[Tensor, Tensor]  # attributes (n, F), adjacency (n, n)
-TU = {  # of the TU Dortmund collection: name -> its folder, how many graphs, and their classes
-    "mutag": ("MUTAG", 188, ("not mutagenic", "mutagenic")),
-    "proteins": ("PROTEINS", 1113, ("enzyme", "not an enzyme")),
+TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> how many graphs, and their classes
+    "mutag": (188, ("not mutagenic", "mutagenic")),
+    "proteins": (1113, ("enzyme", "not an enzyme")),
 }
-PLANETOID = {"cora": 7, "citeseer": 6}  # and how many classes
+PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer"}  # with the public split of Yang et al. 2016
 SPLITS = {
     **dict.fromkeys(
         ("graphs:atlas-connected", "graphs:atlas-bipartite", "graphs:atlas-triangles"),
@@ -300,119 +296,75 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
         where = f"graph {number + 1}" if number >= 0 else "the number of graphs"
         reason = error if str(error) else "the file ends there"
         raise ValueError(f"graphs:file: {path}: {where} is not as it should be: {reason}") from error
-    return _set(tags, ends, labels, title or path.name, class_names)
+    known = sorted({tag for one in tags for tag in one})
+    graphs = [
+        (F.one_hot(torch.tensor([known.index(tag) for tag in one]), len(known)), _adjacency(len(one), edges))
+        for one, edges in zip(tags, ends, strict=True)
+    ]
+    return _set(graphs, labels, title or path.name, class_names)
 
 
 def _set(
-    tags: Sequence[Sequence[int]],
-    ends: Sequence[Iterable[tuple[int, int]]],
-    labels: Sequence[int],
-    title: str,
-    class_names: Sequence[str] = (),
+    graphs: Sequence[Graph], labels: Sequence[int], title: str, class_names: Sequence[str] = ()
 ) -> GraphSet:
-    """Graphs of at most MOST_NODES nodes, by their nodes' tags, their edges and their labels."""
-    known, found = sorted({tag for one in tags for tag in one}), sorted(set(labels))
-    graphs = []
-    fitting = [at for at, one in enumerate(tags) if len(one) <= MOST_NODES]
+    """Those of at most MOST_NODES nodes; labels: any numbers, in whose order the classes are."""
+    found = sorted(set(labels))
+    fitting = [at for at, (_, adjacency) in enumerate(graphs) if len(adjacency) <= MOST_NODES]
     if not fitting:
-        raise ValueError(f"graphs: {title}: none of its {len(tags)} graphs has at most {MOST_NODES} nodes")
-    for at in fitting:
-        attributes = F.one_hot(torch.tensor([known.index(tag) for tag in tags[at]]), len(known))
-        graphs.append((attributes, _adjacency(len(tags[at]), ends[at])))
-    names = tuple(class_names) or tuple(f"class {label}" for label in found)
-    some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(tags) else ""
+        raise ValueError(f"graphs: {title}: none of its {len(graphs)} graphs has at most {MOST_NODES} nodes")
+    some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(graphs) else ""
     return GraphSet(
-        packed(graphs),
+        packed([graphs[at] for at in fitting]),
         torch.tensor([found.index(labels[at]) for at in fitting]),
-        names,
-        f"{title}: {len(fitting):,} of {len(tags):,} graphs{some} (real)",
+        tuple(class_names) or tuple(f"class {label}" for label in found),
+        f"{title}: {len(fitting):,} of {len(graphs):,} graphs{some} (real)",
     )
 
 
 def _collected(name: str, root: Path, download: bool) -> GraphSet:
-    """A set of the TU Dortmund collection (Morris et al. 2020), from graphs/ in the data directory.
-
-    Read from NAME_A.txt and the files beside it, or from name.txt in `read`'s layout; else fetched.
-    """
-    folder, _, class_names = TU[name]
-    single, at = root / "graphs" / f"{name}.txt", root / "graphs" / folder
+    """A set of `TU`, from graphs/name.txt of the data directory in `read`'s layout; else fetched."""
+    single, (_, class_names) = root / "graphs" / f"{name}.txt", TU[name]
     if single.is_file():
-        return read(single, folder, class_names)
-    with explained(f"graphs:{name}", root, f"copy {single.relative_to(root)} or graphs/{folder}/ into it"):
-        if not (at / f"{folder}_A.txt").is_file():
-            if not download:
-                raise ValueError(SWITCHED_OFF)
-            archive = at.with_suffix(".zip")
-            resumed(f"https://www.chrsmrrs.com/graphkerneldatasets/{folder}.zip", archive)
-            with zipfile.ZipFile(archive) as packed_files:
-                packed_files.extractall(at.parent)
-        parts = ("A", "graph_indicator", "graph_labels", "node_labels")
-        edges, owner, labels, tags = (_numbers(at / f"{folder}_{part}.txt") for part in parts)
-    first = np.searchsorted(owner[:, 0], np.arange(1, len(labels) + 1))  # each graph's first node
-    of_edge = owner[edges[:, 0] - 1, 0] - 1
-    ends = [(edges[of_edge == one] - 1 - start).tolist() for one, start in enumerate(first)]
-    by_graph = [part[:, 0].tolist() for part in np.split(tags, first[1:])]
-    return _set(by_graph, ends, labels[:, 0].tolist(), folder, class_names)
-
-
-def _numbers(path: Path) -> np.ndarray:
-    return np.loadtxt(path, dtype=np.int64, delimiter=",", ndmin=2)
+        return read(single, name.upper(), class_names)
+    raw = [f"{name.upper()}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels", "node_labels")]
+    url = f"https://www.chrsmrrs.com/graphkerneldatasets/{name.upper()}.zip"
+    found = _fetched(f"graphs:{name}", "TUDataset", name.upper(), raw, url, root, download)
+    graphs = [(one.x, _adjacency(one.num_nodes, one.edge_index.T.tolist())) for one in found]
+    return _set(graphs, [int(one.y) for one in found], name.upper(), class_names)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
-    """Cora or Citeseer with the public split (Yang et al. 2016), from planetoid/ in the data directory."""
-    folder, parts = root / "planetoid", ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    files = {part: folder / f"ind.{name}.{part}" for part in parts}
-    with explained(f"nodes:{name}", root, f"copy the files ind.{name}.* into {folder.name}/ of it"):
-        for path in files.values():
-            if not path.is_file():
-                if not download:
-                    raise ValueError(SWITCHED_OFF)
-                resumed(f"https://github.com/kimiyoung/planetoid/raw/master/data/{path.name}", path)
-        order = np.loadtxt(files.pop("test.index"), dtype=np.int64)
-        try:
-            found: dict[str, Any] = {
-                part: _Plain(BytesIO(path.read_bytes()), encoding="latin1").load()
-                for part, path in files.items()
-            }
-        except pickle.UnpicklingError as error:
-            raise ValueError(str(error)) from error
-    known, total = found["allx"].shape[0], max(found["allx"].shape[0], int(order.max()) + 1)
-    attributes = torch.zeros(total, found["allx"].shape[1])
-    labels = torch.full((total,), -1)
-    for rows, x, y in ((np.arange(known), "allx", "ally"), (order, "tx", "ty")):
-        at = torch.from_numpy(rows)
-        attributes[at] = torch.from_numpy(found[x].toarray()).float()
-        labels[at] = torch.from_numpy(found[y].argmax(axis=1)).long()
-    cited = ((node, other) for node, others in found["graph"].items() for other in others)
-    adjacency = _adjacency(total, cited)
-    whole = GraphSet(
-        packed([(attributes, adjacency)]),
-        labels,
-        tuple(f"class {number}" for number in range(PLANETOID[name])),
-        f"{name.title()}: {total:,} papers and who cites whom, one network, nodes as samples (real)",
+    """A network of `PLANETOID`; raises as `_fetched` does."""
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    raw, url = [f"ind.{name}.{part}" for part in parts], "https://github.com/kimiyoung/planetoid"
+    one = _fetched(f"nodes:{name}", "Planetoid", PLANETOID[name], raw, url, root, download)[0]
+    graph = one.x, _adjacency(one.num_nodes, one.edge_index.T.tolist())
+    title = (
+        f"{name.title()}: {one.num_nodes:,} papers and who cites whom, one network, nodes as samples (real)"
     )
+    whole = GraphSet(packed([graph]), one.y, tuple(f"class {k}" for k in range(int(one.y.max()) + 1)), title)
     if split == "train":
         return whole
-    return whole.subset(
-        torch.from_numpy(np.sort(order)) if split == "public-test" else slice(0, len(found["y"]))
-    )
+    return whole.subset((one.test_mask if split == "public-test" else one.train_mask).nonzero().flatten())
 
 
-class _Plain(pickle.Unpickler):
-    """Planetoid's files, which are pickles: arrays, sparse matrices and lists alone are let in."""
+def _fetched(
+    name: str, kind: str, called: str, raw: Sequence[str], url: str, root: Path, download: bool
+) -> Any:
+    """A data set as torch_geometric reads it, from files in graphs/ of the data directory; else fetched.
 
-    def find_class(self, module: str, name: str) -> Any:
-        import scipy.sparse
-
-        known: dict[str, Any] = {
-            "csr_matrix": scipy.sparse.csr_matrix,
-            "defaultdict": defaultdict,
-            "list": list,
-        }
-        known |= {"ndarray": np.ndarray, "dtype": np.dtype, "encode": codecs.encode}
-        if name == "_reconstruct":
-            return np.empty(0).__reduce__()[0]
-        if name in known:
-            return known[name]
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs")
+    kind, called: its class and its name there; raw: the files that it reads.
+    """
+    place = root / "graphs" / called / "raw"
+    to_do = f"copy {raw[0]} and the files beside it into {place.relative_to(root)}/ of it"
+    with explained(name, root, to_do), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports
+        try:
+            from torch_geometric import datasets
+        except ImportError as error:
+            raise ValueError("it is read by torch_geometric: pip install torch_geometric") from error
+        if not all((place / file).is_file() for file in raw):
+            if not download:
+                raise ValueError(SWITCHED_OFF)
+            reach(url)
+        return getattr(datasets, kind)(str(root / "graphs"), called)

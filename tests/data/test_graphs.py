@@ -1,6 +1,7 @@
 """Sets of graphs: packed, exact labels, own files, downloads' layouts, and how they are missed."""
 
 import pickle
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
 
 def test_mutag_is_what_the_collection_says(shared):
     found = data.load(f"graphs:file:{shared / 'mutag.txt'}", "all")
-    assert len(found) == TU["mutag"][1] and found.labels.bincount().tolist() == [63, 125]
+    assert len(found) == TU["mutag"][0] and found.labels.bincount().tolist() == [63, 125]
     nodes, attributes, adjacency = unpacked(found.graphs)
     # 3,721 edges in the collection: this copy has some one way, which become edges too
     assert nodes.sum().item() == 3371 and adjacency.sum().item() / 2 == 3727
@@ -159,16 +160,17 @@ def test_mutag_is_what_the_collection_says(shared):
 
 
 def test_the_collections_own_layout_gives_the_same_graphs(own_folder):
-    folder = own_folder / "graphs" / "MUTAG"
+    pytest.importorskip("torch_geometric", reason="reads published sets; an extra")
+    folder = own_folder / "graphs" / "MUTAG" / "raw"
     folder.mkdir(parents=True)
     (folder / "MUTAG_A.txt").write_text("1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n")
     (folder / "MUTAG_graph_indicator.txt").write_text("1\n1\n1\n2\n2\n")
     (folder / "MUTAG_graph_labels.txt").write_text("1\n-1\n")
     (folder / "MUTAG_node_labels.txt").write_text("0\n3\n0\n3\n3\n")
     found = data.load("graphs:mutag", "all", download=False)
-    assert found.labels.tolist() == [1, 0] and found.class_names == TU["mutag"][2]
+    assert found.labels.tolist() == [1, 0] and found.class_names == TU["mutag"][1]
     assert [as_networkx(graph).number_of_edges() for graph in found.graphs] == [2, 1]
-    assert unpacked(found.graphs)[1][1, :2].tolist() == [[0, 1], [0, 1]]
+    assert unpacked(found.graphs)[1][1, :2].tolist() == [[0, 0, 0, 1], [0, 0, 0, 1]]
 
 
 @pytest.mark.parametrize("name", ["graphs:mutag", "graphs:proteins", "nodes:cora", "nodes:citeseer"])
@@ -180,35 +182,35 @@ def test_without_files_and_network_one_line_says_what_to_do(name):
     assert "\n" not in str(error.value)
 
 
-def citation_network(folder: Path) -> None:
-    """Six papers in Planetoid's layout: two labelled, one more known, 5 and 3 to test, 4 missing."""
-    folder.mkdir()
-    x = scipy.sparse.csr_matrix(np.eye(3, 4))
-    names = {"x": x[:2], "allx": x, "tx": scipy.sparse.csr_matrix([[0, 0, 0, 1.0], [0, 0, 5.0, 0]])}
-    names |= {"y": np.eye(7)[[0, 1]], "ally": np.eye(7)[[0, 1, 2]], "ty": np.eye(7)[[5, 6]]}
-    names["graph"] = defaultdict(list, {0: [1, 5, 0], 1: [0], 2: [3], 3: [2], 5: [0]})
+def test_a_citation_network_has_its_public_parts(own_folder):
+    """560 papers in Planetoid's layout: 7 labelled, 540 known, the last 20 to test, in another order."""
+    pytest.importorskip("torch_geometric", reason="reads published sets; an extra")
+    folder = own_folder / "graphs" / "Cora" / "raw"
+    folder.mkdir(parents=True)
+    dice = np.random.default_rng(0)
+    x, y, edges = np.eye(560, 8)[dice.permutation(560)], np.arange(560) % 7, {(0, 1), (2, 559), (3, 540)}
+    cited = defaultdict(list, {a: [b, a] for a, b in edges})
+    tested = 540 + dice.permutation(20)
+    parts = {"x": slice(0, 7), "allx": slice(0, 540), "tx": tested}
+    names = {part: scipy.sparse.csr_matrix(x[rows]) for part, rows in parts.items()}
+    names |= {part.replace("x", "y"): np.eye(7)[y[rows]] for part, rows in parts.items()} | {"graph": cited}
     for part, value in names.items():
         (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(value, protocol=2))
-    (folder / "ind.cora.test.index").write_text("5\n3\n")
-
-
-def test_a_citation_network_has_its_public_parts(own_folder):
-    citation_network(own_folder / "planetoid")
+    (folder / "ind.cora.test.index").write_text("".join(f"{one}\n" for one in tested))
     whole = data.load("nodes:cora", download=False)
-    assert whole.labels.tolist() == [0, 1, 2, 6, -1, 5]
+    assert whole.labels.tolist() == y.tolist() and len(whole.class_names) == 7
     _, attributes, adjacency = unpacked(whole.graphs)
-    assert attributes[0, 5].tolist() == [0, 0, 0, 1] and attributes[0, 3].tolist() == [0, 0, 5, 0]
-    assert {(a, b) for a, b in adjacency[0].nonzero().tolist() if a < b} == {(0, 1), (0, 5), (2, 3)}
-    assert data.load("nodes:cora", "public-train", download=False).labels.tolist() == [0, 1]
+    assert np.array_equal(attributes[0], x)
+    assert {(a, b) for a, b in adjacency[0].nonzero().tolist() if a < b} == edges
+    assert data.load("nodes:cora", "public-train", download=False).labels.tolist() == list(range(7))
     test = data.load("nodes:cora", "public-test", download=False)
-    assert test.labels.tolist() == [6, 5] and len(test) == 2
+    assert test.labels.tolist() == y[540:].tolist() and len(test) == 20
 
 
-def test_a_pickle_that_names_anything_but_arrays_is_refused(own_folder):
-    citation_network(own_folder / "planetoid")
-    (own_folder / "planetoid" / "ind.cora.y").write_bytes(pickle.dumps(Path("a"), protocol=2))
-    with pytest.raises(data.Unavailable, match="which no array needs"):
-        data.load("nodes:cora", download=False)
+def test_without_its_reader_a_published_set_is_kindly_refused(own_folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(data.Unavailable, match="pip install torch_geometric"):
+        data.load("nodes:cora")
 
 
 def test_a_set_of_the_wrong_shape_is_refused():
