@@ -128,6 +128,8 @@ def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(bu
     page.wait_for_function(f"() => [...document.querySelectorAll('figure')].some({moved})")
     columns = page.locator(".columns", has_text="triplet loss, m = 2").inner_text().splitlines()
     assert len(columns) == 3 and len({line.index("the seven") for line in columns}) == 1
+    printed = "\n".join(page.locator(".cell_output pre").all_inner_texts())
+    assert max(map(len, printed.splitlines())) > 120 and not re.search(r"^.{70,}\n {4}\S", printed, re.M)
     page.locator("button.secondary-toggle").first.click()
     page.locator("dialog[open] a[href^='#']").nth(1).click()
     page.wait_for_selector("dialog[open]", state="detached")

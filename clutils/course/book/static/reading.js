@@ -26,7 +26,9 @@ function marked(box) {
 
 const COLUMNS = /\S {2,}\S.*\S {2,}\S/; // of a printed line: set apart at two places or more
 
-/** Two printed lines in columns or more, one below the other, scroll together; the others are wrapped. */
+const BROKEN = /(.{70,})\n {4}(?=\S)/g; // a printed sentence that was broken for a wide screen
+
+/** Two printed lines in columns or more, one below the other, scroll together; the others are wrapped anew. */
 function aligned(printed) {
   if (printed.querySelector(":not(:empty)")) return; // coloured: left as it is
   const parts = [];
@@ -38,13 +40,13 @@ function aligned(printed) {
   }
   const blocks = parts.map(({ table, lines }) => {
     const text = lines.join("");
-    if (!table || lines.length < 2) return text;
+    if (!table || lines.length < 2) return text.replace(BROKEN, "$1 ");
     const block = document.createElement("span");
     block.className = "columns";
     block.textContent = text.replace(/\n$/, "");
     return block;
   });
-  if (blocks.some((block) => block.className)) printed.replaceChildren(...blocks);
+  if (blocks.some((block, k) => block.className || block !== parts[k].lines.join(""))) printed.replaceChildren(...blocks);
 }
 
 const WIDE = ".bd-article :is(figure, table, .cell_input pre, .columns, mjx-container[display])";
