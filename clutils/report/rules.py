@@ -376,7 +376,8 @@ def temperature(n: Mapping[str, float], unknown: Mapping[str, str], layer: str) 
     stored = n.get("temperature_in_file", tau)
     given = f" (given; the file says {stored:g})" if stored != tau else ""
     value = (
-        f"τ = {tau:g}{given}: {share:.1%} of {int(n['negatives'])} negatives share NT-Xent's push; W = {n['W']:.2f}"
+        f"τ = {tau:g}{given}: {share:.1%} of {int(n['negatives'])} negatives share NT-Xent's push; "
+        f"W = {n['W']:.2f}"
     )
     causes: tuple[str, ...] = ()
     if share > 0.9 and tau > 0.02:
