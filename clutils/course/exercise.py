@@ -105,15 +105,27 @@ class Exercise:
         variant = variants.variant(self, number)
         if variant is None:
             return self
+        return self._varied(variant)
+
+    def differs(self, variant: variants.Variant) -> bool:
+        """Whether everybody's answer is another one than the variant's: two changes may undo each other."""
+        return not self._varied(variant).judged(self.answer)
+
+    def _varied(self, variant: variants.Variant) -> Exercise:
         right = next((w.answer for w in self.wrong if w.name == variant.right), self.answer)
-        everybody = Wrong("what everybody is asked", self.answer, f"with your number, {variant.words}.")
-        others = [replace(w, answer=_asked(w.answer, variant)) for w in self.wrong if w.name != variant.right]
+        asked = f"with your number, {variant.words}."
+        others = [
+            # where something else is asked, what is said of a wrong answer may not hold
+            replace(w, answer=_asked(w.answer, variant), why=asked if variant.right else w.why)
+            for w in self.wrong
+            if w.name != variant.right
+        ]
         cases = self.cases
         return replace(
             self,
             question=f"{self.question} With your number, {variant.words}.",
             answer=_asked(right, variant),
-            wrong=[everybody, *others],
+            wrong=[Wrong("what everybody is asked", self.answer, asked), *others],
             cases=cases and (lambda: [variant.case(case) for case in cases()]),
         )
 

@@ -141,8 +141,9 @@ def variant(exercise: Any, of: str | None = None) -> Variant | None:
     choices = every(exercise)
     if not choices:
         return None
-    drawn = hashlib.sha256(f"{of}/{exercise.name}".encode()).digest()
-    return choices[int.from_bytes(drawn[:8]) % len(choices)]
+    drawn = int.from_bytes(hashlib.sha256(f"{of}/{exercise.name}".encode()).digest()[:8])
+    choices = choices[drawn % len(choices) :] + choices[: drawn % len(choices)]
+    return next((choice for choice in choices if exercise.differs(choice)), None)
 
 
 def every(exercise: Any) -> list[Variant]:
@@ -193,6 +194,10 @@ def _ways(
 
 def _conventions(returned: Sequence[Any]) -> list[tuple[str, Callable[[Any], Any]]]:
     """Signs, factors and orders in which a function may return what everybody's returns."""
+    if isinstance(returned[0], tuple) and all(
+        isinstance(x, torch.Tensor) and not x.ndim for x in returned[0]
+    ):
+        return [("return the second first", lambda given: tuple(reversed(given)))]
     first = returned[0][0] if isinstance(returned[0], tuple) else returned[0]
     if isinstance(first, bool) or (isinstance(first, torch.Tensor) and first.dtype == torch.bool):
         pairs = ((False, True), (0, 1), (1, -1), (-1, 1), (1, 2), (2, 1))
