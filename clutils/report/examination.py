@@ -326,7 +326,8 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
     numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
     numbers["exchanged"] = neighbours.exchanged(y, found.predicted)
     numbers["knn_raw"] = measures.knn_accuracy(measures.raw_inputs(gallery), gallery_y, found.raw, y, k=k)
-    numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k)
+    numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k, y)
+    numbers["copies"] = neighbours.copies(judged.images, gallery.images)
     numbers["tolerance"] = measures.tolerance(found.z, y)
 
 

@@ -99,9 +99,16 @@ def first_layer(
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
         return {}
-    counters = [m.num_batches_tracked for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    counters = [m.num_batches_tracked for m in layers]
     counted = max((int(c) for c in counters if c is not None), default=0)
     fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
+    if fresh and any(m.bias is not None and bool(m.bias.any()) for m in layers):
+        unknown["input_gap"] = (
+            "its batch normalisations hold no statistics, though they were trained: folded into the weights, "
+            "or not loaded"
+        )
+        return {"never_trained": 0.0}
     if fresh:
         unknown["input_gap"] = "its batch normalisation has never seen a picture"
         return {"never_trained": 1.0}

@@ -16,18 +16,36 @@ def predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
     return torch.cat([measures.knn_vote(rows @ z.T, y, k) for rows in judged.split(1024)])
 
 
-def left_out(z: Tensor, y: Tensor, k: int) -> dict[str, float]:
+def left_out(z: Tensor, y: Tensor, k: int, judged: Tensor | None = None) -> dict[str, float]:
     """Each gallery picture asked of all others: whether labels and pictures belong together at all.
 
-    z: (N, D); y: (N,). More than judged pictures, so that a small lead over chance shows.
+    z: (N, D); y: (N,). More than judged pictures, so that a small lead over chance shows. judged: (M,), the
+    labels of the judged; then also the same accuracy with each class weighing as it does there, and the
+    standard error of that: a gallery in which few classes have most pictures is better at these.
     """
     z = nn.functional.normalize(z, dim=1)
     votes = measures.knn_vote((z @ z.T).fill_diagonal_(-2), y, min(k, len(z) - 1))
-    return {
-        "knn_gallery": (votes == y).double().mean().item(),
+    right = (votes == y).double()
+    found = {
+        "knn_gallery": right.mean().item(),
         "chance_gallery": (y.bincount().max() / len(y)).item(),
         "asked_gallery": len(y),
     }
+    if judged is not None:
+        classes = int(max(y.max(), judged.max())) + 1
+        of = y.bincount(minlength=classes).double()
+        share = judged.bincount(minlength=classes).double() / len(judged)
+        correct = torch.zeros(classes, dtype=torch.float64).index_add_(0, y, right)
+        likely = (correct + 1) / (of + 2)  # of few pictures no accuracy is certain
+        found["knn_gallery_alike"] = (share * correct / of.clamp(min=1)).sum().item()
+        found["gallery_error"] = (share**2 * likely * (1 - likely) / of.clamp(min=1)).sum().sqrt().item()
+    return found
+
+
+def copies(images: Tensor, others: Tensor) -> float:
+    """The share of pictures that are among the others, to the bit."""
+    known = {one.numpy().tobytes() for one in others}
+    return sum(one.numpy().tobytes() in known for one in images) / len(images)
 
 
 def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:

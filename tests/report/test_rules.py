@@ -78,6 +78,62 @@ def test_labels_that_are_wrong_in_the_judged_part_alone_show_beside_the_gallery(
     assert "labels of the judged part" in of_classes.causes[0]
 
 
+def test_a_gallery_of_unequal_classes_is_no_sign_against_the_judged():
+    case = ailing.cases(SEED)["well, digits"]()
+    y = case.gallery.labels
+    kept = torch.cat([(y == label).nonzero()[: 130 // (1 + label), 0] for label in range(10)])
+    few = case.gallery.subset(kept[torch.randperm(len(kept), generator=torch.Generator().manual_seed(0))])
+    found = report.check(case.opened, (few, case.judged), map_names=(), quick=True)
+    n = found.examination.numbers
+    assert n["knn_gallery"] > n["knn_gallery_alike"] and "Gallery" not in lines(found)["classes"].says
+    unequal = n | {"knn": 0.36, "knn_relabelled": 0.37, "knn_gallery": 0.64}
+    for alike, blamed in ((0.37, False), (0.64, True)):
+        says = rules.classes(unequal | {"knn_gallery_alike": alike}, {}, "encoder").says
+        assert ("Gallery pictures" in says) == blamed
+    z = nn.functional.normalize(torch.randn(50, 4, generator=torch.Generator().manual_seed(1)), dim=1)
+    y, judged = torch.tensor([0] * 40 + [1] * 10), torch.tensor([0, 1, 1, 1])
+    alike = neighbours.left_out(z, y, 5, judged)
+    right = [
+        float(neighbours.predicted(z[rest], y[rest], z[i : i + 1], 5)) == y[i]
+        for i in range(50)
+        for rest in [[j for j in range(50) if j != i]]
+    ]
+    by_hand = 0.25 * sum(right[:40]) / 40 + 0.75 * sum(right[40:]) / 10
+    assert alike["knn_gallery_alike"] == pytest.approx(by_hand)
+
+
+def test_judged_pictures_that_lend_their_own_labels_are_told():
+    case = ailing.cases(SEED)["well, digits"]()
+    inside = case.gallery.subset(slice(0, 300))
+    found = lines(report.check(case.opened, (case.gallery, inside), map_names=(), quick=True))
+    assert found["classes"].level == LOOK and "100% of the judged pictures" in found["classes"].says
+
+
+def test_normalisations_folded_into_the_weights_are_no_fresh_network():
+    def fold(encoder: nn.Module) -> None:
+        for layer in encoder.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.weight /= (layer.running_var + layer.eps).sqrt()
+                layer.bias -= layer.running_mean * layer.weight
+                layer.running_mean.zero_()
+                layer.running_var.fill_(1)
+                layer.num_batches_tracked.zero_()
+
+    case = ailing.cases(SEED)["well, digits"]()
+    folded = ailing.changed(case.opened, fold)
+    found = report.check(folded, (case.gallery, case.judged), map_names=(), quick=True)
+    assert "folded" in found.examination.unknown["input_gap"]
+    assert lines(found)["against untrained"].level != BROKEN and lines(found)["classes"].level == GOOD
+
+
+def test_where_one_class_has_nearly_all_pictures_labels_tell_nothing_of_the_training():
+    n = dict(checked("well").examination.numbers)
+    for key in ("knn", "knn_beside_untrained", "knn_untrained", "probe", "probe_untrained", "chance"):
+        n[key] = 0.95
+    judged = {v.name: v for v in verdicts.judge(n, {})}["against untrained"]
+    assert judged.level == UNKNOWN and "One class has 95% of the pictures" in judged.says
+
+
 def test_two_classes_in_each_others_place_are_found_and_no_others():
     draw = torch.Generator().manual_seed(2)
     y = torch.arange(10).repeat(30)
