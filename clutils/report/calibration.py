@@ -5,8 +5,9 @@ foot of a page shows. Ill is what was trained in a wrong way and took harm from 
 wrongly. `MEANT` was written down before the first of them was trained; what counts as harm, after.
 Later came, by encoders that learned nothing and are not among these, a learning rate of 1e-8,
 and in "against untrained" three standard errors for the probe, the spread of fresh weights from seed to seed,
-and statistics of theirs that have settled. That a lead of one standard error is "not known", in that line and in "classes", was chosen with these
-encoders in view; so was how far the judged may be below the gallery, whose classes are of one size there.
+and statistics of theirs that have settled. That a lead of one standard error is "not known", in that line and
+in "classes", was chosen with these encoders in view; so was how far the judged may be below
+the gallery, whose classes are of one size there.
 That two classes stand in each other's place was tried on four other encoders alone: of 45 exchanges it found
 35 at the two that had learned most, 21 and 12 at the others, and none where labels were right.
 """
