@@ -29,9 +29,6 @@ SEED = 0  # of every random choice made here
 ROOTS = ("CCAT", "GCAT", "MCAT", "ECAT")  # RCV1's four root categories, in the order of DEC's labels
 DOCUMENTS, TERMS, TRAINING_DOCUMENTS = 10_000, 2_000, 8_000
 
-_HAR_SHAPE, _HAR_TRAIN = (10_299, 561), 7_352
-_HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -92,33 +89,6 @@ def on_disk(root: Path) -> list[OnDisk]:
     return found
 
 
-def har(home: Path) -> Parts:
-    """Human Activity Recognition Using Smartphones (Anguita et al. 2013), 10,299 windows of 561 features.
-
-    OpenML's set 'har', version 1, keeps no column of persons. Its rows are taken to be the authors' training
-    part (7,352 windows of 21 persons) and then their test part (2,947 of 9 others) where the activities of
-    the first 7,352 rows have the counts that the authors' have; else a random 7,352 are for training, and
-    the `source` says so.
-    """
-    from sklearn.datasets import fetch_openml
-
-    found = fetch_openml("har", version=1, data_home=home, as_frame=False)
-    vectors = np.asarray(found.data, np.float64)
-    labels = np.asarray(found.target).astype(np.int64) - 1
-    if vectors.shape != _HAR_SHAPE or set(labels) != set(range(6)):
-        raise ValueError(
-            f"what came is {vectors.shape} with {len(set(labels))} classes, not {_HAR_SHAPE} with 6"
-        )
-    is_train = np.zeros(len(vectors), bool)
-    if tuple(np.bincount(labels[:_HAR_TRAIN], minlength=6)) == _HAR_COUNTS:
-        is_train[:_HAR_TRAIN] = True
-        division = "the authors' own parts, of different persons"
-    else:
-        is_train[np.random.default_rng(SEED).permutation(len(vectors))[:_HAR_TRAIN]] = True
-        division = f"parts drawn at random with seed {SEED}, so that both hold windows of the same persons"
-    return Parts(vectors, labels, is_train, division)
-
-
 def reuters(home: Path) -> Parts:
     """A sample of RCV1 (Lewis et al. 2004), after DEC's recipe (Xie et al. 2016): 10,000 x 2,000.
 
@@ -165,8 +135,14 @@ def table(name: str) -> Parts:
     return Parts(found.data, labels, is_train, division)
 
 
-def openml(name: str, shape: tuple[int, int], classes: int, training: int) -> Callable[[Path], Parts]:
-    """A maker of OpenML's set of this name, version 1: `training` of its rows, drawn at random, train."""
+def openml(
+    name: str, shape: tuple[int, int], classes: int, training: int, first: tuple[int, ...] = ()
+) -> Callable[[Path], Parts]:
+    """A maker of OpenML's set of this name, version 1: `training` of its rows are for training.
+
+    first: how often each class is in the authors' own training part. Where the first rows have these counts
+    they are taken to be that part (no column tells it); else as many are drawn at random, as `source` says.
+    """
 
     def make(home: Path) -> Parts:
         from sklearn.datasets import fetch_openml
@@ -178,9 +154,11 @@ def openml(name: str, shape: tuple[int, int], classes: int, training: int) -> Ca
             raise ValueError(
                 f"what came is {values.shape} with {len(known)} classes, not {shape} with {classes}"
             )
-        is_train = np.zeros(len(values), bool)
-        is_train[np.random.default_rng(SEED).permutation(len(values))[:training]] = True
-        division = f"parts drawn at random with seed {SEED}, not the authors' own"
+        rows, division = np.arange(training), "the authors' own parts"
+        if tuple(np.bincount(labels[:training])) != first:
+            rows = np.random.default_rng(SEED).permutation(len(values))[:training]
+            division = f"parts drawn at random with seed {SEED}, not the authors' own"
+        is_train = np.isin(np.arange(len(values)), rows)
         return Parts(values, labels.astype(np.int64), is_train, division)
 
     return make
@@ -191,10 +169,15 @@ def _inside(name: str, title: str, *class_names: str) -> Fetched:
 
 
 def _from_openml(
-    name: str, title: str, class_names: tuple[str, ...], shape: tuple[int, int], training: int
+    name: str,
+    title: str,
+    class_names: tuple[str, ...],
+    shape: tuple[int, int],
+    training: int,
+    first: tuple[int, ...] = (),
 ) -> Fetched:
     url = f"https://www.openml.org/api/v1/json/data/list/data_name/{name}/limit/2"
-    return Fetched(title, class_names, url, "openml", openml(name, shape, len(class_names), training))
+    return Fetched(title, class_names, url, "openml", openml(name, shape, len(class_names), training, first))
 
 
 INSIDE = {
@@ -217,12 +200,13 @@ SETS = {
         shape=(6430, 36),
         training=4_435,
     ),
-    "har": Fetched(
-        title="Human Activity Recognition Using Smartphones, windows of 2.56 s",
-        class_names=("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
-        url="https://www.openml.org/api/v1/json/data/list/data_name/har/limit/2",
-        folder="openml",
-        make=har,
+    "har": _from_openml(  # Anguita et al. 2013; the authors' parts are of different persons
+        "har",
+        "Human Activity Recognition Using Smartphones, windows of 2.56 s",
+        ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
+        shape=(10_299, 561),
+        training=7_352,
+        first=(1226, 1073, 986, 1286, 1374, 1407),
     ),
     "reuters": Fetched(
         title="Reuters RCV1-v2, a sample of 10,000 documents of one root category",
