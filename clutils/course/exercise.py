@@ -208,7 +208,8 @@ class Exercise:
             if not self._same(g, e):
                 if isinstance(e, Mapping):
                     return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
-                problem = _shape_problem(g, e) or f"got {_show(g)}, expected {_show(e)}"
+                digits = 4 if _show(g) != _show(e) else 10
+                problem = _shape_problem(g, e) or f"got {_show(g, digits)}, expected {_show(e, digits)}"
                 where = f" for {', '.join(_show(a) for a in case)}" if case else ""
                 if not case:
                     return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
@@ -369,14 +370,14 @@ def _without_annotations(source: str) -> str:
     return "\n".join([f"def {function.name}({ast.unparse(function.args)}):", *lines[body:]]) + "\n"
 
 
-def _show(value: Any) -> str:
+def _show(value: Any, digits: int = 4) -> str:
     if isinstance(value, torch.Tensor) and value.dtype == torch.bool and not value.ndim:
         return str(bool(value))
     if isinstance(value, torch.Tensor):
-        numbers = ", ".join(f"{v:.4g}" for v in value.detach().flatten()[:4].tolist())
+        numbers = ", ".join(f"{v:.{digits}g}" for v in value.detach().flatten()[:4].tolist())
         more = ", …" if value.numel() > 4 else ""
         return f"[{numbers}{more}]" if value.ndim else numbers
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else repr(value)
 
 
 def catalogue() -> dict[str, list[Exercise]]:

@@ -104,9 +104,9 @@ def _switch(name: str, label: str, default: bool) -> Control:
 
 SHAPES = {
     "equal": "all equal",
-    "gaussian": "spread as a Gaussian",
-    "few hard": "a few hard, many easy",
-    "drawn": "as you draw them",
+    "gaussian": "as a Gaussian",
+    "few hard": "a few hard",
+    "drawn": "as drawn",
 }
 W = (
     _menu("loss", "loss", "NTXent", "", {}),
@@ -138,14 +138,14 @@ CIRCLE = (
 )
 MATRIX = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
+    Control("value", "your loss", 5.0, Hyperparameter(-1e9, 1e9), kind="number"),
+    Control("batch_size", "your batch, B", 128, Hyperparameter(2, 16_384, whole=True), kind="number"),
+    Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
     _slider("pictures", "B, pictures", 6, 2, 16, whole=True),
     _slider("dimensions", "dimensions", 8, 2, 64, whole=True),
     _slider("classes", "classes", 3, 1, 8, whole=True),
     _slider("learned", "how far views have met", 0.6, 0, 1),
     _slider("seed", "seed", 0, 0, 99, whole=True),
-    Control("value", "your loss", 5.0, Hyperparameter(-1e9, 1e9), kind="number"),
-    Control("batch_size", "your batch, B", 128, Hyperparameter(2, 16_384, whole=True), kind="number"),
-    Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
     _slider("positive", "trained: s⁺", anatomy.POSITIVE, -1, 1),
     _slider("spread", "trained: spread of s⁻", anatomy.SPREAD, 0, 1),
     Control("row", "", 0, kind="text", form=DIGITS),

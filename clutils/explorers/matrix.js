@@ -160,7 +160,7 @@ const shades = (of) => (f) => `color-mix(in srgb, var(--${of}) ${Math.round(4 + 
 function build(app) {
   app.row = () => Math.min(Number(app.state.row) || 0, views(app) - 1);
   app.choose = (row) => { app.moving = false; app.set("row", row); };
-  app.grids = [new Grid(app, "1 · similarities s (dark: near)", shades("ink")), new Grid(app, "2 · softmax of each row", shades("purple")),
+  app.grids = [new Grid(app, "1 · similarities s (strong: near)", shades("ink")), new Grid(app, "2 · softmax of each row", shades("purple")),
     new Grid(app, "3 · gradient: ▲ pulled, ■ pushed", shades("red"))];
   app.grids[0].root.setAttribute("tabindex", 0);
   app.grids[0].root.onkeydown = (e) => {

@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image
 
 from clutils import losses, training
+from clutils.course import sphere
 from clutils.course.book import pages
 
 
@@ -101,8 +102,8 @@ def test_names_of_a_notebook_lead_to_where_they_are_defined():
         (
             'sphere.circle(loss="PairMargin", temperature=0.2)',
             "Points on a circle",
-            "",
-            ["temperature = 0.2"],
+            '"proportional":false',
+            [],
         ),
         ("x = 1\nforces.explore(losses.HardNegative(0.5, beta=1.5), positive=0.8)", "W, the gate", "1.5", []),
         ("forces.explore(losses.MACL(0.1), similarities=a[3])", "W, the gate", "", ["similarities = a[3]"]),
@@ -134,3 +135,15 @@ def test_an_explorer_stands_for_a_panel_that_does_the_same_and_says_what_it_leav
         assert frame.title.startswith(title) and holds in frame.inside
         assert "<iframe" in page and "needs no kernel" in page
         assert left_out == without and ("Here without: " in page) == bool(without)
+
+
+def test_the_circle_opens_on_the_points_and_the_steps_of_the_panel_that_it_stands_for():
+    given = sphere.panels.as_explored("MACL", temperature=0.3, pictures=5)
+    z1, z2 = sphere.start(5, 2, spread=0.2, arc=2.0, seed=0)
+    at = [given["at"][3 * a : 3 * a + 3] for a in range(10)]
+    angles = 2 * np.pi * np.array([int(place, 36) / 36**3 for place in at])
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    np.testing.assert_allclose(points, np.concatenate([z1.numpy(), z2.numpy()]), atol=2 * np.pi / 36**3)
+    assert (given["rate"], given["proportional"]) == (sphere.panels.RATE, False)
+    frame, _ = pages.explorer_of('sphere.circle("MACL", temperature=0.3, pictures=5)')
+    assert f'"at":"{given["at"]}"' in frame.inside and '"beside_temperature":0.3' in frame.inside

@@ -25,7 +25,7 @@ from PIL import Image, ImageChops, ImageStat
 
 import clutils
 from clutils import explorers, losses
-from clutils.course import forces
+from clutils.course import forces, sphere
 from clutils.course.book import copies, questions
 from clutils.course.book.running import NOTEBOOKS, ROOT, sources
 
@@ -186,8 +186,10 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
             given[place] = ast.literal_eval(value)
         else:
             without.append(f"{place} = {ast.unparse(value)}" if place else ast.unparse(value))
+    if call.func.attr == "circle":
+        given = sphere.panels.as_explored(**given)
     controls = {control.name: control.default for control in explorers.EXPLORERS[name].controls}
-    known = {*controls}
+    known = {*controls, "beside_temperature"} if "beside" in controls else {*controls}
     if "loss" in controls:
         known |= losses.catalogue()[given.get("loss", controls["loss"])].kind.ranges.keys()
     without += [f"{key} = {of!r}" for key, of in given.items() if key not in known]

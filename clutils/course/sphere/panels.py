@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -24,6 +26,7 @@ OFFERED = (
 WITH_MARGIN = ("PairMargin", "Triplet")
 FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negatives
 STEPS, RATE = 150, 0.1
+SPREAD, ARC = 0.2, 2.0  # of the start, in radians
 NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the picture
 CURVES = ("loss", "alignment", "uniformity")
 
@@ -70,8 +73,24 @@ def build(loss: str, setting: float) -> Loss:
 @functools.lru_cache(maxsize=64)
 def way(loss: str, setting: float, pictures: int) -> Trajectory:
     """The way of `pictures` pairs of points under a loss, from a start that is the same for every loss."""
-    z1, z2 = descent.start(pictures, 2, spread=0.2, arc=2.0, seed=0)
+    z1, z2 = descent.start(pictures, 2, spread=SPREAD, arc=ARC, seed=0)
     return descent.move(build(loss, setting), z1, z2, STEPS, RATE)
+
+
+def as_explored(
+    loss: str = "PairMargin", margin: float = 1.0, temperature: float = 0.2, pictures: int = 5
+) -> dict[str, str | int | float]:
+    """The state in which the explorer `circle` opens as this panel does: points, steps, NT-Xent beside."""
+    both = descent.start(pictures, 2, spread=SPREAD, arc=ARC, seed=0)
+    turns = [math.atan2(y, x) / (2 * math.pi) % 1 for view in both for x, y in view.tolist()]
+    places = [np.base_repr(int(turn * 36**3), 36).lower().zfill(3) for turn in turns]
+    own: dict[str, str | int | float] = (
+        {"margin": margin} if loss in WITH_MARGIN else {"temperature": temperature}
+    )
+    arc = round(ARC / (2 * math.pi), 2)  # in turns
+    start = {"pictures": pictures, "arc": arc, "scatter": SPREAD, "at": "".join(places)}
+    steps = {"rate": RATE, "proportional": False, "beside_temperature": temperature}
+    return {"loss": loss} | own | start | steps
 
 
 class _Circle:
