@@ -114,6 +114,18 @@ def test_names_of_a_notebook_lead_to_where_they_are_defined():
             "",
             ["recipe.settings()", "data = 'scenes'"],
         ),
+        (  # what a panel opens on when its cell does not say
+            "forces.explore(losses.HardNegative(0.5, class_prior=0.1, beta=1.0), positive=0.8)",
+            "W, the gate",
+            '"positive":0.8,"count":255,"shape":"gaussian","similarity":0.0,"spread":0.25',
+            [],
+        ),
+        (
+            'forces.family("NTXent", "HardNegative", temperature=0.5)',
+            "W, the gate",
+            '"positive":0.6,"count":255,"shape":"gaussian"',
+            [],
+        ),
         ('sphere.circle("SSCL", temperature=0.2)', None, "", []),  # needs more than similarities
         (
             "forces.gradient_scale()  # as it opens",

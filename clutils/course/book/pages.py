@@ -41,9 +41,15 @@ STANDS_FOR = {  # a panel's function -> the explorer, and what the function's fi
     "family": ("W", ("loss", "beside")),
     "training_lab": ("run", ()),
 }
-OPENS = {"gradient_scale": forces.gradient_scale, "explore": forces.explore}  # on their own defaults
-ALSO_CALLED = {"negatives": "shape", "deviation": "spread"}  # a setting's name in a panel, in an explorer
+OPENS: dict[str, tuple[Callable[..., Any], ...]] = {  # on the defaults of these
+    "gradient_scale": (forces.gradient_scale,),
+    "explore": (forces.explore, forces.panels.shaped_anchor),
+    "family": (forces.family, forces.panels.shaped_anchor),
+}
+# a setting's name in a panel, in an explorer
+ALSO_CALLED = {"negatives": "shape", "deviation": "spread", "first": "loss", "second": "beside"}
 KERNEL_FREE = "A live panel stands here in JupyterLab. This explorer needs no kernel: move its controls."
+WITH_IT = "With it, the panel as it opens in JupyterLab:"
 TO_NOTEBOOK = re.compile(r'href="(\w+)\.ipynb(#[^"]*)?"')
 LIVE = "A live panel: in JupyterLab, where a kernel runs, you move its controls and it follows."
 
@@ -153,7 +159,8 @@ def panel(source: str, page: str) -> str:
     asked = html.escape(source.strip().splitlines()[-1])
     if found := explorer_of(source):
         frame, without = found
-        said = f'<p class="live-note">Here without: {html.escape(", ".join(without))}.</p>' if without else ""
+        left_out = f"Here without: {html.escape(', '.join(without))}."
+        said = f'<p class="live-note">{left_out} {WITH_IT if page else ""}</p>{page}' if without else ""
         return f'<div class="live-panel"><p class="live-note">{KERNEL_FREE}</p>{frame}{said}</div>'
     shown = "Here it stands as it opens." if page else f"It opens by <code>{asked}</code>."
     return f'<div class="live-panel"><p class="live-note">{LIVE} {shown}</p>{page}</div>'
@@ -171,10 +178,11 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
         return None
     name, places = STANDS_FOR[call.func.attr]
     asked = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    opens = inspect.signature(OPENS[call.func.attr]).parameters.values() if call.func.attr in OPENS else ()
-    given: dict[str, Any] = {
+    opens = [p for of in OPENS.get(call.func.attr, ()) for p in inspect.signature(of).parameters.values()]
+    usual = {
         ALSO_CALLED.get(p.name, p.name): p.default for p in opens if isinstance(p.default, str | int | float)
     }
+    given: dict[str, Any] = {}
     without: list[str] = []
     for place, value in asked:
         place = ALSO_CALLED.get(place, place)
@@ -188,13 +196,16 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
             without.append(f"{place} = {ast.unparse(value)}" if place else ast.unparse(value))
     if call.func.attr == "circle":
         given = sphere.panels.as_explored(**given)
+    both = usual | given
+    if call.func.attr in ("explore", "family") and "temperature" in both:  # there both losses have it
+        usual["beside_temperature"] = both["temperature"]
     controls = {control.name: control.default for control in explorers.EXPLORERS[name].controls}
     known = {*controls, "beside_temperature"} if "beside" in controls else {*controls}
     if "loss" in controls:
-        known |= losses.catalogue()[given.get("loss", controls["loss"])].kind.ranges.keys()
+        known |= losses.catalogue()[both.get("loss", controls["loss"])].kind.ranges.keys()
     without += [f"{key} = {of!r}" for key, of in given.items() if key not in known]
     try:
-        frame = explorers.frame(name, 720, **{key: of for key, of in given.items() if key in known})
+        frame = explorers.frame(name, 720, **{key: of for key, of in (usual | given).items() if key in known})
     except ValueError:  # a loss that needs more than similarities
         return None
     return frame, without

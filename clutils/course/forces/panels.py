@@ -85,7 +85,7 @@ def explore(
     for each in (first, second):
         each.only_similarities()
     if similarities is None:
-        inputs = _shaped(**shaped)
+        inputs = shaped_anchor(**shaped)
     else:
         tables, order = _sorted(*similarities)
         inputs = {"anchor": slider("anchor, easy to hard", 1, len(order), (len(order) + 1) // 2)}
@@ -140,7 +140,7 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
         "first": choose("first loss", menu, first),
         "second": choose("second loss", menu, second),
         "temperature": log_slider("τ temperature", 0.02, 5.0, temperature),
-        **_shaped(**shaped),
+        **shaped_anchor(**shaped),
     }
     picture = drawn.Beside(views > 1)
 
@@ -186,7 +186,7 @@ def _mixing(loss: Loss) -> Loss:
     return FixedMixes(*(getattr(loss, name) for name in loss.hyperparameters()))
 
 
-def _shaped(
+def shaped_anchor(
     views: int = 1,
     positive: float = 0.6,
     count: int = 255,
@@ -196,6 +196,7 @@ def _shaped(
     hard: float = 0.8,
     number: int = 3,
 ) -> dict[str, W.Widget]:
+    """The sliders of an anchor that the reader shapes, named as by `one_anchor`, each on its default."""
     several = {"spread": slider("spread of the positives", 0.0, 0.6, 0.2, 0.01)} if views > 1 else {}
     return {
         "positive": slider("s⁺ positives' mean" if views > 1 else "s⁺ positive", -1.0, 1.0, positive, 0.01),
