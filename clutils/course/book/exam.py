@@ -169,7 +169,8 @@ def _notebook(path: Path, found: list[Asked], with_solutions: bool) -> NotebookN
     cells = [
         new_markdown_cell(
             f"# Exam: {title}\n\nGive your number in the second cell, and run it: what you are asked in each "
-            "exercise depends on it. Each answer is checked at once, as often as you like."
+            "exercise depends on it. Each answer is checked at once, as often as you like. Sections that a "
+            f"question names are those of {path.stem}."
         ),
         _cell(new_code_cell(_opening(lesson)), "opening"),
         _cell(new_code_cell(f'student.begin("{number}")'), "number", solution=True),
