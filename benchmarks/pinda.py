@@ -260,7 +260,7 @@ def shown(source: str) -> str:
     """A source as a record names it, without the path of this machine."""
     if source.startswith("folder:"):
         return "folder:PATH"
-    return f"PATH/{Path(source).name}" if source.endswith(".npz") else source
+    return Path(source).name if source.endswith(".npz") else source
 
 
 def main() -> None:
