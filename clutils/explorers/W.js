@@ -181,7 +181,8 @@ function draw(app) {
   put(app.many.limit, app.many.chart.trace(N, N.map((k) => k / (k + 1))));
   const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9;
   put(app.warm.turn, turn.turns && gated && turn.t < HOT ? mark(4, chart.X(turn.t), chart.Y(turn.W) - 8, 6) : "");
-  const half = state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
+  // who is asked for the K of a gate half open finds it first
+  const half = Math.abs(found.gate - 0.5) < 0.06 && state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
   put(app.many.turn, half > 1 && half < MOST ? mark(4, app.many.chart.X(half), app.many.chart.Y(0.5) - 8, 6) : "");
   const note = (k, text) => svg("text", { x: 322, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: var(--${["blue", "red"][k]})` }, app.warm.names, text);
   note(0, `━ ${named(app, "loss")}`);
@@ -194,8 +195,7 @@ function draw(app) {
   const moves = turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`
     : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) = ${number(limit)}`
     : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) = ${number(limit)}`;
-  const open = half ? ` Half open, W = ½, takes K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "";
-  return `${W}; ${shares}. ${moves}.${open}`;
+  return `${W}; ${shares}. ${moves}.` + (half ? ` W = ½ at K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "");
 }
 
 function crowdChart(app, { n, m }, { push, turning: turn }) {

@@ -123,6 +123,13 @@ def test_a_link_that_was_typed_wrongly_opens_the_page_all_the_same(opening, kept
     assert state["temperature"] == 1e-6
 
 
+@pytest.mark.parametrize(("count", "found"), [(255, False), (16, False), (48, True), (64, True)])
+def test_the_number_that_opens_the_gate_by_half_is_told_to_who_has_found_it(opening, count, found):
+    at = f"#shape=equal&positive=1&similarity=-1&temperature=0.5&count={count}"
+    with opening("W", at) as page:
+        assert ("W = ½" in page.page.text_content(".says")) is found
+
+
 @pytest.mark.parametrize(
     ("name", "hash"),
     [
