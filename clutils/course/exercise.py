@@ -208,8 +208,7 @@ class Exercise:
             if not self._same(g, e):
                 if isinstance(e, Mapping):
                     return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
-                digits = 4 if _show(g) != _show(e) else 10
-                problem = _shape_problem(g, e) or f"got {_show(g, digits)}, expected {_show(e, digits)}"
+                problem = _shape_problem(g, e) or _apart(g, e)
                 where = f" for {', '.join(_show(a) for a in case)}" if case else ""
                 if not case:
                     return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
@@ -220,8 +219,8 @@ class Exercise:
         """Which parts differ, with the first one's numbers, and which are right."""
         off = [part for part in expected if not self._same(given.get(part), expected[part])]
         right = ", ".join(part for part in expected if part not in off) or "nothing"
-        first = _shape_problem(given[off[0]], expected[off[0]])
-        first = first or f"got {_show(given[off[0]])}, expected {_show(expected[off[0]])}"
+        first = given.get(off[0]), expected[off[0]]
+        first = _shape_problem(*first) or _apart(*first)
         return f"{' and '.join(off)} {'differs' if len(off) == 1 else 'differ'} ({first}); right: {right}."
 
     def _same(self, given: Any, expected: Any) -> bool:
@@ -243,13 +242,13 @@ class Exercise:
                 and all(self._same(g, e) for g, e in zip(given, expected, strict=True))
             )
         try:
-            g, e = torch.as_tensor(given).double(), torch.as_tensor(expected).double()
+            g, e = torch.as_tensor(given), torch.as_tensor(expected).double()
         except (TypeError, ValueError, RuntimeError):
             return False
-        if g.shape != e.shape:
+        if g.shape != e.shape or g.is_complex():
             return False
-        near = (g - e).abs() <= self.tolerance * e.abs().clamp(min=1)
-        return bool((near | (g == e) | (g.isnan() & e.isnan())).all())
+        near = (g.double() - e).abs() <= self.tolerance * e.abs().clamp(min=1)
+        return bool((near | (g.double() == e) | (g.isnan() & e.isnan())).all())
 
 
 def written(module: str) -> Callable[..., Exercise]:
@@ -370,12 +369,23 @@ def _without_annotations(source: str) -> str:
     return "\n".join([f"def {function.name}({ast.unparse(function.args)}):", *lines[body:]]) + "\n"
 
 
-def _show(value: Any, digits: int = 4) -> str:
+def _apart(given: Any, expected: Any) -> str:
+    """What came and what should: of long tensors from the first number that differs, as exact as it takes."""
+    start = 0
+    if all(isinstance(x, torch.Tensor) and x.numel() > 4 for x in (given, expected)):
+        off = ~torch.isclose(given.detach().flatten().to(expected.dtype), expected.detach().flatten())
+        start = int(off.int().argmax())
+    digits = 4 if _show(given, 4, start) != _show(expected, 4, start) else 10
+    return f"got {_show(given, digits, start)}, expected {_show(expected, digits, start)}"
+
+
+def _show(value: Any, digits: int = 4, start: int = 0) -> str:
     if isinstance(value, torch.Tensor) and value.dtype == torch.bool and not value.ndim:
         return str(bool(value))
     if isinstance(value, torch.Tensor):
-        numbers = ", ".join(f"{v:.{digits}g}" for v in value.detach().flatten()[:4].tolist())
-        more = ", …" if value.numel() > 4 else ""
+        shown = value.detach().flatten()[start : start + 4].tolist()
+        numbers = ", ".join(["…"] * (start > 0) + [f"{v:.{digits}g}" for v in shown])
+        more = ", …" if value.numel() > start + 4 else ""
         return f"[{numbers}{more}]" if value.ndim else numbers
     return f"{value:.{digits}g}" if isinstance(value, float) else repr(value)
 

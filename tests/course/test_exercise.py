@@ -1,17 +1,36 @@
 """Exercises accept the right answer and tell the known wrong ones apart."""
 
+import ast
+import functools
 import importlib
 import math
+from dataclasses import replace
 
+import nbformat
 import pytest
 import torch
 
-from clutils import losses
 from clutils.course import exercise
 from clutils.course.attention_nce import exercises as attention_nce
+from clutils.course.book import running
 from clutils.course.checkpoint import exercises as checkpoint
 from clutils.course.exercise import Exercise, Wrong
 from clutils.course.macl import exercises as macl
+
+
+@functools.cache
+def imported_where(call: str) -> dict:
+    """What the notebook that makes this call has imported: the names a reader's own cell can use."""
+    for path in running.sources():
+        code = [c.source for c in nbformat.read(path, 4).cells if c.cell_type == "code"]
+        if any(call in source for source in code):
+            lines = [line for source in code if "%" not in source for line in ast.parse(source).body]
+            imports = [line for line in lines if isinstance(line, ast.Import | ast.ImportFrom)]
+            scope: dict = {}
+            exec(compile(ast.Module(imports, []), path.name, "exec"), scope)
+            return scope
+    raise AssertionError(f"no notebook says {call}")
+
 
 EVERY = [pytest.param(e, id=f"{room}.{e.name}") for room, es in exercise.catalogue().items() for e in es]
 
@@ -58,7 +77,7 @@ def test_it_has_hints_and_a_solution_that_shows_code(exercise):
     assert exercise.name in shown
     if callable(exercise.answer):
         assert f"def {exercise.name}(" in shown
-        scope = {"torch": torch, "math": __import__("math"), "losses": losses}
+        scope = dict(imported_where(f"lesson.{exercise.name}.check("))
         exec(compile(shown, "pasted", "exec", dont_inherit=True), scope)  # as in a reader's own cell
         assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
 
@@ -104,6 +123,10 @@ def test_feedback_names_the_case_the_shape_and_the_value():
     assert "its square" in repr(SAMPLE.check(lambda x: x * x))
     assert "(2,), expected (3,)" in repr(SAMPLE.check(lambda x: 2 * x[:2]))
     assert "got [3, 6, 9], expected [2, 4, 6]" in repr(SAMPLE.check(lambda x: 3 * x))
+    long = replace(SAMPLE, cases=lambda: [(torch.arange(9.0),)])
+    wrong = long.check(lambda x: 2 * x * (x != 5))
+    assert "got […, 0, 12, 14, 16], expected […, 10, 12, 14, 16]" in repr(wrong)
+    assert not SAMPLE.check(lambda x: complex(2, 0) * x)
     assert "expected a function" in repr(SAMPLE.check(4.0))
     assert not SAMPLE.check(lambda x: x * torch.nan)
 

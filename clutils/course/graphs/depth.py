@@ -20,8 +20,9 @@ def similarity_of_nodes(h: Tensor) -> float:
 def depths(network: GraphSet, layers: int = 32, seed: int = 0) -> dict[str, dict[str, list[float]]]:
     """What `layers` convolutions do to a network's nodes: of the propagation alone, and of fresh GCN layers.
 
-    name -> {"similarity": mean cosine of nodes; "accuracy": share whose nearest node has their class}, each a
-    number a depth from 0, the attributes. The layers are 64 wide, with ReLU, without normalisation.
+    name -> {"similarity": mean cosine of nodes; "by distance", "by cosine": share whose nearest node has
+    their class}, each a number a depth from 0, the attributes. The layers are 64 wide, with ReLU, without
+    normalisation.
     """
     _, attributes, adjacency = unpacked(network.graphs.double())
     matrix, labels = encoders.graphs.propagation(adjacency)[0], network.labels
@@ -35,9 +36,10 @@ def depths(network: GraphSet, layers: int = 32, seed: int = 0) -> dict[str, dict
     found: dict[str, dict[str, list[float]]] = {}
     for depth in range(layers + 1):
         for name, h in (("propagation alone", walked), ("GCN, fresh weights", convolved)):
-            row = found.setdefault(name, {"similarity": [], "accuracy": []})
+            row = found.setdefault(name, {"similarity": [], "by distance": [], "by cosine": []})
             row["similarity"].append(similarity_of_nodes(h))
-            row["accuracy"].append(nearest(h, labels))
+            row["by distance"].append(nearest(h, labels))
+            row["by cosine"].append(nearest(torch.nn.functional.normalize(h, dim=1), labels))
         if depth < layers:
             walked = matrix @ walked
             convolved = torch.relu(matrix @ convolved @ weights[depth].T)

@@ -122,27 +122,30 @@ def networks(sets: Mapping[str, GraphSet]) -> Axes:
 
 def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float) -> Panel:
     """Similarity of nodes and accuracy of neighbours against depth, with a slider that reads them off."""
-    figure, (left, right) = figures.new(9.6, 3.6, 1, 2)
+    figure, (left, middle, right) = figures.new(12.0, 3.6, 1, 3)
     marks = []
     with style.course():
         for (name, rows), looks in zip(found.items(), style.series(len(found), ordered=False), strict=True):
-            for ax, what in ((left, "similarity"), (right, "accuracy")):
+            for ax, what in ((left, "similarity"), (middle, "by distance"), (right, "by cosine")):
                 ax.plot(rows[what], color=looks["color"], linestyle=looks["linestyle"], label=name)
                 marks.append((ax.plot([], [], "o", color=looks["color"])[0], rows[what]))
-        right.axhline(chance, color="0.5", linewidth=1, label="chance")
         left.set(xlabel="layers", ylabel="mean cosine of two nodes", ylim=(-0.1, 1.05))
-        right.set(xlabel="layers", ylabel="nearest node has the class", ylim=(0, 1.05))
+        for ax, what in ((middle, "distance"), (right, "cosine")):
+            ax.axhline(chance, color="0.5", linewidth=1, label="chance")
+            ax.set(xlabel="layers", ylabel=f"nearest by {what} has the class", ylim=(0, 1.05))
         right.legend(loc="lower left")
     figures.describe(
         figure,
-        "Left: the mean similarity of two nodes against depth. Right: how often the nearest is of the class.",
+        "Left: the mean similarity of two nodes by depth. Then how often the nearest node has the class, "
+        "by distance and by cosine.",
     )
 
     def update(layers: int) -> str:
         for mark, values in marks:
             mark.set_data([layers], [values[layers]])
         told = [
-            f"{name}: similarity {rows['similarity'][layers]:.3f}, accuracy {rows['accuracy'][layers]:.2f}"
+            f"{name}: similarity {rows['similarity'][layers]:.3f}, of the class by distance "
+            f"{rows['by distance'][layers]:.2f}, by cosine {rows['by cosine'][layers]:.2f}"
             for name, rows in found.items()
         ]
         return f"{layers} layers: {'; '.join(told)}"

@@ -17,7 +17,14 @@ def corrupt(x: Tensor, chosen: Tensor, rows: Tensor) -> Tensor:
 
 
 def strength_for(c: float) -> float:
-    return math.sqrt(1 / (1 - c) ** 2 - 1)
+    return (1 / (1 - c) ** 2 - 1) ** 0.5
+
+
+def _in_place(x: Tensor, chosen: Tensor, rows: Tensor) -> Tensor:
+    x = x.clone()
+    for i, j in chosen.nonzero().tolist():
+        x[i, j] = x[rows[i, j], j]
+    return x
 
 
 def _tables() -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -40,6 +47,7 @@ CORRUPT = exercise(
         "along the columns": lambda x, chosen, rows: torch.where(chosen, x.gather(1, rows % x.shape[1]), x),
         "the others": lambda x, chosen, rows: torch.where(chosen, x, x.gather(0, rows)),
         "every number": lambda x, chosen, rows: x.gather(0, rows),
+        "a row that reads what was replaced": _in_place,
         "zeros": lambda x, chosen, rows: torch.where(chosen, 0.0, x),
         "the column's mean": lambda x, chosen, rows: torch.where(chosen, x.mean(dim=0), x),
     },
