@@ -43,6 +43,9 @@ def _tests() -> list[tuple[Runs, Runs, Runs, Runs]]:
         ((0.9, 0.8, 0.85), good, low, high),
         ((*good, 0.95), (*bad, 0.7), low, high),
         ((*good, 0.95), bad[:2], low, high),
+        ((*good, 0.83), bad, low, high),  # a fourth seed counts as well
+        (good, (*bad, 0.905), low, high),
+        (bad, (*good, 0.95), low, high),
         ((0.8, 0.9, 0.99), (0.75, 0.78, 0.79), low, high),
         ((0.2, 0.25, 0.22), (0.1, 0.12, 0.11), low, high),
         ((0.1, 0.12, 0.11), (0.2, 0.25, 0.22), low, high),
@@ -68,13 +71,18 @@ def _farthest(similarities: Tensor, labels: Tensor, k: int, temperature: float) 
 
 
 def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
-    """Random similarities in which no two answers, right or wrong, agree on every row."""
-    dice = torch.Generator().manual_seed(3)
-    return [
-        (2 * torch.rand(40, n, generator=dice, dtype=torch.float64) - 1, labels, k, t)
-        for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (60, 5, 1.0))
-        for labels in (torch.randint(4, (n,), generator=dice),)
-    ]
+    """Random similarities in which no two answers, right or wrong, agree on every row.
+
+    Rows in which two classes have the same number of neighbours are left out: where all weigh the same, as
+    some students are asked, either of them would be right.
+    """
+    dice, cases = torch.Generator().manual_seed(3), []
+    for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (30, 7, 4.0)):
+        labels = torch.randint(4, (n,), generator=dice)
+        drawn = 2 * torch.rand(100, n, generator=dice, dtype=torch.float64) - 1
+        votes = torch.nn.functional.one_hot(labels[drawn.topk(k, dim=1).indices]).sum(dim=1).topk(2).values
+        cases.append((drawn[votes[:, 0] > votes[:, 1]][:40], labels, k, t))
+    return cases
 
 
 EXERCISES = [

@@ -134,7 +134,8 @@ def _batches() -> list[tuple[Tensor, Tensor, float]]:
     draw = torch.Generator().manual_seed(5)
     easy = torch.ones(1, 1), -torch.ones(1, 10)  # float32: the positive at 1, all negatives at -1
     common = [(*toys.three_points(), 0.2), (*toys.random_similarities(5, 1, 9, draw), 0.5)]
-    return [*common, (*easy, 0.05), (*easy, 0.02)]
+    hard = -easy[0], -easy[1]  # and the other way round: exp of its contrast is infinite
+    return [*common, (*easy, 0.05), (*easy, 0.02), (*hard, 0.01)]
 
 
 def _pseudocode(s: Tensor, n: Tensor, t: float, detach: bool = True, least: float = 0.0) -> Tensor:
@@ -153,6 +154,12 @@ def _contrast(s: Tensor, n: Tensor, t: float) -> Tensor:
     return torch.logsumexp(n / t, dim=1) - s[:, 0] / t
 
 
+def _overflowing(s: Tensor, n: Tensor, t: float, by_similarity: bool = False) -> Tensor:
+    c = (torch.exp(n / t).sum(dim=1).log() if by_similarity else torch.logsumexp(n / t, dim=1)) - s[:, 0] / t
+    fixed = c.detach()
+    return torch.where(fixed < -40, 1.0, fixed.exp().log1p() * (1 + (-fixed).exp())) + c - fixed
+
+
 def _pushing(shares: Callable[[Tensor, float], Tensor]) -> Callable[..., Tensor]:
     """The right value and pull, with the push that `shares(negatives, τ)` gives: a sum over them, (A,)."""
 
@@ -167,6 +174,8 @@ MACL_WRONG = {
     "infinity times nothing": _pseudocode,
     "a small number in the weight": lambda s, n, t: _pseudocode(s, n, t, least=1e-8),
     "a weight that outlives its loss": _in_logarithms,
+    "exp of a large contrast": _overflowing,
+    "exp of a large similarity": lambda s, n, t: _overflowing(s, n, t, by_similarity=True),
     "the weight without its stop-gradient": lambda s, n, t: _pseudocode(s, n, t, detach=False),
     "NT-Xent, without the weight": lambda s, n, t: F.softplus(_contrast(s, n, t)),
     "the contrast c itself": _contrast,
