@@ -109,7 +109,7 @@ def test_the_comparison_has_a_row_each_with_its_spread(monkeypatch):
     seen = data.load("graphs:motifs", "all", limit=60)
     rows = lesson.compare(seen, {"GraphCL": {"method": "graphcl"}}, range(2), steps=2, batch_size=30)
     table = lesson.table(rows)
-    assert list(table.index) == ["degrees counted", "WL colours counted", "fresh weights", "GraphCL"]
+    assert list(table.index) == [*lesson.PLAIN, "GraphCL"]
     assert (table.seeds == 2).all() and table["mean"].between(0, 1).all() and table.spread.notna().all()
     assert figures.alt(drawn.beside(table, 0.25))
 
@@ -119,6 +119,7 @@ def test_what_is_told_is_every_learned_row_beside_what_was_not_learned_seed_by_s
         "degrees counted": (0.1, 0.2, 0.3),
         "WL colours counted": (0.5, 0.6, 0.7),
         "fresh weights": (0.8, 0.6, 0.4),
+        "fresh weights, statistics settled": (0.7, 0.5, 0.3),
         "A": (0.7, 0.49, 0.31),  # below fresh weights by 10, 11 and 9 points, however far the seeds are apart
         "B": (0.8, 0.7, 0.3),
     }
@@ -126,13 +127,16 @@ def test_what_is_told_is_every_learned_row_beside_what_was_not_learned_seed_by_s
     lines = lesson.told(pd.DataFrame(rows, columns=["features", "seed", "accuracy"])).splitlines()
     half = 4.302653 * 1 / 3**0.5  # Student's t with two degrees of freedom
     assert lines[0] == f"A minus fresh weights: -10.0 ± {half:.1f}, below"
-    assert lines[1].endswith("not apart") and lines[2].startswith("A minus WL colours counted: -10.0")
-    assert len(lines) == 4
+    assert lines[1].endswith("not apart") and lines[2].startswith(
+        "A minus fresh weights, statistics settled: +0"
+    )
+    assert lines[4].startswith("A minus WL colours counted: -10.0")
+    assert len(lines) == 6
 
 
 def test_the_record_is_of_the_benchmarks_own_rows():
     recorded = records.read("graphs")
-    kinds = 3 + len(lesson.LEARNED)
+    kinds = len(lesson.PLAIN) + len(lesson.LEARNED)
     assert recorded["accuracy"].between(0.3, 1).all() and recorded["seed"].nunique() == 5
     assert len(recorded) == 2 * 5 * kinds and recorded["steps"].eq(300).all()
     assert "188 of 188" in recorded.data[0] and recorded.command.nunique() == 2

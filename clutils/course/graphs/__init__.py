@@ -3,6 +3,7 @@
 from clutils.course.graphs.depth import depths, similarity_of_nodes
 from clutils.course.graphs.evaluation import (
     LEARNED,
+    PLAIN,
     compare,
     degree_counts,
     half_of_each_class,

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from clutils import figures, views
+from clutils.course.graphs.evaluation import PLAIN
 from clutils.course.panels import Panel, among, panel, slider
 from clutils.data import GraphSet
 from clutils.data.graphs import unpacked
@@ -162,7 +163,10 @@ def beside(table: pd.DataFrame, chance: float) -> Axes:
         at,
         table["mean"],
         xerr=table["spread"],
-        color=["0.7"] * 3 + [style.ORANGE if "control" in name else style.BLUE for name in table.index[3:]],
+        color=[
+            "0.7" if name in PLAIN else style.ORANGE if "control" in name else style.BLUE
+            for name in table.index
+        ],
         capsize=3,
     )
     ax.set_yticks(at, table.index)
