@@ -70,7 +70,7 @@ NAMES = {
     "nodes:florentine": "15 Florentine families, inside networkx, by whether all hangs on them",
     "nodes:cora": "2,708 papers and who cites whom, 7 classes; a download of some MB",
     "nodes:citeseer": "3,327 papers and who cites whom, 6 classes; a download of some MB",
-    "sentences:topics": "about 3,000 sentences of Python's own help, 79 topics, inside Python",
+    "sentences:topics": "about 3,000 sentences of Python's own help, nearly 80 topics, inside Python",
     "sentences:file:PATH": "your own text: a line a sentence, and perhaps a tab and its label",
 }
 _SPLITS = {

@@ -80,6 +80,7 @@ def _alignments() -> list[tuple[Any, ...]]:
         (torch.tensor([[0.8]], dtype=torch.float64), 0.1, 0.5, 0.0, 0.01),
         (some, 0.2, 1.0, 0.3, 0.02),
         (some.abs(), 0.05, 2.0, 0.1, 0.005),
+        (torch.full((4, 1), 0.9, dtype=torch.float64), 0.1, 2.0, -0.5, 0.01),  # far above τ0
         (torch.full((4, 1), 0.1, dtype=torch.float64), 0.05, 2.0, 0.8, 0.005),  # the floor acts
         (torch.full((4, 1), -0.2, dtype=torch.float64), 0.1, 1.0, 0.5, 0.04),  # and another
     ]
@@ -103,6 +104,9 @@ ADAPTIVE_WRONG = {
     "τ_a without its floor": lambda s, t, a, a0, low: t * (1 + a * (s.detach().mean() - a0)),
     "a floor of its own": lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(
         min=0.1 * t
+    ),
+    "a ceiling of its own": lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(
+        low, 2 * t
     ),
     "the threshold the wrong way round": _with(lambda A, t, a, a0: t * (1 + a * (a0 - A))),
     "α(A - A0) added without τ0": _with(lambda A, t, a, a0: t + a * (A - a0)),

@@ -23,7 +23,7 @@ def recorded_sweep(columns: Iterable[str]) -> dict[str, pandas.DataFrame]:
 
 
 def sweep_table() -> pandas.DataFrame:
-    """A row a temperature, cold to hot: each measure at the end, and how far the last third moved it."""
+    """A row a temperature, cold to hot: each measure at the end, and how far the middle third moved it."""
     import pandas
 
     rows = {}
@@ -31,7 +31,7 @@ def sweep_table() -> pandas.DataFrame:
         row = {}
         for column in ("knn", *SHAPES):
             values = evidence.results(SUBJECT, column)[name]
-            row[column], row[f"{column}, last third"] = sum(values) / len(values), _moved(name, column)
+            row[column], row[f"{column}, middle third"] = sum(values) / len(values), _moved(name, column)
         rows[name] = row
     return pandas.DataFrame(rows).T
 
@@ -40,7 +40,8 @@ def judged_sweep() -> dict[str, Any]:
     """Whether colder runs end more uniform and less tolerant, as `claims.test` takes it.
 
     Two temperatures are told apart in a measure where the interval of their difference leaves 0 out, and the
-    difference is larger than what both still moved in the last third of their steps. It holds where the
+    difference is larger than what both moved in the middle third of their steps, before the learning rate,
+    which ends at 0, had fallen. It holds where the
     coldest and the hottest are told apart so in both measures, and no two neighbours the other way round;
     holds from a temperature on where it holds of each two neighbours from there, three temperatures or more.
     Undecided while there are fewer than two temperatures with three seeds each.
@@ -67,13 +68,14 @@ def judged_sweep() -> dict[str, Any]:
     best, start = max(knn, key=knn.__getitem__), evidence.curves(SUBJECT).query("step == 0")["mean"].mean()
     judged: dict[str, Any] = {
         "always": False if against else True if ends == [-1, -1] else None,
-        "shown_by": "; ".join(said) + " (in brackets: what both moved in the last third of the steps)",
+        "shown_by": "; ".join(said) + " (in brackets: what both moved in the middle third of the steps)",
         "control": f"kNN accuracy is {start:.2f} untrained and {knn[best]:.2f} at {best}; these seeds tell "
         f"apart {_power(names[0], names[-1])}",
     }
     if against and warm <= len(names) - 3:
         steps = evidence.curves(SUBJECT)["step"].max()
-        when = f"{names[warm]} is the coldest that is compared, after {steps:,} steps at one learning rate"
+        when = f"{names[warm]} is the coldest that is compared, after {steps:,} steps at one "
+        when += "learning rate, which falls to 0"
         judged |= {"when": when, "holds_when": True}
     return judged
 
@@ -83,10 +85,10 @@ def _names() -> list[str]:
 
 
 def _moved(name: str, column: str) -> float:
-    """How far a measure's mean over the seeds moved in the last third of the steps."""
+    """How far a measure's mean over the seeds moved in the middle third of the steps."""
     own = evidence.curves(SUBJECT, column).query("contender == @name").set_index("step")["mean"]
-    end = own.index.max()
-    return float(own[end] - own[max(step for step in own.index if step <= 2 * end / 3)])
+    first, second = (max(step for step in own.index if step <= part * own.index.max() / 3) for part in (1, 2))
+    return float(own[second] - own[first])
 
 
 def _difference(a: str, b: str, column: str) -> tuple[evidence.Difference, float]:
