@@ -173,7 +173,7 @@ def sweep(curves: pandas.DataFrame, label: str, ax: Axes | None = None) -> Axes:
         ax.errorbar(rows["temperature"], rows["mean"], yerr=reach, **look, capsize=3, label=name)
         told.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
     _at_the_temperatures(ax, sorted(table["temperature"].unique()), label)
-    ax.legend(loc="best")
+    ax.legend(loc="best", frameon=True, framealpha=0.9)
     seeds = int(table["count"].min())
     return describe(ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(told)}.")
 
