@@ -372,7 +372,7 @@ class Loss(nn.Module):
                 )
             double = torch.float64 in (positives.dtype, negatives.dtype)
             widened.append(table.double() if double else similarities.widen(table))
-        return Pairs(*widened, positive_mask, negative_mask)
+        return Pairs(widened[0], widened[1], positive_mask, negative_mask)
 
 
 def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:

@@ -48,7 +48,6 @@ class DualTemperature(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)
-        fixed = c.detach()
         with torch.no_grad():
             gate = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
-        return mean_over_positives(gate * (loss_over_weight(fixed) + c - fixed), pairs)
+        return mean_over_positives(gate * (loss_over_weight(c.detach()) + c - c.detach()), pairs)

@@ -46,10 +46,7 @@ class MACL(Loss):
     )
     floored: Tensor | int = 0
     calls = 0
-
-    @property
-    def adaptive_temperature(self) -> Tensor | None:
-        return self.effective_temperature
+    adaptive_temperature = property(lambda self: self.effective_temperature)
 
     def per_anchor(self, *tables: Any, alignment: float | Tensor | None = None, **known: Any) -> Tensor:
         """The formula alone, as in `Loss.per_anchor`; alignment (A): None = mean of the given positives."""
@@ -80,8 +77,7 @@ class MACL(Loss):
             s, mask = pairs.positives, pairs.positive_mask
             temperature = self.temperature_at((s if mask is None else s[mask]).mean())
         c = contrast(pairs, temperature)
-        fixed = c.detach()
-        return mean_over_positives(loss_over_weight(fixed) + c - fixed, pairs)
+        return mean_over_positives(loss_over_weight(c.detach()) + c - c.detach(), pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A (one number; a tensor of them gives as many): eq. 7, with its floor."""

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import Loss
 from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.nt_xent import NTXent
 from clutils.similarities import Batch, Pairs
 
 
@@ -65,5 +66,4 @@ class NNCLR(Loss):
         in_their_place = replace(batch, z1=near1, z2=near2, queue=None)
         return Pairs(positives, in_their_place.pairs(self.against).negatives)
 
-    def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)
+    formula = NTXent.formula
