@@ -201,7 +201,7 @@ class Loss(nn.Module):
         index: Tensor | None = None,
     ) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
-        given = {"labels": labels, "extra_views": extra_views, "queue": queue, "index": index}
+        given = {"extra_views": extra_views, "labels": labels, "queue": queue, "index": index}
         for argument, value in given.items():
             if value is not None and argument not in self.takes:
                 known = ", ".join(sorted(self.takes)) or "nothing"
@@ -209,13 +209,10 @@ class Loss(nn.Module):
                     f"{self.name} does not take {argument}: beside two views it takes {known}. "
                     f"losses.catalogue() lists what each loss takes"
                 )
-        if labels is not None and queue is not None:
-            raise ValueError(f"{self.name}: labels and queue were both given, but a queue carries no labels")
-        if extra_views is not None and (labels is not None or queue is not None):
-            other = "labels" if labels is not None else "queue"
-            raise ValueError(
-                f"{self.name}: extra_views and {other} were both given, but each says who is compared"
-            )
+        several = [argument for argument in ("extra_views", "labels", "queue") if given[argument] is not None]
+        if len(several) > 1:
+            both = " and ".join(several)
+            raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
         self._check_shapes(z1, {"z2": z2, **given})
         z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
         if queue is not None:
@@ -256,8 +253,8 @@ class Loss(nn.Module):
         given = (f"{name}={value!r}" for name, value in cls.defaults().items())
         further = {"queue": "torch.randn(2048, 64)", "labels": "torch.arange(640) % 10"}
         further["extra_views"] = "torch.randn(640, 4, 64)"
-        calls = [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
-        calls = ["loss(z1, z2)  # a scalar", *calls]
+        calls = ["loss(z1, z2)  # a scalar"]
+        calls += [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
         if "index" in cls.takes:  # which is then no choice
             calls = [
                 "loss.allocate(50_000)  # room for a state of each image in the data",
@@ -319,11 +316,8 @@ class Loss(nn.Module):
                 raise ValueError(
                     f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {expected}"
                 )
-            if (
-                kind == "floating point"
-                and z1.dtype != given.dtype
-                and torch.float64 in (z1.dtype, given.dtype)
-            ):
+            mixed = z1.dtype != given.dtype and torch.float64 in (z1.dtype, given.dtype)
+            if mixed and kind == "floating point":
                 raise ValueError(f"{name}: z1 is {z1.dtype} but {argument} is {given.dtype}")
 
     def only_similarities(self) -> None:
