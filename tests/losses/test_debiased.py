@@ -29,14 +29,6 @@ def test_forces_are_the_closed_forms_on_both_sides_of_the_clamp(temperature, pri
     close(push, (total / ((1 - prior) * temperature * Z) * shares).masked_fill(clamped, 0.0))
 
 
-def test_a_prior_of_0_is_nt_xent():
-    plain, loss = losses.NTXent(0.3), losses.Debiased(0.3, 0.0)
-    for tables in (similarities(60, 1, 20), similarities(60, 3, 5)):
-        close(loss.per_anchor(*tables), plain.per_anchor(*tables))
-        for a, b in zip(anatomy.forces(loss, *tables), anatomy.forces(plain, *tables), strict=True):
-            close(a, b)
-
-
 def test_debiasing_can_pull_harder_than_nt_xent_ever_does():
     positives, negatives = torch.tensor([[0.9]]), torch.zeros(1, 100)
     pull, _ = anatomy.forces(losses.Debiased(0.5, 0.1), positives, negatives)

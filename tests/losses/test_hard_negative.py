@@ -39,17 +39,6 @@ def test_forces_are_the_closed_forms_on_both_sides_of_the_clamp(temperature, pri
     torch.testing.assert_close(ours[1], push, rtol=1e-10, atol=1e-13)
 
 
-def test_beta_0_is_debiased_and_a_prior_of_0_as_well_is_nt_xent():
-    for tables in (similarities(60, 1, 20), similarities(60, 3, 5)):
-        for ours, theirs in [
-            (losses.HardNegative(0.3, 0.2, 0.0), losses.Debiased(0.3, 0.2)),
-            (losses.HardNegative(0.3, 0.0, 0.0), losses.NTXent(0.3)),
-        ]:
-            close(ours.per_anchor(*tables), theirs.per_anchor(*tables))
-            for a, b in zip(anatomy.forces(ours, *tables), anatomy.forces(theirs, *tables), strict=True):
-                close(a, b)
-
-
 def test_without_the_clamp_the_papers_pseudocode_is_nan_and_with_it_the_loss_is_not():
     """SSCL's pseudocode, k = 0: equal views, 8 images, τ = 0.5, τ+ = 0.3."""
     z = torch.nn.functional.normalize(embeddings(8, 128)[0], dim=1)
