@@ -44,8 +44,8 @@ class Loss(nn.Module):
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
     normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
-    effective_temperature: Tensor | None = None  # where τ moves by itself: each anchor's in the last call
-    per_anchor_results: tuple[str, ...] = ()  # names of what `formula` leaves, (A,): of all blocks then
+    effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
+    own_temperatures = False  # whether `formula` leaves one of each anchor, (A,)
     ranges: Mapping[str, Hyperparameter] = declare()  # what each hyper-parameter may be
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits

@@ -32,7 +32,7 @@ def mean(loss: Any, batch: Batch) -> Tensor:
     columns = len(everyone.z if batch.queue is None else batch.queue)
     size = loss.block_size or max(FEWEST, (ON_A_GPU if batch.z1.is_cuda else NUMBERS) // columns)
     known = loss.of_the_batch((batch.z1 * batch.z2).sum(dim=1))
-    results: dict[str, list[Tensor]] = {name: [] for name in loss.per_anchor_results}
+    temperatures: list[Tensor] = []
 
     def total(of: Any, block: slice, given: Sequence[Any]) -> Tensor:
         z1, z2, extra_views, *shared = given
@@ -40,15 +40,14 @@ def mean(loss: Any, batch: Batch) -> Tensor:
         part = replace(batch, z1=z1, z2=z2, extra_views=extra_views, drawn=drawn, everyone=Everyone(*shared))
         pairs = of.pair_up(replace(part, pictures=batch.pictures[block]))
         values = of.formula(replace(pairs, once=of is loss), **known)
-        if of is loss:
-            for name, parts in results.items():
-                parts.append(getattr(of, name).unflatten(0, (views, -1)))
+        if of is loss and loss.own_temperatures:
+            temperatures.append(loss.effective_temperature.unflatten(0, (views, -1)))
         return values.sum()
 
     tensors = batch.z1, batch.z2, batch.extra_views, everyone.rest, everyone.ends, everyone.z
     value = _Blockwise.apply(loss, total, max(1, size // views), *tensors) / (views * pictures)
-    for name, parts in results.items():
-        setattr(loss, name, torch.cat(parts, dim=1).flatten())  # those of view 1 first, as in one table
+    if temperatures:  # those of view 1 first, as in one table
+        loss.effective_temperature = torch.cat(temperatures, dim=1).flatten()
     return value
 
 

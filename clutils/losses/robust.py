@@ -37,7 +37,7 @@ class Robust(Loss):
     """
 
     paper, year, equation = "RGCL (Qiu et al.)", 2023, "RGCL, in a batch"
-    per_anchor_results = ("effective_temperature",)
+    own_temperatures = True
     radius: float = hyperparameter(Hyperparameter(0, 100, "ρ", dial=(0, 6, "even")), default=1.0)
 
     @staticmethod

@@ -33,6 +33,9 @@ FORMULAS = {
     losses.ADNCE: oracles.adnce,
     losses.RINCE: oracles.rince,
     losses.AlphaCL: oracles.alpha_cl,
+    losses.CLIP: oracles.nt_xent,
+    losses.SogCLR: oracles.decoupled_mean,  # where no sample has a past
+    losses.ISogCLR: oracles.in_a_ball,
 }
 
 

@@ -25,6 +25,16 @@ def decoupled(positives, negatives, temperature):
     return -positives / temperature + math.log(sum(math.exp(n / temperature) for n in negatives))
 
 
+@of_each
+def decoupled_mean(positives, negatives, temperature):
+    expected = sum(math.exp(n / temperature) for n in negatives) / len(negatives)
+    return temperature * math.log(expected) - positives
+
+
+def in_a_ball(positives, negatives, temperature, radius):
+    return decoupled_mean(positives, negatives, temperature) + temperature * radius
+
+
 def flatnce(positives, negatives, temperature):
     return 1.0
 

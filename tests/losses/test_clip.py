@@ -1,7 +1,6 @@
 """CLIP: both directions of one table."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -9,27 +8,7 @@ import torch
 from clutils import losses
 from clutils.similarities import two_views
 from tests.losses import oracles
-from tests.losses.beside_loops import a_batch, masked, single_anchors
 from tests.losses.inputs import close, embeddings, fails
-
-
-def in_loops(loss, positives, negatives, alignment):
-    return oracles.nt_xent(positives, negatives, loss.temperature)
-
-
-@pytest.mark.parametrize("compared", [partial(single_anchors, positives=1, negatives=30), masked, a_batch])
-def test_on_similarities_it_is_infonce_in_plain_loops(compared):
-    compared(losses.CLIP(0.2), in_loops)
-
-
-def test_it_is_the_mean_of_infonce_in_both_directions_each_against_the_opposite_view_alone():
-    z1, z2 = (torch.nn.functional.normalize(z, dim=1) for z in embeddings(6, 5))
-    pairs = two_views(z1, z2, "other view")
-    values = losses.NTXent(0.1).per_anchor(pairs.positives, pairs.negatives)
-    close(losses.DualTemperature(0.1, ratio=1)(z1, z2), values.mean())
-    close(losses.CLIP(0.1)(z1, z2), values.mean())
-    close(losses.CLIP(0.1)(z1, z2), (values[:6].mean() + values[6:].mean()) / 2)
-    close(losses.CLIP(0.1)(z1, z2), losses.CLIP(0.1)(z2, z1))
 
 
 def test_forces_are_the_closed_forms():

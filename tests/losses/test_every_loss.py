@@ -11,21 +11,19 @@ import torch
 from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
 from tests.losses import oracles
-from tests.losses.beside_loops import FORMULAS, each_way, told, with_labels
+from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, each_way, told, with_labels
 from tests.losses.inputs import SETTINGS, close, embeddings, fails, similarities
 
-DIFFERENCES = [losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature]
-FAMILY = [
-    *DIFFERENCES,
-    *(losses.Debiased, losses.HardNegative, losses.SSCL, losses.AttentionNCE, losses.SupCon),
-    *(losses.CLIP, losses.SigLIP, losses.ADNCE, losses.RINCE, losses.AlphaCL, losses.WeightedDecoupled),
+EVERY = [entry.loss for entry in losses.catalogue().values()]
+ALL = [cls for cls in EVERY if cls.level == "similarity"]
+OTHER_LEVELS = [cls for cls in EVERY if cls not in ALL]
+NOT_NORMALISED = [cls for cls in EVERY if not cls.normalised]
+SUPERVISED = [cls for cls in EVERY if "labels" in cls.takes]
+PER_SAMPLE = [cls for cls in EVERY if "index" in cls.takes]
+OF_DIFFERENCES = [
+    *(losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature),
+    *(losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE),
 ]
-PER_SAMPLE = [losses.SogCLR, losses.ISogCLR]
-SUPERVISED = [losses.PairMargin, losses.Triplet, losses.SupCon, losses.AttentionNCE]
-ALL = [*FAMILY, losses.PairMargin, losses.Triplet, losses.Robust, *PER_SAMPLE]
-NOT_NORMALISED = [losses.NPair, losses.Spectral, losses.VICReg, losses.SIGReg]
-OTHER_LEVELS = [losses.MoCHi, losses.BarlowTwins, losses.Regression, losses.NNCLR, *NOT_NORMALISED]
-EVERY = [*ALL, *OTHER_LEVELS]
 
 
 def numbered(loss, given, named):
@@ -46,14 +44,10 @@ def made(cls):
     return cls()
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [cls() for cls in (*DIFFERENCES, losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE)],
-    ids=repr,
-)
-def test_pushes_sum_to_the_pull_since_only_differences_matter(loss):
+@pytest.mark.parametrize("cls", OF_DIFFERENCES)
+def test_pushes_sum_to_the_pull_since_only_differences_matter(cls):
     positives, negatives = similarities(50, 3, 40)
-    pull, push = anatomy.forces(loss, positives, negatives)
+    pull, push = anatomy.forces(cls(), positives, negatives)
     close(push.sum(dim=1), pull.sum(dim=1))
 
 
@@ -102,7 +96,8 @@ LOOPED = [loss for loss in (*SETTINGS, losses.SSCL(0.4, 0.2, 0.5, synthetic=0)) 
 @pytest.mark.parametrize("loss", LOOPED, ids=repr)
 @each_way
 def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss)
+    if {a_queue: "queue" in loss.takes, a_batch: "index" not in loss.takes}.get(compared, True):
+        compared(loss)  # a batch of samples that have a past is in their own files
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOOPED if "labels" in loss.takes], ids=repr)
