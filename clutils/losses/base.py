@@ -66,6 +66,8 @@ class Loss(nn.Module):
         for name, value in settings.arguments.items():
             setattr(self, name, value)
         self.settings()
+        for name in self.of_an_unseen_sample():
+            self.register_buffer(name, torch.zeros(0))
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -97,18 +99,24 @@ class Loss(nn.Module):
         """Random numbers (anchors, k) each, for `pair_up`, which finds its rows' own in `batch.drawn`."""
         return ()
 
-    def allocate(self, samples: int) -> None:
-        """Make room for a state per sample; called before training, and by `run.loss = ...`.
+    def of_an_unseen_sample(self) -> dict[str, float]:
+        """The state that a loss keeps of each sample, by name, as it begins; such a loss `takes` an "index".
 
-        - samples: how many there are in the data
-
-        A loss that keeps one names "index" in `takes`, and keeps it in buffers that it writes to in place:
-        the values in them are put back where a step fails. While its formula computes a batch,
-        `self.samples`, (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is
-        None. Over two views there are 2B anchors, those of z1 first: `self.samples.repeat(2)` has theirs.
-        A method may call the loss twice a step (BYOL, SimSiam, CLAE), and `allocate` may be called again: a
-        loss that has room for as many keeps what it holds. In a loop of your own, call it first.
+        Each is a buffer, which `formula` writes to in place: its values are put back where a step fails.
+        While it computes a batch, `self.samples`, (B,), has the numbers of the batch's samples; at other
+        times, as in `chance`, it is None. Over two views there are 2B anchors, those of z1 first:
+        `self.samples.repeat(2)` has theirs. A method may call the loss twice a step (BYOL, SimSiam, CLAE).
         """
+        return {}
+
+    def allocate(self, samples: int) -> None:
+        """Make room for a state of so many samples; called before training, and by `run.loss = ...`.
+
+        A loss that has room for as many keeps what it holds. In a loop of your own, call it first.
+        """
+        for name, first in self.of_an_unseen_sample().items():
+            if len(getattr(self, name)) != samples:
+                setattr(self, name, getattr(self, name).new_full((samples,), first))
 
     def anchor_views(self, queue: Tensor | None) -> int:
         """How many views of a picture are anchors: the query alone beside a queue, or one way; else both."""
@@ -163,6 +171,7 @@ class Loss(nn.Module):
     ) -> Tensor:
         """The formula alone: cosine similarities (A, P), (A, K), optional masks (True = counts) -> (A,).
 
+        With several positives: the mean over them, each as the only one, unless the class says otherwise.
         Computed in float32 (float64 in, float64 out). Raises ValueError on shapes that do not fit, an
         anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
         not "similarity".

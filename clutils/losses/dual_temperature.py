@@ -21,8 +21,7 @@ class DualTemperature(Loss):
     m → ∞, W(mτ) → K/(K+1), the same for all anchors: the decoupled loss's gradient, a little weaker.
 
     For an easy pair the authors' code has infinity times zero. From the contrasts c at τ and at mτ the value
-    is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1. With several positives: the
-    mean over them.
+    is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1.
 
     - temperature, ratio: defaults 0.1 and 10, the authors' code's
 

@@ -22,7 +22,7 @@ class MACL(Loss):
     A is the mean positive similarity of the batch, sg the stop-gradient (also on τ_a). In terms of the
     contrast c at τ_a the value is softplus(c)/sigmoid(c), which tends to 1 for an easy pair, and the
     gradient is ∇c: pull 1/τ_a, push p̂_j/τ_a. Written so, it has no NaN; the paper's pseudocode,
-    V = 1/(1 - P) times -log P, is infinity times zero there. With several positives: the mean over them.
+    V = 1/(1 - P) times -log P, is infinity times zero there.
 
     - temperature, alpha, alignment_threshold: defaults 0.1, 0.5, 0.0, the fixed settings of the paper's
       table 8; its own range of α is 0 to 1

@@ -12,11 +12,6 @@ from clutils.losses.base import counted, fill, mean_over_positives
 from clutils.similarities import Pairs
 
 
-def room(state: Tensor, samples: int, first: float) -> Tensor:
-    """The state, or a new one, `first` everywhere, where it is of another number of samples."""
-    return state if len(state) == samples else state.new_full((samples,), first)
-
-
 def of_samples(loss: Any, state: Tensor, like: Tensor) -> Tensor:
     """The state of each anchor's sample, (A,); ValueError where a sample of the batch has no place in it."""
     if loss.check_inputs and int(loss.samples.max()) >= len(state):
