@@ -57,18 +57,12 @@ class SSCL(Loss):
 
     @staticmethod
     def as_written(
-        positives: Tensor,
-        negatives: Tensor,
-        temperature: float,
-        class_prior: float,
-        beta: float,
-        *drawn: Tensor,
+        positives: Tensor, negatives: Tensor, i: Tensor, j: Tensor, a: Tensor, **of_hcl: float
     ) -> Tensor:
-        """Eq. 2 to 4, literally: (A, P), (A, K), drawn columns i, j, coefficients a (A, k) -> (A,)."""
-        i, j, a = drawn
+        """Eq. 2 to 4, literally: (A, P), (A, K), columns i, j and share a of mixes (A, k) -> (A,)."""
         mixes = a * negatives.gather(1, i) + (1 - a) * negatives.gather(1, j)
         everyone = torch.cat([negatives, mixes], dim=1)
-        return HardNegative.as_written(positives, everyone, temperature, class_prior, beta)
+        return HardNegative.as_written(positives, everyone, **of_hcl)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)
