@@ -32,8 +32,6 @@ class NNCLR(Loss):
 
     - temperature: default 0.1, the paper's (from memory)
 
-    Its level is "feature": which neighbour it is, and how near to all of z2, needs the vectors.
-
     Dwibedi et al. 2021, "With a little help from my friends" (arXiv 2104.14548), the equation of its
     section 3.2 as a review gives it; lightly's memory bank does the same.
     """
