@@ -345,6 +345,7 @@ class Loss(nn.Module):
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
         _tensors(name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables})
+        dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
         widened = []
         for argument, table, mask in tables:
             if table.ndim != 2 or table.shape[1] < 1 or not table.is_floating_point():
@@ -373,8 +374,7 @@ class Loss(nn.Module):
                     f"{name}: {argument} holds {float(table[beyond][0]):.4g}, "
                     f"but a cosine similarity lies between -1 and 1"
                 )
-            double = torch.float64 in (positives.dtype, negatives.dtype)
-            widened.append(table.double() if double else similarities.widen(table))
+            widened.append(table.to(dtype))
         return Pairs(widened[0], widened[1], positive_mask, negative_mask)
 
 
