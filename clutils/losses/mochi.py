@@ -66,8 +66,7 @@ class MoCHi(Loss):
             return ()
         ranks = torch.arange(self.hardest, device=like.device).expand(anchors, -1)
         numbers = (self.synthetic, self.synthetic, self.query_mixed)
-        drawn = (mixing.draw(ranks, number, self.generator, like.dtype) for number in numbers)
-        (i, a), (j, _), (other, b) = drawn
+        (i, a), (j, _), (other, b) = (mixing.draw(ranks, n, self.generator, like.dtype) for n in numbers)
         return i, j, a, other, b / 2
 
     def pair_up(self, batch: Batch) -> Pairs:
