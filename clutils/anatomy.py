@@ -162,10 +162,8 @@ def _above_zero(who: str, temperature: float | Tensor) -> None:
 
 # ---- what a loss's value means -----------------------------------------------------------------------------
 
-POSITIVE, SPREAD = (
-    0.85,
-    0.2,
-)  # NT-Xent at 0.2 on scenes: 0.77 and 0.25 after 300 steps, 0.87 and 0.18 after 3,000
+# NT-Xent at 0.2 on scenes: 0.77 and 0.25 after 300 steps, 0.87 and 0.18 after 3,000
+POSITIVE, SPREAD = 0.85, 0.2
 NEAR = 0.02  # of the way from chance to the best reachable: so close counts as being there
 MOST_VECTORS = 4096  # of a loss that needs them
 OF_A_RULER = {
@@ -242,7 +240,9 @@ class Ruler:
             why = "has no chance level" if self.chance is None else "is no measure of progress"
             other = "" if self.collapsed is None else f"; a collapsed encoder gives {self.collapsed:.4g}"
             return f"Whether a loss of {value:g} is normal can't be said: {self.loss} {why}{other}."
-        chance, best = self._logarithm(), f"the best reachable, {self.best:.4g}"
+        chance, best = f"{self.chance:.4g}", f"the best reachable, {self.best:.4g}"
+        if self.K is not None and math.isclose(self.chance, math.log(self.K + 1), rel_tol=1e-9):
+            chance = f"log {self.K + 1} = {chance}"
         other = "what was measured has another K, temperature or scale"
         meaning = {
             "above chance": f"chance is {chance}, so positives are less alike than negatives, or {other}",
@@ -257,11 +257,6 @@ class Ruler:
     def _as_collapsed(self, mark: float) -> str:
         same = self.collapsed is not None and math.isclose(self.collapsed, mark, rel_tol=1e-6, abs_tol=1e-6)
         return ", as of a collapsed encoder" if same else ""
-
-    def _logarithm(self) -> str:
-        assert self.chance is not None
-        is_log = self.K is not None and math.isclose(self.chance, math.log(self.K + 1), rel_tol=1e-9)
-        return f"log {(self.K or 0) + 1} = {self.chance:.4g}" if is_log else f"{self.chance:.4g}"
 
 
 def ruler(
@@ -305,10 +300,8 @@ def ruler(
     K = similarities.count(batch_size, loss.against, queue) if anchors else None
     n = batch_size if queue is None else queue + 1
     name = f"{loss.name}({loss.extra_repr()})"
-    if loss.level != "similarity":
-        found = _of_vectors(loss, batch_size, queue)
-        return Ruler(name, K, n, *found, floor=None, at_chance=None, trained=None)
-    assert K is not None
+    if loss.level != "similarity" or K is None:
+        return Ruler(name, K, n, *_of_vectors(loss, batch_size, queue), None, None, None)
 
     def at(s: float, t: float) -> float:
         return _stand(loss, s, torch.full((1, K), t, dtype=torch.float64)).value
@@ -344,9 +337,7 @@ def _stand(loss: base.Loss, positive: float, negatives: Tensor) -> Stand:
     )
 
 
-def _of_vectors(
-    loss: base.Loss, batch: int, queue: int | None
-) -> tuple[float | None, float | None, float | None]:
+def _of_vectors(loss: Any, batch: int, queue: int | None) -> tuple[float | None, float | None, float | None]:
     """Chance, collapse and the best reachable of a loss that needs vectors."""
     pictures = batch + (queue or 0)
     if pictures > MOST_VECTORS:
@@ -356,12 +347,10 @@ def _of_vectors(
         )
 
     def value(z1: Tensor, z2: Tensor, others: Tensor) -> float:
-        drawing: Any = loss
-        if hasattr(drawing, "generator"):
-            drawing.generator = torch.Generator().manual_seed(0)
-        given = {} if queue is None else {"queue": others}
+        if hasattr(loss, "generator"):
+            loss.generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
-            return float(loss(z1, z2, **given))
+            return float(loss(z1, z2, queue=None if queue is None else others))
 
     if loss.against in ("whole batch", "features"):  # which say nothing of one anchor's similarities
         ones = torch.full((batch, batch), batch**-0.5, dtype=torch.float64)

@@ -46,16 +46,11 @@ def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool
     """
     z = widen(z)
     largest = z.detach().abs().amax(dim=1, keepdim=True)
-    if check:
-        sound = torch.isfinite(largest) & (largest > SHORTEST)
-        if not bool(sound.all()):
-            row = int((~sound).flatten().nonzero()[0])
-            value = float(largest[row])
-            what = (
-                f"row {row} holds NaN or infinity" if value != value or value == float("inf")
-                else f"row {row} is a zero vector, which has no direction"
-            )  # fmt: skip
-            raise ValueError(f"{who}: {name} {tuple(z.shape)}: {what}")
+    if check and not bool((sound := torch.isfinite(largest) & (largest > SHORTEST)).all()):
+        row = int((~sound).flatten().nonzero()[0])
+        zero = largest[row] <= SHORTEST
+        what = "is a zero vector, which has no direction" if zero else "holds NaN or infinity"
+        raise ValueError(f"{who}: {name} {tuple(z.shape)}: row {row} {what}")
     return F.normalize(z / largest, dim=1)
 
 
@@ -157,13 +152,24 @@ class Batch:
     def pairs(self, against: str = "both views") -> Pairs:
         if self.queue is not None:
             return with_queue(self.z1, self.z2, self.queue)
+        rest, ends, z = self.everyone.rest, self.everyone.ends, self.everyone.z
         if self.labels is not None:
-            return _labelled(self)
-        pairs = _two_views(self, against)
-        if self.extra_views is None:
-            return pairs
-        positives = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.z1, self.z2)]
-        return Pairs(torch.cat(positives), pairs.negatives)
+            y, s = self.labels.repeat(2), self.anchors @ z.T
+            same = y[self.own][:, None] == y[None, :]
+            view = torch.arange(2, device=z.device).repeat_interleave(len(self.pictures))
+            itself = self.own + view * len(self.labels)
+            return Pairs(s, s, same.scatter(1, itself[:, None], False), ~same)
+        if self.extra_views is not None:
+            views = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.z1, self.z2)]
+            return Pairs(torch.cat(views), to_others(self.anchors, self.own, rest, ends))
+        positives = (self.z1 * self.z2).sum(dim=1)[:, None]
+        if against not in ("other view", "one way"):
+            return Pairs(positives.repeat(2, 1), to_others(self.anchors, self.own, rest, ends))
+        of_1 = to_others(self.z1, self.pictures, rest[1:], ends[1:])
+        if against == "one way":
+            return Pairs(positives, of_1)
+        of_2 = to_others(self.z2, self.pictures, rest[:1], ends[:1])
+        return Pairs(positives.repeat(2, 1), torch.cat([of_1, of_2]))
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
@@ -227,17 +233,6 @@ def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
     return Pairs((q * k).sum(dim=1, keepdim=True), q @ queue.detach().T)
 
 
-def _two_views(batch: Batch, against: str) -> Pairs:
-    positives = (batch.z1 * batch.z2).sum(dim=1)[:, None]
-    both, rest, ends = positives.repeat(2, 1), batch.everyone.rest, batch.everyone.ends
-    if against not in ("other view", "one way"):
-        return Pairs(both, to_others(batch.anchors, batch.own, rest, ends))
-    of_1 = to_others(batch.z1, batch.pictures, rest[1:], ends[1:])
-    if against == "one way":
-        return Pairs(positives, of_1)
-    return Pairs(both, torch.cat([of_1, to_others(batch.z2, batch.pictures, rest[:1], ends[:1])]))
-
-
 def to_others(anchors: Tensor, own: Tensor, rest: Tensor, ends: Tensor) -> Tensor:
     """Similarities to every picture but each anchor's own, in whose place the last one stands.
 
@@ -271,16 +266,6 @@ class _Table(torch.autograd.Function):
             of_anchors = of_anchors - slope * others[place]
             of_others.index_add_(0, place, slope * anchors, alpha=-1)
         return of_anchors, of_others, replaced, None
-
-
-def _labelled(batch: Batch) -> Pairs:
-    assert batch.labels is not None
-    z, y, own = batch.everyone.z, batch.labels.repeat(2), batch.own
-    similarities = batch.anchors @ z.T
-    same = y[own][:, None] == y[None, :]
-    views = torch.arange(2, device=own.device).repeat_interleave(len(batch.pictures))
-    itself = (own + views * len(batch.labels))[:, None] == torch.arange(len(z), device=own.device)
-    return Pairs(similarities, similarities, same & ~itself, ~same)
 
 
 def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:

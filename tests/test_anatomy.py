@@ -8,17 +8,7 @@ import torch
 
 from clutils import anatomy, losses
 from clutils.course import toys
-from tests.losses.inputs import fails, similarities
-
-
-def test_forces_refuse_a_loss_that_is_no_function_of_similarities():
-    class Features(losses.Loss):
-        level = "feature"
-
-        def per_anchor(self, *args, **kwargs):
-            raise ValueError("Features: works on vectors, not on similarities")
-
-    fails(lambda: anatomy.forces(Features(), *similarities(2, 1, 3)), "Features")
+from tests.losses.inputs import fails
 
 
 def test_the_shares_of_a_temperature_of_zero_are_refused():

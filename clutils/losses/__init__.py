@@ -34,40 +34,15 @@ from clutils.losses.triplet import Triplet
 from clutils.losses.vicreg import VICReg
 from clutils.losses.weighted_decoupled import WeightedDecoupled
 
-__all__ = [
-    "ADNCE",
-    "CLIP",
-    "MACL",
-    "NNCLR",
-    "RINCE",
-    "SSCL",
-    "AlphaCL",
-    "AttentionNCE",
-    "BarlowTwins",
-    "Debiased",
-    "Decoupled",
-    "DualTemperature",
-    "Entry",
-    "FlatNCE",
-    "HardNegative",
-    "ISogCLR",
-    "Loss",
-    "MoCHi",
-    "NPair",
-    "NTXent",
-    "PairMargin",
-    "Regression",
-    "Robust",
-    "SIGReg",
-    "SigLIP",
-    "SogCLR",
-    "Spectral",
-    "SupCon",
-    "Triplet",
-    "VICReg",
-    "WeightedDecoupled",
-    "catalogue",
-]
+CLASSES = (  # oldest first
+    *(PairMargin, Triplet, NPair),
+    *(NTXent, SupCon, Regression, Debiased, MoCHi),
+    *(HardNegative, CLIP, BarlowTwins, FlatNCE, NNCLR, Spectral),
+    *(Decoupled, WeightedDecoupled, DualTemperature, RINCE, AlphaCL, SogCLR, VICReg),
+    *(MACL, SSCL, ADNCE, Robust, ISogCLR, SigLIP),
+    *(AttentionNCE, SIGReg),
+)
+__all__ = ["Entry", "Loss", "catalogue", *(c.__name__ for c in CLASSES)]
 
 
 def catalogue() -> dict[str, Entry]:
@@ -75,12 +50,4 @@ def catalogue() -> dict[str, Entry]:
 
     Oldest first. Menus, tables and the README are made from it.
     """
-    classes = (
-        *(PairMargin, Triplet, NPair),
-        *(NTXent, SupCon, Regression, Debiased, MoCHi),
-        *(HardNegative, CLIP, BarlowTwins, FlatNCE, NNCLR, Spectral),
-        *(Decoupled, WeightedDecoupled, DualTemperature, RINCE, AlphaCL, SogCLR, VICReg),
-        *(MACL, SSCL, ADNCE, Robust, ISogCLR, SigLIP),
-        *(AttentionNCE, SIGReg),
-    )
-    return {c.__name__: Entry.of(c) for c in classes}
+    return {c.__name__: Entry.of(c) for c in CLASSES}

@@ -21,8 +21,7 @@ class ADNCE(Loss):
     with no gradient through w. Pull W/τ, push_j (W/τ) times the softmax of s-/τ + log w, where W is the
     sigmoid of the contrast so weighted. The easiest negatives weigh little, and so do those beyond μ, which
     may be false; InfoNCE's weights grow with the similarity without end, the worst case of a
-    Kullback-Leibler ball, and the paper calls that too pessimistic. σ → ∞ is `NTXent`. With several
-    positives: the mean over them, each against the negatives alone.
+    Kullback-Leibler ball, and the paper calls that too pessimistic. σ → ∞ is `NTXent`.
 
     - temperature, mean, deviation (τ, μ, σ): defaults 0.4, 0.7 and 0.5, the authors' command for CIFAR-10;
       theirs for CIFAR-100 is (0.3, 0.5, 1.0), for STL-10 (0.2, 0.8, 1.0).

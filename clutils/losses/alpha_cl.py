@@ -21,8 +21,7 @@ class AlphaCL(Loss):
     well be chosen and no loss be sought. At exponent 1 the shares are the softmax p̂, and the gradient is
     parallel to `Decoupled`'s; a larger exponent weighs all negatives nearer than 90° about alike and drops
     the others; τ → ∞ is the plain sum. α does not sum to one: where every negative is far nothing moves.
-    The value is 0 where all similarities are equal, and no measure of progress. With several positives: the
-    mean over them.
+    The value is 0 where all similarities are equal, and no measure of progress.
 
     - temperature: default 0.5, the authors' code's. alpha, the exponent: default 1, which is all that their
       code has ("dual"); the paper's other exponents could not be read here.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Mapping
-from typing import Any, NoReturn, dataclass_transform
+from typing import Any, dataclass_transform
 
 import torch
 import torch.nn.functional as F
@@ -44,8 +44,8 @@ class Loss(nn.Module):
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
     normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
-    effective_temperature: Tensor | None = None  # where τ moves by itself: each anchor's in the last call
-    per_anchor_results: tuple[str, ...] = ()  # names of what `formula` leaves, (A,): of all blocks then
+    effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
+    own_temperatures = False  # whether `formula` leaves one of each anchor, (A,)
     ranges: Mapping[str, Hyperparameter] = declare()  # what each hyper-parameter may be
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits
@@ -66,6 +66,8 @@ class Loss(nn.Module):
         for name, value in settings.arguments.items():
             setattr(self, name, value)
         self.settings()
+        for name in self.of_an_unseen_sample():
+            self.register_buffer(name, torch.zeros(0))
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -97,18 +99,24 @@ class Loss(nn.Module):
         """Random numbers (anchors, k) each, for `pair_up`, which finds its rows' own in `batch.drawn`."""
         return ()
 
-    def allocate(self, samples: int) -> None:
-        """Make room for a state per sample; called before training, and by `run.loss = ...`.
+    def of_an_unseen_sample(self) -> dict[str, float]:
+        """The state that a loss keeps of each sample, by name, as it begins; such a loss `takes` an "index".
 
-        - samples: how many there are in the data
-
-        A loss that keeps one names "index" in `takes`, and keeps it in buffers that it writes to in place:
-        the values in them are put back where a step fails. While its formula computes a batch,
-        `self.samples`, (B,), has the numbers of the batch's samples; at other times, as in `chance`, it is
-        None. Over two views there are 2B anchors, those of z1 first: `self.samples.repeat(2)` has theirs.
-        A method may call the loss twice a step (BYOL, SimSiam, CLAE), and `allocate` may be called again: a
-        loss that has room for as many keeps what it holds. In a loop of your own, call it first.
+        Each is a buffer, which `formula` writes to in place: its values are put back where a step fails.
+        While it computes a batch, `self.samples`, (B,), has the numbers of the batch's samples; at other
+        times, as in `chance`, it is None. Over two views there are 2B anchors, those of z1 first:
+        `self.samples.repeat(2)` has theirs. A method may call the loss twice a step (BYOL, SimSiam, CLAE).
         """
+        return {}
+
+    def allocate(self, samples: int) -> None:
+        """Make room for a state of so many samples; called before training, and by `run.loss = ...`.
+
+        A loss that has room for as many keeps what it holds. In a loop of your own, call it first.
+        """
+        for name, first in self.of_an_unseen_sample().items():
+            if len(getattr(self, name)) != samples:
+                setattr(self, name, getattr(self, name).new_full((samples,), first))
 
     def anchor_views(self, queue: Tensor | None) -> int:
         """How many views of a picture are anchors: the query alone beside a queue, or one way; else both."""
@@ -141,13 +149,10 @@ class Loss(nn.Module):
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
         """
         self.settings()
-        _tensors(self.name, z1=z1, z2=z2)
-        if "index" in self.takes:
-            index = self._checked_index(index, z1)
-        elif index is not None:
-            self._refuse("index")
+        batch = self.batch(z1, z2, labels, extra_views, queue, index)
+        if index is None and "index" in self.takes:
+            raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with torch.autocast(z1.device.type, enabled=False):
-            batch = self.batch(z1, z2, labels, extra_views, queue)
             if self.level != "batch" and index is None:
                 return blockwise.mean(self, batch)
             self.samples = index
@@ -162,9 +167,11 @@ class Loss(nn.Module):
         negatives: Tensor,
         positive_mask: Tensor | None = None,
         negative_mask: Tensor | None = None,
+        **known: Any,
     ) -> Tensor:
         """The formula alone: cosine similarities (A, P), (A, K), optional masks (True = counts) -> (A,).
 
+        With several positives: the mean over them, each as the only one, unless the class says otherwise.
         Computed in float32 (float64 in, float64 out). Raises ValueError on shapes that do not fit, an
         anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
         not "similarity".
@@ -172,7 +179,7 @@ class Loss(nn.Module):
         self.settings()
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
         with torch.autocast(positives.device.type, enabled=False):
-            return self.formula(pairs)
+            return self.formula(pairs, **known)
 
     def chance(self, K: int) -> float | None:
         """per_anchor where all similarities are 0, with K negatives: where a loss starts, about.
@@ -200,34 +207,32 @@ class Loss(nn.Module):
         labels: Tensor | None = None,
         extra_views: Tensor | None = None,
         queue: Tensor | None = None,
+        index: Tensor | None = None,
     ) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
-        given = {"labels": labels, "extra_views": extra_views, "queue": queue}
+        given = {"extra_views": extra_views, "labels": labels, "queue": queue, "index": index}
         for argument, value in given.items():
             if value is not None and argument not in self.takes:
-                self._refuse(argument)
-        if labels is not None and queue is not None:
-            raise ValueError(f"{self.name}: labels and queue were both given, but a queue carries no labels")
-        if extra_views is not None and (labels is not None or queue is not None):
-            other = "labels" if labels is not None else "queue"
-            raise ValueError(
-                f"{self.name}: extra_views and {other} were both given, but each says who is compared"
-            )
-        self._check_shapes(z1, z2, labels, queue)
+                known = ", ".join(sorted(self.takes)) or "nothing"
+                raise ValueError(
+                    f"{self.name} does not take {argument}: beside two views it takes {known}. "
+                    f"losses.catalogue() lists what each loss takes"
+                )
+        several = [argument for argument in ("extra_views", "labels", "queue") if given[argument] is not None]
+        if len(several) > 1:
+            both = " and ".join(several)
+            raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
+        self._check_shapes(z1, {"z2": z2, **given})
         z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
         if queue is not None:
             queue = self.prepare(queue, "queue")
         if extra_views is not None:
-            self._check_extra_views(extra_views, z1)
             shape = tuple(extra_views.shape)
             extra_views = self.prepare(extra_views.flatten(0, 1), f"extra_views {shape} as").view(shape)
-        if (
-            labels is not None
-            and self.needs_negatives
-            and self.check_inputs
-            and bool((labels == labels[0]).all())
-        ):
+        if self.check_inputs and self.needs_negatives and labels is not None and (labels == labels[0]).all():
             raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
+        if self.check_inputs and index is not None and (index < 0).any():
+            raise ValueError(f"{self.name}: index holds {int(index.min())}, but samples are numbered from 0")
         drawn = self.draw(len(z1) * self.anchor_views(queue), z1)
         return Batch.whole(z1, z2, labels=labels, extra_views=extra_views, queue=queue, drawn=drawn)
 
@@ -257,8 +262,8 @@ class Loss(nn.Module):
         given = (f"{name}={value!r}" for name, value in cls.defaults().items())
         further = {"queue": "torch.randn(2048, 64)", "labels": "torch.arange(640) % 10"}
         further["extra_views"] = "torch.randn(640, 4, 64)"
-        calls = [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
-        calls = ["loss(z1, z2)  # a scalar", *calls]
+        calls = ["loss(z1, z2)  # a scalar"]
+        calls += [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
         if "index" in cls.takes:  # which is then no choice
             calls = [
                 "loss.allocate(50_000)  # room for a state of each image in the data",
@@ -274,78 +279,55 @@ class Loss(nn.Module):
     def defaults(cls) -> dict[str, Any]:
         """The hyper-parameters' defaults, by name."""
         parameters = inspect.signature(cls).parameters
-        return {name: parameters[name].default for name in cls.hyperparameters()}
+        return {name: one.default for name, one in parameters.items() if name != "check_inputs"}
 
     @classmethod
     def hyperparameters(cls) -> tuple[str, ...]:
         """Names of the paper's own settings, in the order the class takes them."""
-        return tuple(p for p in inspect.signature(cls).parameters if p != "check_inputs")
+        return tuple(cls.defaults())
 
     # ---- checks ----------------------------------------------------------------------------------------
 
-    def _refuse(self, argument: str) -> NoReturn:
-        known = ", ".join(sorted(self.takes)) or "nothing"
-        raise ValueError(
-            f"{self.name} does not take {argument}: beside two views it takes {known}. "
-            f"losses.catalogue() lists what each loss takes"
-        )
-
-    def _checked_index(self, index: Tensor | None, z1: Tensor) -> Tensor:
-        if index is None:
-            raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
-        _tensors(self.name, z1=z1, index=index)
-        if index.shape != z1.shape[:1] or index.dtype != torch.int64:
-            raise ValueError(
-                f"{self.name}: index is {_what(index)}, but a batch of {len(z1)} has int64 ({len(z1)},)"
-            )
-        if self.check_inputs and bool((index < 0).any()):
-            raise ValueError(f"{self.name}: index holds {int(index.min())}, but samples are numbered from 0")
-        return index
-
-    def _check_shapes(self, z1: Tensor, z2: Tensor, labels: Tensor | None, queue: Tensor | None) -> None:
+    def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor | None]) -> None:
         name = self.name
-        _tensors(name, z1=z1, z2=z2, labels=labels, queue=queue)
-        for argument, z in (("z1", z1), ("z2", z2)):
-            if z.ndim != 2 or not z.is_floating_point():
+        _tensors(name, z1=z1, **further)
+        if z1.ndim != 2 or 0 in z1.shape or not z1.is_floating_point():
+            raise ValueError(
+                f"{name}: z1 is {_what(z1)}, but embeddings are floating point, (batch, dimension)"
+            )
+        B, D = z1.shape
+        if further["queue"] is None and B < 2:
+            raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two pictures at least")
+        some = "at least 1"
+        right: dict[str, tuple[str, tuple[Any, ...]]] = {
+            "z2": ("floating point", (B, D)),
+            "extra_views": ("floating point", (B, some, D)),
+            "queue": ("floating point", (some, D)),
+            "labels": ("integers", (B,)),
+            "index": ("int64", (B,)),
+        }
+        for argument, given in further.items():
+            if given is None:
+                continue
+            kind, shape = right[argument]
+            if argument == "z2" and given.shape != z1.shape:
+                raise ValueError(f"{name}: z1 is {(B, D)} but z2 is {tuple(given.shape)}")
+            numbers = {
+                "floating point": given.is_floating_point(),
+                "integers": not (given.is_floating_point() or given.is_complex()),
+                "int64": given.dtype == torch.int64,
+            }
+            fits = given.ndim == len(shape) and all(
+                n > 0 if wanted is some else n == wanted for n, wanted in zip(given.shape, shape, strict=True)
+            )
+            if not fits or not numbers[kind]:
+                expected = str(shape).replace("'", "")
                 raise ValueError(
-                    f"{name}: {argument} is {_what(z)}, but embeddings are floating point, (batch, dimension)"
+                    f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {expected}"
                 )
-        if z1.shape != z2.shape:
-            raise ValueError(f"{name}: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
-        if z1.dtype != z2.dtype and torch.float64 in (z1.dtype, z2.dtype):
-            raise ValueError(f"{name}: z1 is {z1.dtype} but z2 is {z2.dtype}")
-        if queue is None and len(z1) < 2:
-            raise ValueError(
-                f"{name}: a batch of {len(z1)} is too small, z1 is {tuple(z1.shape)}: two pictures at least"
-            )
-        if len(z1) < 1 or z1.shape[1] < 1:
-            raise ValueError(f"{name}: z1 is {tuple(z1.shape)}: nothing to compare")
-        if queue is not None and (queue.ndim != 2 or len(queue) < 1 or queue.shape[1] != z1.shape[1]):
-            raise ValueError(
-                f"{name}: queue is {_what(queue)}, but it holds at least one key of dimension "
-                f"{z1.shape[1]}: (K, {z1.shape[1]})"
-            )
-        if queue is not None and (
-            not queue.is_floating_point()
-            or (queue.dtype != z1.dtype and torch.float64 in (queue.dtype, z1.dtype))
-        ):
-            raise ValueError(f"{name}: z1 is {z1.dtype} but queue is {queue.dtype}")
-        no_classes = labels is not None and (labels.is_floating_point() or labels.is_complex())
-        if no_classes or (labels is not None and labels.shape != z1.shape[:1]):
-            raise ValueError(
-                f"{name}: labels is {_what(labels)}, but a batch of {len(z1)} has integers ({len(z1)},)"
-            )
-
-    def _check_extra_views(self, views: Tensor, z: Tensor) -> None:
-        _tensors(self.name, z1=z, extra_views=views)
-        fits = views.ndim == 3 and views.shape[1] >= 1 and views.shape[::2] == z.shape
-        if not fits or not views.is_floating_point():
-            raise ValueError(
-                f"{self.name}: extra_views is {_what(views)}, but beside z1 {tuple(z.shape)} it must be "
-                f"floating point, ({len(z)}, at least 1, {z.shape[1]})"
-            )
-        if torch.float64 in (views.dtype, z.dtype) and views.dtype != z.dtype:
-            raise ValueError(f"{self.name}: z1 is {z.dtype} but extra_views is {views.dtype}")
+            mixed = z1.dtype != given.dtype and torch.float64 in (z1.dtype, given.dtype)
+            if mixed and kind == "floating point":
+                raise ValueError(f"{name}: z1 is {z1.dtype} but {argument} is {given.dtype}")
 
     def only_similarities(self) -> None:
         """Raise ValueError where the loss is no function of each anchor's similarities."""
@@ -363,43 +345,37 @@ class Loss(nn.Module):
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
         _tensors(name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables})
+        dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
+        widened = []
         for argument, table, mask in tables:
             if table.ndim != 2 or table.shape[1] < 1 or not table.is_floating_point():
                 raise ValueError(
                     f"{name}: {argument} is {_what(table)}, but it holds similarities: (anchors, at least 1)"
                 )
-            if mask is not None and (mask.shape != table.shape or mask.dtype != torch.bool):
+            if len(positives) != len(table):
                 raise ValueError(
-                    f"{name}: the mask of {argument} is {_what(mask)}, but it must be bool "
-                    f"and {tuple(table.shape)}"
+                    f"{name}: positives is {tuple(positives.shape)} but negatives is {tuple(table.shape)}: "
+                    f"each anchor has a row in both"
                 )
-        if len(positives) != len(negatives):
-            raise ValueError(
-                f"{name}: positives is {tuple(positives.shape)} but negatives is {tuple(negatives.shape)}: "
-                f"each anchor has a row in both"
-            )
-        if self.check_inputs:
-            for argument, table, mask in tables:
-                needed = argument == "positives" or self.needs_negatives
-                if mask is not None and needed and not bool(mask.any(dim=1).all()):
-                    row = int((~mask.any(dim=1)).nonzero()[0])
-                    raise ValueError(f"{name}: anchor {row} has no {argument}: its mask is all False")
-                counted = table.detach() if mask is None else table.detach().masked_fill(~mask, 0.0)
-                if counted.numel() and not bool((counted.abs() <= 1 + SLACK).all()):
-                    worst = counted.flatten()[(~(counted.abs() <= 1 + SLACK)).flatten().nonzero()[0, 0]]
+            if mask is not None:
+                if mask.shape != table.shape or mask.dtype != torch.bool:
                     raise ValueError(
-                        f"{name}: {argument} holds {float(worst):.4g}, "
-                        f"but a cosine similarity lies between -1 and 1"
+                        f"{name}: the mask of {argument} is {_what(mask)}, but it must be bool "
+                        f"and {tuple(table.shape)}"
                     )
-        # what is masked counts for nothing, so it must not carry a NaN into the gradient either
-        if positive_mask is not None:
-            positives = positives.masked_fill(~positive_mask, 0.0)
-        if negative_mask is not None:
-            negatives = negatives.masked_fill(~negative_mask, 0.0)
-        widen = similarities.widen
-        if torch.float64 in (positives.dtype, negatives.dtype):
-            positives, negatives = positives.double(), negatives.double()
-        return Pairs(widen(positives), widen(negatives), positive_mask, negative_mask)
+                empty = ~mask.any(dim=1)
+                if self.check_inputs and (argument == "positives" or self.needs_negatives) and empty.any():
+                    row = int(empty.nonzero()[0])
+                    raise ValueError(f"{name}: anchor {row} has no {argument}: its mask is all False")
+                # what is masked counts for nothing, so it must not carry a NaN into the gradient either
+                table = table.masked_fill(~mask, 0.0)
+            if self.check_inputs and (beyond := ~(table.detach().abs() <= 1 + SLACK)).any():
+                raise ValueError(
+                    f"{name}: {argument} holds {float(table[beyond][0]):.4g}, "
+                    f"but a cosine similarity lies between -1 and 1"
+                )
+            widened.append(table.to(dtype))
+        return Pairs(widened[0], widened[1], positive_mask, negative_mask)
 
 
 def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class Debiased(Loss):
 
     With Z = E+ + Ng the pull is ΣE_j / ((1-τ+) τ Z) and push_j E_j / ((1-τ+) τ Z), more than NT-Xent's, and
     more than 1/τ where the estimate is small. Where the clamp acts the pull is Ng/(τ Z) and no negative is
-    pushed. With several positives: the mean over them, each as the only one.
+    pushed.
 
     - temperature, class_prior: defaults 0.5 and 0.1, the authors' for CIFAR-10 and STL-10; SSCL's table 2 has
       a class prior of 0.05 for CIFAR-100 and TinyImageNet.

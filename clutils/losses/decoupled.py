@@ -16,7 +16,7 @@ class Decoupled(Loss):
     $$\ell = -\frac{s^+}{\tau} + \log \sum_j e^{s^-_j/\tau} = c$$
 
     Pull 1/τ, push p̂_j/τ: NT-Xent's gradient with W set to one. It can be negative, and has no lower bound
-    at which learning stops. With several positives: the mean over them.
+    at which learning stops.
 
     - temperature: default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
 

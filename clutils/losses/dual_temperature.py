@@ -21,8 +21,7 @@ class DualTemperature(Loss):
     m → ∞, W(mτ) → K/(K+1), the same for all anchors: the decoupled loss's gradient, a little weaker.
 
     For an easy pair the authors' code has infinity times zero. From the contrasts c at τ and at mτ the value
-    is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1. With several positives: the
-    mean over them.
+    is sigmoid(c_mτ) · softplus(c_τ)/sigmoid(c_τ), whose second factor tends to 1.
 
     - temperature, ratio: defaults 0.1 and 10, the authors' code's
 
@@ -48,7 +47,6 @@ class DualTemperature(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         c = contrast(pairs, self.temperature)
-        fixed = c.detach()
         with torch.no_grad():
             gate = torch.sigmoid(contrast(pairs, self.temperature * self.ratio))  # W(mτ)
-        return mean_over_positives(gate * (loss_over_weight(fixed) + c - fixed), pairs)
+        return mean_over_positives(gate * (loss_over_weight(c.detach()) + c - c.detach()), pairs)

@@ -17,7 +17,7 @@ class FlatNCE(Loss):
 
     sg is the stop-gradient, so the value is always 1 and only the gradient ∇c speaks: pull 1/τ, push p̂_j/τ,
     the decoupled loss's to the last digit. Watch NTXent's value beside it; the authors' code (FlatCLR)
-    reports that one. With several positives: the mean over them.
+    reports that one.
 
     - temperature: default 0.1, the setting of MACL's comparison on CIFAR-10 (appendix B.3).
 

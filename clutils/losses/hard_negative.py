@@ -29,7 +29,6 @@ class HardNegative(Loss):
 
     whose bracket sums to one and is negative for easy negatives: they are drawn in, to spare the weight of
     the hard ones. Where the clamp acts the pull is Ng/(τ Z) and no negative is pushed.
-    With several positives: the mean over them, each as the only one.
 
     - temperature, class_prior, beta: defaults 0.5, 0.1 and 1.0, the authors' for CIFAR-10; with CIFAR-100 and
       TinyImageNet SSCL's table 2 has a class prior of 0.05, and with MoCo v2 it has β = 0.2 and no debiasing.

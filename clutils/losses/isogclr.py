@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class ISogCLR(Loss):
 
     the mean over its two anchors, clipped to bounds. At γ = 1 the bracket is ρ - KL(q‖u), and τ_i rests at
     `Robust`'s temperature. `effective_temperature` has each anchor's, as the last call used it. Without
-    samples, as in `per_anchor`, all have `temperature`, and it rests. With several positives: their mean.
+    samples, as in `per_anchor`, all have `temperature`, and it rests.
 
     - radius, rate, temperature (ρ, γ, the first τ_i): defaults 0.3, 0.9 and 0.1, LibAUC's; it recommends ρ
       from 0.1 to 0.5 for pictures, 6 for pairs of picture and text
@@ -50,14 +50,8 @@ class ISogCLR(Loss):
     lowest: float = hyperparameter(replace(TEMPERATURE, symbol="τ min"), default=0.05)
     highest: float = hyperparameter(replace(TEMPERATURE, symbol="τ max"), default=0.7)
 
-    def __init__(self, *given: Any, **by_name: Any) -> None:
-        super().__init__(*given, **by_name)
-        self.register_buffer("log_average", torch.zeros(0))
-        self.register_buffer("temperatures", torch.zeros(0))
-
-    def allocate(self, samples: int) -> None:
-        self.log_average = moving_average.room(self.log_average, samples, -torch.inf)  # never seen
-        self.temperatures = moving_average.room(self.temperatures, samples, self.temperature)
+    def of_an_unseen_sample(self) -> dict[str, float]:
+        return {"log_average": -math.inf, "temperatures": self.temperature}
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, radius: float) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ class MACL(Loss):
     A is the mean positive similarity of the batch, sg the stop-gradient (also on τ_a). In terms of the
     contrast c at τ_a the value is softplus(c)/sigmoid(c), which tends to 1 for an easy pair, and the
     gradient is ∇c: pull 1/τ_a, push p̂_j/τ_a. Written so, it has no NaN; the paper's pseudocode,
-    V = 1/(1 - P) times -log P, is infinity times zero there. With several positives: the mean over them.
+    V = 1/(1 - P) times -log P, is infinity times zero there.
 
     - temperature, alpha, alignment_threshold: defaults 0.1, 0.5, 0.0, the fixed settings of the paper's
       table 8; its own range of α is 0 to 1
@@ -43,36 +44,20 @@ class MACL(Loss):
     minimum_temperature: float | None = hyperparameter(
         replace(TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,)), default=None
     )
-    adaptive_temperature: Tensor | None = None
     floored: Tensor | int = 0
     calls = 0
+    adaptive_temperature = property(lambda self: self.effective_temperature)
 
-    @property
-    def reported(self) -> dict[str, Tensor]:
-        """τ_a, which moves by itself."""
-        moved = self.adaptive_temperature
-        return {} if moved is None else {"effective_temperature": moved.mean()}
-
-    def per_anchor(
-        self,
-        positives: Tensor,
-        negatives: Tensor,
-        positive_mask: Tensor | None = None,
-        negative_mask: Tensor | None = None,
-        alignment: float | Tensor | None = None,
-    ) -> Tensor:
+    def per_anchor(self, *tables: Any, alignment: float | Tensor | None = None, **known: Any) -> Tensor:
         """The formula alone, as in `Loss.per_anchor`; alignment (A): None = mean of the given positives."""
-        self.settings()
         if alignment is not None:
             given = torch.as_tensor(alignment)
             if given.numel() != 1 or not bool(given.abs() <= 1 + SLACK):
                 raise ValueError(
                     f"MACL: alignment is {alignment}, but a mean similarity is one number between -1 and 1"
                 )
-            alignment = given.reshape(())
-        pairs = self.checked(positives, negatives, positive_mask, negative_mask)
-        with torch.autocast(positives.device.type, enabled=False):
-            return self.formula(pairs, None if alignment is None else self.temperature_at(alignment))
+            known["temperature"] = self.temperature_at(given.reshape(()))
+        return super().per_anchor(*tables, **known)
 
     @staticmethod
     def as_written(
@@ -85,14 +70,14 @@ class MACL(Loss):
         return (-torch.log(p) / (1 - p).detach()).mean(dim=1)
 
     def of_the_batch(self, positives: Tensor) -> dict[str, Tensor]:
-        return {"temperature": self.temperature_at(positives.detach().mean())}
+        return {"temperature": self.temperature_at(positives.mean())}
 
     def formula(self, pairs: Pairs, temperature: Tensor | None = None) -> Tensor:
         if temperature is None:
-            temperature = self.temperature_at(_mean(pairs.positives.detach(), pairs.positive_mask))
+            s, mask = pairs.positives, pairs.positive_mask
+            temperature = self.temperature_at((s if mask is None else s[mask]).mean())
         c = contrast(pairs, temperature)
-        fixed = c.detach()
-        return mean_over_positives(loss_over_weight(fixed) + c - fixed, pairs)
+        return mean_over_positives(loss_over_weight(c.detach()) + c - c.detach(), pairs)
 
     def temperature_at(self, alignment: float | Tensor) -> Tensor:
         """τ_a for an alignment A (one number; a tensor of them gives as many): eq. 7, with its floor."""
@@ -101,9 +86,5 @@ class MACL(Loss):
         lowest = self.temperature / 10 if self.minimum_temperature is None else self.minimum_temperature
         self.calls += 1
         self.floored = self.floored + (adapted < lowest)
-        self.adaptive_temperature = adapted.clamp(min=lowest)
-        return self.adaptive_temperature
-
-
-def _mean(values: Tensor, mask: Tensor | None) -> Tensor:
-    return values.mean() if mask is None else values.masked_select(mask).mean()
+        self.effective_temperature = adapted.clamp(min=lowest)
+        return self.effective_temperature

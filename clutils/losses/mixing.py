@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from clutils.losses.hyperparameters import Hyperparameter
+
 SHORTEST_MIX = 1e-12  # squared length: a mix of two opposite vectors has no direction
 
 
@@ -21,14 +23,6 @@ def hardest(negatives: Tensor, count: int, who: str) -> Tensor:
     return negatives.detach().topk(count, dim=1).indices
 
 
-def draw_ranks(
-    anchors: int, hardest: int, number: int, generator: torch.Generator | None, like: Tensor
-) -> tuple[Tensor, Tensor]:
-    """`draw` of ranks among the hardest, before anybody knows which those are; for tensors like that."""
-    ranks = torch.arange(hardest, device=like.device).expand(anchors, hardest)
-    return draw(ranks, number, generator, like.dtype)
-
-
 def draw(
     columns: Tensor, number: int, generator: torch.Generator | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -43,9 +37,9 @@ def draw(
     return columns.gather(1, which.to(columns.device)), coefficient.to(columns.device)
 
 
-def parents(columns: Tensor, ranks: Tensor) -> Tensor:
-    """Columns of the drawn ranks (A, k) among each anchor's hardest (A, s) -> (A, k)."""
-    return columns.gather(1, ranks)
+def numbers(lowest: int, symbol: str) -> Hyperparameter:
+    """How many negatives are mixed, or mixes made."""
+    return Hyperparameter(lowest, symbol=symbol, whole=True, dial=(lowest, 4096, "doubling"))
 
 
 def length(a: Tensor, mutual: Tensor) -> Tensor:

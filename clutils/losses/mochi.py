@@ -8,12 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils import similarities
 from clutils.losses import mixing
-from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.base import Loss
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.losses.nt_xent import NTXent
-from clutils.similarities import Batch, Pairs
+from clutils.similarities import Batch, Pairs, to_others
 
 
 class MoCHi(Loss):
@@ -27,11 +26,9 @@ class MoCHi(Loss):
     the smaller part. With p̂ the softmax over real and synthetic negatives: pull W/τ, push (W/τ) p̂_j on
     each, as in NT-Xent.
 
-    Its level is "feature": the length of a mix needs the similarity of its parents to one another.
     No gradient flows into a mix: h and h' are constants, and their push acts on the anchor alone. So it is in
     MoCo, where negatives come from the queue and never learn; the paper knows no other setting. In a batch
-    (two views as anchors, negatives the 2B - 2 views of other pictures) the real negatives learn, as in
-    NT-Xent, and mixes stay constants.
+    the real negatives learn, as in NT-Xent, and mixes stay constants.
 
     - temperature: default 0.2, MoCo v2's, which the paper keeps.
     - hardest, synthetic, query_mixed: defaults 1024, 512 and 256, the paper's for ImageNet with a queue of
@@ -45,52 +42,31 @@ class MoCHi(Loss):
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
     temperature: float = hyperparameter(TEMPERATURE, default=0.2)
-    hardest: int = hyperparameter(
-        Hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling")), default=1024
-    )
-    synthetic: int = hyperparameter(
-        Hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling")), default=512
-    )
-    query_mixed: int = hyperparameter(
-        Hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling")), default=256
-    )
+    hardest: int = hyperparameter(mixing.numbers(1, "N"), default=1024)
+    synthetic: int = hyperparameter(mixing.numbers(0, "s"), default=512)
+    query_mixed: int = hyperparameter(mixing.numbers(0, "s'"), default=256)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them and of the anchor with them"
 
     @staticmethod
-    def as_written(
-        q: Tensor,
-        k: Tensor,
-        queue: Tensor,
-        temperature: float,
-        i: Tensor,
-        j: Tensor,
-        a: Tensor,
-        other: Tensor,
-        b: Tensor,
-    ) -> Tensor:
-        """Section 4, literally: unit queries, keys (B, D), queue (K, D) -> (B,).
-
-        Columns i, j and coefficients a of the mixes of pairs (B, s), columns `other` and coefficients b of
-        those with the query (B, s').
-        """
+    def as_written(q: Tensor, k: Tensor, queue: Tensor, temperature: float, *drawn: Tensor) -> Tensor:
+        """Section 4, literally: unit q, k (B, D), queue (K, D), columns, shares of mixes (B, s) -> (B,)."""
+        i, j, a, other, b = drawn
         a, b, n = a[:, :, None], b[:, :, None], queue.detach()
         pairs, with_query = a * n[i] + (1 - a) * n[j], b * q.detach()[:, None] + (1 - b) * n[other]
         mixes = F.normalize(torch.cat([pairs, with_query], dim=1), dim=2)
         negatives = torch.cat([q @ n.T, (mixes @ q[:, :, None])[:, :, 0]], dim=1)
         return NTXent.as_written((q * k).sum(dim=1, keepdim=True), negatives, temperature)
 
-    def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)
+    formula = NTXent.formula
 
     def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
         """Ranks of both parents among the hardest, the first one's share; rank and share beside a query."""
         if self.synthetic + self.query_mixed == 0:
             return ()
+        ranks = torch.arange(self.hardest, device=like.device).expand(anchors, -1)
         numbers = (self.synthetic, self.synthetic, self.query_mixed)
-        (i, a), (j, _), (other, b) = (
-            mixing.draw_ranks(anchors, self.hardest, number, self.generator, like) for number in numbers
-        )
+        (i, a), (j, _), (other, b) = (mixing.draw(ranks, n, self.generator, like.dtype) for n in numbers)
         return i, j, a, other, b / 2
 
     def pair_up(self, batch: Batch) -> Pairs:
@@ -99,15 +75,15 @@ class MoCHi(Loss):
             return pairs
         real, (i, j, a, other, b) = pairs.negatives, batch.drawn
         columns = mixing.hardest(real, self.hardest, self.name)
-        i, j, other = (mixing.parents(columns, ranks) for ranks in (i, j, other))
+        i, j, other = (columns.gather(1, ranks) for ranks in (i, j, other))
         with torch.no_grad():
             mixed = mixing.length(a, batch.among_negatives(i, j))
             query_mixed = mixing.length(b, real.gather(1, other))
         fixed = real
         if batch.queue is None:
             # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
-            among = batch.everyone
-            fixed = similarities.to_others(batch.anchors, batch.own, among.rest.detach(), among.ends.detach())
+            rest, ends = batch.everyone.rest.detach(), batch.everyone.ends.detach()
+            fixed = to_others(batch.anchors, batch.own, rest, ends)
         pairs_mixed = (a * fixed.gather(1, i) + (1 - a) * fixed.gather(1, j)) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * fixed.gather(1, other)) / query_mixed

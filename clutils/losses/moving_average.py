@@ -12,11 +12,6 @@ from clutils.losses.base import counted, fill, mean_over_positives
 from clutils.similarities import Pairs
 
 
-def room(state: Tensor, samples: int, first: float) -> Tensor:
-    """The state, or a new one, `first` everywhere, where it is of another number of samples."""
-    return state if len(state) == samples else state.new_full((samples,), first)
-
-
 def of_samples(loss: Any, state: Tensor, like: Tensor) -> Tensor:
     """The state of each anchor's sample, (A,); ValueError where a sample of the batch has no place in it."""
     if loss.check_inputs and int(loss.samples.max()) >= len(state):
@@ -38,14 +33,12 @@ def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor
     log_u = log_g.detach()
     if loss.samples is not None:
         past = of_samples(loss, loss.log_average, log_u)
-        kept = math.log1p(-loss.rate) if loss.rate < 1 else -math.inf
-        moved = torch.logaddexp(past + kept, log_u + math.log(loss.rate))
+        stays = math.log1p(-loss.rate) if loss.rate < 1 else -math.inf
+        moved = torch.logaddexp(past + stays, log_u + math.log(loss.rate))
         log_u = torch.where(past.isinf(), log_u, moved)
         both = log_u.view(2, -1).logsumexp(dim=0) - math.log(2)
-        kept = loss.log_average[loss.samples]
-        loss.log_average[loss.samples] = torch.where(
-            both.isnan(), kept, both.to(kept)
-        )  # one bad row is no past
+        kept = loss.log_average[loss.samples]  # where a row is bad: it is no past
+        loss.log_average[loss.samples] = torch.where(both.isnan(), kept, both.to(kept))
     share = (log_g.detach() - log_u).exp()
     weighed = temperature * (log_u + share * (log_g - log_g.detach()))
     return weighed - mean_over_positives(pairs.positives, pairs), log_u, share

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
+from clutils.losses.base import Loss
 from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.nt_xent import NTXent
 from clutils.similarities import Batch, Pairs
 
 
@@ -30,8 +31,6 @@ class NNCLR(Loss):
     gradient what does not pass through the anchor.
 
     - temperature: default 0.1, the paper's (from memory)
-
-    Its level is "feature": which neighbour it is, and how near to all of z2, needs the vectors.
 
     Dwibedi et al. 2021, "With a little help from my friends" (arXiv 2104.14548), the equation of its
     section 3.2 as a review gives it; lightly's memory bank does the same.
@@ -65,5 +64,4 @@ class NNCLR(Loss):
         in_their_place = replace(batch, z1=near1, z2=near2, queue=None)
         return Pairs(positives, in_their_place.pairs(self.against).negatives)
 
-    def formula(self, pairs: Pairs) -> Tensor:
-        return mean_over_positives(softplus(contrast(pairs, self.temperature)), pairs)
+    formula = NTXent.formula

@@ -23,7 +23,6 @@ class RINCE(Loss):
     has the factor (E+)^q, which a positive that lies far from its anchor makes small; InfoNCE pulls such a
     pair hardest of all. q → 0 is `NTXent` plus log λ, of the same gradient (so q = 0 is computed);
     at q = 1 the loss is linear in E, symmetric in the paper's sense of noisy labels. It can be negative.
-    With several positives: the mean over them.
 
     - temperature, q, weight (τ, q, λ): defaults 0.5, 0.5 and 0.001, the authors' code's for CIFAR-10. A
       public port recommends q from 0.1 to 0.5 and has λ = 0.01. τ below 0.02 is refused: near q/τ = 88

@@ -25,7 +25,7 @@ class Robust(Loss):
     anchor's own τ, times that τ; NT-Xent has the positive in its sum as well, and W on both forces.
 
     ρ = 0 is the mean of the negatives, τ infinite. The ball binds for ρ below log(K/number of the hardest,
-    which may tie); from there on q is uniform on those and τ = 0. With several positives: their mean.
+    which may tie); from there on q is uniform on those and τ = 0.
 
     - radius (ρ): default 1, which leaves 1/e of the negatives; LibAUC recommends 0.1 to 0.5 for pictures, and
       keeps τ between 0.05 and 0.7 beside it. Here nothing else bounds τ, found in the batch by bisection.
@@ -37,7 +37,7 @@ class Robust(Loss):
     """
 
     paper, year, equation = "RGCL (Qiu et al.)", 2023, "RGCL, in a batch"
-    per_anchor_results = ("effective_temperature",)
+    own_temperatures = True
     radius: float = hyperparameter(Hyperparameter(0, 100, "ρ", dial=(0, 6, "even")), default=1.0)
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class SogCLR(Loss):
 
     u is kept as its logarithm, on the samples' numbers (`index`); a sample seen for the first time starts at
     its batch's own. Both its anchors use the average before the call, and the mean of what they find is kept.
-    Without samples, as in `per_anchor`, u is g. With several positives: the mean over them.
+    Without samples, as in `per_anchor`, u is g.
 
     - temperature, rate (τ, γ): defaults 0.1 and 0.9, LibAUC's; its γ, too, is the weight of what is new
 
@@ -42,12 +42,8 @@ class SogCLR(Loss):
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)
     rate: float = hyperparameter(Hyperparameter(1e-6, 1, "γ", dial=(0.05, 1, "even")), default=0.9)
 
-    def __init__(self, *given: Any, **by_name: Any) -> None:
-        super().__init__(*given, **by_name)
-        self.register_buffer("log_average", torch.zeros(0))
-
-    def allocate(self, samples: int) -> None:
-        self.log_average = moving_average.room(self.log_average, samples, -torch.inf)  # never seen
+    def of_an_unseen_sample(self) -> dict[str, float]:
+        return {"log_average": -math.inf}
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from clutils.losses import mixing
 from clutils.losses.base import Loss
 from clutils.losses.hard_negative import HardNegative, reweighted
-from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, hyperparameter
 from clutils.similarities import Batch, Pairs
 
 
@@ -49,34 +49,20 @@ class SSCL(Loss):
     temperature: float = hyperparameter(TEMPERATURE, default=0.5)
     class_prior: float = hyperparameter(HardNegative.ranges["class_prior"], default=0.1)
     beta: float = hyperparameter(HardNegative.ranges["beta"], default=1.0)
-    hardest: int = hyperparameter(
-        Hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling")), default=32
-    )
-    synthetic: int = hyperparameter(
-        Hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling")), default=8
-    )
+    hardest: int = hyperparameter(mixing.numbers(1, "s"), default=32)
+    synthetic: int = hyperparameter(mixing.numbers(0, "k"), default=8)
     normalise: bool = hyperparameter(SWITCH, default=False)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them"
 
     @staticmethod
     def as_written(
-        positives: Tensor,
-        negatives: Tensor,
-        temperature: float,
-        class_prior: float,
-        beta: float,
-        i: Tensor,
-        j: Tensor,
-        a: Tensor,
+        positives: Tensor, negatives: Tensor, i: Tensor, j: Tensor, a: Tensor, **of_hcl: float
     ) -> Tensor:
-        """Eq. 2 to 4, literally: (A, P), (A, K) -> (A,).
-
-        Columns i, j and coefficients a of the mixes: (A, k) each.
-        """
+        """Eq. 2 to 4, literally: (A, P), (A, K), columns i, j and share a of mixes (A, k) -> (A,)."""
         mixes = a * negatives.gather(1, i) + (1 - a) * negatives.gather(1, j)
         everyone = torch.cat([negatives, mixes], dim=1)
-        return HardNegative.as_written(positives, everyone, temperature, class_prior, beta)
+        return HardNegative.as_written(positives, everyone, **of_hcl)
 
     def formula(self, pairs: Pairs) -> Tensor:
         return reweighted(pairs, self.temperature, self.class_prior, self.beta)
@@ -85,8 +71,8 @@ class SSCL(Loss):
         """Ranks of both parents among the hardest, and the first one's share: (anchors, k) each."""
         if self.synthetic == 0:
             return ()
-        asked = anchors, self.hardest, self.synthetic, self.generator, like
-        (i, a), (j, _) = mixing.draw_ranks(*asked), mixing.draw_ranks(*asked)
+        ranks = torch.arange(self.hardest, device=like.device).expand(anchors, -1)
+        (i, a), (j, _) = (mixing.draw(ranks, self.synthetic, self.generator, like.dtype) for _ in range(2))
         return i, j, a
 
     def pair_up(self, batch: Batch) -> Pairs:
@@ -95,7 +81,7 @@ class SSCL(Loss):
             return pairs
         real, (i, j, a) = pairs.negatives, batch.drawn
         columns = mixing.hardest(real, self.hardest, self.name)
-        i, j = mixing.parents(columns, i), mixing.parents(columns, j)
+        i, j = columns.gather(1, i), columns.gather(1, j)
         mixes = a * real.gather(1, i) + (1 - a) * real.gather(1, j)  # (anchors, synthetic)
         if self.normalise:
             mixes = mixes / mixing.length(a, batch.among_negatives(i, j))

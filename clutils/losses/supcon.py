@@ -47,11 +47,6 @@ class SupCon(Loss):
         if pairs.positives.shape[1] == 1 and pairs.negative_mask is None:
             return softplus(contrast(pairs, self.temperature))[:, 0]  # the same, without cancellation
         positives, negatives = pairs.positives / self.temperature, pairs.negatives / self.temperature
-        everyone = torch.cat(
-            [
-                fill(positives, pairs.positive_mask, -torch.inf),
-                fill(negatives, pairs.negative_mask, -torch.inf),
-            ],
-            dim=1,
-        )
+        sides = (positives, pairs.positive_mask), (negatives, pairs.negative_mask)
+        everyone = torch.cat([fill(side, mask, -torch.inf) for side, mask in sides], dim=1)
         return mean_over_positives(everyone.logsumexp(dim=1, keepdim=True) - positives, pairs)

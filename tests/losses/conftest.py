@@ -1,7 +1,6 @@
 """Fixtures of the losses' tests."""
 
 import pytest
-import torch
 
 from clutils.losses import mixing
 
@@ -9,17 +8,17 @@ from clutils.losses import mixing
 @pytest.fixture
 def drawn(monkeypatch):
     """What was drawn, in order: (columns of negatives, coefficients), of batches in one block."""
-    kept, draw, parents = [], mixing.draw, mixing.parents
+    kept, draw, hardest = [], mixing.draw, mixing.hardest
 
     def record(*arguments):
         kept.append(draw(*arguments))
         return kept[-1]
 
-    def named(columns, ranks):
-        found = parents(columns, ranks)
-        kept[:] = [(found, share) if torch.equal(which, ranks) else (which, share) for which, share in kept]
-        return found
+    def named(*arguments):
+        columns = hardest(*arguments)
+        kept[:] = [(columns.gather(1, ranks), share) for ranks, share in kept]
+        return columns
 
     monkeypatch.setattr(mixing, "draw", record)
-    monkeypatch.setattr(mixing, "parents", named)
+    monkeypatch.setattr(mixing, "hardest", named)
     return kept

@@ -1,37 +1,50 @@
 """Each loss once more, from its paper, in plain Python loops over float64 numbers: no torch, no vectors."""
 
+import functools
 import math
 
 
+def of_each(formula):
+    """A formula of one positive, as the mean over all of an anchor's."""
+
+    @functools.wraps(formula)
+    def mean(positives, *further, **named):
+        return sum(formula(p, *further, **named) for p in positives) / len(positives)
+
+    return mean
+
+
+@of_each
 def nt_xent(positives, negatives, temperature):
-    def one(p):
-        denominator = math.exp(p / temperature) + sum(math.exp(n / temperature) for n in negatives)
-        return -math.log(math.exp(p / temperature) / denominator)
-
-    return sum(one(p) for p in positives) / len(positives)
+    e_plus = math.exp(positives / temperature)
+    return -math.log(e_plus / (e_plus + sum(math.exp(n / temperature) for n in negatives)))
 
 
+@of_each
 def decoupled(positives, negatives, temperature):
-    def one(p):
-        return -p / temperature + math.log(sum(math.exp(n / temperature) for n in negatives))
+    return -positives / temperature + math.log(sum(math.exp(n / temperature) for n in negatives))
 
-    return sum(one(p) for p in positives) / len(positives)
+
+@of_each
+def decoupled_mean(positives, negatives, temperature):
+    expected = sum(math.exp(n / temperature) for n in negatives) / len(negatives)
+    return temperature * math.log(expected) - positives
+
+
+def in_a_ball(positives, negatives, temperature, radius):
+    return decoupled_mean(positives, negatives, temperature) + temperature * radius
 
 
 def flatnce(positives, negatives, temperature):
     return 1.0
 
 
+@of_each
 def macl(positives, negatives, temperature, alpha, alignment_threshold, alignment):
     tau = temperature * (1 + alpha * (alignment - alignment_threshold))
     tau = max(tau, temperature / 10)
-
-    def one(p):
-        negative_sum = sum(math.exp(n / tau) for n in negatives)
-        W = negative_sum / (math.exp(p / tau) + negative_sum)
-        return math.log1p(negative_sum / math.exp(p / tau)) / W
-
-    return sum(one(p) for p in positives) / len(positives)
+    e_plus, negative_sum = math.exp(positives / tau), sum(math.exp(n / tau) for n in negatives)
+    return math.log1p(negative_sum / e_plus) / (negative_sum / (e_plus + negative_sum))
 
 
 def pair_margin(positives, negatives, margin):
@@ -45,7 +58,9 @@ def triplet(positives, negatives, margin, batch_hard, semi_hard):
         farthest, nearest = max(2 - 2 * p for p in positives), min(2 - 2 * n for n in negatives)
         return max(0.0, farthest - nearest + margin)
     if semi_hard:
-        return triplet_semi_hard(positives, negatives, margin)
+        farther = [[n for n in negatives if n < p] for p in positives]
+        hinges = [margin + 2 * max(f) - 2 * p if f else 0.0 for p, f in zip(positives, farther, strict=True)]
+        return sum(max(0.0, hinge) for hinge in hinges) / len(positives)
     hinges = [max(0.0, (2 - 2 * p) - (2 - 2 * n) + margin) for p in positives for n in negatives]
     return sum(hinges) / len(hinges)
 
@@ -54,20 +69,15 @@ def debiased(positives, negatives, temperature, class_prior):
     return hard_negative(positives, negatives, temperature, class_prior, 0.0)
 
 
+@of_each
 def hard_negative(positives, negatives, temperature, class_prior, beta):
-    N = len(negatives)
-
-    def one(p):
-        e_plus = math.exp(p / temperature)
-        e_minus = [math.exp(n / temperature) for n in negatives]
-        weights = [e**beta for e in e_minus]
-        mean = sum(weights) / N
-        total = sum(w / mean * e for w, e in zip(weights, e_minus, strict=True))
-        Ng = (total - N * class_prior * e_plus) / (1 - class_prior)
-        Ng = max(Ng, N * math.exp(-1 / temperature))
-        return -math.log(e_plus / (e_plus + Ng))
-
-    return sum(one(p) for p in positives) / len(positives)
+    N, e_plus = len(negatives), math.exp(positives / temperature)
+    e_minus = [math.exp(n / temperature) for n in negatives]
+    mean = sum(e**beta for e in e_minus) / N
+    total = sum(e**beta / mean * e for e in e_minus)
+    Ng = (total - N * class_prior * e_plus) / (1 - class_prior)
+    Ng = max(Ng, N * math.exp(-1 / temperature))
+    return -math.log(e_plus / (e_plus + Ng))
 
 
 def attention_nce(positives, negatives, temperature, d_pos, d_neg):
@@ -87,16 +97,14 @@ def supcon(positives, negatives, temperature):
     return sum(-math.log(math.exp(p / temperature) / everyone) for p in positives) / len(positives)
 
 
+@of_each
 def dual_temperature(positives, negatives, temperature, ratio):
-    def one(p):
-        def W(tau):
-            negative_sum = sum(math.exp((n - p) / tau) for n in negatives)
-            return negative_sum / (1 + negative_sum)
+    def W(tau):
+        negative_sum = sum(math.exp((n - positives) / tau) for n in negatives)
+        return negative_sum / (1 + negative_sum)
 
-        ce = math.log1p(sum(math.exp((n - p) / temperature) for n in negatives))
-        return W(ratio * temperature) / W(temperature) * ce
-
-    return sum(one(p) for p in positives) / len(positives)
+    ce = math.log1p(sum(math.exp((n - positives) / temperature) for n in negatives))
+    return W(ratio * temperature) / W(temperature) * ce
 
 
 def clip(z1, z2, temperature):
@@ -109,28 +117,20 @@ def clip(z1, z2, temperature):
 
 
 def barlow_twins(z1, z2, off_diagonal):
-    def correlation(a, b):
-        a, b = [x - sum(a) / len(a) for x in a], [x - sum(b) / len(b) for x in b]
-        return cosine(a, b)
-
-    features1, features2 = list(zip(*z1, strict=True)), list(zip(*z2, strict=True))
     total = 0.0
-    for f, a in enumerate(features1):
-        for g, b in enumerate(features2):
-            C = correlation(a, b)
+    for f, a in enumerate(zip(*z1, strict=True)):
+        for g, b in enumerate(zip(*z2, strict=True)):
+            C = cosine([x - sum(a) / len(a) for x in a], [x - sum(b) / len(b) for x in b])
             total += (1 - C) ** 2 if f == g else off_diagonal * C**2
     return total
 
 
 def regression(z1, z2):
     def unit(a):
-        length = math.sqrt(sum(x * x for x in a))
-        return [x / length for x in a]
+        return [x / math.sqrt(inner(a, a)) for x in a]
 
-    squared = [
-        sum((x - y) ** 2 for x, y in zip(unit(a), unit(b), strict=True)) for a, b in zip(z1, z2, strict=True)
-    ]
-    return sum(squared) / len(squared)
+    difference = [[x - y for x, y in zip(unit(a), unit(b), strict=True)] for a, b in zip(z1, z2, strict=True)]
+    return sum(inner(d, d) for d in difference) / len(z1)
 
 
 def siglip(positives, negatives, temperature, bias):
@@ -147,22 +147,15 @@ def adnce(positives, negatives, temperature, mean, deviation):
     return sum(math.log1p(weighed / math.exp(p / temperature)) for p in positives) / len(positives)
 
 
+@of_each
 def rince(positives, negatives, temperature, q, weight):
-    negative_sum = sum(math.exp(n / temperature) for n in negatives)
-
-    def one(p):
-        e = math.exp(p / temperature)
-        return -(e**q) / q + (weight * (e + negative_sum)) ** q / q
-
-    return sum(one(p) for p in positives) / len(positives)
+    e, negative_sum = math.exp(positives / temperature), sum(math.exp(n / temperature) for n in negatives)
+    return -(e**q) / q + (weight * (e + negative_sum)) ** q / q
 
 
+@of_each
 def alpha_cl(positives, negatives, temperature, alpha):
-    total = 0.0
-    for p in positives:
-        for n in negatives:
-            total += math.exp(-((1 - n) ** alpha) / temperature) * (n - p)
-    return total / len(positives)
+    return sum(math.exp(-((1 - n) ** alpha) / temperature) * (n - positives) for n in negatives)
 
 
 def weighted_decoupled(rows, temperature, sigma):
@@ -220,11 +213,11 @@ def spectral(z1, z2):
     return -2 * near + far
 
 
-def nnclr(z1, z2, temperature, support):
+def nnclr(z1, z2, temperature, queue):
     def one_way(first, second):
         total = 0.0
         for i, z in enumerate(first):
-            near = max(support, key=lambda q: cosine(z, q))
+            near = max(queue, key=lambda q: cosine(z, q))
             logits = [math.exp(cosine(near, other) / temperature) for other in second]
             total -= math.log(logits[i] / sum(logits))
         return total / len(first)
@@ -263,14 +256,6 @@ def sigreg(z1, z2, weight, knots, directions):
                 end = 0.5 if k in (0, knots - 1) else 1.0
                 total += 2 * B * end * step * (real**2 + imaginary**2) * phi
     return (1 - weight) * near + weight * total / (2 * len(directions))
-
-
-def triplet_semi_hard(positives, negatives, margin):
-    total = 0.0
-    for p in positives:
-        farther = [n for n in negatives if n < p]
-        total += max(0.0, margin + 2 * max(farther) - 2 * p) if farther else 0.0
-    return total / len(positives)
 
 
 # ---- who is compared with whom, in loops as well ----------------------------------------------------------

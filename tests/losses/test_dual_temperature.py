@@ -18,12 +18,8 @@ def test_forces_are_the_closed_forms(temperature, ratio):
     close(push, W / temperature * torch.softmax(n / temperature, dim=1))
 
 
-def test_limits_of_the_ratio_are_infonce_at_one_and_the_decoupled_gradient_at_infinity():
+def test_a_ratio_of_infinity_is_the_decoupled_gradient_a_little_weaker():
     s, n = similarities(60, 1, 20)
-    one, plain = losses.DualTemperature(0.1, 1.0), losses.NTXent(0.1)
-    torch.testing.assert_close(one.per_anchor(s, n), plain.per_anchor(s, n), rtol=1e-10, atol=1e-12)
-    for a, b in zip(anatomy.forces(one, s, n), anatomy.forces(plain, s, n), strict=True):
-        close(a, b)
     hot = losses.DualTemperature(0.1, 1e6)
     for a, b in zip(anatomy.forces(hot, s, n), anatomy.forces(losses.Decoupled(0.1), s, n), strict=True):
         torch.testing.assert_close(a, b * 20 / 21, rtol=1e-5, atol=1e-14)

@@ -10,21 +10,20 @@ import torch
 
 from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
-from tests.losses.beside_loops import FORMULAS, each_way, with_labels
-from tests.losses.inputs import close, embeddings, fails, similarities
+from tests.losses import oracles
+from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, each_way, told, with_labels
+from tests.losses.inputs import SETTINGS, close, embeddings, fails, similarities
 
-DIFFERENCES = [losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature]
-FAMILY = [
-    *DIFFERENCES,
-    *(losses.Debiased, losses.HardNegative, losses.SSCL, losses.AttentionNCE, losses.SupCon),
-    *(losses.CLIP, losses.SigLIP, losses.ADNCE, losses.RINCE, losses.AlphaCL, losses.WeightedDecoupled),
+EVERY = [entry.loss for entry in losses.catalogue().values()]
+ALL = [cls for cls in EVERY if cls.level == "similarity"]
+OTHER_LEVELS = [cls for cls in EVERY if cls not in ALL]
+NOT_NORMALISED = [cls for cls in EVERY if not cls.normalised]
+SUPERVISED = [cls for cls in EVERY if "labels" in cls.takes]
+PER_SAMPLE = [cls for cls in EVERY if "index" in cls.takes]
+OF_DIFFERENCES = [
+    *(losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature),
+    *(losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE),
 ]
-PER_SAMPLE = [losses.SogCLR, losses.ISogCLR]
-SUPERVISED = [losses.PairMargin, losses.Triplet, losses.SupCon, losses.AttentionNCE]
-ALL = [*FAMILY, losses.PairMargin, losses.Triplet, losses.Robust, *PER_SAMPLE]
-NOT_NORMALISED = [losses.NPair, losses.Spectral, losses.VICReg, losses.SIGReg]
-OTHER_LEVELS = [losses.MoCHi, losses.BarlowTwins, losses.Regression, losses.NNCLR, *NOT_NORMALISED]
-EVERY = [*ALL, *OTHER_LEVELS]
 
 
 def numbered(loss, given, named):
@@ -45,48 +44,19 @@ def made(cls):
     return cls()
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [cls() for cls in (*DIFFERENCES, losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE)],
-    ids=repr,
-)
-def test_pushes_sum_to_the_pull_since_only_differences_matter(loss):
+@pytest.mark.parametrize("cls", OF_DIFFERENCES)
+def test_pushes_sum_to_the_pull_since_only_differences_matter(cls):
     positives, negatives = similarities(50, 3, 40)
-    pull, push = anatomy.forces(loss, positives, negatives)
+    pull, push = anatomy.forces(cls(), positives, negatives)
     close(push.sum(dim=1), pull.sum(dim=1))
 
 
 # ---- the paper's equation beside each ----------------------------------------------------------------------
 
-SETTINGS = [
-    *(losses.NTXent(0.3), losses.Decoupled(0.3), losses.FlatNCE(0.3), losses.SupCon(0.3), losses.CLIP(0.3)),
-    *(losses.DualTemperature(0.3, 4.0), losses.DualTemperature(0.5, 0.5)),
-    *(losses.MACL(0.3, 0.7, 0.2), losses.MACL(0.5, 0.0, 0.0)),
-    *(losses.Debiased(0.3, 0.1), losses.Debiased(0.5, 0.4)),
-    *(losses.HardNegative(0.3, 0.1, 2.0), losses.HardNegative(0.5, 0.4, 0.5)),
-    *(losses.AttentionNCE(0.3, 0.5, 2.0), losses.AttentionNCE(0.3, 0.5, 2.0, detach_attention=False)),
-    *(losses.PairMargin(1.3), losses.Triplet(0.4), losses.Triplet(0.4, batch_hard=True)),
-    *(losses.BarlowTwins(0.1), losses.Regression(), losses.Triplet(0.4, semi_hard=True)),
-    *(
-        losses.SigLIP(0.3, -2.0),
-        losses.SigLIP(0.5, 1.0),
-        losses.ADNCE(0.3, 0.2, 0.4),
-        losses.ADNCE(0.5, -0.5, 3),
-    ),
-    *(losses.RINCE(0.3, 0.5, 0.1), losses.RINCE(0.5, 1.0, 0.9), losses.RINCE(0.5, 0.01, 0.01)),
-    *(losses.AlphaCL(0.3, 1.0), losses.AlphaCL(0.5, 3.0), losses.Robust(0.5), losses.Robust(1.5)),
-    *(losses.WeightedDecoupled(0.3, 0.5), losses.WeightedDecoupled(0.3, 5.0)),
-    *(losses.SogCLR(0.3), losses.ISogCLR(0.4, temperature=0.3), losses.NNCLR(0.3)),
-    *(losses.NPair(), losses.Spectral(), losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0)),
-]
-
 
 def test_every_loss_has_its_papers_equation_in_at_most_eight_literal_lines():
-    drawn = {
-        losses.SSCL,
-        losses.MoCHi,
-        losses.SIGReg,
-    }  # which need the mixes, or directions, that were drawn: compared in their own files
+    # these need the mixes, or directions, that were drawn: compared in their own files
+    drawn = {losses.SSCL, losses.MoCHi, losses.SIGReg}
     assert {type(loss) for loss in SETTINGS} | drawn == set(EVERY)
     for cls in EVERY:
         (function,) = ast.parse(textwrap.dedent(inspect.getsource(cls.as_written))).body
@@ -126,7 +96,8 @@ LOOPED = [loss for loss in (*SETTINGS, losses.SSCL(0.4, 0.2, 0.5, synthetic=0)) 
 @pytest.mark.parametrize("loss", LOOPED, ids=repr)
 @each_way
 def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    compared(loss)
+    if {a_queue: "queue" in loss.takes, a_batch: "index" not in loss.takes}.get(compared, True):
+        compared(loss)  # a batch of samples that have a past is in their own files
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOOPED if "labels" in loss.takes], ids=repr)
@@ -134,7 +105,54 @@ def test_labels_make_positives_of_every_picture_of_the_class(loss):
     with_labels(loss)
 
 
+ON_VECTORS = {
+    losses.CLIP: oracles.clip,
+    losses.BarlowTwins: oracles.barlow_twins,
+    losses.Regression: oracles.regression,
+    losses.NPair: oracles.n_pair,
+    losses.Spectral: oracles.spectral,
+    losses.VICReg: oracles.vicreg,
+    losses.NNCLR: oracles.nnclr,
+}
+OF_VECTORS = [
+    *(losses.CLIP(0.07), losses.CLIP(0.5), losses.NNCLR(0.1), losses.NNCLR(0.5), losses.Regression()),
+    *(losses.BarlowTwins(0.0), losses.BarlowTwins(), losses.BarlowTwins(1.0), losses.NPair()),
+    *(losses.VICReg(), losses.VICReg(1.0, 3.0, 10.0), losses.VICReg(0.0, 1.0, 0.0), losses.Spectral()),
+]
+
+
+@pytest.mark.parametrize("loss", OF_VECTORS, ids=repr)
+def test_a_batch_is_the_papers_formula_in_plain_loops(loss):
+    z1, z2 = embeddings(9, 4)
+    z1 = z1 * torch.tensor([0.1, 0.5, 1.0, 3.0])  # some features lack VICReg's variance, others do not
+    z2 = z1 + z2
+    given = {"queue": 3 * embeddings(15, 4, seed=5)[0]} if "queue" in loss.takes else {}
+    known = {name: z.tolist() for name, z in {"z1": z1, "z2": z2, **given}.items()}
+    expected = told(ON_VECTORS[type(loss)], loss, **known)
+    assert float(loss(z1, z2, **given)) == pytest.approx(expected, rel=1e-10)
+
+
 # ---- limits and numerics -----------------------------------------------------------------------------------
+
+
+LIMITS = [  # a loss, and what it is there
+    *((losses.ADNCE(0.3, 0.7, flat), losses.NTXent(0.3)) for flat in (1e9, math.inf)),
+    *((losses.WeightedDecoupled(0.3, flat), losses.Decoupled(0.3)) for flat in (1e12, math.inf)),
+    (losses.Debiased(0.3, 0.0), losses.NTXent(0.3)),
+    (losses.HardNegative(0.3, 0.2, 0.0), losses.Debiased(0.3, 0.2)),
+    (losses.HardNegative(0.3, 0.0, 0.0), losses.NTXent(0.3)),
+    (losses.DualTemperature(0.3, 1.0), losses.NTXent(0.3)),
+    (losses.CLIP(0.2), losses.NTXent(0.2)),
+]
+
+
+@pytest.mark.parametrize("P", [1, 3])
+@pytest.mark.parametrize(("loss", "limit"), LIMITS, ids=repr)
+def test_in_the_limit_value_and_forces_are_those_of_a_simpler_loss(loss, limit, P):
+    tables = similarities(60, P, 20)
+    close(loss.per_anchor(*tables), limit.per_anchor(*tables))
+    for ours, theirs in zip(anatomy.forces(loss, *tables), anatomy.forces(limit, *tables), strict=True):
+        close(ours, theirs)
 
 
 @pytest.mark.parametrize("cls", ALL)
@@ -171,23 +189,20 @@ def test_autocast_does_not_reach_into_the_loss():
         assert torch.equal(losses.NTXent(0.05)(z1, z2), plain)
 
 
-@pytest.mark.parametrize("cls", [cls for cls in EVERY if cls not in (losses.BarlowTwins, *NOT_NORMALISED)])
-def test_the_length_of_an_embedding_does_not_matter(cls):
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if cls is not losses.BarlowTwins])
+def test_the_length_of_an_embedding_matters_only_where_the_paper_does_not_normalise(cls):
     z1, z2 = embeddings(6, 8)
     lengths = torch.logspace(-3, 3, 6, dtype=torch.float64)[:, None]
-    torch.manual_seed(0)
-    plain = made(cls)(z1, z2)
-    torch.manual_seed(0)
-    torch.testing.assert_close(made(cls)(z1 * lengths, z2 / lengths), plain)
-
-
-@pytest.mark.parametrize("cls", NOT_NORMALISED)
-def test_the_length_of_an_embedding_matters_where_the_paper_does_not_normalise(cls):
-    z1, z2 = embeddings(6, 8)
-    torch.manual_seed(0)
-    plain = made(cls)(z1, z2)
-    torch.manual_seed(0)
-    assert abs(float(made(cls)(2 * z1, 2 * z2) - plain)) > 0.01
+    if cls in NOT_NORMALISED:
+        lengths = torch.full_like(lengths, 2.0)
+    values = []
+    for views in ((z1, z2), (z1 * lengths, z2 * lengths if cls in NOT_NORMALISED else z2 / lengths)):
+        torch.manual_seed(0)
+        values.append(made(cls)(*views))
+    if cls in NOT_NORMALISED:
+        assert abs(float(values[1] - values[0])) > 0.01
+    else:
+        torch.testing.assert_close(values[1], values[0])
 
 
 # ---- bad input -------------------------------------------------------------------------------------------
@@ -212,17 +227,9 @@ def test_bad_embeddings_are_named(cls):
         fails(lambda: loss(z1, z2, queue=z1[:0]), name, "queue", "(0, 4)")
         fails(lambda: loss(z1, z2, queue=z1[:, :3]), name, "queue", "(8, 3)")
         fails(lambda: loss(z1, z2, queue=zero), name, "queue", "row 3", "zero vector")
-    else:
-        takes = ", ".join(sorted(loss.takes)) or "nothing"
-        fails(lambda: loss(z1, z2, queue=z1), name, "does not take queue", f"it takes {takes}")
-    if "extra_views" not in loss.takes:
-        fails(lambda: loss(z1, z2, extra_views=z1[:, None]), name, "does not take extra_views")
-
-
-@pytest.mark.parametrize("cls", [cls for cls in (*FAMILY, *PER_SAMPLE) if cls not in SUPERVISED])
-def test_labels_are_refused_where_the_method_has_no_supervised_form(cls):
-    z1, z2 = embeddings(8, 4)
-    fails(lambda: made(cls)(z1, z2, labels=torch.arange(8)), cls.__name__, "labels", *cls.takes)
+    takes = ", ".join(sorted(loss.takes)) or "nothing"
+    for argument in {"queue", "labels", "extra_views", "index"} - loss.takes:
+        fails(lambda a=argument: loss(z1, z2, **{a: z1}), name, f"does not take {argument}", f"takes {takes}")
 
 
 @pytest.mark.parametrize("cls", SUPERVISED)

@@ -7,21 +7,7 @@ import torch
 
 from clutils import losses
 from tests.losses import oracles
-from tests.losses.beside_loops import masked, single_anchors
 from tests.losses.inputs import embeddings
-
-
-def in_loops(loss, positives, negatives, alignment):
-    t, mean = loss.temperature, sum(positives) / len(positives)
-    expected = sum(math.exp(n / t) for n in negatives) / len(negatives)
-    return t * math.log(expected) - mean + t * loss.radius
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (4, 7)])
-def test_without_samples_it_is_its_objective_in_plain_loops(shape):
-    loss = losses.ISogCLR(0.4, temperature=0.2)
-    single_anchors(loss, in_loops, positives=shape[0], negatives=shape[1])
-    masked(loss, in_loops)
 
 
 def of_one_size(seed=0):

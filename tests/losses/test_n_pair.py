@@ -12,11 +12,6 @@ from tests.losses import oracles
 from tests.losses.inputs import close, embeddings, similarities
 
 
-def test_a_batch_is_the_papers_formula_in_plain_loops():
-    z1, z2 = embeddings(7, 4)
-    assert float(losses.NPair()(z1, z2)) == pytest.approx(oracles.n_pair(z1.tolist(), z2.tolist()), rel=1e-10)
-
-
 def test_forces_are_the_closed_forms():
     s, n = (4 * t.requires_grad_() for t in similarities(30, 1, 20))
     pull, push = torch.autograd.grad(losses.NPair().formula(Pairs(s, n)).sum(), (s, n))

@@ -6,19 +6,7 @@ import torch
 from clutils import anatomy, losses
 from clutils.similarities import owners
 from tests.losses import oracles
-from tests.losses.beside_loops import masked, single_anchors
 from tests.losses.inputs import close, embeddings, fails, similarities
-
-
-def in_loops(loss, positives, negatives, alignment):
-    rows = [([p], negatives) for p in positives]
-    return sum(oracles.sogclr([row], {}, [0], loss.temperature, loss.rate)[0][0] for row in rows) / len(rows)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (4, 7)])
-def test_without_samples_it_is_the_global_loss_of_the_batch_in_plain_loops(shape):
-    single_anchors(losses.SogCLR(0.2), in_loops, positives=shape[0], negatives=shape[1])
-    masked(losses.SogCLR(0.2), in_loops)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.9, 1.0])

@@ -51,7 +51,8 @@ def test_a_batch_is_the_papers_equation_as_written(drawn):
     value = loss(*views)
     (i, a), (j, _) = drawn
     pairs = two_views(*map(unit, views))
-    written = loss.as_written(pairs.positives, pairs.negatives, 0.4, 0.15, 0.7, i, j, a).mean()
+    of_hcl = {"temperature": 0.4, "class_prior": 0.15, "beta": 0.7}
+    written = loss.as_written(pairs.positives, pairs.negatives, i, j, a, **of_hcl).mean()
     close(written, value)
     for ours, theirs in zip(*(torch.autograd.grad(v, views) for v in (value, written)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
