@@ -1,26 +1,40 @@
-"""Exponential moving average (EMA) of a network: MoCo's momentum encoder, BYOL's target."""
+"""Exponential moving average (EMA) of encoder and head: MoCo's momentum encoder, BYOL's target."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-
-def follower(module: nn.Module) -> nn.Module:
-    """A copy that starts where `module` stands and takes no gradient."""
-    return copy.deepcopy(module).requires_grad_(False)
+from clutils.methods.base import Method
 
 
-def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:
-    r"""$$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight, in one fused call.
+class Followed(Method):
+    r"""A method with a target: copies of encoder and head, which follow both after each step.
 
-    - followers, leaders: modules of the same build, in the same order
-
-    Buffers are left alone: the follower's batch normalisation keeps statistics of its own.
+    $$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight. No gradient reaches them. Buffers
+    are left alone: the target is in training mode, and its batch normalisation keeps statistics of its own.
     """
-    targets = [weight for module in followers for weight in module.parameters()]
-    weights = [weight for module in leaders for weight in module.parameters()]
-    get_ema_multi_avg_fn(momentum)(targets, weights, None)  # the number of steps, which it does not use
+
+    momentum: float  # m: each method declares its own default
+    target_encoder: nn.Module
+    target_head: nn.Module
+
+    def start_target(self) -> None:
+        """Copies that start where encoder and head stand."""
+        self.target_encoder, self.target_head = (
+            copy.deepcopy(network).requires_grad_(False) for network in (self.encoder, self.head)
+        )
+
+    @torch.no_grad()
+    def target(self, view: Tensor) -> Tensor:
+        """What the target makes of a view: (B, out)."""
+        return self.target_head(self.features_of(view, self.target_encoder))
+
+    def after_step(self) -> None:
+        """The target follows, in one fused call."""
+        targets = [*self.target_encoder.parameters(), *self.target_head.parameters()]
+        weights = [*self.encoder.parameters(), *self.head.parameters()]
+        get_ema_multi_avg_fn(self.momentum)(targets, weights, None)  # the number of steps, unused

@@ -96,7 +96,7 @@ def test_the_keys_network_follows_the_momentum_equation():
         with torch.no_grad():
             for weight in online:
                 weight += torch.randn(weight.shape, generator=draw, dtype=torch.float64)
-        moco.keys = torch.zeros(4, 8, dtype=torch.float64)
+        moco.entering = torch.zeros(4, 8, dtype=torch.float64)
         moco.after_step()
         for e, w in zip(expected, online, strict=True):
             flat, weight = e.view(-1), w.detach().reshape(-1)
