@@ -34,6 +34,7 @@ class GraphCL(Method):
         return batch_size - 1
 
     def step(self, given: Given) -> Compared:
+        """(B, V, 1 + F + V) graphs -> the loss, and both views' embeddings (B, out)."""
         z1, z2 = self.head(self.features_of(torch.cat(given.views()))).chunk(2)
         return self.one_way(z1, z2), z1, z2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,7 @@ from clutils.methods.base import Method
 
 
 class Followed(Method):
-    r"""A method with a target: copies of encoder and head, which follow both after each step.
-
-    $$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight. No gradient reaches them. Buffers
-    are left alone: the target is in training mode, and its batch normalisation keeps statistics of its own.
-    """
+    """A method with a target: copies of encoder and head that follow after a step, without a gradient."""
 
     momentum: float  # m: each method declares its own default
     target_encoder: nn.Module
@@ -34,7 +31,17 @@ class Followed(Method):
         return self.target_head(self.features_of(view, self.target_encoder))
 
     def after_step(self) -> None:
-        """The target follows, in one fused call."""
-        targets = [*self.target_encoder.parameters(), *self.target_head.parameters()]
-        weights = [*self.encoder.parameters(), *self.head.parameters()]
-        get_ema_multi_avg_fn(self.momentum)(targets, weights, None)  # the number of steps, unused
+        """The target follows."""
+        follow((self.target_encoder, self.target_head), (self.encoder, self.head), self.momentum)
+
+
+def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:
+    r"""$$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight, in one fused call.
+
+    - followers, leaders: modules of the same build, in the same order
+
+    Buffers are left alone: the follower's batch normalisation keeps statistics of its own.
+    """
+    targets = [weight for module in followers for weight in module.parameters()]
+    weights = [weight for module in leaders for weight in module.parameters()]
+    get_ema_multi_avg_fn(momentum)(targets, weights, None)  # the number of steps, which it does not use

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
@@ -80,7 +81,7 @@ class PiNDA(Method):
 
     def step(self, given: Given) -> Compared:
         """The scalar is loss + λ · penalty."""
-        views = _WithNoise(given.augment, self.noise, self.share, self.on, self.method.half_type)
+        views = _WithNoise(given.augment, self)
         loss, z1, z2 = self.method(given.images, views, given.generator, given.labels, given.index)
         assert views.sample is not None  # every method asks for several views
         term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
@@ -121,51 +122,39 @@ class PiNDA(Method):
 
 def _its(name: str) -> property:
     """What the method has whose step this is, as PiNDA's own."""
-    return property(
-        lambda self: getattr(self.method, name), lambda self, value: setattr(self.method, name, value)
-    )
+    found, put = attrgetter(f"method.{name}"), lambda self, value: setattr(self.method, name, value)
+    return property(found, put)
 
 
 for _name in (
-    "encoder",
-    "head",
-    "loss",
-    "out",
-    "half_type",
-    "uses_labels",
-    "takes_extra_views",
-    "extra_views",
+    *("encoder", "head", "loss", "out", "half_type", "uses_labels", "takes_extra_views", "extra_views"),
+    *("allocate", "after_step", "check_batch", "use", "networks", "chance"),
 ):
-    setattr(PiNDA, _name, _its(_name))
-for _name in ("allocate", "after_step", "check_batch", "use", "networks", "chance"):
     setattr(PiNDA, _name, _its(_name))
 
 
 class _WithNoise:
     """An augmentation whose first view carries the generator's noise, with its gradient."""
 
-    def __init__(
-        self, augment: Augment, generator: noise.Generator, share: float, on: str, half: torch.dtype | None
-    ) -> None:
-        self.augment, self.generator, self.share, self.on = augment, generator, share, on
-        self.half = half
+    def __init__(self, augment: Augment, of: PiNDA) -> None:
+        self.augment, self.of = augment, of
         self.sample: Tensor | None = None
 
     def several_views(self, images: Tensor, generator: torch.Generator, number: int) -> list[Tensor]:
         first, *others = several_views(self.augment, images, generator, number)
-        x = first if self.on == "view" else Identity()(images)
+        x = first if self.of.on == "view" else Identity()(images)
         if x.shape != first.shape:
             raise ValueError(
                 f"PiNDA: pictures are {tuple(x.shape)} and views {tuple(first.shape)}; the noise goes on "
                 "whole pictures, so both need one size: load them at the views' size, or set on='view'"
             )
         generator = drawing_on(x.device, generator)
-        with half_precision(x.device, self.half):
-            self.sample = self.generator(x, generator).sample
+        with half_precision(x.device, self.of.half_type):
+            self.sample = self.of.noise(x, generator).sample
         noisy = x + self.sample
-        if self.share < 1:
+        if self.of.share < 1:
             drawn = torch.rand(len(x), generator=generator, device=generator.device).to(x.device)
-            noisy = torch.where((drawn < self.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
+            noisy = torch.where((drawn < self.of.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
         return [noisy, *others]
 
 

@@ -31,7 +31,7 @@ class SimGRACE(GraphCL):
     strength: float = hyperparameter(Hyperparameter(0, symbol="η", dial=(0, 2, "even")), default=1.0)
 
     def step(self, given: Given) -> Compared:
-        """The second embedding is constant."""
+        """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""
         with torch.no_grad():
             other = self.head(self.perturbed(given.images, given.generator))
         z = self.head(self.features_of(given.images))
