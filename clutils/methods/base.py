@@ -90,6 +90,8 @@ class Method(nn.Module):
     encoder: nn.Module
     head: nn.Module
     loss: Any
+    predictor: nn.Module  # where there is one
+    predictor_rate: float
     half_type: torch.dtype | None = None
     extra_views = 0  # further views of each image, handed to the loss as its positives
     # the arguments that a class takes: see `hyperparameters.gather`
@@ -156,6 +158,13 @@ class Method(nn.Module):
         For a loss of `SIMILARITIES`, which a method that calls it `needs`.
         """
         return self.loss.per_anchor(positives, negatives, negative_mask=mask)
+
+    def one_way(self, anchors: Tensor, others: Tensor) -> Tensor:
+        """The loss of each anchor (B, out), (B,): its own row of others the positive, the rest negatives."""
+        check, who = getattr(self.loss, "check_inputs", True), type(self).__name__
+        first, second = (similarities.normalise(z, who=who, check=check) for z in (anchors, others))
+        pairs = similarities.two_views(first, second, "one way")
+        return self.per_anchor(pairs.positives, pairs.negatives)
 
     def allocate(self, samples: int) -> None:
         """Make room for a state per sample: called before training, and after `use`."""
@@ -227,8 +236,15 @@ class Method(nn.Module):
         hyperparameters.check(self, self.ranges, type(self).__name__)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate."""
-        return [{"params": [p for p in self.parameters() if p.requires_grad], "factor": 1.0}]
+        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.
+
+        A predictor is a group of its own where the method has a setting `predictor_rate`, its factor.
+        """
+        faster = list(self.predictor.parameters()) if "predictor_rate" in self.setting_names() else []
+        own = set(map(id, faster))
+        others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
+        groups = [{"params": others, "factor": 1.0}]
+        return [*groups, {"params": faster, "factor": self.predictor_rate}] if faster else groups
 
     def chance(self, batch_size: int) -> float | None:
         """The loss of a batch where all similarities are 0: log(2B - 1) for NT-Xent; None if it has none."""
@@ -265,14 +281,9 @@ class Method(nn.Module):
             features = encoder(views).float()
         return processes.gathered(features)
 
-    def predictor_apart(self, predictor: nn.Module, factor: float) -> list[dict[str, Any]]:
-        """`parameter_groups` of a method whose predictor learns `factor` times as fast as all else."""
-        own = {id(weight) for weight in predictor.parameters()}
-        others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
-        return [
-            {"params": others, "factor": 1.0},
-            {"params": list(predictor.parameters()), "factor": factor},
-        ]
+    def embedded(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """The embeddings of views (B, ...) that go through the networks as one batch: (B, out) each."""
+        return self.head(self.features_of(torch.cat(views))).chunk(len(views))
 
 
 hyperparameters.gather(Method)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from clutils import encoders, losses
@@ -56,6 +54,3 @@ class BYOL(Followed):
         p1, p2 = (self.predictor(self.head(self.features_of(view))) for view in both)
         t1, t2 = (self.target(view) for view in both)
         return self.compare(p1, t2, given.index) + self.compare(p2, t1, given.index), p1, t2
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return self.predictor_apart(self.predictor, self.predictor_rate)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method
@@ -33,12 +32,10 @@ class CLAE(Method):
         """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""
         first, second = given.views()
         first = first.detach().requires_grad_()
-        clean, *_ = self._compared(first, second, given.index)
+        z1, z2 = self.embedded(first, second)
+        clean = self.compare(z1, z2, given.index)
         (ascent,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
-        loss, z1, z2 = self._compared((first + self.strength * ascent.sign()).detach(), second, given.index)
+        z1, z2 = self.embedded((first + self.strength * ascent.sign()).detach(), second)
+        loss = self.compare(z1, z2, given.index)
         self.reported = {"loss": loss.detach(), "clean_loss": clean.detach()}
         return loss + self.clean * clean if self.clean else loss, z1, z2
-
-    def _compared(self, first: Tensor, second: Tensor, index: Tensor | None) -> Compared:
-        z1, z2 = self.head(self.features_of(torch.cat([first, second]))).chunk(2)
-        return self.compare(z1, z2, index), z1, z2

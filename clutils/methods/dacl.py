@@ -35,8 +35,7 @@ class DACL(Method):
     mixed: float = hyperparameter(Hyperparameter(0, 0.5, "1 - α", dial=(0, 0.5, "even")), default=0.3)
 
     def step(self, given: Given) -> Compared:
-        views = [self.mix(view, given.generator) for view in given.views()]
-        z1, z2 = self.head(self.features_of(torch.cat(views))).chunk(2)
+        z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))
         return self.compare(z1, z2, given.index), z1, z2
 
     def mix(self, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from clutils import losses, similarities
+from clutils import losses
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method, takes
 
 
@@ -35,11 +32,5 @@ class GraphCL(Method):
 
     def step(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both views' embeddings (B, out)."""
-        z1, z2 = self.head(self.features_of(torch.cat(given.views()))).chunk(2)
-        return self.one_way(z1, z2), z1, z2
-
-    def one_way(self, z1: Tensor, z2: Tensor) -> Tensor:
-        """The loss, z1 as anchors: (B, out) each; negatives are the other graphs' z2."""
-        first, second = (similarities.normalise(z, "z", "GraphCL") for z in (z1, z2))
-        pairs = similarities.two_views(first, second, against="one way")
-        return self.per_anchor(pairs.positives, pairs.negatives).mean()
+        z1, z2 = self.embedded(*given.views())
+        return self.one_way(z1, z2).mean(), z1, z2

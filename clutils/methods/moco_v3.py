@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
-from clutils import similarities
 from clutils.losses.base import Loss
 from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, Method, Need, class_of
@@ -55,19 +52,12 @@ class MoCoV3(BYOL):
     usual_share = Method.usual_share
     needs = Need("has a temperature and works on cosines alone", _of_cosines)
     momentum: float = hyperparameter(MOMENTUM, default=0.9)
-    predictor_rate = 1.0
+    predictor_rate = 1.0  # as all else
 
     def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:
         """ctr: queries (B, out) against keys (B, out), each with its own and B - 1 others."""
-        check = self.loss.check_inputs
-        queries, keys = (similarities.normalise(z, who="MoCoV3", check=check) for z in (z1, z2))
-        pairs = similarities.two_views(queries, keys, "one way")
-        return 2 * self.loss.temperature * self.loss.per_anchor(pairs.positives, pairs.negatives).mean()
+        return 2 * self.loss.temperature * self.one_way(z1, z2).mean()
 
     def chance(self, batch_size: int) -> float | None:
         chance = self.loss.chance(batch_size - 1)
         return None if chance is None else 2 * 2 * self.loss.temperature * chance
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """The predictor learns as fast as all else."""
-        return Method.parameter_groups(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 from torch.nn.functional import normalize
 
@@ -45,7 +44,7 @@ class NNCLR(Queued):
         self.start_queue()
 
     def step(self, given: Given) -> Compared:
-        z1, z2 = self.head(self.features_of(torch.cat(given.views()))).chunk(2)
+        z1, z2 = self.embedded(*given.views())
         self.entering = normalize(z2.detach(), dim=1)
         return self.compare(z1, z2, given.index, queue=self.queue), z1, z2
 

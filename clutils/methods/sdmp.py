@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from clutils import similarities
 from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method, drawing_on
 
@@ -48,21 +46,14 @@ class SDMP(Method):
         share = 0.1 + 0.8 * drawn
         of = share.view(-1, *[1] * (first.ndim - 1))
         mixes = [of * x + (1 - of) * x.flip(0) for x in (first, second)]
-        embedded = self.head(self.features_of(torch.cat([first, second, *mixes])))
-        z1, z2, m1, m2 = embedded.chunk(4)
+        z1, z2, m1, m2 = self.embedded(first, second, *mixes)
         common = torch.minimum(share, 1 - share.flip(0)) + torch.minimum(1 - share, share.flip(0))
         plain = self.compare(z1, z2, given.index)
-        to_sources = (share * self.of_each(m1, z2) + (1 - share) * self.of_each(m1, z2.flip(0))).mean()
-        to_mixes = ((self.of_each(m1, m2) + common * self.of_each(m1, m2.flip(0))) / (1 + common)).mean()
+        to_sources = (share * self.one_way(m1, z2) + (1 - share) * self.one_way(m1, z2.flip(0))).mean()
+        to_mixes = ((self.one_way(m1, m2) + common * self.one_way(m1, m2.flip(0))) / (1 + common)).mean()
         parts = {"plain": plain, "to_sources": to_sources, "to_mixes": to_mixes}
         self.reported = {name: value.detach() for name, value in parts.items()}
         return plain + self.mixing * (to_sources + to_mixes), z1, z2
-
-    def of_each(self, anchors: Tensor, others: Tensor) -> Tensor:
-        """The loss of each anchor (B, out), its own row of others the positive, the rest negatives: (B,)."""
-        anchors, others = (similarities.normalise(z, check=False) for z in (anchors, others))
-        pairs = similarities.two_views(anchors, others, "one way")
-        return self.per_anchor(pairs.positives, pairs.negatives)
 
     def chance(self, batch_size: int) -> float | None:
         """The loss where all similarities are 0, of all three parts."""

@@ -17,8 +17,7 @@ class SimCLR(Method):
     def step(self, given: Given) -> Compared:
         """All views go through the encoder as one batch: its batch normalisation sees all of them."""
         views = given.views(2 + self.extra_views)
-        batches = views if self.views_apart else [torch.cat(views)]
-        embedded = torch.cat([self.head(self.features_of(batch)) for batch in batches])
-        z1, z2, *further = embedded.chunk(len(views))
+        apart = (self.head(self.features_of(view)) for view in views)
+        z1, z2, *further = apart if self.views_apart else self.embedded(*views)
         beside = {"extra_views": torch.stack(further, dim=1)} if further else {}
         return self.compare(z1, z2, given.index, **beside), z1, z2

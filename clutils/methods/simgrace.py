@@ -35,7 +35,7 @@ class SimGRACE(GraphCL):
         with torch.no_grad():
             other = self.head(self.perturbed(given.images, given.generator))
         z = self.head(self.features_of(given.images))
-        return self.one_way(z, other), z, other
+        return self.one_way(z, other).mean(), z, other
 
     def perturbed(self, graphs: Tensor, generator: torch.Generator) -> Tensor:
         """(B, features) by the encoder with noise on every weight; its batch statistics stay as they are."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from clutils import encoders, losses
@@ -57,6 +55,3 @@ class SimSiam(Method):
         if self.stop_gradient:
             z1, z2 = z1.detach(), z2.detach()
         return (self.compare(p1, z2, given.index) + self.compare(p2, z1, given.index)) / 2, p1, z2
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return self.predictor_apart(self.predictor, self.predictor_rate)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from clutils import losses
 from clutils.methods.base import Compared, Given, Method, Need, takes
 
@@ -26,7 +24,7 @@ class SupCon(Method):
         if given.labels is None:
             size = len(given.images)
             raise ValueError(f"SupCon: labels is None, but a batch of {size} has ({size},)")
-        z1, z2 = self.head(self.features_of(torch.cat(given.views()))).chunk(2)
+        z1, z2 = self.embedded(*given.views())
         return self.compare(z1, z2, given.index, labels=given.labels), z1, z2
 
     def chance(self, batch_size: int) -> float | None:

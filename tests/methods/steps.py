@@ -41,6 +41,22 @@ def in_float64(*networks):
     return [copy.deepcopy(network).double().train() for network in networks]
 
 
+def with_a_target_elsewhere(method):
+    """The method, its target's encoder moved as after some steps."""
+    with torch.no_grad():
+        for weight in method.target_encoder.parameters():
+            weight += 0.02 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+    return method
+
+
+def predictions_and_targets(method):
+    """What `a_step` predicts of each view, and what its target makes of it: a batch a view, in float64."""
+    encoder, head, predictor = in_float64(method.encoder, method.head, method.predictor)
+    target_encoder, target_head = in_float64(method.target_encoder, method.target_head)
+    predictions = [predictor(head(encoder(view))).detach() for view in views()]
+    return predictions, [target_head(target_encoder(view)).detach() for view in views()]
+
+
 def by_loops(of, z1, z2, *settings, labels=None, one_way=False) -> float:
     """A loss of `oracles`: its mean over both views' anchors, or one way over z1's, against z2."""
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels, other_view=one_way)

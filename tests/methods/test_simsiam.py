@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
-from clutils import data, methods, training
+from clutils import data, methods
 from tests.methods.steps import a_step, built, views
+from tests.runs import advance, small
 
 DIGITS = data.load("digits", limit=32)
 
@@ -39,15 +40,13 @@ def test_loss_and_gradient_are_the_papers_with_the_embeddings_held_fixed_or_not(
 def test_it_collapses_to_one_point_without_the_stop_gradient_and_not_with_it(seed):
     spread = {}
     for stop in (True, False):
-        run = training.Run(
-            method="simsiam",
-            data=DIGITS,
-            batch_size=32,
-            steps=40,
-            seed=seed,
-            learning_rate=5e-3,
-            method_settings={"stop_gradient": stop},
-        ).finish(progress=False)
+        settings = {
+            "steps": 40,
+            "seed": seed,
+            "learning_rate": 5e-3,
+            "method_settings": {"stop_gradient": stop},
+        }
+        run = small(method="simsiam", data=DIGITS, **settings).finish(progress=False)
         z = normalize(run.project(DIGITS), dim=1)
         spread[stop] = float(z.std(dim=0).mean()) * z.shape[1] ** 0.5  # about 1 for directions at random
     assert spread[True] > 0.3 and spread[False] < 0.1
@@ -57,8 +56,7 @@ def test_the_predictor_keeps_the_width_and_the_head_alone_projects():
     siam = built(methods.SimSiam)
     assert [siam.predictor[0].in_features, siam.predictor[0].out_features] == [128, 128]
     assert siam.predictor[3].out_features == 128
-    run = training.Run(method="simsiam", data=DIGITS, batch_size=8, steps=1)
-    run.step()
+    run = advance(small(method="simsiam", data=DIGITS), 1)
     with torch.no_grad():
         run.method.eval()
         projected = run.method.head(run.encoder(DIGITS.images / 255))
@@ -76,12 +74,6 @@ def test_the_predictor_alone_learns_faster_and_nothing_is_left_out(kind):
 
 
 def test_a_run_that_names_no_learning_rate_takes_a_fifth_of_the_usual_one():
-    rates = {
-        name: training.Run(method=name, data=DIGITS, batch_size=8, steps=1).learning_rate
-        for name in ("simclr", "simsiam")
-    }
-    assert rates["simsiam"] == pytest.approx(rates["simclr"] / 5)
-    noisy_one = training.Run(
-        method="pinda", method_settings={"base": "simsiam"}, data=DIGITS, batch_size=8, steps=1
-    )
-    assert noisy_one.learning_rate == rates["simsiam"]
+    usual, slow = (small(method=name).learning_rate for name in ("simclr", "simsiam"))
+    assert slow == pytest.approx(usual / 5)
+    assert small(method="pinda", method_settings={"base": "simsiam"}).learning_rate == slow
