@@ -390,7 +390,7 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     if name not in known:
         raise BadUsage(f"--method {name}: there are {', '.join(known)}")
     kind = known[name].kind
-    parameters = inspect.signature(kind.__init__).parameters
+    parameters = inspect.signature(kind).parameters
     usual = {key: parameters[key].default for key in kind.setting_names()}
     return _values("--method-set", name, settings, usual)
 

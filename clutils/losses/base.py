@@ -58,12 +58,7 @@ class Loss(nn.Module):
 
     def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()
-        try:
-            settings = self.declared.bind(*given, **by_name)
-        except TypeError as error:
-            raise TypeError(f"{self.name}: {error}") from None
-        settings.apply_defaults()
-        for name, value in settings.arguments.items():
+        for name, value in hyperparameters.arguments(type(self), *given, **by_name).items():
             setattr(self, name, value)
         self.settings()
         for name in self.of_an_unseen_sample():

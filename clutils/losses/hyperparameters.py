@@ -65,32 +65,60 @@ class Hyperparameter:
 class Declared(NamedTuple):
     """A hyper-parameter in a class's body: its range and its default."""
 
-    within: Hyperparameter
+    within: Hyperparameter | None
     default: Any
 
 
-def hyperparameter(within: Hyperparameter, *, default: Any) -> Any:
-    """One of a loss, as in `temperature: float = hyperparameter(TEMPERATURE, default=0.1)`."""
+def hyperparameter(within: Hyperparameter | None, *, default: Any) -> Any:
+    """One of a loss or method, as in `temperature: float = hyperparameter(TEMPERATURE, default=0.1)`.
+
+    - within: None = no number, and what it may be is checked elsewhere
+    """
     return Declared(within, default)
+
+
+LAST = ("check_inputs", "hidden")  # in every signature
 
 
 def gather(kind: Any) -> None:
     """Make `ranges`, defaults and signature of a class from what its body declares by `hyperparameter`.
 
-    Those of the class that it is made from come first, `check_inputs` last.
+    Those of the class that it is made from come first, in their places where they are declared anew. One that
+    the body gives a plain value keeps that, and is an argument no longer.
     """
-    own = {name: value for name, value in vars(kind).items() if isinstance(value, Declared)}
-    if not own:
-        if "__init__" in vars(kind):
-            kind.__signature__ = None  # inspect then reads it from `__init__`
-        return
-    *inherited, last = kind.declared.parameters.values()
-    annotations, parameters = inspect.get_annotations(kind), []
-    for name, (_, default) in own.items():
-        setattr(kind, name, default)
-        parameters.append(last.replace(name=name, default=default, annotation=annotations[name]))
-    kind.ranges = declare(**kind.ranges, **{name: within for name, (within, _) in own.items()})
-    kind.declared = kind.__signature__ = inspect.Signature([*inherited, *parameters, last])
+    body, before = vars(kind), kind.declared.parameters
+    own = {name: value for name, value in body.items() if isinstance(value, Declared)}
+    fixed = {name for name in kind.ranges if name in before and name in body and name not in own}
+    if "__init__" in body and not own:
+        kind.__signature__ = None  # inspect then reads it from `__init__`
+    elif own or fixed:
+        annotations = inspect.get_annotations(kind)
+        ranges = {name: within for name, within in kind.ranges.items() if name not in fixed}
+        parameters = {name: parameter for name, parameter in before.items() if name not in fixed}
+        for name, (within, default) in own.items():
+            setattr(kind, name, default)
+            parameters[name] = argument(name, annotations[name], default)
+            if within is not None:
+                ranges[name] = within
+        kind.ranges = declare(**ranges)
+        in_order = sorted(parameters.values(), key=lambda parameter: parameter.name in LAST)
+        kind.declared = kind.__signature__ = inspect.Signature(in_order)
+
+
+def argument(name: str, annotation: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """One of a signature."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def arguments(kind: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:
+    """What a call gives a class's declared arguments, or their defaults. Raises TypeError, naming it."""
+    try:
+        bound = kind.declared.bind(*given, **by_name)
+    except TypeError as error:
+        raise TypeError(f"{kind.__name__}: {error}") from None
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def declare(**ranges: Hyperparameter) -> Mapping[str, Hyperparameter]:
@@ -131,7 +159,7 @@ def positive(who: str, name: str, value: object) -> None:
 
 def document(kind: Any) -> None:
     """Append to a class's docstring its `ranges`, a line each, and for one of the package its `example`."""
-    if not kind.__doc__:
+    if not kind.__doc__ or not hasattr(kind, "paper"):
         return
     if kind.ranges:
         kind.__doc__ = inspect.cleandoc(kind.__doc__) + "\n\nRanges:\n"

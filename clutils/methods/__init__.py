@@ -36,36 +36,14 @@ from clutils.methods.supcon import SupCon
 from clutils.methods.swav import SwAV
 from clutils.methods.vicreg import VICReg
 
-__all__ = [
-    "BGRL",
-    "BYOL",
-    "CLAE",
-    "DACL",
-    "DGI",
-    "GRACE",
-    "MODALS",
-    "MVGRL",
-    "NNCLR",
-    "NPID",
-    "SDMP",
-    "BarlowTwins",
-    "GraphCL",
-    "LeJEPA",
-    "Method",
-    "MoCo",
-    "MoCoV3",
-    "PiNDA",
-    "SimCL",
-    "SimCLR",
-    "SimCo",
-    "SimGRACE",
-    "SimSiam",
-    "SupCon",
-    "SwAV",
-    "VICReg",
-    "catalogue",
-    "several_views",
-]
+CLASSES = (
+    *(SimCLR, MoCo, SupCon, BYOL, SimSiam, PiNDA, SimCL, CLAE),
+    *(BarlowTwins, VICReg, MoCoV3, LeJEPA),
+    *(NNCLR, SwAV, NPID, SimCo),  # neighbours, prototypes, a bank, and none of these
+    *(DACL, SDMP, MODALS),  # mixes
+    *(GraphCL, SimGRACE, GRACE, BGRL, DGI, MVGRL),  # of graphs, and of the nodes of one
+)
+__all__ = ["Method", "catalogue", "several_views", *(of.__name__ for of in CLASSES)]
 
 
 def catalogue(kind: str | None = None) -> dict[str, Entry]:
@@ -73,14 +51,7 @@ def catalogue(kind: str | None = None) -> dict[str, Entry]:
 
     - kind: of samples (`data.KINDS`): the methods that take it; None: all
     """
-    classes = (
-        *(SimCLR, MoCo, SupCon, BYOL, SimSiam, PiNDA, SimCL, CLAE),
-        *(BarlowTwins, VICReg, MoCoV3, LeJEPA),
-        *(NNCLR, SwAV, NPID, SimCo),  # neighbours, prototypes, a bank, and none of these
-        *(DACL, SDMP, MODALS),  # mixes
-        *(GraphCL, SimGRACE, GRACE, BGRL, DGI, MVGRL),  # of graphs, and of the nodes of one
-    )
-    return {of.__name__.lower(): Entry.of(of) for of in classes if kind is None or kind in of.kinds}
+    return {of.__name__.lower(): Entry.of(of) for of in CLASSES if kind is None or kind in of.kinds}
 
 
 PiNDA.bases = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from clutils import encoders, losses
@@ -22,7 +20,7 @@ class BarlowTwins(SimCLR):
     - out: features that the loss correlates. The paper has 8,192, four times the encoder's 2,048, and reports
       a higher accuracy the more there are (from memory)
     - hidden: of the projector's two hidden layers, None = as many as `out`, as in the paper
-    - encoder, loss, bfloat16: see `Method`. With another loss it is SimCLR with a deeper head.
+    - encoder, loss: see `Method`. With another loss it is SimCLR with a deeper head.
 
     The projector is linear, batch normalisation, ReLU, twice, then linear. Each view goes through as a batch
     of its own, so the statistics of batch normalisation are each view's. Left out: LARS, and the paper's two
@@ -35,20 +33,11 @@ class BarlowTwins(SimCLR):
     """
 
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "algorithm 1"
+    usual_loss = losses.BarlowTwins()
     takes_extra_views = False
     views_apart = True
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        bfloat16: bool = False,
-        hidden: int | None = None,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
-        self.head = encoders.ProjectionHead(encoders.width(encoder), hidden or out, out, layers=3)
-
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.BarlowTwins()
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
+        width = encoders.width(encoder)
+        self.head = encoders.ProjectionHead(width, self.hidden or self.out, self.out, layers=3)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,47 @@ from torch import Tensor, nn
 from clutils import encoders, losses, processes, similarities
 from clutils.data.kinds import KINDS
 from clutils.losses import hyperparameters
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses.hyperparameters import Hyperparameter, argument, declare, hyperparameter
 
 Augment = Callable[..., Tensor]
+Compared = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
 WIDTH = Hyperparameter(1, whole=True)  # numbers in a vector
 MOMENTUM = Hyperparameter(0, 1, "m", dial=(0, 1, "near one"))  # of an exponential moving average
 PREDICTOR_RATE = Hyperparameter(1e-3, 1e3)  # of the predictor, over all else's
+PARTS = ("encoder", "loss")  # what a method is made from, besides its settings
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a step is given: see `Method.forward`."""
+
+    images: Tensor
+    augment: Augment
+    generator: torch.Generator
+    labels: Tensor | None
+    index: Tensor | None
+
+    def views(self, number: int = 2) -> list[Tensor]:
+        """As `several_views`."""
+        return several_views(self.augment, self.images, self.generator, number)
+
+
+class Need(NamedTuple):
+    """What a method asks of a loss: the words after "a loss that", and the test of one or its class."""
+
+    words: str
+    met: Callable[[Any], bool]
+
+
+TWO_VIEWS = Need("takes two views", lambda loss: True)
+# one of a reader's own need not say
+OWN_VIEWS = Need(
+    "compares the two views of a picture alone",
+    lambda loss: getattr(loss, "against", "own view") == "own view",
+)
+SIMILARITIES = Need(  # which may then be of anything
+    "is a function of an anchor's similarities", lambda loss: getattr(loss, "level", "") == "similarity"
+)
 
 
 class Method(nn.Module):
@@ -27,51 +63,62 @@ class Method(nn.Module):
     - encoder: with `.features`, as from `encoders.build`
     - loss: of `clutils.losses`, or any module that takes two batches of embeddings
     - out: dimension of the space that the loss sees; the head is features -> hidden -> out
-    - hidden: of the head, None = as many as the encoder has features; a setting of simclr, supcon and moco
-    - bfloat16: compute the encoder in it; head and loss stay in float32
+    - hidden: of the head, None = as many as the encoder has features
 
-    A method's own settings are the further arguments of its `__init__`, each kept as an attribute of the same
-    name and of a plain type, so that a run can be rebuilt from them; `ranges` declares those that are
-    numbers. Those in `live` may be changed between two steps, and the history follows them.
+    A method's own settings are declared in its class's body, each with range and default, and are the further
+    arguments that the class takes; a body that gives `out` or `hidden` a plain value leaves a run no choice.
+    They are attributes of plain types, so that a run can be rebuilt from them. What has a dial is `live`: it
+    may be changed between two steps, and the history follows it.
+
+    Head and loss are computed in float32, the encoder in `half_type`, which a run sets; None: float32 too.
     """
 
+    out: int = hyperparameter(WIDTH, default=128)
+    hidden: int | None = hyperparameter(replace(WIDTH, also=(None,)), default=None)
     paper: str
     year: int
     equation = ""  # or algorithm, or section
-    ranges: Mapping[str, Hyperparameter] = declare(out=WIDTH, hidden=replace(WIDTH, also=(None,)))
+    ranges = declare()
     live: tuple[str, ...] = ()
+    usual_loss: nn.Module = losses.NTXent(temperature=0.2)  # of a run that names none
+    usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
+    needs = TWO_VIEWS
     uses_labels = False
     kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
-    takes_extra_views = True  # whether a run may ask for `extra_views`
+    takes_extra_views = False  # whether a run may ask for `extra_views`
+    after_step_only: tuple[str, ...] = ()  # buffers that `forward` leaves alone
     encoder: nn.Module
     head: nn.Module
-    loss: nn.Module
-    needs = "takes two views"  # the property of a loss that `fits` looks for, for the error
+    loss: Any
+    predictor: nn.Module  # where there is one
+    predictor_rate: float
+    half_type: torch.dtype | None = None
+    extra_views = 0  # further views of each image, handed to the loss as its positives
+    # the arguments that a class takes: see `hyperparameters.gather`
+    declared = __signature__ = inspect.Signature([argument(name, "nn.Module") for name in PARTS])
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        hyperparameters.gather(cls)
+        cls.live = tuple(name for name, of in cls.ranges.items() if of.dial or name in cls.live)
         hyperparameters.document(cls)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        bfloat16: bool = False,
-        hidden: int | None = None,
-    ) -> None:
+    def __init__(self, encoder: nn.Module, loss: nn.Module, *given: Any, **by_name: Any) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.out, self.hidden = out, hidden
-        hyperparameters.check(self, Method.ranges, type(self).__name__)
-        width = encoders.width(encoder)
-        self.head = encoders.ProjectionHead(width, hidden or width, out)
-        self.check_loss(loss)
-        self.loss = loss
-        # what the encoder is computed in; None: float32
-        self.half_type: torch.dtype | None = torch.bfloat16 if bfloat16 else None
-        self.extra_views = 0  # further views of each image, handed to the loss as its positives
         self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
+        for name, value in hyperparameters.arguments(type(self), encoder, loss, *given, **by_name).items():
+            if name not in PARTS:
+                setattr(self, name, value)
+        self.build(encoder, loss)
+
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        """Make what is learned or carried: encoder, head and loss here; a method's own come behind them."""
+        self.check_settings()
+        self.check_loss(loss)
+        width = encoders.width(encoder)
+        self.encoder = encoder
+        self.head = encoders.ProjectionHead(width, self.hidden or width, self.out)
+        self.loss = loss
 
     def forward(
         self,
@@ -80,17 +127,26 @@ class Method(nn.Module):
         generator: torch.Generator,
         labels: Tensor | None = None,
         index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> Compared:
         """(B, ...) images or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
 
         - labels: (B,) int64, for a method that `uses_labels`
         - index: (B,) int64, the samples' numbers in the data, for what keeps a state per sample
+
+        Raises ValueError on a setting out of its range, or a batch that the method can't take.
         """
+        self.check_settings()
+        self.check_batch(len(images))
+        loss, z1, z2 = self.step(Given(images, augment, generator, labels, index))
+        return loss, z1.detach(), z2.detach()
+
+    def step(self, given: Given) -> Compared:
+        """What a method says of `forward`: the scalar, and the embeddings that it compared."""
         raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
 
     def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:
         """The loss of two batches of embeddings; one with a state per sample gets their numbers."""
-        if "index" in getattr(self.loss, "takes", ()):
+        if "index" in takes(self.loss):
             given["index"] = index
         return self.loss(z1, z2, **given)
 
@@ -99,10 +155,16 @@ class Method(nn.Module):
 
         - positives, negatives: (A, P), (A, K); mask: (A, K) bool, the negatives that count, None = all
 
-        For a loss that `compares_similarities`, as a method that calls it demands in its `fits`.
+        For a loss of `SIMILARITIES`, which a method that calls it `needs`.
         """
-        loss: Any = self.loss
-        return loss.per_anchor(positives, negatives, negative_mask=mask)
+        return self.loss.per_anchor(positives, negatives, negative_mask=mask)
+
+    def one_way(self, anchors: Tensor, others: Tensor) -> Tensor:
+        """The loss of each anchor (B, out), (B,): its own row of others the positive, the rest negatives."""
+        check, who = getattr(self.loss, "check_inputs", True), type(self).__name__
+        first, second = (similarities.normalise(z, who=who, check=check) for z in (anchors, others))
+        pairs = similarities.two_views(first, second, "one way")
+        return self.per_anchor(pairs.positives, pairs.negatives)
 
     def allocate(self, samples: int) -> None:
         """Make room for a state per sample: called before training, and after `use`."""
@@ -129,17 +191,17 @@ class Method(nn.Module):
     @classmethod
     def default_loss(cls, **settings: Any) -> nn.Module:
         """The loss of a run that names none; settings: those that the method is made with."""
-        return losses.NTXent(temperature=0.2)
+        return copy.deepcopy(cls.usual_loss)
 
     @classmethod
     def rate_share(cls, **settings: Any) -> float:
         """What part of the encoder's usual learning rate suits the method, for a run that names none."""
-        return 1.0
+        return cls.usual_share
 
     @classmethod
     def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
         """Whether the method can descend such a loss; its class says as much as an instance."""
-        return True
+        return cls.needs.met(loss)
 
     @classmethod
     def check_loss(cls, loss: nn.Module) -> None:
@@ -151,7 +213,7 @@ class Method(nn.Module):
         if not cls.fits(loss):
             fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.loss)]
             raise ValueError(
-                f"{cls.__name__} needs a loss that {cls.needs}, which {type(loss).__name__} does not: "
+                f"{cls.__name__} needs a loss that {cls.needs.words}, which {type(loss).__name__} does not: "
                 f"there {'is' if len(fitting) == 1 else 'are'} {', '.join(fitting)}"
             )
 
@@ -162,9 +224,8 @@ class Method(nn.Module):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """The names of the method's own settings, as its `__init__` takes them."""
-        common = ("self", "encoder", "loss", "bfloat16")
-        return tuple(name for name in inspect.signature(cls.__init__).parameters if name not in common)
+        """The names of the method's own settings, as the class takes them."""
+        return tuple(name for name in inspect.signature(cls).parameters if name not in PARTS)
 
     def settings(self) -> dict[str, Any]:
         """The method's own settings and their present values."""
@@ -175,15 +236,24 @@ class Method(nn.Module):
         hyperparameters.check(self, self.ranges, type(self).__name__)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate."""
-        return [{"params": [p for p in self.parameters() if p.requires_grad], "factor": 1.0}]
+        """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.
+
+        A predictor is a group of its own where the method has a setting `predictor_rate`, its factor.
+        """
+        faster = list(self.predictor.parameters()) if "predictor_rate" in self.setting_names() else []
+        own = set(map(id, faster))
+        others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
+        groups = [{"params": others, "factor": 1.0}]
+        return [*groups, {"params": faster, "factor": self.predictor_rate}] if faster else groups
 
     def chance(self, batch_size: int) -> float | None:
         """The loss of a batch where all similarities are 0: log(2B - 1) for NT-Xent; None if it has none."""
         chance = getattr(self.loss, "chance", None)
-        if chance is None:
-            return None
-        return chance(similarities.count(batch_size, getattr(self.loss, "against", "both views")))
+        return None if chance is None else chance(self.negatives(batch_size))
+
+    def negatives(self, batch_size: int) -> int:
+        """How many an anchor has."""
+        return similarities.count(batch_size, getattr(self.loss, "against", "both views"))
 
     def check_batch(self, size: int) -> None:
         """Raise ValueError where the method can't take this many images a step."""
@@ -196,9 +266,9 @@ class Method(nn.Module):
     def changing_buffers(self) -> list[Tensor]:
         """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.
 
-        What moves in `after_step` alone (a queue) need not be among them: it is reached after a step only.
+        What moves in `after_step` alone (a queue) is not among them: it is reached after a step only.
         """
-        return list(self.buffers())
+        return [buffer for name, buffer in self.named_buffers() if name not in self.after_step_only]
 
     def features_of(self, views: Tensor, encoder: nn.Module | None = None) -> Tensor:
         """(N, ...) views -> (N, features) float32, with a gradient; encoder: None = the method's own.
@@ -211,19 +281,22 @@ class Method(nn.Module):
             features = encoder(views).float()
         return processes.gathered(features)
 
-    def predictor_apart(self, predictor: nn.Module, factor: float) -> list[dict[str, Any]]:
-        """`parameter_groups` of a method whose predictor learns `factor` times as fast as all else."""
-        own = {id(weight) for weight in predictor.parameters()}
-        others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
-        return [
-            {"params": others, "factor": 1.0},
-            {"params": list(predictor.parameters()), "factor": factor},
-        ]
+    def embedded(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """The embeddings of views (B, ...) that go through the networks as one batch: (B, out) each."""
+        return self.head(self.features_of(torch.cat(views))).chunk(len(views))
 
 
-def compares_similarities(loss: nn.Module | type[nn.Module]) -> bool:
-    """Whether a loss is a function of each anchor's similarities, which may then be of anything."""
-    return getattr(loss, "level", "") == "similarity"
+hyperparameters.gather(Method)
+
+
+def takes(loss: nn.Module | type[nn.Module]) -> frozenset[str]:
+    """What a loss understands beside two views."""
+    return getattr(loss, "takes", frozenset())
+
+
+def class_of(loss: nn.Module | type[nn.Module]) -> type[nn.Module]:
+    """The class of a loss, which may be one already."""
+    return loss if isinstance(loss, type) else type(loss)
 
 
 def half_precision(device: torch.device, half: torch.dtype | None) -> torch.autocast:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from clutils import encoders
-from clutils.losses.hyperparameters import declare
+from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, PREDICTOR_RATE
 from clutils.methods.byol import BYOL
 
@@ -22,7 +22,7 @@ class BGRL(BYOL):
 
     - momentum (live), predictor_rate: as BYOL's, with 0.99 and 1 as defaults; the paper's momentum begins
       there and rises to 1
-    - encoder, loss, bfloat16: see `Method`; the encoder gives a row a node
+    - encoder, loss: see `Method`; the encoder gives a row a node
 
     The target starts as a copy; the authors' code gives it weights of its own. Its predictor has PReLU.
 
@@ -32,16 +32,11 @@ class BGRL(BYOL):
 
     paper, year, equation = "BGRL (Thakoor et al.)", 2022, "eq. 1"
     kinds = ("nodes",)
-    ranges = declare(momentum=MOMENTUM, predictor_rate=PREDICTOR_RATE)
+    out = 0  # as many as the encoder has features
+    momentum: float = hyperparameter(MOMENTUM, default=0.99)
+    predictor_rate: float = hyperparameter(PREDICTOR_RATE, default=1.0)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        momentum: float = 0.99,
-        predictor_rate: float = 1.0,
-        bfloat16: bool = False,
-    ) -> None:
-        width = encoders.width(encoder)
-        super().__init__(encoder, loss, width, momentum, predictor_rate, bfloat16)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        self.out = encoders.width(encoder)
+        super().build(encoder, loss)
         self.head, self.target_head = nn.Identity(), nn.Identity()

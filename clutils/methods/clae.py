@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
 
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import Compared, Given, Method
 
 
 class CLAE(Method):
@@ -24,47 +23,19 @@ class CLAE(Method):
     """
 
     paper, year = "CLAE (Ho & Vasconcelos)", 2020
-    ranges = declare(
-        strength=Hyperparameter(0, symbol="s", dial=(0, 2, "even")),
-        clean=Hyperparameter(0, dial=(0, 2, "even")),
-    )
-    live = ("strength", "clean")
     kinds = ("pictures", "vectors")  # what numbers can be added to
+    out, hidden = 128, None
+    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 2, "even")), default=0.03)
+    clean: float = hyperparameter(Hyperparameter(0, dial=(0, 2, "even")), default=0.0)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        bfloat16: bool = False,
-        strength: float = 0.03,
-        clean: float = 0.0,
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.strength, self.clean = strength, clean
-        self.check_settings()
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached.
-
-        The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from.
-        """
-        self.check_settings()
-        first, second = several_views(augment, images, generator)
+    def step(self, given: Given) -> Compared:
+        """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""
+        first, second = given.views()
         first = first.detach().requires_grad_()
-        clean, *_ = self._compared(first, second, index)
+        z1, z2 = self.embedded(first, second)
+        clean = self.compare(z1, z2, given.index)
         (ascent,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
-        loss, z1, z2 = self._compared((first + self.strength * ascent.sign()).detach(), second, index)
+        z1, z2 = self.embedded((first + self.strength * ascent.sign()).detach(), second)
+        loss = self.compare(z1, z2, given.index)
         self.reported = {"loss": loss.detach(), "clean_loss": clean.detach()}
-        total = loss + self.clean * clean if self.clean else loss
-        return total, z1.detach(), z2.detach()
-
-    def _compared(self, first: Tensor, second: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        z1, z2 = self.head(self.features_of(torch.cat([first, second]))).chunk(2)
-        return self.compare(z1, z2, index), z1, z2
+        return loss + self.clean * clean if self.clean else loss, z1, z2

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, drawing_on, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import Compared, Given, Method, drawing_on
 
 
 class DACL(Method):
@@ -21,7 +21,7 @@ class DACL(Method):
 
     - mixed: 1 - α, the largest share of the other picture (live). Default 0.3; the paper's α is 0.5 to 0.9
       by the data (from memory). At most 0.5: beyond, the other picture would be most of the mix
-    - encoder, loss, bfloat16: see `Method`
+    - encoder, loss: see `Method`
 
     The paper's other two mixes, geometric and by a binary mask, and mixing in a hidden layer are not here.
 
@@ -30,30 +30,13 @@ class DACL(Method):
     """
 
     paper, year, equation = "DACL (Verma et al.)", 2021, "algorithm 1"
-    ranges = declare(mixed=Hyperparameter(0, 0.5, symbol="1 - α", dial=(0, 0.5, "even")))
-    live = ("mixed",)
     kinds = ("pictures", "vectors")  # what numbers can be added to
+    out, hidden = 128, None
+    mixed: float = hyperparameter(Hyperparameter(0, 0.5, "1 - α", dial=(0, 0.5, "even")), default=0.3)
 
-    def __init__(
-        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, mixed: float = 0.3
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.mixed = mixed
-        self.check_settings()
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        self.check_settings()
-        views = [self.mix(view, generator) for view in several_views(augment, images, generator)]
-        z1, z2 = self.head(self.features_of(torch.cat(views))).chunk(2)
-        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+    def step(self, given: Given) -> Compared:
+        z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))
+        return self.compare(z1, z2, given.index), z1, z2
 
     def mix(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """x (B, ...) with a share, drawn from U(0, `mixed`), of another row in each."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses
 from clutils.data.graphs import repacked, unpacked
-from clutils.losses.hyperparameters import declare
-from clutils.methods.base import Augment, Method
+from clutils.methods.base import Compared, Given, Method, Need, class_of
 from clutils.similarities import Pairs
 
 
@@ -33,51 +30,37 @@ class DGI(Method):
     """
 
     paper, year, equation = "DGI (Veličković et al.)", 2019, "eq. 1"
-    ranges = declare()
+    usual_loss = losses.SigLIP(temperature=1.0, bias=0.0)
     kinds = ("graphs", "nodes")
-    takes_extra_views = False
-    needs = "bears scores without bounds"
+    needs = Need(
+        "bears scores without bounds",
+        lambda loss: class_of(loss).__name__ in ("SigLIP", "NTXent", "Decoupled"),
+    )
+    out, hidden = 0, None  # out: as many as the encoder has features
 
-    def __init__(self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False) -> None:
-        super().__init__(encoder, loss, encoders.width(encoder), bfloat16)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        self.out = encoders.width(encoder)
+        super().build(encoder, loss)
         self.head = nn.Linear(self.out, self.out, bias=False)
-
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.SigLIP(temperature=1.0, bias=0.0)
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return getattr(loss, "__name__", type(loss).__name__) in ("SigLIP", "NTXent", "Decoupled")
 
     def chance(self, batch_size: int) -> float | None:
         """Of one positive and one negative: log 2 for its own loss."""
-        loss: Any = self.loss
-        return loss.chance(1) / 2
+        return self.loss.chance(1) / 2
 
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, V, 1 + F + V) graphs -> the loss; W h and the summary of each node's graph, detached."""
-        graphs = encoders.as_input(images)
-        nodes, corrupt = unpacked(graphs)[0], shuffled(graphs, generator)
+    def step(self, given: Given) -> Compared:
+        """(B, V, 1 + F + V) graphs -> the loss; W h and the summary of each node's graph."""
+        graphs = encoders.as_input(given.images)
+        nodes, corrupt = unpacked(graphs)[0], shuffled(graphs, given.generator)
         h, other = (self.encoder.each_node(x) for x in (graphs, corrupt))  # type: ignore[operator]
-        summary = summarised(h, nodes)
-        loss, projected = self.told_apart(h[nodes], other[nodes], summary.expand_as(h)[nodes])
-        return loss, projected.detach(), summary.expand_as(h)[nodes].detach()
+        summary = summarised(h, nodes).expand_as(h)[nodes]
+        return *self.told_apart(h[nodes], other[nodes], summary), summary
 
     def told_apart(self, h: Tensor, other: Tensor, summary: Tensor) -> tuple[Tensor, Tensor]:
         """Half the loss of nodes against corrupted ones, both scored with a summary: (n, D) each; and W h."""
-        loss: Any = self.loss
-        loss.settings()
+        self.loss.settings()
         projected = self.head(h)
         scores = [(x * summary).sum(dim=1, keepdim=True) for x in (projected, self.head(other))]
-        return loss.formula(Pairs(*scores)).mean() / 2, projected
+        return self.loss.formula(Pairs(*scores)).mean() / 2, projected
 
 
 def summarised(h: Tensor, nodes: Tensor) -> Tensor:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import nn
-
 from clutils import losses
+from clutils.methods.base import Need, takes
 from clutils.methods.simclr import SimCLR
 
 
@@ -19,7 +16,7 @@ class GRACE(SimCLR):
     and the same for v_i: NT-Xent, letter by letter, with the B nodes of a graph in the place of a batch. So
     the step is SimCLR's, and every loss that serves SimCLR serves here.
 
-    encoder, loss, out, bfloat16, hidden: see `Method`; the encoder gives a row a node. The head has batch
+    encoder, loss, out, hidden: see `Method`; the encoder gives a row a node. The head has batch
     normalisation and ReLU, where the paper's has ELU. Its views: `views.NodeAugmentation`.
 
     Zhu et al. 2020, "Deep graph contrastive representation learning" (arXiv 2006.04131), eq. 1 and 2, the
@@ -27,14 +24,7 @@ class GRACE(SimCLR):
     """
 
     paper, year, equation = "GRACE (Zhu et al.)", 2020, "eq. 1 and 2"
+    usual_loss = losses.NTXent(temperature=0.4)
     kinds = ("nodes",)
     takes_extra_views = False
-    needs = "keeps no state per sample"
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return "index" not in getattr(loss, "takes", ())
-
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.NTXent(temperature=0.4)
+    needs = Need("keeps no state per sample", lambda loss: "index" not in takes(loss))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from clutils import encoders, losses
+from clutils.losses.hyperparameters import hyperparameter
+from clutils.methods.base import WIDTH
 from clutils.methods.simclr import SimCLR
 
 
@@ -23,7 +23,7 @@ class LeJEPA(SimCLR):
     - a run's `extra_views`: V - 2; the authors' example has V = 4, at twice the cost of two
     - out: default 16, as in that example: the batch has to fill the space with a Gaussian
     - hidden: of the projector's two hidden layers, None = four times the encoder's features, as there
-    - encoder, loss, bfloat16: see `Method`. Another loss makes it SimCLR with a deeper head.
+    - encoder, loss: see `Method`. Another loss makes it SimCLR with a deeper head.
 
     All views go through the networks as one batch, as in the example. Left out: the paper's smaller, local
     crops, which are drawn to the mean of the full-size ones alone (here all views are alike); the vision
@@ -36,25 +36,16 @@ class LeJEPA(SimCLR):
     """
 
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg and the views' mean"
+    usual_loss = losses.SIGReg()
+    out: int = hyperparameter(WIDTH, default=16)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 16,
-        bfloat16: bool = False,
-        hidden: int | None = None,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
         width = encoders.width(encoder)
-        self.head = encoders.ProjectionHead(width, hidden or 4 * width, out, layers=3)
+        self.head = encoders.ProjectionHead(width, self.hidden or 4 * width, self.out, layers=3)
 
     @classmethod
     def example(cls) -> list[str]:
         """With four views."""
         views, *further = super().example()
         return [views.replace("steps=2", "steps=2, extra_views=2"), *further]
-
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.SIGReg()

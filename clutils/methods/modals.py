@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize
 
-from clutils.losses.hyperparameters import Hyperparameter, declare, one_of
-from clutils.methods.base import Augment, Method, drawing_on, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter, one_of
+from clutils.methods.base import Compared, Given, Method, drawing_on
 
 OPERATIONS = ("interpolate", "extrapolate", "difference", "noise")
 
@@ -23,7 +23,7 @@ class MODALS(Method):
 
     - operation: one of these, or "any": each row draws its own
     - strength: s (live). Default 0.3
-    - encoder, loss, bfloat16: see `Method`
+    - encoder, loss: see `Method`
 
     Of the paper these four operations are here. Not here: their search (how often and how strongly each, by
     population-based training on labels), so one strength serves all; the classes (μ, σ, the pool and the
@@ -37,40 +37,20 @@ class MODALS(Method):
     """
 
     paper, year = "MODALS (Cheung & Yeung)", 2021
-    ranges = declare(strength=Hyperparameter(0, symbol="s", dial=(0, 1, "even")))
-    live = ("strength",)
-
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        bfloat16: bool = False,
-        operation: str = "any",
-        strength: float = 0.3,
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.operation, self.strength = operation, strength
-        self.check_settings()
+    out, hidden = 128, None
+    operation: str = hyperparameter(None, default="any")
+    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 1, "even")), default=0.3)
 
     def check_settings(self) -> None:
         super().check_settings()
         one_of("MODALS", "operation", self.operation, ("any", *OPERATIONS))
 
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        self.check_settings()
-        features = self.features_of(torch.cat(several_views(augment, images, generator)))
-        generator = drawing_on(features.device, generator)
+    def step(self, given: Given) -> Compared:
+        features = self.features_of(torch.cat(given.views()))
+        generator = drawing_on(features.device, given.generator)
         moved = [h + self.strength * self.direction(h, generator) for h in features.chunk(2)]
         z1, z2 = self.head(torch.cat(moved)).chunk(2)
-        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+        return self.compare(z1, z2, given.index), z1, z2
 
     def direction(self, h: Tensor, generator: torch.Generator) -> Tensor:
         """Where each row of h (B, features) goes at a strength of 1."""

@@ -1,17 +1,38 @@
-"""Exponential moving average (EMA) of a network: MoCo's momentum encoder, BYOL's target."""
+"""Exponential moving average (EMA) of encoder and head: MoCo's momentum encoder, BYOL's target."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from clutils.methods.base import Method
 
-def follower(module: nn.Module) -> nn.Module:
-    """A copy that starts where `module` stands and takes no gradient."""
-    return copy.deepcopy(module).requires_grad_(False)
+
+class Followed(Method):
+    """A method with a target: copies of encoder and head that follow after a step, without a gradient."""
+
+    momentum: float  # m: each method declares its own default
+    target_encoder: nn.Module
+    target_head: nn.Module
+
+    def start_target(self) -> None:
+        """Copies that start where encoder and head stand."""
+        self.target_encoder, self.target_head = (
+            copy.deepcopy(network).requires_grad_(False) for network in (self.encoder, self.head)
+        )
+
+    @torch.no_grad()
+    def target(self, view: Tensor) -> Tensor:
+        """What the target makes of a view: (B, out)."""
+        return self.target_head(self.features_of(view, self.target_encoder))
+
+    def after_step(self) -> None:
+        """The target follows."""
+        follow((self.target_encoder, self.target_head), (self.encoder, self.head), self.momentum)
 
 
 def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from clutils import encoders
 from clutils.data.graphs import unpacked
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import Compared, Given
 from clutils.methods.dgi import DGI, shuffled, summarised
 from clutils.views.graphs import ppr
 
@@ -49,7 +48,7 @@ class MVGRL(DGI):
     its own; the corruption shuffles attributes, the same for both. The run's encoder is the sum of both.
 
     - restart: α of PageRank
-    - encoder, loss, bfloat16: see `DGI`. The paper puts an MLP behind each encoder; its code for nodes has
+    - encoder, loss: see `DGI`. The paper puts an MLP behind each encoder; its code for nodes has
       none, and neither has this.
 
     Hassani & Khasahmadi 2020, "Contrastive multi-view representation learning on graphs" (arXiv 2006.05582),
@@ -57,30 +56,22 @@ class MVGRL(DGI):
     """
 
     paper, year, equation = "MVGRL (Hassani & Khasahmadi)", 2020, "section 3"
-    ranges = declare(restart=Hyperparameter(0.01, 0.99, "α"))
+    restart: float = hyperparameter(Hyperparameter(0.01, 0.99, "α"), default=0.2)
 
-    def __init__(
-        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, restart: float = 0.2
-    ) -> None:
-        super().__init__(TwoStructures(encoder, restart), loss, bfloat16)
-        self.restart = restart
-        self.check_settings()
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(TwoStructures(encoder, self.restart), loss)
 
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, V, 1 + F + V) graphs -> the loss; W h of both views, detached: two views of each node."""
-        graphs = encoders.as_input(images)
+    def step(self, given: Given) -> Compared:
+        """(B, V, 1 + F + V) graphs -> the loss; W h of both views: two views of each node."""
+        graphs = encoders.as_input(given.images)
         nodes, encoder = unpacked(graphs)[0], self.encoder
-        both: Any = [encoder.each_of_both(x) for x in (graphs, shuffled(graphs, generator))]  # type: ignore[operator]
+        both: Any = [
+            encoder.each_of_both(x)  # type: ignore[operator]
+            for x in (graphs, shuffled(graphs, given.generator))
+        ]
         told = []
         for own, other in ((0, 1), (1, 0)):
             summary = summarised(both[0][other], nodes).expand_as(both[0][own])
             told.append(self.told_apart(both[0][own][nodes], both[1][own][nodes], summary[nodes]))
         (first, z1), (second, z2) = told
-        return (first + second) / 2, z1.detach(), z2.detach()
+        return (first + second) / 2, z1, z2

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.losses.hyperparameters import declare
-from clutils.methods.base import MOMENTUM, Augment, Method, compares_similarities, several_views
+from clutils.losses.hyperparameters import hyperparameter
+from clutils.methods.base import MOMENTUM, SIMILARITIES, Compared, Given, Method
 
 
 class NPID(Method):
@@ -24,7 +24,7 @@ class NPID(Method):
     epoch; so entries grow as old as that, which MoCo's queue is the answer to.
 
     - momentum: m, may be changed while a run trains. Default 0.5, the paper's
-    - encoder, loss, out, hidden, bfloat16: see `Method`. Any loss of similarities, against the bank
+    - encoder, loss, out, hidden: see `Method`. Any loss of similarities, against the bank
 
     The softmax is over the whole bank, as in the authors' code for CIFAR-10. NCE, which estimates it from
     4,096 entries, and the proximal term are not here; nor is their linear head, but that of all methods.
@@ -34,59 +34,31 @@ class NPID(Method):
     """
 
     paper, year, equation = "NPID (Wu et al.)", 2018, "eq. 2"
-    ranges = declare(**Method.ranges, momentum=MOMENTUM)
-    live = ("momentum",)
-    takes_extra_views = False
-    needs = "is a function of an anchor's similarities"
+    usual_loss = losses.NTXent(temperature=0.1)
+    needs = SIMILARITIES
+    after_step_only = ("bank",)
+    momentum: float = hyperparameter(MOMENTUM, default=0.5)
     bank: Tensor
+    seen: tuple[Tensor, Tensor] | None = None  # samples and vectors of a step that is under way
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        momentum: float = 0.5,
-        hidden: int | None = None,
-        bfloat16: bool = False,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
-        self.momentum = momentum
-        self.check_settings()
-        self.register_buffer("bank", torch.zeros(0, out))
-        self.seen: tuple[Tensor, Tensor] | None = None  # samples and vectors of a step that is under way
-
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.NTXent(temperature=0.1)
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return compares_similarities(loss)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
+        self.register_buffer("bank", torch.zeros(0, self.out))
 
     def allocate(self, samples: int) -> None:
         """A random unit vector for each sample, where there is no bank of as many already."""
         if len(self.bank) != samples:
             self.bank = normalize(torch.randn(samples, self.out), dim=1).to(self.bank)
 
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, their embeddings and the bank's own (B, out), detached.
-
-        Raises ValueError without `index`, the samples' numbers.
-        """
-        self.check_settings()
+    def step(self, given: Given) -> Compared:
+        """The embeddings are the batch's and the bank's. Raises ValueError without the samples' numbers."""
+        index = given.index
         if index is None:
-            raise ValueError(f"NPID: index is None, but must be the samples' numbers, ({len(images)},)")
-        (view,) = several_views(augment, images, generator, 1)
+            raise ValueError(f"NPID: index is None, but must be the samples' numbers, ({len(given.images)},)")
+        (view,) = given.views(1)
         v = normalize(self.head(self.features_of(view)), dim=1)
         self.seen = index, v.detach()
-        return self.against_bank(v, index), v.detach(), self.bank[index]
+        return self.against_bank(v, index), v, self.bank[index]
 
     def against_bank(self, v: Tensor, index: Tensor) -> Tensor:
         """The mean over v (B, out): the own entry is the positive, all others are negatives."""
@@ -101,10 +73,6 @@ class NPID(Method):
         self.bank[index] = normalize(self.momentum * self.bank[index] + (1 - self.momentum) * v, dim=1)
         self.seen = None
 
-    def changing_buffers(self) -> list[Tensor]:
-        return [buffer for name, buffer in self.named_buffers() if name != "bank"]
-
-    def chance(self, batch_size: int) -> float | None:
-        """The loss where all similarities are 0: log n for n samples."""
-        loss: Any = self.loss
-        return loss.chance(len(self.bank) - 1)
+    def negatives(self, batch_size: int) -> int:
+        """All samples but the own."""
+        return len(self.bank) - 1

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, declare, one_of
-from clutils.methods.base import Augment, Method, drawing_on, half_precision, several_views
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, hyperparameter, one_of
+from clutils.methods.base import Augment, Compared, Given, Method, drawing_on, half_precision, several_views
 from clutils.views import Identity
 
 ON = ("picture", "view")
+OF_THE_NOISE = ("distribution", "learned_mean", "positive", "highest", "start", "rms", "padding", "skips")
 ABOVE_0 = Hyperparameter(0, open_below=True)
 
 
@@ -46,80 +48,41 @@ class PiNDA(Method):
 
     paper, year, equation = "PiNDA (Zhang et al.)", 2024, "algorithms 1 and 2"
     bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
-    ranges = declare(
-        highest=replace(ABOVE_0, also=(None,)),
-        start=ABOVE_0,
-        rms=replace(ABOVE_0, also=(None,)),
-        penalty=Hyperparameter(0, symbol="λ", dial=(0, 10, "even")),
-        share=Hyperparameter(0, 1, open_below=True, dial=(0.05, 1, "even")),
-        noise_rate=ABOVE_0,
-        learned_mean=SWITCH,
-        skips=SWITCH,
-    )
-    live = ("penalty", "share")
     kinds = ("pictures", "vectors")  # what numbers can be added to
+    out, hidden = 0, None  # the base's
+    base: str = hyperparameter(None, default="simclr")
+    base_settings: dict[str, Any] | None = hyperparameter(None, default=None)
+    network: str | None = hyperparameter(None, default=None)
+    distribution: str = hyperparameter(None, default="gaussian")
+    learned_mean: bool = hyperparameter(SWITCH, default=False)
+    positive: str = hyperparameter(None, default="softplus")
+    highest: float = hyperparameter(replace(ABOVE_0, also=(None,)), default=1.0)
+    start: float = hyperparameter(ABOVE_0, default=0.02)
+    rms: float | None = hyperparameter(replace(ABOVE_0, also=(None,)), default=None)
+    padding: str = hyperparameter(None, default="reflect")
+    skips: bool = hyperparameter(SWITCH, default=True)
+    penalty: float | None = hyperparameter(Hyperparameter(0, symbol="λ", dial=(0, 10, "even")), default=None)
+    share: float = hyperparameter(replace(ABOVE_0, highest=1, dial=(0.05, 1, "even")), default=1.0)
+    on: str = hyperparameter(None, default="picture")
+    noise_rate: float = hyperparameter(ABOVE_0, default=0.2)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        bfloat16: bool = False,
-        base: str = "simclr",
-        base_settings: dict[str, Any] | None = None,
-        network: str | None = None,
-        distribution: str = "gaussian",
-        learned_mean: bool = False,
-        positive: str = "softplus",
-        highest: float = 1.0,
-        start: float = 0.02,
-        rms: float | None = None,
-        padding: str = "reflect",
-        skips: bool = True,
-        penalty: float | None = None,
-        share: float = 1.0,
-        on: str = "picture",
-        noise_rate: float = 0.2,
-    ) -> None:
-        nn.Module.__init__(self)  # encoder, head and loss are those of the method whose step this is
-        base_settings = _checked(base, base_settings)
-        self.method = _base(base)(encoder, loss, bfloat16=bfloat16, **base_settings)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        """The method whose step this is, which has encoder, head and loss, and the noise's generator."""
+        self.base_settings = _checked(self.base, self.base_settings)
+        self.method = _base(self.base)(encoder, loss, **self.base_settings)
         weights = next(p for p in encoder.parameters() if p.ndim > 1)  # of layer 1: (out, channels, ...)
-        if network is None:
-            network = "mlp" if weights.ndim == 2 else "conv"
-        if penalty is None:
-            penalty = 0.0 if network in ("mlp", "fixed") else 1.0
-        self.noise = noise.Generator(
-            network,
-            weights.shape[1],
-            distribution=distribution,
-            learned_mean=learned_mean,
-            positive=positive,
-            highest=highest,
-            start=start,
-            rms=rms,
-            padding=padding,
-            skips=skips,
-        )
-        self.base, self.base_settings = base, base_settings
-        self.network, self.distribution, self.learned_mean = network, distribution, learned_mean
-        self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
-        self.padding, self.skips, self.noise_rate = padding, skips, noise_rate
-        self.penalty, self.share, self.on = penalty, share, on
-        self.reported = {}
+        if self.network is None:
+            self.network = "mlp" if weights.ndim == 2 else "conv"
+        if self.penalty is None:
+            self.penalty = 0.0 if self.network in ("mlp", "fixed") else 1.0
+        own = {name: getattr(self, name) for name in OF_THE_NOISE}
+        self.noise = noise.Generator(self.network, weights.shape[1], **own)
         self.check_settings()
 
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> loss + λ · penalty, both views' embeddings (B, out), detached."""
-        self.check_settings()
-        views = _WithNoise(augment, self.noise, self.share, self.on, self.method.half_type)
-        loss, z1, z2 = self.method(images, views, generator, labels, index)
+    def step(self, given: Given) -> Compared:
+        """The scalar is loss + λ · penalty."""
+        views = _WithNoise(given.augment, self)
+        loss, z1, z2 = self.method(given.images, views, given.generator, given.labels, given.index)
         assert views.sample is not None  # every method asks for several views
         term = self.penalty * noise.penalty(views.sample) if self.penalty else loss.new_zeros(())
         self.reported = {
@@ -130,20 +93,11 @@ class PiNDA(Method):
         }
         return loss + term, z1, z2
 
-    def allocate(self, samples: int) -> None:
-        self.method.allocate(samples)
-
-    def after_step(self) -> None:
-        self.method.after_step()
-
     @classmethod
     def default_loss(
         cls, base: str = "simclr", base_settings: dict[str, Any] | None = None, **settings: Any
     ) -> nn.Module:
         return _base(base).default_loss(**_checked(base, base_settings))
-
-    def check_batch(self, size: int) -> None:
-        self.method.check_batch(size)
 
     @classmethod
     def rate_share(cls, base: str = "simclr", **settings: Any) -> float:
@@ -153,91 +107,54 @@ class PiNDA(Method):
         """As of every method; `base_settings` are the base's present ones, which may have been changed."""
         return super().settings() | {"base_settings": self.method.settings()}
 
-    def use(self, loss: nn.Module) -> None:
-        self.method.use(loss)
+    def check_settings(self) -> None:
+        super().check_settings()
+        one_of("PiNDA", "on", self.on, ON)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The generator has no weight decay: it would pull σ towards `start`."""
         learned = {"params": list(self.noise.parameters()), "factor": self.noise_rate, "weight_decay": 0.0}
         return [*self.method.parameter_groups(), *([learned] if learned["params"] else [])]
 
-    def networks(self) -> list[nn.Module]:
-        return self.method.networks()
-
     def changing_buffers(self) -> list[Tensor]:
         return [*self.method.changing_buffers(), *self.noise.buffers()]
 
-    def chance(self, batch_size: int) -> float | None:
-        return self.method.chance(batch_size)
 
-    # of the method whose step this is; read-only here, attributes there
+def _its(name: str) -> property:
+    """What the method has whose step this is, as PiNDA's own."""
+    found, put = attrgetter(f"method.{name}"), lambda self, value: setattr(self.method, name, value)
+    return property(found, put)
 
-    @property
-    def encoder(self) -> nn.Module:  # type: ignore[override]
-        return self.method.encoder
 
-    @property
-    def head(self) -> nn.Module:  # type: ignore[override]
-        return self.method.head
-
-    @property
-    def loss(self) -> nn.Module:  # type: ignore[override]
-        return self.method.loss
-
-    @property
-    def half_type(self) -> torch.dtype | None:
-        return self.method.half_type
-
-    @half_type.setter
-    def half_type(self, half: torch.dtype | None) -> None:
-        self.method.half_type = half
-
-    @property
-    def uses_labels(self) -> bool:  # type: ignore[override]
-        return self.method.uses_labels
-
-    @property
-    def takes_extra_views(self) -> bool:  # type: ignore[override]
-        return self.method.takes_extra_views
-
-    @property
-    def extra_views(self) -> int:
-        return self.method.extra_views
-
-    @extra_views.setter
-    def extra_views(self, number: int) -> None:
-        self.method.extra_views = number
-
-    def check_settings(self) -> None:
-        super().check_settings()
-        one_of("PiNDA", "on", self.on, ON)
+for _name in (
+    *("encoder", "head", "loss", "out", "half_type", "uses_labels", "takes_extra_views", "extra_views"),
+    *("allocate", "after_step", "check_batch", "use", "networks", "chance"),
+):
+    setattr(PiNDA, _name, _its(_name))
 
 
 class _WithNoise:
     """An augmentation whose first view carries the generator's noise, with its gradient."""
 
-    def __init__(
-        self, augment: Augment, generator: noise.Generator, share: float, on: str, half: torch.dtype | None
-    ) -> None:
-        self.augment, self.generator, self.share, self.on = augment, generator, share, on
-        self.half = half
+    def __init__(self, augment: Augment, of: PiNDA) -> None:
+        self.augment, self.of = augment, of
         self.sample: Tensor | None = None
 
     def several_views(self, images: Tensor, generator: torch.Generator, number: int) -> list[Tensor]:
         first, *others = several_views(self.augment, images, generator, number)
-        x = first if self.on == "view" else Identity()(images)
+        x = first if self.of.on == "view" else Identity()(images)
         if x.shape != first.shape:
             raise ValueError(
                 f"PiNDA: pictures are {tuple(x.shape)} and views {tuple(first.shape)}; the noise goes on "
                 "whole pictures, so both need one size: load them at the views' size, or set on='view'"
             )
         generator = drawing_on(x.device, generator)
-        with half_precision(x.device, self.half):
-            self.sample = self.generator(x, generator).sample
+        with half_precision(x.device, self.of.half_type):
+            self.sample = self.of.noise(x, generator).sample
         noisy = x + self.sample
-        if self.share < 1:
+        if self.of.share < 1:
             drawn = torch.rand(len(x), generator=generator, device=generator.device).to(x.device)
-            noisy = torch.where((drawn < self.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
+            noisy = torch.where((drawn < self.of.share).view(-1, *[1] * (x.ndim - 1)), noisy, first)
         return [noisy, *others]
 
 

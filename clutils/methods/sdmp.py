@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
 
-from clutils import similarities
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, compares_similarities, drawing_on, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import SIMILARITIES, Compared, Given, Method, drawing_on
 
 
 class SDMP(Method):
@@ -23,7 +21,7 @@ class SDMP(Method):
     $c_i = \min(\lambda_i, 1-\lambda_{\bar\imath}) + \min(1-\lambda_i, \lambda_{\bar\imath})$.
 
     - mixing: weight of the sum of both terms (live). Default 0.5, as in the authors' code; 0 is SimCLR
-    - encoder, loss, bfloat16: see `Method`. A loss of similarities
+    - encoder, loss: see `Method`. A loss of similarities
 
     λ ~ U(0.1, 0.9) for each picture. The paper stands on MoCo v3 and DINO, whose second branch is a moving
     average without gradient; here, on SimCLR, both branches are one network and both get it. It resizes the
@@ -35,61 +33,29 @@ class SDMP(Method):
     """
 
     paper, year = "SDMP (Ren et al.)", 2022
-    ranges = declare(mixing=Hyperparameter(0, dial=(0, 2, "even")))
-    live = ("mixing",)
     kinds = ("pictures", "vectors")  # what can be mixed
-    takes_extra_views = False
-    needs = "is a function of an anchor's similarities"
+    needs = SIMILARITIES
+    out, hidden = 128, None
+    mixing: float = hyperparameter(Hyperparameter(0, dial=(0, 2, "even")), default=0.5)
 
-    def __init__(
-        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, mixing: float = 0.5
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.mixing = mixing
-        self.check_settings()
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return compares_similarities(loss)
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached.
-
-        The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`.
-        """
-        self.check_settings()
-        first, second = several_views(augment, images, generator)
-        generator = drawing_on(first.device, generator)
+    def step(self, given: Given) -> Compared:
+        """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""
+        first, second = given.views()
+        generator = drawing_on(first.device, given.generator)
         drawn = torch.rand(len(first), generator=generator, device=generator.device).to(first)
         share = 0.1 + 0.8 * drawn
         of = share.view(-1, *[1] * (first.ndim - 1))
         mixes = [of * x + (1 - of) * x.flip(0) for x in (first, second)]
-        embedded = self.head(self.features_of(torch.cat([first, second, *mixes])))
-        z1, z2, m1, m2 = embedded.chunk(4)
+        z1, z2, m1, m2 = self.embedded(first, second, *mixes)
         common = torch.minimum(share, 1 - share.flip(0)) + torch.minimum(1 - share, share.flip(0))
-        plain = self.compare(z1, z2, index)
-        to_sources = (share * self.of_each(m1, z2) + (1 - share) * self.of_each(m1, z2.flip(0))).mean()
-        to_mixes = ((self.of_each(m1, m2) + common * self.of_each(m1, m2.flip(0))) / (1 + common)).mean()
+        plain = self.compare(z1, z2, given.index)
+        to_sources = (share * self.one_way(m1, z2) + (1 - share) * self.one_way(m1, z2.flip(0))).mean()
+        to_mixes = ((self.one_way(m1, m2) + common * self.one_way(m1, m2.flip(0))) / (1 + common)).mean()
         parts = {"plain": plain, "to_sources": to_sources, "to_mixes": to_mixes}
         self.reported = {name: value.detach() for name, value in parts.items()}
-        return plain + self.mixing * (to_sources + to_mixes), z1.detach(), z2.detach()
-
-    def of_each(self, anchors: Tensor, others: Tensor) -> Tensor:
-        """The loss of each anchor (B, out), its own row of others the positive, the rest negatives: (B,)."""
-        anchors, others = (similarities.normalise(z, check=False) for z in (anchors, others))
-        pairs = similarities.two_views(anchors, others, "one way")
-        return self.per_anchor(pairs.positives, pairs.negatives)
+        return plain + self.mixing * (to_sources + to_mixes), z1, z2
 
     def chance(self, batch_size: int) -> float | None:
         """The loss where all similarities are 0, of all three parts."""
-        both, chance = super().chance(batch_size), getattr(self.loss, "chance", None)
-        if both is None or chance is None:
-            return None
-        return both + 2 * self.mixing * chance(batch_size - 1)
+        both = super().chance(batch_size)
+        return None if both is None else both + 2 * self.mixing * self.loss.chance(batch_size - 1)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, drawing_on, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import Compared, Given, Method, drawing_on
 
 
 class SimCL(Method):
@@ -23,29 +22,13 @@ class SimCL(Method):
     """
 
     paper, year, equation = "SimCL, as PiNDA's baseline", 2024, "section 4.2.1"
-    ranges = declare(strength=Hyperparameter(0, symbol="s", dial=(0, 2, "even")))
-    live = ("strength",)
+    out, hidden = 128, None
+    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 2, "even")), default=1.0)
 
-    def __init__(
-        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, strength: float = 1.0
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.strength = strength
-        self.check_settings()
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        self.check_settings()
-        features = self.features_of(torch.cat(several_views(augment, images, generator)))
-        generator = drawing_on(features.device, generator)
+    def step(self, given: Given) -> Compared:
+        features = self.features_of(torch.cat(given.views()))
+        generator = drawing_on(features.device, given.generator)
         drawn = torch.randn(features.shape, generator=generator, device=generator.device)
         noisy = features + self.strength * F.normalize(drawn.to(features.device), dim=1)
         z1, z2 = self.head(noisy).chunk(2)
-        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+        return self.compare(z1, z2, given.index), z1, z2

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from clutils import encoders, losses
-from clutils.methods.base import Augment, Method, several_views
+from clutils.methods.base import Compared, Given, Method
 
 
 class SimCo(Method):
@@ -21,7 +18,7 @@ class SimCo(Method):
     does that without them. So both views go through one encoder, each as a batch of its own, both get the
     gradient, and each anchor's negatives are the B - 1 other pictures of the opposite view.
 
-    - encoder, loss, out, hidden, bfloat16: see `Method`. Any loss; the default is `DualTemperature`, τ = 0.1
+    - encoder, loss, out, hidden: see `Method`. Any loss; the default is `DualTemperature`, τ = 0.1
       for the shares and ten times that for W
 
     The head is MoCo v2's, without batch normalisation. The authors' later code has the second temperature at
@@ -33,33 +30,15 @@ class SimCo(Method):
     """
 
     paper, year, equation = "SimCo (Zhang et al.)", 2022, "L_DT"
-    takes_extra_views = False
+    usual_loss = losses.DualTemperature()
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        hidden: int | None = None,
-        bfloat16: bool = False,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
         features = encoders.width(encoder)
-        width = hidden or features
-        self.head = nn.Sequential(nn.Linear(features, width), nn.ReLU(inplace=True), nn.Linear(width, out))
+        width = self.hidden or features
+        layers = nn.Linear(features, width), nn.ReLU(inplace=True), nn.Linear(width, self.out)
+        self.head = nn.Sequential(*layers)
 
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.DualTemperature()
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        z1, z2 = (self.head(self.features_of(view)) for view in several_views(augment, images, generator))
-        return self.compare(z1, z2, index), z1.detach(), z2.detach()
+    def step(self, given: Given) -> Compared:
+        z1, z2 = (self.head(self.features_of(view)) for view in given.views())
+        return self.compare(z1, z2, given.index), z1, z2

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from clutils import encoders
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, drawing_on
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import Compared, Given, drawing_on
 from clutils.methods.graphcl import GraphCL
 
 
@@ -27,30 +27,15 @@ class SimGRACE(GraphCL):
     """
 
     paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""
-    ranges = declare(strength=Hyperparameter(0, symbol="η", dial=(0, 2, "even")))
-    live = ("strength",)
+    out, hidden = 128, None
+    strength: float = hyperparameter(Hyperparameter(0, symbol="η", dial=(0, 2, "even")), default=1.0)
 
-    def __init__(
-        self, encoder: nn.Module, loss: nn.Module, bfloat16: bool = False, strength: float = 1.0
-    ) -> None:
-        super().__init__(encoder, loss, bfloat16=bfloat16)
-        self.strength = strength
-        self.check_settings()
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""
-        self.check_settings()
         with torch.no_grad():
-            other = self.head(self.perturbed(images, generator)).detach()
-        z = self.head(self.features_of(images))
-        return self.one_way(z, other), z.detach(), other
+            other = self.head(self.perturbed(given.images, given.generator))
+        z = self.head(self.features_of(given.images))
+        return self.one_way(z, other).mean(), z, other
 
     def perturbed(self, graphs: Tensor, generator: torch.Generator) -> Tensor:
         """(B, features) by the encoder with noise on every weight; its batch statistics stay as they are."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import SWITCH, declare
-from clutils.methods.base import PREDICTOR_RATE, WIDTH, Augment, Method, several_views
+from clutils.losses.hyperparameters import SWITCH, hyperparameter
+from clutils.methods.base import OWN_VIEWS, PREDICTOR_RATE, Compared, Given, Method
 
 
 class SimSiam(Method):
@@ -27,7 +24,7 @@ class SimSiam(Method):
       default rate is a fifth of the encoder's usual one: what is predicted moves with every step, and a
       predictor that does not keep up learns features worse than random ones. The paper needs neither, over
       some hundred thousand steps.
-    - encoder, loss, out, bfloat16: see `Method`. The loss must compare the two views of an image alone.
+    - encoder, loss, out: see `Method`. The loss must compare the two views of an image alone.
 
     With the default loss, 2 - 2s, the value and its gradient are those of the paper's -s, doubled and raised
     by 2. The predictor is linear, batch normalisation, ReLU, linear, within as wide as `out`; the paper's,
@@ -39,54 +36,22 @@ class SimSiam(Method):
     """
 
     paper, year = "SimSiam (Chen & He)", 2021
-    ranges = declare(out=WIDTH, predictor_rate=PREDICTOR_RATE, stop_gradient=SWITCH)
+    usual_loss = losses.Regression()
+    usual_share = 0.2  # what it predicts moves with every step: slow steps stand in for BYOL's slow target
+    needs = OWN_VIEWS
     live = ("stop_gradient",)
-    takes_extra_views = False
-    needs = "compares the two views of a picture alone"
+    hidden = None
+    stop_gradient: bool = hyperparameter(SWITCH, default=True)
+    predictor_rate: float = hyperparameter(PREDICTOR_RATE, default=10.0)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        stop_gradient: bool = True,
-        predictor_rate: float = 10.0,
-        bfloat16: bool = False,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16)
-        self.stop_gradient, self.predictor_rate = stop_gradient, predictor_rate
-        self.check_settings()
-        self.predictor = encoders.ProjectionHead(out, out, out)
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
+        self.predictor = encoders.ProjectionHead(self.out, self.out, self.out)
 
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.Regression()
-
-    @classmethod
-    def rate_share(cls, **settings: Any) -> float:
-        return 0.2  # what it predicts moves with every step: slow steps stand in for BYOL's slow target
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return getattr(loss, "against", "own view") == "own view"  # one of a reader's own need not say
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and (B, out) each, detached: the first view's prediction
-        and the second view's embedding."""
-        self.check_settings()
-        z1, z2 = (self.head(self.features_of(view)) for view in several_views(augment, images, generator))
+    def step(self, given: Given) -> Compared:
+        """The embeddings are the first view's prediction and the second view's own."""
+        z1, z2 = (self.head(self.features_of(view)) for view in given.views())
         p1, p2 = self.predictor(z1), self.predictor(z2)
         if self.stop_gradient:
             z1, z2 = z1.detach(), z2.detach()
-        loss = (self.compare(p1, z2, index) + self.compare(p2, z1, index)) / 2
-        return loss, p1.detach(), z2.detach()
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return self.predictor_apart(self.predictor, self.predictor_rate)
+        return (self.compare(p1, z2, given.index) + self.compare(p2, z1, given.index)) / 2, p1, z2

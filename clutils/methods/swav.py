@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.losses.hyperparameters import Hyperparameter, declare
-from clutils.methods.base import Augment, Method, compares_similarities, several_views
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
+from clutils.methods.base import SIMILARITIES, Compared, Given, Method
 
 
 class SwAV(Method):
@@ -27,7 +26,7 @@ class SwAV(Method):
 
     - prototypes: how many. Default 64; the paper has 3,000 for the 1,000 classes of ImageNet
     - sharpness, rounds: of Sinkhorn-Knopp; ε (live), default 0.05, small for nearly hard codes, and 3
-    - encoder, loss, out, hidden, bfloat16: see `Method`. A loss of similarities
+    - encoder, loss, out, hidden: see `Method`. A loss of similarities
 
     ε and the rounds are the paper's. Its τ is 0.1; here 0.3, for at 0.1 the loss stayed at log K, all codes
     even (40 steps of 32 digits). One run of 200 steps of 32 scenes did not beat the untrained encoder (kNN 19
@@ -39,66 +38,31 @@ class SwAV(Method):
     """
 
     paper, year, equation = "SwAV (Caron et al.)", 2020, "section 3.1"
-    ranges = declare(
-        **Method.ranges,
-        prototypes=Hyperparameter(2, symbol="K", whole=True),
-        sharpness=Hyperparameter(0.003, 1e3, "ε", dial=(0.01, 1, "log")),
-        rounds=Hyperparameter(1, 100, whole=True),
-    )
-    live = ("sharpness",)
-    takes_extra_views = False
-    needs = "is a function of an anchor's similarities"
+    usual_loss = losses.Decoupled(temperature=0.3)
+    needs = SIMILARITIES
+    prototypes: int = hyperparameter(Hyperparameter(2, symbol="K", whole=True), default=64)
+    sharpness: float = hyperparameter(Hyperparameter(0.003, 1e3, "ε", dial=(0.01, 1, "log")), default=0.05)
+    rounds: int = hyperparameter(Hyperparameter(1, 100, whole=True), default=3)
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        loss: nn.Module,
-        out: int = 128,
-        prototypes: int = 64,
-        sharpness: float = 0.05,
-        rounds: int = 3,
-        hidden: int | None = None,
-        bfloat16: bool = False,
-    ) -> None:
-        super().__init__(encoder, loss, out, bfloat16, hidden)
-        self.prototypes, self.sharpness, self.rounds = prototypes, sharpness, rounds
-        self.check_settings()
-        self.vectors = nn.Parameter(normalize(torch.randn(prototypes, out), dim=1))
+    def build(self, encoder: nn.Module, loss: nn.Module) -> None:
+        super().build(encoder, loss)
+        self.vectors = nn.Parameter(normalize(torch.randn(self.prototypes, self.out), dim=1))
 
-    @classmethod
-    def default_loss(cls, **settings: Any) -> nn.Module:
-        return losses.Decoupled(temperature=0.3)
-
-    @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        return compares_similarities(loss)
-
-    def forward(
-        self,
-        images: Tensor,
-        augment: Augment,
-        generator: torch.Generator,
-        labels: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, ...) images or vectors -> the loss, and both views' embeddings (B, out), detached."""
-        self.check_settings()
-        views = torch.cat(several_views(augment, images, generator))
-        z = normalize(self.head(self.features_of(views)), dim=1)
+    def step(self, given: Given) -> Compared:
+        z = normalize(self.head(self.features_of(torch.cat(given.views()))), dim=1)
         scores = (z @ normalize(self.vectors, dim=1).T).chunk(2)  # (B, prototypes) each
         codes = [sinkhorn(each.detach(), self.sharpness, self.rounds) for each in scores]
         loss = (self.swapped(scores[0], codes[1]) + self.swapped(scores[1], codes[0])) / 2
-        z1, z2 = z.detach().chunk(2)
+        z1, z2 = z.chunk(2)
         return loss, z1, z2
 
     def swapped(self, scores: Tensor, codes: Tensor) -> Tensor:
         """ℓ of one view's scores (B, prototypes) and the other's codes, the mean over the batch."""
         return self.per_anchor((codes * scores).sum(dim=1, keepdim=True), scores).mean()
 
-    def chance(self, batch_size: int) -> float | None:
-        """log K, where all similarities are 0."""
-        loss: Any = self.loss
-        return loss.chance(self.prototypes)
+    def negatives(self, batch_size: int) -> int:
+        """All prototypes."""
+        return self.prototypes
 
 
 def sinkhorn(scores: Tensor, sharpness: float, rounds: int) -> Tensor:

@@ -21,7 +21,7 @@ class VICReg(BarlowTwins):
     - out: of the expander, that of the embeddings that the loss sees; the paper's has four times as many as
       the encoder has features (8,192 of 2,048)
     - hidden: of the expander's two hidden layers, None = as many as `out`, as in the paper
-    - encoder, loss, bfloat16: see `Method`. With another loss it is SimCLR with a deeper head. The loss of a
+    - encoder, loss: see `Method`. With another loss it is SimCLR with a deeper head. The loss of a
       run that names none is weighted as in the authors' code, (25/out, 12.5, 1), whose 25, 25 and 1 stand
       before means. As printed, 25, 25 and 1 pull the views together `out` times as strongly.
 

@@ -145,7 +145,7 @@ def test_drawing_a_method_leaves_it_as_it_was():
     method = built("moco").eval()
     before = copy.deepcopy(method.state_dict())
     draw.diagram(method)
-    assert not method.training and method.keys is None
+    assert not method.training and method.entering is None
     assert "compare" not in vars(method)
     for name, value in method.state_dict().items():
         assert torch.equal(value, before[name]), name

@@ -5,10 +5,8 @@ import copy
 import pytest
 import torch
 
-from clutils import data, encoders, losses, methods, training
-from tests.runs import DIGITS, advance, small
-
-VECTORS = data.load("vectors:digits", limit=200)
+from clutils import encoders, losses, methods
+from tests.runs import DIGITS
 
 
 def test_claes_view_is_one_signed_step_up_the_loss_and_the_weights_descend_it():
@@ -35,13 +33,3 @@ def test_claes_view_is_one_signed_step_up_the_loss_and_the_weights_descend_it():
     reported = with_clean.reported
     torch.testing.assert_close(total, reported["loss"] + 0.5 * reported["clean_loss"])
     total.backward()
-
-
-def test_it_runs_on_vectors_resumes_and_refuses_a_negative_strength(tmp_path):
-    run = advance(small(method="clae", data=VECTORS, method_settings={"strength": 0.1}), 2)
-    run.save(tmp_path / "run.pt")
-    again = training.resume(tmp_path / "run.pt", data=VECTORS)
-    assert advance(again, 1).rows[-1]["loss"] == advance(run, 1).rows[-1]["loss"]
-    run.method.strength = -1
-    with pytest.raises(ValueError, match="strength is -1"):
-        run.step()

@@ -5,12 +5,13 @@ import math
 
 import pytest
 import torch
-from torch.nn.functional import normalize
 
-from clutils import data, encoders, losses, methods, training, views
+from clutils import data, encoders, losses, methods, views
 from clutils.data.graphs import repacked, unpacked
 from clutils.views.graphs import ppr
+from tests.losses import oracles
 from tests.methods.given_graphs import MOTIFS, NETWORK, built, gcn, gin, rows_by_loops, weighted
+from tests.methods.steps import by_loops
 
 
 def dice(seed=5):
@@ -25,10 +26,6 @@ def drawn(graphs, augment=None, number=2):
     """The views that a step with `dice()` draws, as one batch."""
     augment = views.GraphAugmentation() if augment is None else augment
     return augment(torch.cat([graphs] * number), generator=dice())
-
-
-def cosine(a, b):
-    return float((normalize(a, dim=0) * normalize(b, dim=0)).sum())
 
 
 # ---- encoders ----------------------------------------------------------------------------------------------
@@ -70,33 +67,19 @@ def test_rows_of_a_network_are_the_nodes_asked_for_and_their_neighbours_count():
 # ---- methods of graphs -------------------------------------------------------------------------------------
 
 
-def decoupled(z1, z2, temperature=0.2):
-    """GraphCL's equation 3, in float64: (B, out) each."""
-    total = 0.0
-    for i in range(len(z1)):
-        others = [math.exp(cosine(z1[i], z2[j]) / temperature) for j in range(len(z2)) if j != i]
-        total -= math.log(math.exp(cosine(z1[i], z2[i]) / temperature) / sum(others))
-    return total / len(z1)
-
-
 def test_graphcl_leaves_the_positive_out_of_its_sum_and_is_the_decoupled_loss():
     method = built(methods.GraphCL)
     rows = rows_by_loops(copy.deepcopy(method.encoder), drawn(MOTIFS), gin)
     z1, z2 = head_of(method, torch.stack([row.sum(dim=0) for row in rows])).detach().chunk(2)
     loss, found, _ = method(MOTIFS, views.GraphAugmentation(), dice())
-    assert loss.item() == pytest.approx(decoupled(z1, z2), abs=1e-4)
+    expected = by_loops(oracles.decoupled, z1, z2, 0.2, one_way=True)
+    assert loss.item() == pytest.approx(expected, abs=1e-4)
     torch.testing.assert_close(found.double(), z1, rtol=1e-3, atol=1e-3)
     assert method.chance(12) == pytest.approx(math.log(11))
-
-
-def test_another_loss_has_graphcls_anchors():
-    method = built(methods.GraphCL, loss=losses.NTXent(0.5))
-    z1, z2 = torch.randn(2, 6, 8, generator=dice(), dtype=torch.float64)
-    expected = 0.0
-    for i in range(6):
-        every = [math.exp(cosine(z1[i], z2[j]) / 0.5) for j in range(6)]
-        expected -= math.log(every[i] / sum(every)) / 6
-    assert method.one_way(z1, z2).item() == pytest.approx(expected, abs=1e-9)
+    another = by_loops(oracles.nt_xent, z1, z2, 0.5, one_way=True)  # the same anchors
+    assert built(methods.GraphCL, loss=losses.NTXent(0.5)).one_way(z1, z2).mean().item() == pytest.approx(
+        another
+    )
 
 
 def test_simgrace_perturbs_each_tensor_of_the_encoder_by_its_own_deviation_and_not_the_head():
@@ -113,7 +96,7 @@ def test_simgrace_perturbs_each_tensor_of_the_encoder_by_its_own_deviation_and_n
     z1, z2 = (head_of(method, rows).detach() for rows in sums)
     before = copy.deepcopy(method.encoder.state_dict())
     loss, _, second = method(MOTIFS, None, dice())
-    assert loss.item() == pytest.approx(decoupled(z1, z2), abs=1e-3)
+    assert loss.item() == pytest.approx(by_loops(oracles.decoupled, z1, z2, 0.2, one_way=True), abs=1e-3)
     assert not second.requires_grad
     assert all(torch.equal(before[n], w) for n, w in method.encoder.named_parameters())
     counted = [int(v) for n, v in method.encoder.named_buffers() if n.endswith("tracked")]
@@ -128,13 +111,7 @@ def test_grace_is_nt_xent_of_nodes_with_negatives_of_both_views():
     augment = views.NodeAugmentation()
     rows = rows_by_loops(copy.deepcopy(method.encoder), drawn(NETWORK, augment), gcn)
     u, v = head_of(method, torch.cat(rows)).detach().chunk(2)
-    expected = 0.0
-    for own, other in ((u, v), (v, u)):
-        for i in range(13):
-            positive = math.exp(cosine(own[i], other[i]) / 0.4)
-            inter = sum(math.exp(cosine(own[i], other[j]) / 0.4) for j in range(13) if j != i)
-            intra = sum(math.exp(cosine(own[i], own[j]) / 0.4) for j in range(13) if j != i)
-            expected -= math.log(positive / (positive + inter + intra)) / 26
+    expected = by_loops(oracles.nt_xent, u, v, 0.4)
     assert method(NETWORK, augment, dice())[0].item() == pytest.approx(expected, abs=1e-4)
 
 
@@ -148,7 +125,7 @@ def test_bgrl_predicts_the_other_views_features_without_a_head():
     predictor = copy.deepcopy(method.predictor).double().train()
     p = [predictor(rows_by_loops(method.encoder, view, gcn)[0]).detach() for view in both]
     t = [rows_by_loops(method.target_encoder, view, gcn)[0].detach() for view in both]
-    expected = sum(2 - 2 * cosine(p[a][i], t[1 - a][i]) for a in (0, 1) for i in range(13)) / 13
+    expected = sum(oracles.regression(p[a].tolist(), t[1 - a].tolist()) for a in (0, 1))
     assert method(NETWORK, augment, dice())[0].item() == pytest.approx(expected, abs=1e-4)
     assert method.settings() == {"momentum": 0.99, "predictor_rate": 1.0}
 
@@ -212,37 +189,3 @@ def test_mvgrl_judges_each_view_by_the_others_summary_and_embeds_their_sum():
     with torch.no_grad():
         both = method.encoder.edges(NETWORK) + method.encoder.diffusion(ppr(NETWORK))
         torch.testing.assert_close(method.encoder(NETWORK), both)
-
-
-# ---- refusals, both ways -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "seen", "message"),
-    [
-        (
-            "simclr",
-            "graphs:motifs",
-            "method is 'simclr', the default, for pictures and vectors and sentences, but must be",
-        ),
-        (
-            "pinda",
-            "nodes:karate",
-            "'pinda', for pictures and vectors, but must be one for nodes: grace, bgrl",
-        ),
-        ("graphcl", "digits", "method is 'graphcl', for graphs, but must be one for pictures: simclr"),
-        ("graphcl", "nodes:karate", "for graphs, but must be one for nodes"),
-        ("grace", "vectors:digits", "method is 'grace', for nodes, but must be one for vectors"),
-    ],
-)
-def test_a_method_of_another_kind_is_refused_in_one_line(method, seen, message):
-    with pytest.raises(ValueError, match=message) as error:
-        training.Run(method=method, data=data.load(seen, limit=34), batch_size=16)
-    assert "\n" not in str(error.value)
-
-
-def test_an_encoder_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match=r"encoder is 'conv16', but must be one for graphs .*: gin, gcn$"):
-        training.Run(method="graphcl", data="graphs:motifs", encoder="conv16", batch_size=32)
-    with pytest.raises(ValueError, match=r"must be one for nodes .*: gcn-nodes$"):
-        training.Run(method="grace", data="nodes:karate", encoder="gin")

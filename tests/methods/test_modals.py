@@ -10,6 +10,7 @@ from clutils.methods.modals import OPERATIONS
 from tests.losses import oracles
 from tests.losses.inputs import fails
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
+from tests.methods.steps import by_loops
 
 H = torch.randn(60, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -55,11 +56,9 @@ def test_a_step_moves_the_features_before_the_head_and_takes_no_gradient_through
     z1, z2 = modals.head(
         torch.cat([h + 0.5 * (h - h.mean(dim=0)) for h in map(modals.encoder, views)])
     ).chunk(2)
-    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
-    expected = sum(oracles.nt_xent(*row, 0.3) for row in rows) / len(rows)
+    expected = by_loops(oracles.nt_xent, z1, z2, 0.3)
     assert loss.item() == pytest.approx(expected, rel=1e-10)
     h = H.clone().requires_grad_()
     modals.direction(h, torch.Generator())[0].sum().backward()
     assert h.grad[0].abs().sum() > 0 and h.grad[1:].abs().sum() == 0
     fails(lambda: built(methods.MODALS, operation="mixup"), "operation is 'mixup'", "any, interpolate")
-    fails(lambda: built(methods.MODALS, strength=-1), "strength is -1")

@@ -74,4 +74,3 @@ def test_an_epoch_moves_every_entry_once_and_chance_is_that_of_the_bank():
 
 def test_without_the_samples_numbers_it_says_so():
     fails(lambda: method()(VECTORS[:7], Fixed(VECTORS[:7]), torch.Generator()), "index is None", "(7,)")
-    fails(lambda: method(momentum=1.5), "momentum is 1.5", "from 0 to 1")

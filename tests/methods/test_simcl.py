@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from clutils import data, encoders, losses, methods, training, views
+from clutils import encoders, losses, methods, views
 from tests.losses import oracles
-from tests.runs import DIGITS, advance, small
+from tests.methods.steps import by_loops
+from tests.runs import DIGITS
 
-VECTORS = data.load("vectors:digits", limit=200)
 STILL = views.Identity()
 
 
@@ -21,16 +21,5 @@ def test_simcl_adds_noise_of_the_given_length_to_the_features_before_the_head():
     added = seen["noisy"] - seen["h"]
     torch.testing.assert_close(added.norm(dim=1), torch.full((16,), 2.0))
     assert not torch.allclose(added[:8], added[8:])  # each view its own
-    rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist())
-    expected = sum(oracles.nt_xent(*row, 0.3) for row in rows) / len(rows)
+    expected = by_loops(oracles.nt_xent, z1, z2, 0.3)
     assert loss.item() == pytest.approx(expected, rel=1e-4)
-
-
-def test_it_runs_on_vectors_resumes_and_refuses_a_negative_strength(tmp_path):
-    run = advance(small(method="simcl", data=VECTORS, method_settings={"strength": 0.1}), 2)
-    run.save(tmp_path / "run.pt")
-    again = training.resume(tmp_path / "run.pt", data=VECTORS)
-    assert advance(again, 1).rows[-1]["loss"] == advance(run, 1).rows[-1]["loss"]
-    run.method.strength = -1
-    with pytest.raises(ValueError, match="strength is -1"):
-        run.step()

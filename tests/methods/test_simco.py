@@ -10,29 +10,22 @@ from torch.nn.functional import normalize
 from clutils import losses, methods
 from tests.losses import oracles
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
+from tests.methods.steps import by_loops
 
 
 def test_a_step_is_the_dual_temperature_loss_of_both_directions_in_loops():
     simco = built(methods.SimCo, losses.DualTemperature(0.2, 5.0), out=8)
     views = views_of(VECTORS[:9], 2)
     loss, *_ = simco(VECTORS[:9], Fixed(*views), torch.Generator())
-    z1, z2 = (normalize(simco.head(simco.encoder(view)), dim=1).tolist() for view in views)
-    total = 0.0
-    for anchors, others in ((z1, z2), (z2, z1)):
-        for i, anchor in enumerate(anchors):
-            cosines = [sum(a * b for a, b in zip(anchor, other, strict=True)) for other in others]
-            negatives = cosines[:i] + cosines[i + 1 :]
-            total += oracles.dual_temperature([cosines[i]], negatives, 0.2, 5.0) / 18
-    assert loss.item() == pytest.approx(total, rel=1e-10)
+    z = [simco.head(simco.encoder(view)) for view in views]
+    both = (by_loops(oracles.dual_temperature, *of, 0.2, 5.0, one_way=True) for of in (z, z[::-1]))
+    assert loss.item() == pytest.approx(sum(both) / 2, rel=1e-10)
 
 
-def test_the_head_is_moco_v2s_and_both_views_get_the_gradient():
+def test_the_head_is_moco_v2s():
     simco = built(methods.SimCo)
     assert [type(part) for part in simco.head] == [nn.Linear, nn.ReLU, nn.Linear]
     assert all(weight.requires_grad for weight in simco.parameters())
-    shifts = [torch.zeros(7, 64, dtype=torch.float64, requires_grad=True) for _ in range(2)]
-    simco(VECTORS[:7], Fixed(*(VECTORS[:7] + shift for shift in shifts)), torch.Generator())[0].backward()
-    assert all(shift.grad.abs().sum() > 0 for shift in shifts)
 
 
 def test_far_from_the_second_temperature_it_is_the_authors_later_code():

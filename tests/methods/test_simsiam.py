@@ -8,30 +8,20 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
-from clutils import data, encoders, losses, methods, training
-from tests.losses.inputs import fails
+from clutils import data, methods
+from tests.methods.steps import a_step, built, views
+from tests.runs import advance, small
 
-VECTORS = data.load("vectors:digits", limit=64).vectors
 DIGITS = data.load("digits", limit=32)
-
-
-def noisy(vectors, generator):
-    return vectors + torch.rand(vectors.shape, generator=generator)
-
-
-def method(**settings) -> methods.SimSiam:
-    torch.manual_seed(0)
-    return methods.SimSiam(encoders.MLP(64, 32, 16), losses.Regression(), out=8, **settings).train()
 
 
 @pytest.mark.parametrize("stop", [True, False])
 def test_loss_and_gradient_are_the_papers_with_the_embeddings_held_fixed_or_not(stop):
-    siam = method(stop_gradient=stop)
+    siam = built(methods.SimSiam, out=8, stop_gradient=stop)
     encoder, head, predictor = copied = copy.deepcopy((siam.encoder, siam.head, siam.predictor))
-    loss, p, z = siam(VECTORS[:9], noisy, torch.Generator().manual_seed(5))
+    loss, p, z = a_step(siam)
     loss.backward()
-    views = noisy(torch.cat([VECTORS[:9]] * 2), torch.Generator().manual_seed(5)).chunk(2)
-    z1, z2 = (head(encoder(view)) for view in views)
+    z1, z2 = (head(encoder(view.float())) for view in views())
     p1, p2 = predictor(z1), predictor(z2)
     fixed = [embedding.detach() if stop else embedding for embedding in (z1, z2)]
     papers = -cosine_similarity(p1, fixed[1]).mean() / 2 - cosine_similarity(p2, fixed[0]).mean() / 2
@@ -50,57 +40,40 @@ def test_loss_and_gradient_are_the_papers_with_the_embeddings_held_fixed_or_not(
 def test_it_collapses_to_one_point_without_the_stop_gradient_and_not_with_it(seed):
     spread = {}
     for stop in (True, False):
-        run = training.Run(
-            method="simsiam",
-            data=DIGITS,
-            batch_size=32,
-            steps=40,
-            seed=seed,
-            learning_rate=5e-3,
-            method_settings={"stop_gradient": stop},
-        ).finish(progress=False)
+        settings = {
+            "steps": 40,
+            "seed": seed,
+            "learning_rate": 5e-3,
+            "method_settings": {"stop_gradient": stop},
+        }
+        run = small(method="simsiam", data=DIGITS, **settings).finish(progress=False)
         z = normalize(run.project(DIGITS), dim=1)
         spread[stop] = float(z.std(dim=0).mean()) * z.shape[1] ** 0.5  # about 1 for directions at random
     assert spread[True] > 0.3 and spread[False] < 0.1
 
 
 def test_the_predictor_keeps_the_width_and_the_head_alone_projects():
-    siam = methods.SimSiam(encoders.MLP(64, 32, 16), losses.Regression(), out=128)
+    siam = built(methods.SimSiam)
     assert [siam.predictor[0].in_features, siam.predictor[0].out_features] == [128, 128]
     assert siam.predictor[3].out_features == 128
-    run = training.Run(method="simsiam", data=DIGITS, batch_size=8, steps=1)
-    run.step()
+    run = advance(small(method="simsiam", data=DIGITS), 1)
     with torch.no_grad():
         run.method.eval()
         projected = run.method.head(run.encoder(DIGITS.images / 255))
     torch.testing.assert_close(run.project(DIGITS), projected, rtol=1e-3, atol=1e-5)
 
 
-def test_there_is_no_chance_level_and_a_switch_is_a_switch():
-    assert method().chance(9) is None
-    fails(lambda: method(stop_gradient=0.5), "stop_gradient is 0.5", "True or False")
-
-
 @pytest.mark.parametrize("kind", [methods.SimSiam, methods.BYOL])
 def test_the_predictor_alone_learns_faster_and_nothing_is_left_out(kind):
-    built = kind(encoders.MLP(64, 32, 16), losses.Regression(), out=8, predictor_rate=7.0)
-    slow, fast = built.parameter_groups()
+    method = built(kind, out=8, predictor_rate=7.0)
+    slow, fast = method.parameter_groups()
     assert (slow["factor"], fast["factor"]) == (1.0, 7.0)
-    assert {id(p) for p in fast["params"]} == {id(p) for p in built.predictor.parameters()}
-    learning = {id(p) for p in built.parameters() if p.requires_grad}
+    assert {id(p) for p in fast["params"]} == {id(p) for p in method.predictor.parameters()}
+    learning = {id(p) for p in method.parameters() if p.requires_grad}
     assert {id(p) for group in (slow, fast) for p in group["params"]} == learning
-    fails(
-        lambda: kind(encoders.MLP(64, 32, 16), losses.Regression(), predictor_rate=0), "predictor_rate is 0"
-    )
 
 
 def test_a_run_that_names_no_learning_rate_takes_a_fifth_of_the_usual_one():
-    rates = {
-        name: training.Run(method=name, data=DIGITS, batch_size=8, steps=1).learning_rate
-        for name in ("simclr", "simsiam")
-    }
-    assert rates["simsiam"] == pytest.approx(rates["simclr"] / 5)
-    noisy_one = training.Run(
-        method="pinda", method_settings={"base": "simsiam"}, data=DIGITS, batch_size=8, steps=1
-    )
-    assert noisy_one.learning_rate == rates["simsiam"]
+    usual, slow = (small(method=name).learning_rate for name in ("simclr", "simsiam"))
+    assert slow == pytest.approx(usual / 5)
+    assert small(method="pinda", method_settings={"base": "simsiam"}).learning_rate == slow

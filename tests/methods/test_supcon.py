@@ -7,51 +7,38 @@ import math
 
 import pytest
 import torch
-from torch.nn.functional import normalize
 
-from clutils import data, encoders, losses, measures, methods, training
+from clutils import data, losses, measures, methods, training
+from tests.losses import oracles
 from tests.losses.inputs import fails
+from tests.methods.steps import VECTORS, built, by_loops, noisy
 from tests.runs import DIGITS, small
-
-VECTORS = data.load("vectors:digits", limit=64)
-
-
-def noisy(vectors, generator):
-    return vectors + torch.rand(vectors.shape, generator=generator)
 
 
 def method(loss=None) -> methods.SupCon:
-    torch.manual_seed(0)
-    loss = losses.SupCon(temperature=0.3) if loss is None else loss
-    return methods.SupCon(encoders.MLP(64, 32, 16), loss, out=8).train()
+    return built(methods.SupCon, losses.SupCon(temperature=0.3) if loss is None else loss, out=8)
 
 
 def test_the_loss_has_all_pictures_of_the_anchors_class_as_positives():
     sup, labels = method(), torch.tensor([0, 0, 1, 2, 2, 2])
     encoder, head = copy.deepcopy((sup.encoder, sup.head))
-    images = VECTORS.vectors[:6]
+    images = VECTORS[:6]
     loss, z1, z2 = sup(images, noisy, torch.Generator().manual_seed(5), labels)
     both = noisy(torch.cat([images, images]), torch.Generator().manual_seed(5))
     z = head(encoder(both)).detach()  # one batch of both views
     torch.testing.assert_close(torch.cat([z1, z2]), z)
-    z, y = normalize(z.double(), dim=1), labels.repeat(2).tolist()
-    total = 0.0
-    for i in range(12):
-        others = [j for j in range(12) if j != i]
-        everyone = math.log(sum(math.exp(float(z[i] @ z[j]) / 0.3) for j in others))
-        terms = [everyone - float(z[i] @ z[j]) / 0.3 for j in others if y[j] == y[i]]
-        total += sum(terms) / len(terms) / 12
-    assert loss.item() == pytest.approx(total, abs=1e-5)
+    expected = by_loops(oracles.supcon, z1, z2, 0.3, labels=labels.tolist())
+    assert loss.item() == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_run_hands_over_the_labels_of_the_pictures_that_the_step_took():
-    numbered = data.VectorSet(VECTORS.vectors, torch.arange(64), tuple(map(str, range(64))), "numbered")
+    numbered = data.VectorSet(VECTORS, torch.arange(64), tuple(map(str, range(64))), "numbered")
     run = training.Run(method="supcon", data=numbered, batch_size=16, steps=2)
     taken, forward = [], run.method.forward
     run.method.forward = lambda images, *rest: taken.append((images, rest[2])) or forward(images, *rest)
     run.step()
     ((images, labels),) = taken
-    assert torch.equal(images, VECTORS.vectors[labels])
+    assert torch.equal(images, VECTORS[labels])
 
 
 def test_labels_teach_digits_better_than_no_training():
@@ -75,7 +62,7 @@ def test_data_without_labels_or_with_some_is_refused():
     some[:3] = -1
     half = data.ImageSet(DIGITS.images, some, DIGITS.class_names, None, "half")
     fails(lambda: small(method="supcon", data=half), "3 of 100 pictures have none")
-    fails(lambda: method()(VECTORS.vectors[:6], noisy, torch.Generator()), "labels is None", "(6,)")
+    fails(lambda: method()(VECTORS[:6], noisy, torch.Generator()), "labels is None", "(6,)")
 
 
 def test_chance_is_nt_xents_and_none_where_it_depends_on_the_labels():

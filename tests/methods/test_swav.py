@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from clutils import losses, methods, training
+from clutils import losses, methods
 from clutils.methods.swav import sinkhorn
-from tests.losses.inputs import fails
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
 from tests.runs import advance, small
 
@@ -82,22 +81,8 @@ def test_balanced_codes_share_the_prototypes_equally_and_are_finite_however_shar
     assert torch.isfinite(sinkhorn(scores.float().clamp(-1, 1), 0.003, 3)).all()
 
 
-def test_no_gradient_flows_through_the_codes_and_one_reaches_the_prototypes():
-    swav = method(prototypes=6)
-    z = normalize(torch.randn(2, 9, 8, dtype=torch.float64), dim=2).requires_grad_()
-    codes = sinkhorn((z[1] @ swav.vectors.T).detach(), 0.1, 3)
-    swav.swapped(z[0] @ swav.vectors.T, codes).backward()
-    assert z.grad[1].abs().sum() == 0 and z.grad[0].abs().sum() > 0 and swav.vectors.grad.abs().sum() > 0
-
-
 def test_prototypes_are_learned_and_chance_is_their_logarithm():
     run = small(method="swav", method_settings={"prototypes": 20})
     before = run.method.vectors.detach().clone()
     assert not torch.equal(advance(run, 1).method.vectors, before)
     assert run.rows[0]["chance"] == pytest.approx(math.log(20))
-
-
-def test_what_does_not_fit_is_quoted():
-    fails(lambda: method(prototypes=1), "prototypes is 1", "whole number from 2")
-    with pytest.raises(ValueError, match="function of an anchor's similarities, which BarlowTwins does not"):
-        training.Run(method="swav", data="digits", loss=losses.BarlowTwins(), steps=1)

@@ -179,7 +179,7 @@ class Choices:
         """Everything that can be turned while a run trains, and what it starts from."""
         loss = self.loss()
         found = {name: getattr(loss, name) for name in loss.hyperparameters()}
-        parameters, given = inspect.signature(self.kind.__init__).parameters, self._method_settings()
+        parameters, given = inspect.signature(self.kind).parameters, self._method_settings()
         for name in self.kind.live:
             usual = parameters[name].default
             if name == "penalty" and usual is None:
@@ -235,7 +235,7 @@ class Choices:
 
     def negatives(self) -> int:
         """How many an anchor is compared with, in the queue or else in the batch: the power of two below."""
-        queue = inspect.signature(self.kind.__init__).parameters.get("queue_size")
+        queue = inspect.signature(self.kind).parameters.get("queue_size")
         if queue is None:
             number = 2 * self.menus["batch_size"].value - 2
         else:

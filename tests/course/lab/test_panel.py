@@ -349,7 +349,7 @@ def test_every_method_trains_from_the_panel(method):
     own = {"graphs": "graphs:motifs", "nodes": "nodes:karate"}
     lab = made(method=method, steps=2, **({} if "pictures" in kinds else {"data": own[kinds[0]]})).start()
     assert lab.wait(LONG) and lab.run.done and len(lab.current.measured) >= 2
-    parameters = inspect.signature(type(lab.run.method).__init__).parameters
+    parameters = inspect.signature(type(lab.run.method)).parameters
     for name in lab.run.method.live:
         usual = parameters[name].default
         assert usual is None or getattr(lab.run.method, name) == usual
