@@ -75,6 +75,13 @@ def repacked(graphs: Tensor, nodes: Tensor, attributes: Tensor, adjacency: Tenso
     return torch.cat([graphs[..., :1] * kept, attributes * kept, edges], dim=-1)
 
 
+def normalised(adjacency: Tensor) -> Tensor:
+    r"""GCN's $\tilde D^{-1/2}\tilde A\tilde D^{-1/2}$ with $\tilde A = A + I$: (N, V, V) -> the same."""
+    looped = adjacency + torch.eye(adjacency.shape[-1], device=adjacency.device, dtype=adjacency.dtype)
+    root = looped.sum(dim=-1).rsqrt()
+    return root[..., :, None] * looped * root[..., None, :]
+
+
 # ---- by name -----------------------------------------------------------------------------------------------
 
 
@@ -120,8 +127,9 @@ def _part(whole: GraphSet, split: str) -> GraphSet:
 
 def adjacency_of(graph: nx.Graph) -> Tensor:
     """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops."""
-    place = {node: at for at, node in enumerate(graph)}
-    return _adjacency(len(place), ((place[a], place[b]) for a, b in graph.edges()))
+    import networkx as nx
+
+    return torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32)).fill_diagonal_(0)
 
 
 def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:

@@ -72,10 +72,10 @@ def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter():
     augment = Augmentation(size=12, jitter_prob=1.0, grayscale=1.0)
     drawn = augment.draw(16, 12, 12, seeded())
     view = augment.apply(images, drawn)
-    expected = views.crop(images, drawn.boxes, 12, drawn.flipped)
+    expected = batched.crop(images, drawn.boxes, 12, drawn.flipped)
     for which in drawn.order.tolist():
         if which < 2:
-            adjust = (views.adjust_brightness, views.adjust_contrast)[which]
+            adjust = (batched.adjust_brightness, batched.adjust_contrast)[which]
             expected = adjust(expected, drawn.factors[:, which])
     assert (view - expected).abs().max() <= 1e-6
     assert view.shape == (16, 1, 12, 12)
@@ -125,7 +125,7 @@ def test_colour_factors_are_distributed_unlike_torchvisions():
     drawn = Augmentation(jitter=strengths, jitter_prob=1.0).draw(4000, 8, 8, seeded(1)).factors
     jitter = T.ColorJitter(*strengths)
     ranges = (jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue)
-    for name, column, (low, high) in zip(views.ADJUSTMENTS, drawn.T, ranges, strict=True):
+    for name, column, (low, high) in zip(batched.ADJUSTMENTS, drawn.T, ranges, strict=True):
         assert stats.kstest(column, stats.uniform(low, high - low).cdf).pvalue > 0.01, name
         assert low - 1e-6 <= column.min() and column.max() <= high + 1e-6, name
     assert torch.corrcoef(drawn.T).fill_diagonal_(0).abs().max() < 0.06  # drawn independently of each other
@@ -340,7 +340,7 @@ def test_parameters_that_do_not_fit_are_taken():
     with pytest.raises(ValueError, match="8 images but parameters for 7"):
         augment.apply(images, augment.draw(7, 10, 10, seeded()))
     with pytest.raises(ValueError, match=r"crop: box \[0, 0, 40, 40\].* leaves the 10 x 10 image"):
-        views.crop(images, torch.tensor([[0, 0, 40, 40]]).repeat(8, 1), 8)
+        batched.crop(images, torch.tensor([[0, 0, 40, 40]]).repeat(8, 1), 8)
     drawn = augment.draw(8, 10, 10, seeded())
     for name in ("flipped", "factors", "grayscaled", "sigma"):
         rest = {**vars(drawn), name: getattr(drawn, name)[:7]}
@@ -351,15 +351,15 @@ def test_parameters_that_do_not_fit_are_taken():
         with pytest.raises(ValueError, match=r"crop: box \[.* leaves the 10 x 10 image"):
             augment.apply(images, drawn)
     with pytest.raises(ValueError, match=r"crop: boxes is \(8, 2\), should be a tensor \(8, 4\)"):
-        views.crop(images, torch.zeros(8, 2), 8)
+        batched.crop(images, torch.zeros(8, 2), 8)
     with pytest.raises(ValueError, match=r"adjust_contrast: factor is \(3,\), should be a tensor \(8,\)"):
-        views.adjust_contrast(images, torch.ones(3))
+        batched.adjust_contrast(images, torch.ones(3))
     with pytest.raises(ValueError, match=r"adjust_hue: shift is 0.2, should be a tensor \(8,\)"):
-        views.adjust_hue(images, 0.2)
+        batched.adjust_hue(images, 0.2)
     with pytest.raises(ValueError, match=r"adjust_hue: images are torch\.uint8, should be float32"):
-        views.adjust_hue((images * 255).byte(), torch.ones(8))
+        batched.adjust_hue((images * 255).byte(), torch.ones(8))
     with pytest.raises(ValueError, match="blur: kernel is 4, should be an odd number"):
-        views.blur(images, torch.ones(8), 4)
+        batched.blur(images, torch.ones(8), 4)
     with pytest.raises(ValueError, match="'simclrr' is not one of simclr, digits"):
         views.preset("simclrr")
 

@@ -87,11 +87,11 @@ def test_names_are_those_of_one_kind_or_of_all():
 @pytest.mark.parametrize(
     ("view", "x", "message"),
     [
-        (Corruption(1.5), rows(), r"Corruption: rate is 1\.5, but must be a probability"),
-        (Masking(-0.1), rows(), r"Masking: rate is -0\.1, but must be a probability"),
+        (Corruption(1.5), rows(), r"Corruption: rate is 1\.5, but must be a share or a prob"),
+        (Masking(-0.1), rows(), r"Masking: rate is -0\.1, but must be a share or a prob"),
         (Noise(float("inf")), rows(), "Noise: strength is inf, but must be a number from 0 on"),
-        (Noise(), torch.zeros(2, 3, 4, 4), "Noise: x is .* must be vectors"),
-        (Corruption(), torch.zeros(4, 3, dtype=torch.long), "Corruption: x is .* must be vectors"),
+        (Noise(), torch.zeros(2, 3, 4, 4), "Noise: what came in is .* must be vectors"),
+        (Corruption(), torch.zeros(4, 3, dtype=torch.long), "Corruption: what came in is .* must be vectors"),
     ],
 )
 def test_what_can_not_be_is_refused_in_one_line(view, x, message):
