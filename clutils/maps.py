@@ -62,6 +62,10 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     The first call in a process takes some ten seconds more: see `warm_up`. Raises ValueError on settings
     outside their range.
     """
+    # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
+    warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
+    from umap import UMAP
+
     z = _rows(z, "umap")
     if not isinstance(neighbours, int) or not 2 <= neighbours < len(z):
         raise ValueError(
@@ -73,7 +77,7 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     start = (
         10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)
     )  # the size that umap-learn expects
-    return _UMAP()(
+    return UMAP(
         n_neighbors=neighbours, min_dist=min_distance, init=start, random_state=seed, n_jobs=1
     ).fit_transform(z)
 
@@ -205,14 +209,10 @@ def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
 
     Their mean is the kNN recall of the map. Arguments as of `trustworthiness`.
     """
-    from sklearn.neighbors import NearestNeighbors
+    from sklearn.neighbors import kneighbors_graph
 
-    both = _both(z, positions, k, "neighbours_kept")
-    found = [NearestNeighbors(n_neighbors=k).fit(x).kneighbors(return_distance=False) for x in both]
-    there = [np.zeros((len(x), len(x)), bool) for x in both]
-    for marks, nearest in zip(there, found, strict=True):
-        np.put_along_axis(marks, nearest, True, axis=1)
-    return torch.from_numpy((there[0] & there[1]).sum(axis=1) / k)
+    there, shown = (kneighbors_graph(x, k).toarray() > 0 for x in _both(z, positions, k, "neighbours_kept"))
+    return torch.from_numpy((there & shown).sum(axis=1) / k)
 
 
 def distances_kept(z: Vectors, positions: Vectors) -> float:
@@ -261,14 +261,6 @@ def warm_up() -> threading.Thread:
     thread = threading.Thread(target=lambda: umap(np.eye(32, dtype=np.float32)), name="umap", daemon=True)
     thread.start()
     return thread
-
-
-def _UMAP() -> type:
-    # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
-    warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
-    from umap import UMAP
-
-    return UMAP
 
 
 def _rows(z: Vectors, who: str) -> np.ndarray:

@@ -200,6 +200,7 @@ class Identity:
         return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
+_STILL: dict[str, Any] = dict.fromkeys(graphs.STEP, 0.0)
 OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictures; the first is usual
     "vectors": {
         "none": Identity,
@@ -211,9 +212,7 @@ OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictu
         "one of four": GraphAugmentation,
         "all four": partial(GraphAugmentation, one_each=False),
         **{
-            f"only {name.replace('_', ' ')}": partial(
-                GraphAugmentation, **{other: 0.0 for other in graphs.STEP if other != name}
-            )
+            f"only {name.replace('_', ' ')}": partial(GraphAugmentation, **_STILL | {name: 0.2})
             for name in graphs.STEP
         },
         "none": Identity,
