@@ -15,7 +15,6 @@ So read its colours (do neighbours share a class?), and let `neighbour_share` an
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import numpy as np
@@ -59,8 +58,7 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     - min_distance: how tightly points may be packed on the page, from 0 to 1
     - starts from the principal components; one thread, so that the same seed gives the same map
 
-    The first call in a process takes some ten seconds more: see `warm_up`. Raises ValueError on settings
-    outside their range.
+    The first call in a process takes some ten seconds more. Raises ValueError on settings out of range.
     """
     # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
     warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
@@ -251,16 +249,6 @@ def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
         )
     nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()
-
-
-def warm_up() -> threading.Thread:
-    """Load and compile UMAP in the background, so that the reader's first map does not wait for it.
-
-    Returns the thread, which a caller may join.
-    """
-    thread = threading.Thread(target=lambda: umap(np.eye(32, dtype=np.float32)), name="umap", daemon=True)
-    thread.start()
-    return thread
 
 
 def _rows(z: Vectors, who: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Measures of a representation: alignment, uniformity, modality gap; ranks; kNN, probes; likeness.
+"""Measures of a representation: alignment, uniformity; ranks; kNN, probes; likeness.
 
 Embeddings need not be normalised: alignment, uniformity, tolerance and kNN look at directions only and
 normalise inside. Everything is computed without gradient, in float32 (float64 in, float64 inside).
@@ -63,20 +63,6 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
         exponents[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf  # no pair
         logs.append(exponents.flatten().logsumexp(dim=0).double())
     return torch.stack(logs).logsumexp(dim=0).item() - math.log(len(z) * (len(z) - 1))
-
-
-@torch.no_grad()
-def modality_gap(z1: Vectors, z2: Vectors) -> float:
-    """Distance between the centres of two modalities' embeddings on the unit sphere; 0: they share it.
-
-    z1, z2: (N, D) and (M, D), normalised inside; pairs are not needed. Liang et al. 2022, "Mind the gap"
-    (arXiv 2203.02053): the length of its Δ_gap, the difference of the two means (from a secondary source).
-    """
-    z1, z2 = unit_rows(z1, "modality_gap", "z1"), unit_rows(z2, "modality_gap", "z2")
-    if z1.shape[1] != z2.shape[1]:
-        raise ValueError(f"modality_gap: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
-    similarities.one_device("modality_gap", z1=z1, z2=z2)
-    return (z1.mean(dim=0) - z2.mean(dim=0)).norm().item()
 
 
 @torch.no_grad()
