@@ -48,8 +48,7 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for what is
     in it.
     """
-    name = f"vectors:array:{path}"
-    file = own_file(name, path, split)
+    name, file = f"vectors:array:{path}", own_file("vectors:array", path, split)
     if file.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed")
     vectors, labels = _read_csv(name, file) if file.suffix.lower() == ".csv" else _read_numpy(name, file)

@@ -271,7 +271,7 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
     neighbours are numbered from 0. Tags become one-hot attributes. Raises `Unavailable` where there is no
     such file, ValueError, naming the graph, on another layout.
     """
-    path = own_file(f"graphs:file:{path}", str(path), "train")
+    path = own_file("graphs:file", str(path), "train")
     try:
         lines = iter(path.read_text("utf-8").splitlines())
     except UnicodeDecodeError as error:

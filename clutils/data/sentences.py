@@ -73,8 +73,7 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, or some lines have
     a label and others none.
     """
-    name = f"sentences:file:{path}"
-    file = own_file(name, path, split)
+    name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
     try:
         lines = [line for line in file.read_text("utf-8-sig").splitlines() if words(line.partition("\t")[0])]
     except UnicodeDecodeError as error:

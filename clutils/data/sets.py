@@ -278,17 +278,17 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int) -> Tensor | slice:
     return at
 
 
-def own_file(name: str, path: str, split: str) -> Path:
-    """The reader's file, all of it 'train'; name: of the data, as 'vectors:array:PATH'.
+def own_file(kind: str, path: str, split: str) -> Path:
+    """The reader's file of the data 'KIND:PATH', all of it 'train'; kind: 'vectors:array', say.
 
     Raises `Unavailable` where there is no such file, ValueError for another split.
     """
-    file = Path(path).expanduser()
-    if not path or not file.is_file():
-        where = (
-            f"{file.absolute()} is {'a folder' if file.is_dir() else 'no file'}" if path else "names no file"
-        )
-        raise Unavailable(f"{name}: {where} (relative paths start in {Path.cwd()})")
+    name, file = f"{kind}:{path}", Path(path).expanduser()
+    if not path:
+        raise Unavailable(f"{name} names no file; {name}PATH does")
+    if not file.is_file():
+        what = "a folder" if file.is_dir() else "no file"
+        raise Unavailable(f"{name}: {file.absolute()} is {what} (relative paths start in {Path.cwd()})")
     if split != "train":
         raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
     return file

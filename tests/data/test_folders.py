@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -34,11 +33,6 @@ def rows(found: data.ImageSet) -> list[bytes]:
 
 
 # Which pictures, in which order, of which class
-
-
-def test_a_single_class_is_no_classes(tmp_path: Path) -> None:
-    save(tmp_path / "cat" / "0.png", picture(0))
-    assert " in 1 class from the folder" in load(tmp_path).source
 
 
 def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path: Path) -> None:
@@ -336,14 +330,3 @@ def test_real_stl10_pictures_with_masks(shared: Path) -> None:
     assert found.images.shape == (10, 3, 96, 96) and found.masks is not None
     for i, file in enumerate(sorted((sample / "masks").iterdir())):
         assert np.array_equal(found.masks[i], np.asarray(Image.open(file).convert("L")) > 127)
-
-
-def test_real_cifar10_pictures_in_splits(shared: Path, tmp_path: Path) -> None:
-    with ZipFile(shared / "cifar10-jpeg.zip") as archive:
-        few = [name for name in archive.namelist() if name.endswith(("/0000.jpg", "/0001.jpg"))]
-        archive.extractall(tmp_path, few)
-    train, test = load(tmp_path), load(tmp_path, split="test")
-    assert train.images.shape == test.images.shape == (20, 3, 32, 32)
-    assert train.class_names[0] == "airplane" and train.labels.tolist() == list(range(10)) * 2
-    frog = np.asarray(Image.open(tmp_path / "test" / "frog" / "0001.jpg"))
-    assert rows(test)[16] == frog.tobytes()

@@ -38,26 +38,6 @@ def _grey(pictures: data.ImageSet) -> np.ndarray:
     return np.tensordot(pictures.images.double().numpy(), [0.299, 0.587, 0.114], axes=(1, 0)) / 255
 
 
-def test_they_are_what_the_contract_says(train: data.ImageSet) -> None:
-    assert train.images.shape == (1000, 3, 32, 32) and train.images.dtype == torch.uint8
-    assert train.masks is not None and train.masks.shape == (1000, 32, 32)
-    assert train.labels.bincount().tolist() == [100] * 10 and train.class_names == scenes.CLASS_NAMES
-    assert train.source.startswith("1,000 generated hard scenes, 32x32")
-
-
-def test_splits_seeds_and_the_easy_scenes_share_no_picture_and_no_order_of_classes(
-    train: data.ImageSet,
-) -> None:
-    others = [
-        data.load("scenes-hard", "test", limit=100),
-        data.load("scenes-hard", limit=100, seed=1),
-        data.load("scenes", limit=100),
-    ]
-    pictures = torch.cat([train.images, *(other.images for other in others)])
-    assert len({picture.numpy().tobytes() for picture in pictures}) == 1300
-    assert len({tuple(each.labels[:100].tolist()) for each in (train, *others)}) == 4
-
-
 def test_the_easy_scenes_are_still_those_that_records_were_made_of() -> None:
     found = data.load("scenes", "test", limit=350, size=45, seed=3)
     digest = hashlib.sha256(found.images.numpy().tobytes() + found.masks.numpy().tobytes()).hexdigest()
