@@ -72,9 +72,7 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     if not isinstance(min_distance, int | float) or not 0 <= min_distance <= 1:
         raise ValueError(f"umap: min_distance is {min_distance!r}, but must be from 0 to 1")
     start = pca(z)
-    start = (
-        10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)
-    )  # the size that umap-learn expects
+    start = 10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)  # the size that it expects
     return UMAP(
         n_neighbors=neighbours, min_dist=min_distance, init=start, random_state=seed, n_jobs=1
     ).fit_transform(z)

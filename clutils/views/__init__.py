@@ -104,11 +104,6 @@ class Augmentation:
         """The view of each image that `parameters` describe: float32, (N, C, size, size)."""
         self._check_settings()
         check_images("Augmentation", images)
-        if len(parameters.boxes) != len(images):
-            raise ValueError(
-                f"Augmentation: {len(images)} images but parameters for {len(parameters.boxes)}; "
-                "draw as many as there are images"
-            )
         batched.check_boxes(images, parameters.boxes)
         for name, *rest in (("flipped",), ("factors", 4), ("grayscaled",), ("sigma",)):
             per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
