@@ -271,15 +271,6 @@ def test_fashion_mnist_is_read_and_half_a_file_is_mended(
 NAMES = ("cifar10", "stl10", "fashion-mnist")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_there_is_not_asked_for_again(sets: None, server: Server, tmp_path: Path, name: str) -> None:
-    data.load(name, root=tmp_path)
-    asked = len(server.asked)
-    data.load(name, root=tmp_path)
-    data.load(name, "test", root=tmp_path, download=False)
-    assert len(server.asked) == asked
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torchvision closes no answer
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trouble", ["cut", "another file", "503", "damaged archive"])
