@@ -9,6 +9,7 @@ import scipy.spatial
 import scipy.stats
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from clutils import data, measures
@@ -181,7 +182,8 @@ def test_cka_is_the_ratio_of_hsics_and_knows_neither_rotation_nor_scale():
 
 @pytest.mark.parametrize("k, temperature", [(1, 0.1), (7, 0.1), (50, 0.05), (200, 1.0)])
 def test_knn_votes_as_scikit_learn_does_with_cosine_and_the_same_weights(k, temperature):
-    (z, y), (test_z, test_y) = clusters(300, spread=1.5), clusters(200, spread=1.5, seed=1)
+    (z, y), (test_z, test_y) = clusters(300, spread=1.5), clusters(measures.ROWS + 5, spread=1.5, seed=1)
+    y, test_y = 1000 * y - 5, 1000 * test_y - 5  # any numbers
     oracle = KNeighborsClassifier(k, metric="cosine", weights=lambda d: np.exp((1 - d) / temperature))
     expected = oracle.fit(z.numpy(), y.numpy()).score(test_z.numpy(), test_y.numpy())
     assert measures.knn_accuracy(z, y, test_z, test_y, k, temperature) == expected
@@ -194,32 +196,10 @@ def test_knn_at_the_coldest_temperature_is_the_nearest_neighbour_and_no_nan():
     assert measures.knn_accuracy(*args, k=50, temperature=1e-6) == measures.knn_accuracy(*args, k=1)
 
 
-def test_knn_in_pieces_is_knn_at_once_and_any_class_numbers_do():
-    (z, y), (test_z, test_y) = clusters(300), clusters(measures.ROWS + 5, seed=1)
-    at_once = measures.knn_accuracy(z, y, test_z, test_y, k=9)
-    parts = [
-        measures.knn_accuracy(z, y, a, b, k=9) * len(a)
-        for a, b in ((test_z[:7], test_y[:7]), (test_z[7:], test_y[7:]))
-    ]
-    assert at_once == pytest.approx(sum(parts) / len(test_z))
-    assert measures.knn_accuracy(z, 1000 * y - 5, test_z, 1000 * test_y - 5, k=9) == at_once
-
-
-def test_average_precision_is_what_loops_over_the_ranking_give():
+def test_average_precision_is_scikit_learns_of_each_row():
     (z, y), (test_z, test_y) = clusters(60, spread=1.5), clusters(20, spread=1.5, seed=1)
-    expected = []
-    for row, truth in zip(test_z.tolist(), test_y.tolist(), strict=True):
-        cosines = []
-        for other in z.tolist():
-            size = math.sqrt(sum(a * a for a in row) * sum(b * b for b in other))
-            cosines.append(sum(a * b for a, b in zip(row, other, strict=True)) / size)
-        ranking = sorted(range(len(z)), key=lambda i: -cosines[i])
-        hits, precisions = 0, []
-        for rank, i in enumerate(ranking, start=1):
-            if int(y[i]) == truth:
-                hits += 1
-                precisions.append(hits / rank)
-        expected.append(sum(precisions) / len(precisions))
+    cosines = length_one(test_z) @ length_one(z).T
+    expected = [average_precision_score(y == truth, row) for truth, row in zip(test_y, cosines, strict=True)]
     found = measures.average_precision(z, y, test_z, test_y)
     assert found.tolist() == pytest.approx(expected, abs=1e-6)
     assert bool(measures.average_precision(z, y, test_z, test_y + 100).isnan().all())

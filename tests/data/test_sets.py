@@ -241,6 +241,23 @@ def test_a_set_says_what_it_is_when_printed() -> None:
     assert repr(data.load("vectors:digits")).startswith("VectorSet(1,352 x 64, 10 classes; 1,352 of scikit")
 
 
+EMPTY = {"labels": torch.zeros(2, dtype=torch.int64), "class_names": ("only",), "source": "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "message"),
+    [
+        (data.VectorSet, {"vectors": torch.zeros(2, 3, 3)}, r"float32 \(N, D\) is needed"),
+        (data.GraphSet, {"graphs": torch.zeros(2, 3, 3)}, r"1 \+ F \+ V"),
+        (data.SentenceSet, {"tokens": torch.zeros(2, 3), "texts": ("", "")}, r"int64 \(N, L\) is needed"),
+        (data.SentenceSet, {"tokens": torch.zeros(2, 3).long(), "texts": ("",)}, "1 texts for 2 rows"),
+    ],
+)
+def test_a_set_of_another_kind_refuses_what_is_not_of_its_shape(kind, parts, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**parts, **EMPTY)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -253,13 +270,7 @@ def test_a_set_says_what_it_is_when_printed() -> None:
     ],
 )
 def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None:
-    right = {
-        "images": torch.zeros(2, 3, 4, 4, dtype=torch.uint8),
-        "labels": torch.zeros(2, dtype=torch.int64),
-        "class_names": ("only",),
-        "masks": None,
-        "source": "nothing",
-    }
+    right = {"images": torch.zeros(2, 3, 4, 4, dtype=torch.uint8), "masks": None, **EMPTY}
     data.ImageSet(**right)
     with pytest.raises(ValueError, match=message):
         data.ImageSet(**{**right, **change})
@@ -292,6 +303,11 @@ def test_a_set_refuses_parts_that_do_not_fit(change: dict, message: str) -> None
         ({"name": "vectors:har", "split": "val"}, "har has no split 'val'; it has train, test"),
         ({"name": "vectors:har", "limit": 0}, "data.load: limit is 0"),
         ({"name": "vectors:har", "size": 32}, "size is 32, but vectors:har has vectors"),
+        ({"name": "graphs:motifs", "size": 8}, "graphs:motifs has graphs, not pictures"),
+        ({"name": "graphs:karate"}, "no data called 'graphs:karate'.*nodes:karate"),
+        ({"name": "graphs:motifs", "split": "validation"}, "no split 'validation'; it has train, test, all"),
+        ({"name": "sentences:topics", "size": 8}, "sentences:topics has sentences, not pictures"),
+        ({"name": "sentences:file:nowhere.txt"}, "is no file"),
         ({"name": "vectors:array:no.npy"}, r"array:no\.npy: .* is no file"),
         ({"name": f"vectors:array:{__file__}", "split": "test"}, "no split 'test', only 'train'"),
         ({"name": "vectors:array:"}, "array: names no file"),
