@@ -22,7 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.measures import Vectors, as_classes, unit_rows
+from clutils.losses.hyperparameters import one_of
+from clutils.measures import Vectors, as_classes, unit_rows, within
 
 
 def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:
@@ -39,12 +40,8 @@ def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca")
     from threadpoolctl import threadpool_limits
 
     z = _rows(z, "tsne")
-    if not isinstance(perplexity, int | float) or not 1 <= perplexity < len(z):
-        raise ValueError(
-            f"tsne: perplexity is {perplexity!r}, but must be at least 1 and below the {len(z)} rows of z"
-        )
-    if init not in ("pca", "random"):
-        raise ValueError(f"tsne: init is {init!r}, but must be 'pca' or 'random'")
+    within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
+    one_of("tsne", "init", init, ("pca", "random"))
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not
     # and never more than torch was given: threads beyond the cores wait for each other, busily
     with threadpool_limits(limits=min(2, torch.get_num_threads()), user_api="openmp"):
@@ -65,12 +62,8 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     from umap import UMAP
 
     z = _rows(z, "umap")
-    if not isinstance(neighbours, int) or not 2 <= neighbours < len(z):
-        raise ValueError(
-            f"umap: neighbours is {neighbours!r}, but must be from 2 to {len(z) - 1}, as z has {len(z)} rows"
-        )
-    if not isinstance(min_distance, int | float) or not 0 <= min_distance <= 1:
-        raise ValueError(f"umap: min_distance is {min_distance!r}, but must be from 0 to 1")
+    within("umap", "neighbours", neighbours, 2, len(z) - 1, whole=True)
+    within("umap", "min_distance", min_distance, 0, 1)
     start = pca(z)
     start = 10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)  # the size that it expects
     return UMAP(
@@ -123,13 +116,10 @@ def neg_tsne(
     Raises ValueError on settings outside their range.
     """
     z = _rows(z, "neg_tsne")
-    for name, value, most in (("neighbours", neighbours, len(z) - 1), ("negatives", negatives, 10**4)):
-        if not isinstance(value, int) or not 1 <= value <= most:
-            raise ValueError(f"neg_tsne: {name} is {value!r}, but must be a whole number from 1 to {most}")
-    if not isinstance(spectrum, int | float) or not -1 <= spectrum <= 2:
-        raise ValueError(f"neg_tsne: spectrum is {spectrum!r}, but must be from -1 to 2")
-    if not isinstance(epochs, int) or epochs < 1:
-        raise ValueError(f"neg_tsne: epochs is {epochs!r}, but must be a whole number, at least 1")
+    within("neg_tsne", "neighbours", neighbours, 1, len(z) - 1, whole=True)
+    within("neg_tsne", "negatives", negatives, 1, 10**4, whole=True)
+    within("neg_tsne", "spectrum", spectrum, -1, 2)
+    within("neg_tsne", "epochs", epochs, 1, whole=True)
     start = torch.from_numpy(pca(z))
     y = (start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)).requires_grad_()
     draw, (i, j) = torch.Generator().manual_seed(seed), neighbour_pairs(z, neighbours)
@@ -227,8 +217,7 @@ def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray,
     z, positions = _rows(z, who), _positions(positions, who)
     if len(z) != len(positions):
         raise ValueError(f"{who}: z has {len(z)} rows but the map has {len(positions)}")
-    if not isinstance(k, int) or not 1 <= k < len(z) / 2:
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to less than half of {len(z)} rows")
+    within(who, "k", k, 1, (len(z) - 1) // 2, whole=True)  # fewer than half of the rows
     return z, positions
 
 
@@ -241,10 +230,7 @@ def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
 
     at = torch.from_numpy(_positions(positions, "neighbour_share"))
     labels = as_classes(labels, "neighbour_share", "labels", at)
-    if not isinstance(k, int) or not 1 <= k < len(at):
-        raise ValueError(
-            f"neighbour_share: k is {k!r}, but must be from 1 to {len(at) - 1}: there are {len(at)}"
-        )
+    within("neighbour_share", "k", k, 1, len(at) - 1, whole=True)
     nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()
 

@@ -1,4 +1,4 @@
-"""Measures of a representation: alignment, uniformity; ranks; kNN, probes; likeness.
+"""Measures of a representation: alignment, uniformity, modality gap; ranks; kNN, probes; likeness.
 
 Embeddings need not be normalised: alignment, uniformity, tolerance and kNN look at directions only and
 normalise inside. Everything is computed without gradient, in float32 (float64 in, float64 inside).
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,6 +67,20 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
 
 
 @torch.no_grad()
+def modality_gap(z1: Vectors, z2: Vectors) -> float:
+    """Distance between the centres of two modalities' embeddings on the unit sphere; 0: they share it.
+
+    z1, z2: (N, D) and (M, D), normalised inside; pairs are not needed. Liang et al. 2022, "Mind the gap"
+    (arXiv 2203.02053): the length of its Δ_gap, the difference of the two means (from a secondary source).
+    """
+    z1, z2 = unit_rows(z1, "modality_gap", "z1"), unit_rows(z2, "modality_gap", "z2")
+    if z1.shape[1] != z2.shape[1]:
+        raise ValueError(f"modality_gap: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
+    similarities.one_device("modality_gap", z1=z1, z2=z2)
+    return (z1.mean(dim=0) - z2.mean(dim=0)).norm().item()
+
+
+@torch.no_grad()
 def tolerance(z: Vectors, y: Vectors) -> float:
     """Mean cosine similarity of two different rows of the same class: how far a class may stay together.
 
@@ -100,7 +115,7 @@ def effective_rank(z: Vectors, values: Tensor | None = None) -> float:
 
 
 @torch.no_grad()
-def rankme(z: Vectors, epsilon: float = 1e-7) -> float:
+def rankme(z: Vectors, epsilon: float = EPSILON) -> float:
     r"""RankMe: exp of the entropy of the singular values' shares, of the rows as they are, not centred.
 
     $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\sigma_k}{\sum_l\sigma_l} + \varepsilon$$
@@ -156,7 +171,7 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
 
 @torch.no_grad()
-def lidar(views: Vectors, delta: float = 1e-4, epsilon: float = 1e-7) -> float:
+def lidar(views: Vectors, delta: float = DELTA, epsilon: float = EPSILON) -> float:
     r"""LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
 
     $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\lambda_k}{\sum_l\lambda_l} + \varepsilon,
@@ -231,8 +246,7 @@ def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
         raise ValueError(
             f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
         )
-    if not isinstance(k, int) or not 1 <= k < len(a):
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to {len(a) - 1}: there are {len(a)} rows")
+    within(who, "k", k, 1, len(a) - 1, whole=True)
     near = []
     for z in (a, b):
         found = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices
@@ -272,8 +286,7 @@ def bootstrap(
     values = torch.as_tensor(values).detach().double()
     if values.ndim != 1 or not len(values) or not values.isfinite().all():
         raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
-    if not 0 < confidence < 1:
-        raise ValueError(f"bootstrap: confidence is {confidence!r}, but must be between 0 and 1")
+    within("bootstrap", "confidence", confidence, 0, 1, open_below=True, open_above=True)
     dice = torch.Generator().manual_seed(seed)
     means = torch.stack(
         [values[torch.randint(len(values), (len(values),), generator=dice)].mean() for _ in range(draws)]
@@ -332,8 +345,7 @@ def _knn_right(
     who = "knn_accuracy"
     train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
     train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
-    if not isinstance(k, int) or not 1 <= k <= len(train_z):
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to the {len(train_z)} rows of train_z")
+    within(who, "k", k, 1, len(train_z), whole=True)
     hyperparameters.positive(who, "temperature", temperature)
     classes, code = train_y.unique(return_inverse=True)
     won = [classes[knn_vote(rows @ train_z.T, code, k, temperature)] for rows in test_z.split(ROWS)]
@@ -418,8 +430,7 @@ def few_label_probe(
             f"{who}: {labels} labels take {each} of each class, "
             f"but class {classes[rare].item()} has {sizes[rare].item()} rows"
         )
-    if draws < 1:
-        raise ValueError(f"{who}: draws is {draws}, but must be 1 or more")
+    within(who, "draws", draws, 1, whole=True)
     random = np.random.default_rng(seed)
     z, y, test_z, test_y = (part.cpu() for part in (z, y, test_z, test_y))
     accuracies = []
@@ -548,12 +559,12 @@ def few_labels(f: Features) -> FewLabels:
 def _lidar(f: Features) -> float:
     if f.views is None:
         raise ValueError("Features: there are no views")
-    return lidar(f.views, DELTA, EPSILON)
+    return lidar(f.views)
 
 
 _share = partial(Named, needs="labels", unit="share")
 BY_NAME: dict[str, Named] = {
-    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z, EPSILON)),
+    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z)),
     "effective_rank": Named("effective rank", "centred, ε = 0", lambda f: effective_rank(f.z, f.values)),
     "alpha_req": Named(
         "α-ReQ",
@@ -594,6 +605,15 @@ def by_name(name: str, features: Features) -> float:
 
 
 # ---- what comes in --------------------------------------------------------------------------------------
+
+
+def within(
+    who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
+) -> None:
+    """Raise ValueError, quoting it, unless the value is in this range; options: of a `Hyperparameter`."""
+    allowed = hyperparameters.Hyperparameter(lowest, highest, **options)
+    if not allowed.allows(value):
+        raise ValueError(f"{who}: {name} is {value!r}, but must be {allowed}")
 
 
 def finite_rows(z: Vectors, who: str, name: str) -> Tensor:

@@ -123,13 +123,10 @@ Z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
 @pytest.mark.parametrize(
     "call, message",
     [
-        (
-            lambda: maps.tsne(Z, perplexity=20),
-            "perplexity is 20, but must be at least 1 and below the 20 rows",
-        ),
+        (lambda: maps.tsne(Z, perplexity=20), "perplexity is 20, but must be a number from 1 to below 20"),
         (lambda: maps.tsne(Z, perplexity=0.5), "perplexity is 0.5"),
         (lambda: maps.tsne(Z, perplexity=5, init="spectral"), "init is 'spectral'"),
-        (lambda: maps.umap(Z, neighbours=20), "neighbours is 20, but must be from 2 to 19"),
+        (lambda: maps.umap(Z, neighbours=20), "neighbours is 20, but must be a whole number from 2 to 19"),
         (lambda: maps.umap(Z, min_distance=1.5), "min_distance is 1.5"),
         (lambda: maps.pca(torch.zeros(4, 3)), "row 0 is a zero vector"),
         (lambda: maps.tsne(Z.index_fill(0, torch.tensor([3]), float("nan"))), "row 3 holds NaN"),

@@ -234,21 +234,31 @@ def motifs(number: int, seed: int = 0, split: str = "train") -> GraphSet:
     return GraphSet(packed(graphs), torch.from_numpy(labels), tuple(MOTIF_EDGES), source)
 
 
-def blocks(seed: int = 0) -> GraphSet:
-    """A stochastic block model: nodes of one block are tied with chance 0.12, others with 0.02.
+def blocks(
+    sizes: Sequence[int] = (50, 50, 50),
+    within: float = 0.12,
+    between: float = 0.02,
+    attributes: int = 16,
+    signal: float = 0.3,
+    seed: int = 0,
+) -> GraphSet:
+    """A stochastic block model: nodes of one block are tied with chance `within`, others with `between`.
 
-    Three blocks of 50 nodes. The 16 attributes are noise, N(0, 1), around a mean of the block's own,
-    N(0, 0.3²): weak alone, good when averaged over neighbours. Nodes are shuffled; the class is the block.
+    Attributes are noise, N(0, 1), around a mean of the block's own, N(0, signal²): weak alone, good when
+    averaged over neighbours. Nodes are shuffled; the class is the block.
     """
     draw = torch.Generator().manual_seed(seed)
-    labels = torch.arange(3).repeat_interleave(50)[torch.randperm(150, generator=draw)]
-    chance = torch.where(labels[:, None] == labels, 0.12, 0.02)
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    labels = labels[torch.randperm(len(labels), generator=draw)]
+    chance = torch.where(labels[:, None] == labels, within, between)
     upper = (torch.rand(chance.shape, generator=draw) < chance).float().triu(1)
-    means = 0.3 * torch.randn(3, 16, generator=draw)
-    noisy = means[labels] + torch.randn(150, 16, generator=draw)
-    source = "a stochastic block model of 150 nodes, 0.12 within a block, 0.02 between"
-    graphs = packed([(noisy, upper + upper.T)])
-    return GraphSet(graphs, labels, ("block 1", "block 2", "block 3"), source)
+    means = signal * torch.randn(len(sizes), attributes, generator=draw)
+    noisy = means[labels] + torch.randn(len(labels), attributes, generator=draw)
+    source = (
+        f"a stochastic block model of {len(labels)} nodes, {within:g} within a block, {between:g} between"
+    )
+    names = tuple(f"block {number + 1}" for number in range(len(sizes)))
+    return GraphSet(packed([(noisy, upper + upper.T)]), labels, names, source)
 
 
 # ---- files -------------------------------------------------------------------------------------------------

@@ -22,10 +22,7 @@ HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equ
 
 
 def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> ImageSet:
-    """`count` scenes of size x size. The first n are the same whatever `count` is.
-
-    Every run of 100 has its own random stream, made from (seed, split, number of the run).
-    """
+    """`count` scenes of size x size, by `in_chunks`. The first n are the same whatever `count` is."""
     return in_chunks("scenes", "scenes", _draw, count, size, seed, split)
 
 

@@ -64,13 +64,6 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None
 
 
 @torch.no_grad()
-def flip(images: Tensor, flipped: Tensor) -> Tensor:
-    """Mirror left to right where `flipped` (N,) is true."""
-    flipped = per_image("flip", "flipped", flipped, len(images)).to(images.device)
-    return torch.where(flipped[:, None, None, None], images.flip(-1), images)
-
-
-@torch.no_grad()
 def adjust_brightness(images: Tensor, factor: Tensor) -> Tensor:
     """factor (N,) times the image, clamped to [0, 1]: 0 is black, 1 the image itself."""
     return (images * _column("adjust_brightness", "factor", factor, images)).clamp_(0, 1)

@@ -99,12 +99,12 @@ def test_networks_have_their_nodes_as_samples_and_exact_labels():
     assert data.load("nodes:karate").labels.bincount().tolist() == [17, 17]
 
 
-def test_blocks_are_tied_within_more_than_between_as_said():
-    found = data.load("nodes:blocks")
+def test_blocks_are_tied_within_more_than_between_as_asked():
+    found = data.graphs.blocks((100, 100), within=0.3, between=0.05)
     adjacency, own = unpacked(found.graphs)[2][0], found.labels[:, None] == found.labels
-    off = ~torch.eye(150, dtype=torch.bool)
-    assert float(adjacency[own & off].mean()) == pytest.approx(0.12, abs=0.015)
-    assert float(adjacency[~own].mean()) == pytest.approx(0.02, abs=0.005)
+    off = ~torch.eye(200, dtype=torch.bool)
+    assert float(adjacency[own & off].mean()) == pytest.approx(0.3, abs=0.02)
+    assert float(adjacency[~own].mean()) == pytest.approx(0.05, abs=0.02)
 
 
 def test_a_part_of_a_network_keeps_the_others_as_neighbours():

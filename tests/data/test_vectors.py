@@ -85,7 +85,7 @@ def activities() -> SimpleNamespace:
     return har_bunch()
 
 
-def test_har_keeps_the_authors_parts_where_their_counts_are_found(monkeypatch, activities, tmp_path) -> None:
+def test_har_keeps_the_authors_parts_where_their_counts_are_found(monkeypatch, activities, tmp_path):
     calls = fetcher(monkeypatch, "fetch_openml", activities)
     train, test = (data.load("vectors:har", split) for split in ("train", "test"))
     assert len(calls) == 1 and calls[0]["args"] == ("har",) and calls[0]["version"] == 1
@@ -103,7 +103,7 @@ def test_har_keeps_the_authors_parts_where_their_counts_are_found(monkeypatch, a
     assert "30 of 7,352" in few.source
 
 
-def test_features_are_rescaled_by_the_training_part_alone(monkeypatch, activities) -> None:
+def test_features_are_rescaled_by_the_training_part_alone(monkeypatch, activities):
     fetcher(monkeypatch, "fetch_openml", activities)
     train, test = (data.load("vectors:har", split).vectors for split in ("train", "test"))
     low, high = activities.data[:7352].min(0), activities.data[:7352].max(0)
@@ -116,7 +116,7 @@ def test_features_are_rescaled_by_the_training_part_alone(monkeypatch, activitie
     assert (train[:, 2] == 0).all() and (test[:, 2] == 0).all()  # constant: 0, not NaN
 
 
-def test_without_the_authors_counts_parts_are_random_and_say_so(monkeypatch) -> None:
+def test_without_the_authors_counts_parts_are_random_and_say_so(monkeypatch):
     rng = np.random.default_rng(3)
     letters = np.array([chr(65 + n % 26) for n in range(20_000)], object)
     drawn = rng.integers(0, 16, (20_000, 16)).astype(np.float64)
@@ -147,7 +147,7 @@ def numbers_of(documents: np.ndarray, count: int) -> np.ndarray:
     return np.rint(documents[:, -2] * count).astype(int) - 1
 
 
-def test_reuters_draws_documents_of_one_root_with_their_labels(monkeypatch, news) -> None:
+def test_reuters_draws_documents_of_one_root_with_their_labels(monkeypatch, news):
     fetcher(monkeypatch, "fetch_rcv1", news)
     parts = vectors.reuters(Path("nowhere"))
     assert parts.vectors.shape == (10_000, 2000) and parts.is_train.sum() == 8000
@@ -163,7 +163,7 @@ def test_reuters_draws_documents_of_one_root_with_their_labels(monkeypatch, news
     assert np.array_equal(again.vectors, parts.vectors) and np.array_equal(again.labels, parts.labels)
 
 
-def test_reuters_keeps_the_terms_of_most_training_documents(monkeypatch, news) -> None:
+def test_reuters_keeps_the_terms_of_most_training_documents(monkeypatch, news):
     fetcher(monkeypatch, "fetch_rcv1", news)
     parts = vectors.reuters(Path("nowhere"))
     documents = news.data[numbers_of(parts.vectors, news.data.shape[0])][:, -3002:].toarray()
@@ -214,7 +214,7 @@ def one_line(answer: pytest.ExceptionInfo) -> str:
     ],
 )
 @pytest.mark.parametrize(("name", "function"), [("har", "fetch_openml"), ("reuters", "fetch_rcv1")])
-def test_a_failed_fetch_is_one_line_with_what_to_do(monkeypatch, name, function, trouble, reason) -> None:
+def test_a_failed_fetch_is_one_line_with_what_to_do(monkeypatch, name, function, trouble, reason):
     fetcher(monkeypatch, function, trouble)
     with pytest.raises(data.Unavailable, match=rf"{name} is not, or not whole, in .*{reason}") as answer:
         data.load(f"vectors:{name}")
@@ -222,7 +222,7 @@ def test_a_failed_fetch_is_one_line_with_what_to_do(monkeypatch, name, function,
     assert socket.getdefaulttimeout() is None  # others' sockets are as they were
 
 
-def test_what_never_answers_is_given_up_before_scikit_learn_waits(monkeypatch) -> None:
+def test_what_never_answers_is_given_up_before_scikit_learn_waits(monkeypatch):
     calls = fetcher(monkeypatch, "fetch_openml", AssertionError("it must not be asked"))
     monkeypatch.setattr(vectors, "reach", downloads.reach)
     monkeypatch.setattr(downloads, "PATIENCE", 0.3)
@@ -236,7 +236,7 @@ def test_what_never_answers_is_given_up_before_scikit_learn_waits(monkeypatch) -
     assert calls == []
 
 
-def test_download_false_asks_nobody_but_takes_what_is_here(monkeypatch, activities) -> None:
+def test_download_false_asks_nobody_but_takes_what_is_here(monkeypatch, activities):
     calls = fetcher(monkeypatch, "fetch_openml", activities)
     with pytest.raises(data.Unavailable, match="switched off") as answer:
         data.load("vectors:har", download=False)
@@ -246,7 +246,7 @@ def test_download_false_asks_nobody_but_takes_what_is_here(monkeypatch, activiti
     assert torch.equal(data.load("vectors:har", limit=5, download=False).vectors, online.vectors)
 
 
-def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path) -> None:
+def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path):
     calls = fetcher(monkeypatch, "fetch_openml", activities)
     data.load("vectors:har")
     kept = tmp_path / "data" / "vectors" / "har.npz"
@@ -255,7 +255,7 @@ def test_a_damaged_file_is_made_again(monkeypatch, activities, tmp_path) -> None
     assert [file.name for file in kept.parent.iterdir()] == ["har.npz"]  # no halves beside it
 
 
-def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities) -> None:
+def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities):
     few, one_class = activities.data[:50], np.full(10_299, "1")
     for name, function, came, reason in (
         ("har", "fetch_openml", SimpleNamespace(data=few, target=activities.target[:50]), r"\(50, 561\)"),
@@ -268,7 +268,7 @@ def test_what_is_not_har_or_rcv1_is_not_taken_for_it(monkeypatch, activities) ->
         one_line(answer)
 
 
-def test_on_disk_lists_what_was_made_and_what_was_begun(monkeypatch, activities, tmp_path) -> None:
+def test_on_disk_lists_what_was_made_and_what_was_begun(monkeypatch, activities, tmp_path):
     fetcher(monkeypatch, "fetch_openml", activities)
     data.load("vectors:har")
     begun = tmp_path / "data" / "scikit-learn" / "RCV1" / "half.gz"
@@ -282,7 +282,7 @@ def test_on_disk_lists_what_was_made_and_what_was_begun(monkeypatch, activities,
 # One's own arrays
 
 
-def test_vector_set_takes_what_readers_have() -> None:
+def test_vector_set_takes_what_readers_have():
     numbers = [[1, 2, 3], [4, 5, 6]]
     for given in (
         numbers,
@@ -303,7 +303,7 @@ def test_vector_set_takes_what_readers_have() -> None:
     assert data.vector_set(numbers, [0, 1], ["no", "yes"], source="mine").source == "mine"
 
 
-def test_a_set_does_not_change_with_the_array_it_was_made_of() -> None:
+def test_a_set_does_not_change_with_the_array_it_was_made_of():
     numbers = np.ones((2, 3), np.float32)
     made = data.vector_set(numbers)
     numbers[:] = 7
@@ -326,7 +326,7 @@ def test_a_set_does_not_change_with_the_array_it_was_made_of() -> None:
         (([[1.0], [2.0]], [0, 3], ["a", "b"]), "from 0 to 3, but there are 2"),
     ],
 )
-def test_vector_set_says_what_came_in(arguments: tuple, message: str) -> None:
+def test_vector_set_says_what_came_in(arguments, message):
     with pytest.raises(ValueError, match=message):
         data.vector_set(*arguments)
 
@@ -336,7 +336,7 @@ def numbers() -> np.ndarray:
     return np.random.default_rng(0).normal(size=(6, 4))
 
 
-def test_files_give_back_the_numbers_and_classes_put_in(tmp_path, numbers) -> None:
+def test_files_give_back_the_numbers_and_classes_put_in(tmp_path, numbers):
     np.save(tmp_path / "a.npy", numbers)
     np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array([0, 1, 2, 0, 1, 2]))
     np.savez(tmp_path / "c.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
@@ -367,7 +367,7 @@ class Trap:
         return (Path.touch, (self.path,))
 
 
-def test_pickled_objects_are_refused_and_not_run(tmp_path) -> None:
+def test_pickled_objects_are_refused_and_not_run(tmp_path):
     sprung = tmp_path / "sprung"
     objects = np.empty((2, 2), object)
     objects[:] = Trap(sprung)
@@ -395,7 +395,7 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path) -> None:
         ("a.txt", b"1,2\n", r"\.txt; one of \.npy, \.npz, \.csv"),
     ],
 )
-def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, message) -> None:
+def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, message):
     file = tmp_path / name
     if isinstance(content, bytes):
         file.write_bytes(content)
@@ -408,7 +408,7 @@ def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, 
     assert "\n" not in str(answer.value)
 
 
-def test_the_command_line_describes_vectors(tmp_path, numbers, capsys) -> None:
+def test_the_command_line_describes_vectors(tmp_path, numbers, capsys):
     np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
     assert command_line.main(["data", f"vectors:array:{tmp_path / 'b.npz'}"]) == 0
     said = capsys.readouterr().out
@@ -416,7 +416,7 @@ def test_the_command_line_describes_vectors(tmp_path, numbers, capsys) -> None:
     assert "label   2        2  z" in said and "b.npz" in said
 
 
-def test_the_command_line_says_in_one_line_that_there_is_no_network(monkeypatch, capsys) -> None:
+def test_the_command_line_says_in_one_line_that_there_is_no_network(monkeypatch, capsys):
     fetcher(monkeypatch, "fetch_rcv1", urllib.error.URLError("no route"))
     assert command_line.main(["data", "vectors:reuters"]) == 1
     said = capsys.readouterr().err

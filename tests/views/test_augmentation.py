@@ -13,6 +13,7 @@ from torchvision import transforms as T
 
 from clutils import views
 from clutils.views import Augmentation, Parameters, batched
+from tests.losses.inputs import fails
 from tests.runs import DIGITS
 from tests.views.inputs import pictures, seeded
 
@@ -288,31 +289,30 @@ def test_check_that_was_switched_off_still_looks():
 def test_parameters_that_do_not_fit_are_taken():
     images = pictures(8, 10, 10)
     augment = Augmentation(size=8)
-    with pytest.raises(ValueError, match=r"boxes is \(7, 4\), should be a tensor \(8, 4\)"):
-        augment.apply(images, augment.draw(7, 10, 10, seeded()))
-    with pytest.raises(ValueError, match=r"crop: box \[0, 0, 40, 40\].* leaves the 10 x 10 image"):
-        batched.crop(images, torch.tensor([[0, 0, 40, 40]]).repeat(8, 1), 8)
-    drawn = augment.draw(8, 10, 10, seeded())
+    drawn, seven = augment.draw(8, 10, 10, seeded()), augment.draw(7, 10, 10, seeded())
     for name in ("flipped", "factors", "grayscaled", "sigma"):
-        rest = {**vars(drawn), name: getattr(drawn, name)[:7]}
-        with pytest.raises(ValueError, match=rf"Augmentation: {name} is \(7.*, should be a tensor \(8,"):
-            augment.apply(images, Parameters(**rest))
+        rest = Parameters(**{**vars(drawn), name: getattr(seven, name)})
+        fails(lambda given=rest: augment.apply(images, given), f"Augmentation: {name} is (7", "a tensor (8,")
     for box in ([-1, 0, 4, 4], [0, -1, 4, 4], [0, 0, 0, 4], [0, 0, 4, 0], [7, 0, 4, 4], [0, 7, 4, 4]):
         drawn.boxes[5] = torch.tensor(box)
-        with pytest.raises(ValueError, match=r"crop: box \[.* leaves the 10 x 10 image"):
-            augment.apply(images, drawn)
-    with pytest.raises(ValueError, match=r"crop: boxes is \(8, 2\), should be a tensor \(8, 4\)"):
-        batched.crop(images, torch.zeros(8, 2), 8)
-    with pytest.raises(ValueError, match=r"adjust_contrast: factor is \(3,\), should be a tensor \(8,\)"):
-        batched.adjust_contrast(images, torch.ones(3))
-    with pytest.raises(ValueError, match=r"adjust_hue: shift is 0.2, should be a tensor \(8,\)"):
-        batched.adjust_hue(images, 0.2)
-    with pytest.raises(ValueError, match=r"adjust_hue: images are torch\.uint8, should be float32"):
-        batched.adjust_hue((images * 255).byte(), torch.ones(8))
-    with pytest.raises(ValueError, match="blur: kernel is 4, should be an odd number"):
-        batched.blur(images, torch.ones(8), 4)
-    with pytest.raises(ValueError, match="'simclrr' is not one of simclr, digits"):
-        views.preset("simclrr")
+        fails(lambda: augment.apply(images, drawn), "crop: box [", " leaves the 10 x 10 image")
+    for call, *said in (
+        (lambda: augment.apply(images, seven), "boxes is (7, 4), should be a tensor (8, 4)"),
+        (
+            lambda: batched.crop(images, torch.zeros(8, 2), 8),
+            "crop: boxes is (8, 2), should be a tensor (8, 4)",
+        ),
+        (lambda: batched.adjust_contrast(images, torch.ones(3)), "adjust_contrast: factor is (3,)", "(8,)"),
+        (lambda: batched.adjust_hue(images, 0.2), "adjust_hue: shift is 0.2, should be a tensor (8,)"),
+        (
+            lambda: batched.adjust_hue(images.byte(), torch.ones(8)),
+            "adjust_hue: images are torch.uint8",
+            "float32",
+        ),
+        (lambda: batched.blur(images, torch.ones(8), 4), "blur: kernel is 4, should be an odd number"),
+        (lambda: views.preset("simclrr"), "'simclrr' is not one of simclr, digits"),
+    ):
+        fails(call, *said)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

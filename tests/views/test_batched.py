@@ -36,12 +36,12 @@ def test_crop_of_uint8_differs_from_pillow_by_more_than_its_rounding():
         assert (255 * ours - pillow).abs().max() <= 1.01  # rounded to 8 bits after the rows and the columns
 
 
-def test_flip_or_mirrored_crop_is_not_the_mirror_image():
+def test_mirrored_crop_is_not_the_mirror_image():
     images, boxes = pictures(20, 17, 23), random_boxes(20, 17, 23)
     flipped = torch.rand(20, generator=seeded(1)) < 0.5
-    expected = one_by_one(lambda x, f: TF.horizontal_flip(x) if f else x, images, flipped)
-    assert torch.equal(batched.flip(images, flipped), expected)
-    separately = batched.flip(batched.crop(images, boxes, 16), flipped)
+    separately = one_by_one(
+        lambda x, f: TF.horizontal_flip(x) if f else x, batched.crop(images, boxes, 16), flipped
+    )
     assert (batched.crop(images, boxes, 16, flipped) - separately).abs().max() <= 1e-6
 
 
