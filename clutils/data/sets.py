@@ -24,6 +24,7 @@ class SampleSet:
 
     _parts: ClassVar[tuple[str, ...]]  # what has a row a sample, the samples first
     _kind: ClassVar[str]
+    _unit: ClassVar[str] = ""
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
@@ -72,7 +73,7 @@ class SampleSet:
     def _told(self) -> str:
         n, *rest = self.inputs.shape
         classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
-        return f"{' x '.join([f'{n:,}', *map(str, rest)])}, {classes}"
+        return f"{' x '.join([f'{n:,}', *map(str, rest)])}{self._unit}, {classes}"
 
 
 @dataclass(eq=False, repr=False)
@@ -229,7 +230,7 @@ class SentenceSet(SampleSet):
     class_names: tuple[str, ...]
     texts: tuple[str, ...]
     source: str
-    _parts, _kind = ("tokens", "labels", "texts"), "sentences"
+    _parts, _kind, _unit = ("tokens", "labels", "texts"), "sentences", " words"
 
     def __post_init__(self) -> None:
         super().__post_init__()
