@@ -15,7 +15,6 @@ So read its colours (do neighbours share a class?), and let `neighbour_share` an
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import numpy as np
@@ -23,7 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.measures import Vectors, as_classes, unit_rows
+from clutils.losses.hyperparameters import one_of
+from clutils.measures import Vectors, as_classes, unit_rows, within
 
 
 def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:
@@ -40,12 +40,8 @@ def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca")
     from threadpoolctl import threadpool_limits
 
     z = _rows(z, "tsne")
-    if not isinstance(perplexity, int | float) or not 1 <= perplexity < len(z):
-        raise ValueError(
-            f"tsne: perplexity is {perplexity!r}, but must be at least 1 and below the {len(z)} rows of z"
-        )
-    if init not in ("pca", "random"):
-        raise ValueError(f"tsne: init is {init!r}, but must be 'pca' or 'random'")
+    within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
+    one_of("tsne", "init", init, ("pca", "random"))
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not
     # and never more than torch was given: threads beyond the cores wait for each other, busily
     with threadpool_limits(limits=min(2, torch.get_num_threads()), user_api="openmp"):
@@ -59,21 +55,18 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     - min_distance: how tightly points may be packed on the page, from 0 to 1
     - starts from the principal components; one thread, so that the same seed gives the same map
 
-    The first call in a process takes some ten seconds more: see `warm_up`. Raises ValueError on settings
-    outside their range.
+    The first call in a process takes some ten seconds more. Raises ValueError on settings out of range.
     """
+    # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
+    warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
+    from umap import UMAP
+
     z = _rows(z, "umap")
-    if not isinstance(neighbours, int) or not 2 <= neighbours < len(z):
-        raise ValueError(
-            f"umap: neighbours is {neighbours!r}, but must be from 2 to {len(z) - 1}, as z has {len(z)} rows"
-        )
-    if not isinstance(min_distance, int | float) or not 0 <= min_distance <= 1:
-        raise ValueError(f"umap: min_distance is {min_distance!r}, but must be from 0 to 1")
+    within("umap", "neighbours", neighbours, 2, len(z) - 1, whole=True)
+    within("umap", "min_distance", min_distance, 0, 1)
     start = pca(z)
-    start = (
-        10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)
-    )  # the size that umap-learn expects
-    return _UMAP()(
+    start = 10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)  # the size that it expects
+    return UMAP(
         n_neighbors=neighbours, min_dist=min_distance, init=start, random_state=seed, n_jobs=1
     ).fit_transform(z)
 
@@ -123,13 +116,10 @@ def neg_tsne(
     Raises ValueError on settings outside their range.
     """
     z = _rows(z, "neg_tsne")
-    for name, value, most in (("neighbours", neighbours, len(z) - 1), ("negatives", negatives, 10**4)):
-        if not isinstance(value, int) or not 1 <= value <= most:
-            raise ValueError(f"neg_tsne: {name} is {value!r}, but must be a whole number from 1 to {most}")
-    if not isinstance(spectrum, int | float) or not -1 <= spectrum <= 2:
-        raise ValueError(f"neg_tsne: spectrum is {spectrum!r}, but must be from -1 to 2")
-    if not isinstance(epochs, int) or epochs < 1:
-        raise ValueError(f"neg_tsne: epochs is {epochs!r}, but must be a whole number, at least 1")
+    within("neg_tsne", "neighbours", neighbours, 1, len(z) - 1, whole=True)
+    within("neg_tsne", "negatives", negatives, 1, 10**4, whole=True)
+    within("neg_tsne", "spectrum", spectrum, -1, 2)
+    within("neg_tsne", "epochs", epochs, 1, whole=True)
     start = torch.from_numpy(pca(z))
     y = (start / start[:, 0].std().clamp(min=torch.finfo(torch.float32).tiny)).requires_grad_()
     draw, (i, j) = torch.Generator().manual_seed(seed), neighbour_pairs(z, neighbours)
@@ -205,14 +195,10 @@ def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
 
     Their mean is the kNN recall of the map. Arguments as of `trustworthiness`.
     """
-    from sklearn.neighbors import NearestNeighbors
+    from sklearn.neighbors import kneighbors_graph
 
-    both = _both(z, positions, k, "neighbours_kept")
-    found = [NearestNeighbors(n_neighbors=k).fit(x).kneighbors(return_distance=False) for x in both]
-    there = [np.zeros((len(x), len(x)), bool) for x in both]
-    for marks, nearest in zip(there, found, strict=True):
-        np.put_along_axis(marks, nearest, True, axis=1)
-    return torch.from_numpy((there[0] & there[1]).sum(axis=1) / k)
+    there, shown = (kneighbors_graph(x, k).toarray() > 0 for x in _both(z, positions, k, "neighbours_kept"))
+    return torch.from_numpy((there & shown).sum(axis=1) / k)
 
 
 def distances_kept(z: Vectors, positions: Vectors) -> float:
@@ -231,8 +217,7 @@ def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray,
     z, positions = _rows(z, who), _positions(positions, who)
     if len(z) != len(positions):
         raise ValueError(f"{who}: z has {len(z)} rows but the map has {len(positions)}")
-    if not isinstance(k, int) or not 1 <= k < len(z) / 2:
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to less than half of {len(z)} rows")
+    within(who, "k", k, 1, (len(z) - 1) // 2, whole=True)  # fewer than half of the rows
     return z, positions
 
 
@@ -245,30 +230,9 @@ def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
 
     at = torch.from_numpy(_positions(positions, "neighbour_share"))
     labels = as_classes(labels, "neighbour_share", "labels", at)
-    if not isinstance(k, int) or not 1 <= k < len(at):
-        raise ValueError(
-            f"neighbour_share: k is {k!r}, but must be from 1 to {len(at) - 1}: there are {len(at)}"
-        )
+    within("neighbour_share", "k", k, 1, len(at) - 1, whole=True)
     nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()
-
-
-def warm_up() -> threading.Thread:
-    """Load and compile UMAP in the background, so that the reader's first map does not wait for it.
-
-    Returns the thread, which a caller may join.
-    """
-    thread = threading.Thread(target=lambda: umap(np.eye(32, dtype=np.float32)), name="umap", daemon=True)
-    thread.start()
-    return thread
-
-
-def _UMAP() -> type:
-    # umap-learn says at its first import that it found no Tensorflow, which nothing here needs
-    warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
-    from umap import UMAP
-
-    return UMAP
 
 
 def _rows(z: Vectors, who: str) -> np.ndarray:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,12 +110,12 @@ def effective_rank(z: Vectors, values: Tensor | None = None) -> float:
 
     Raises ValueError where all rows are equal.
     """
-    values = _spread(z, "effective_rank") if values is None else values
+    values = spectrum(z, "effective_rank") if values is None else values
     return torch.special.entr(values / values.sum()).sum().exp().item()
 
 
 @torch.no_grad()
-def rankme(z: Vectors, epsilon: float = 1e-7) -> float:
+def rankme(z: Vectors, epsilon: float = EPSILON) -> float:
     r"""RankMe: exp of the entropy of the singular values' shares, of the rows as they are, not centred.
 
     $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\sigma_k}{\sum_l\sigma_l} + \varepsilon$$
@@ -138,7 +140,7 @@ def nesum(z: Vectors, values: Tensor | None = None) -> float:
 
     Raises ValueError where all rows are equal.
     """
-    squares = (_spread(z, "nesum") if values is None else values).square()
+    squares = (spectrum(z, "nesum") if values is None else values).square()
     return (squares.sum() / squares[0]).item()
 
 
@@ -154,7 +156,7 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
     Raises ValueError where all rows are equal, or fewer than two eigenvalues are left to fit.
     """
-    values = (_spread(z, "alpha_req") if values is None else values).square()
+    values = (spectrum(z, "alpha_req") if values is None else values).square()
     values = values[values > 1e-12 * values[0]]
     last = len(values) if last is None else last
     if not 1 <= first < last <= len(values):
@@ -169,7 +171,7 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
 
 @torch.no_grad()
-def lidar(views: Vectors, delta: float = 1e-4, epsilon: float = 1e-7) -> float:
+def lidar(views: Vectors, delta: float = DELTA, epsilon: float = EPSILON) -> float:
     r"""LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
 
     $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\lambda_k}{\sum_l\lambda_l} + \varepsilon,
@@ -215,8 +217,12 @@ def _centred(z: Tensor) -> Tensor:
     return z - z.mean(dim=0)
 
 
-def _spread(z: Vectors, who: str) -> Tensor:
-    """The singular values of the centred rows, falling; ValueError where rows are one, or all equal."""
+@torch.no_grad()
+def spectrum(z: Vectors, who: str = "spectrum") -> Tensor:
+    """The singular values of the centred rows, falling, in float64: z (N, D) -> (min(N, D),).
+
+    Raises ValueError where there is one row, or all are equal.
+    """
     z = finite_rows(z, who, "z").double()
     if len(z) < 2:
         raise ValueError(f"{who}: z is {tuple(z.shape)}, but a spread takes at least two rows")
@@ -224,15 +230,6 @@ def _spread(z: Vectors, who: str) -> Tensor:
     if values.sum() <= 1e-12 * z.abs().max() * math.sqrt(z.numel()):
         raise ValueError(f"{who}: all {len(z)} rows of z are equal, so no dimension is in use")
     return values
-
-
-@torch.no_grad()
-def spectrum(z: Vectors) -> Tensor:
-    """The singular values of the centred rows, falling, in float64: z (N, D) -> (min(N, D),).
-
-    Raises ValueError where all rows are equal.
-    """
-    return _spread(z, "spectrum")
 
 
 @torch.no_grad()
@@ -249,8 +246,7 @@ def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
         raise ValueError(
             f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
         )
-    if not isinstance(k, int) or not 1 <= k < len(a):
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to {len(a) - 1}: there are {len(a)} rows")
+    within(who, "k", k, 1, len(a) - 1, whole=True)
     near = []
     for z in (a, b):
         found = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices
@@ -290,8 +286,7 @@ def bootstrap(
     values = torch.as_tensor(values).detach().double()
     if values.ndim != 1 or not len(values) or not values.isfinite().all():
         raise ValueError(f"bootstrap: values is {tuple(values.shape)}, but must be finite numbers (N,)")
-    if not 0 < confidence < 1:
-        raise ValueError(f"bootstrap: confidence is {confidence!r}, but must be between 0 and 1")
+    within("bootstrap", "confidence", confidence, 0, 1, open_below=True, open_above=True)
     dice = torch.Generator().manual_seed(seed)
     means = torch.stack(
         [values[torch.randint(len(values), (len(values),), generator=dice)].mean() for _ in range(draws)]
@@ -317,7 +312,7 @@ def cka(a: Vectors, b: Vectors) -> float:
             f"cka: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
         )
     similarities.one_device("cka", a=a, b=b)
-    sizes = [_spread(z, "cka").square().square().sum().sqrt() for z in (a, b)]  # ‖ZᵀZ‖
+    sizes = [spectrum(z, "cka").square().square().sum().sqrt() for z in (a, b)]  # ‖ZᵀZ‖
     return ((_centred(a).T @ _centred(b)).square().sum() / (sizes[0] * sizes[1])).item()
 
 
@@ -338,18 +333,23 @@ def knn_accuracy(
 
     Raises ValueError where k is not between 1 and N.
     """
+    right = _knn_right(train_z, train_y, test_z, test_y, k, temperature)
+    return right.sum().item() / len(right)
+
+
+@torch.no_grad()
+def _knn_right(
+    train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Vectors, k: int, temperature: float
+) -> Tensor:
+    """Which test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
     who = "knn_accuracy"
     train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
     train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
-    if not isinstance(k, int) or not 1 <= k <= len(train_z):
-        raise ValueError(f"{who}: k is {k!r}, but must be from 1 to the {len(train_z)} rows of train_z")
+    within(who, "k", k, 1, len(train_z), whole=True)
     hyperparameters.positive(who, "temperature", temperature)
     classes, code = train_y.unique(return_inverse=True)
-    right = 0
-    for rows, truth in zip(test_z.split(ROWS), test_y.split(ROWS), strict=True):
-        winners = knn_vote(rows @ train_z.T, code, k, temperature)
-        right += (classes[winners] == truth).sum().item()
-    return right / len(test_z)
+    won = [classes[knn_vote(rows @ train_z.T, code, k, temperature)] for rows in test_z.split(ROWS)]
+    return (torch.cat(won) == test_y).double()
 
 
 def knn_vote(similarity: Tensor, labels: Tensor, k: int, temperature: float = 0.1) -> Tensor:
@@ -380,9 +380,7 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
     """The classes that `linear_probe`'s regression gives the test rows, (M,) int64: arguments as there."""
     train_z, test_z = finite_rows(train_z, who, "train_z"), finite_rows(test_z, who, "test_z")
     train_y, _ = _split(train_z, train_y, test_z, torch.zeros(len(test_z), dtype=torch.int64), who)
-    if train_z.is_cuda:
-        return _probe_there(train_z, train_y, test_z)
-    return torch.from_numpy(_probe(*(part.cpu().numpy() for part in (train_z, train_y, test_z))))
+    return _probe(train_z, train_y, test_z)
 
 
 @dataclass(frozen=True)
@@ -432,46 +430,43 @@ def few_label_probe(
             f"{who}: {labels} labels take {each} of each class, "
             f"but class {classes[rare].item()} has {sizes[rare].item()} rows"
         )
-    if draws < 1:
-        raise ValueError(f"{who}: draws is {draws}, but must be 1 or more")
+    within(who, "draws", draws, 1, whole=True)
     random = np.random.default_rng(seed)
-    features, truth, asked = z.cpu().numpy(), y.cpu().numpy(), test_z.cpu().numpy()
-    answers = test_y.cpu().numpy()
+    z, y, test_z, test_y = (part.cpu() for part in (z, y, test_z, test_y))
     accuracies = []
     for _ in range(draws):
         drawn = np.concatenate(
-            [random.choice(np.flatnonzero(truth == c), each, replace=False) for c in classes.tolist()]
+            [random.choice(np.flatnonzero(y == c), each, replace=False) for c in classes.tolist()]
         )
-        right = _probe(features[drawn], truth[drawn], asked) == answers
-        accuracies.append(float(right.mean()))
+        accuracies.append((_probe(z[drawn], y[drawn], test_z) == test_y).double().mean().item())
     return FewLabels(labels, tuple(accuracies))
 
 
-def _probe(train_z: np.ndarray, train_y: np.ndarray, test_z: np.ndarray) -> np.ndarray:
+def _probe(train_z: Tensor, train_y: Tensor, test_z: Tensor) -> Tensor:
+    """The classes of the test rows by scikit-learn's regression; on a GPU by the same objective there."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    if len(np.unique(train_y)) < 2:
-        raise ValueError(
-            f"linear_probe: every training label is {train_y[0]}, but a probe parts at least two"
-        )
-    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-    return probe.fit(train_z, train_y).predict(test_z)
-
-
-def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor) -> Tensor:
-    """`_probe` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
     classes, y = train_y.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"linear_probe: every training label is {int(classes[0])}, but a probe parts at least two"
         )
+    if train_z.is_cuda:
+        return classes[_probe_there(train_z, y, test_z, len(classes))]
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+    probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
+    return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
+
+
+def _probe_there(train_z: Tensor, y: Tensor, test_z: Tensor, classes: int) -> Tensor:
+    """`_probe` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
     train_z, test_z = train_z.double(), test_z.double()
     mean, deviation = train_z.mean(dim=0), train_z.std(dim=0, correction=0)
     deviation = torch.where(deviation > 0, deviation, 1.0)
     train_z, test_z = (train_z - mean) / deviation, (test_z - mean) / deviation
-    out = 1 if len(classes) == 2 else len(classes)  # of two classes one number tells
+    out = 1 if classes == 2 else classes  # of two classes one number tells
     W, b = train_z.new_zeros(train_z.shape[1], out), train_z.new_zeros(out)
     W.requires_grad_(), b.requires_grad_()
 
@@ -492,7 +487,7 @@ def _probe_there(train_z: Tensor, train_y: Tensor, test_z: Tensor) -> Tensor:
     with torch.enable_grad():
         optimiser.step(objective)
     with torch.no_grad():
-        return classes[logits(test_z).argmax(dim=1)]
+        return logits(test_z).argmax(dim=1)
 
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -541,22 +536,8 @@ class Named:
     least: int = 1
 
 
-def _right(k: int, temperature: float) -> Callable[[Features], Tensor]:
-    """Which judged images the vote of k neighbours gets right: (N,), 0 or 1."""
-
-    def measure(f: Features) -> Tensor:
-        gallery_z, gallery_y, z, y = f.labelled
-        if k > len(gallery_z):
-            raise ValueError(f"kNN: k is {k}, but the gallery has {len(gallery_z)} images")
-        gallery_z, z = unit_rows(gallery_z, "kNN", "gallery_z"), unit_rows(z, "kNN", "z")
-        votes = [knn_vote(rows @ gallery_z.T, gallery_y, k, temperature) for rows in z.split(ROWS)]
-        return (torch.cat(votes) == y).double()
-
-    return measure
-
-
-def _knn(f: Features) -> Tensor:
-    return _right(min(NEIGHBOURS, len(f.labelled[0])), 0.1)(f)
+def _knn(k: int, temperature: float) -> Callable[[Features], Tensor]:
+    return lambda f: _knn_right(*f.labelled, k=k, temperature=temperature)
 
 
 def _probed(f: Features) -> Tensor:
@@ -578,11 +559,12 @@ def few_labels(f: Features) -> FewLabels:
 def _lidar(f: Features) -> float:
     if f.views is None:
         raise ValueError("Features: there are no views")
-    return lidar(f.views, DELTA, EPSILON)
+    return lidar(f.views)
 
 
+_share = partial(Named, needs="labels", unit="share")
 BY_NAME: dict[str, Named] = {
-    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z, EPSILON)),
+    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z)),
     "effective_rank": Named("effective rank", "centred, ε = 0", lambda f: effective_rank(f.z, f.values)),
     "alpha_req": Named(
         "α-ReQ",
@@ -592,27 +574,26 @@ BY_NAME: dict[str, Named] = {
     ),
     "nesum": Named("NESum", "centred, eigenvalues over the largest", lambda f: nesum(f.z, f.values)),
     "lidar": Named("LiDAR", f"2 true views, δ = {DELTA:g}, ε = {EPSILON:g}", _lidar, "views"),
-    "knn": Named("kNN", f"k = {NEIGHBOURS}, T = 0.1", _knn, "labels", "share"),
+    "knn": _share(
+        "kNN",
+        f"k = {NEIGHBOURS}, T = 0.1",
+        lambda f: _knn(min(NEIGHBOURS, len(f.labelled[0])), 0.1)(f),
+    ),
     **{
-        f"knn_dino_{k}": Named(
-            f"kNN, DINO's, k = {k}", f"k = {k}, T = {DINO[1]:g}", _right(k, DINO[1]), "labels", "share", k
+        f"knn_dino_{k}": _share(
+            f"kNN, DINO's, k = {k}",
+            f"k = {k}, T = {DINO[1]:g}",
+            _knn(k, DINO[1]),
+            least=k,
         )
         for k in DINO[0]
     },
-    "map": Named("retrieval, mAP", "by cosine, no interpolation", _precision, "labels", "share"),
-    "probe": Named(
-        "linear probe",
-        "logistic regression, penalty C = 1, features standardised",
-        _probed,
-        "labels",
-        "share",
-    ),
-    "few": Named(
+    "map": _share("retrieval, mAP", "by cosine, no interpolation", _precision),
+    "probe": _share("linear probe", "logistic regression, penalty C = 1, features standardised", _probed),
+    "few": _share(
         "few-label probe",
         f"the linear probe on {FEW} labels a class, mean of {DRAWS} draws",
         lambda f: few_labels(f).mean,
-        "labels",
-        "share",
     ),
 }
 
@@ -624,6 +605,15 @@ def by_name(name: str, features: Features) -> float:
 
 
 # ---- what comes in --------------------------------------------------------------------------------------
+
+
+def within(
+    who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
+) -> None:
+    """Raise ValueError, quoting it, unless the value is in this range; options: of a `Hyperparameter`."""
+    allowed = hyperparameters.Hyperparameter(lowest, highest, **options)
+    if not allowed.allows(value):
+        raise ValueError(f"{who}: {name} is {value!r}, but must be {allowed}")
 
 
 def finite_rows(z: Vectors, who: str, name: str) -> Tensor:

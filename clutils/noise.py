@@ -125,12 +125,8 @@ class Generator(nn.Module):
         else:
             sample = mean + drawn * scale
         if self.rms is not None:
-            expected = _rms((scale**2 + mean**2).sqrt())
-            sample, scale, mean = (
-                sample * (self.rms / _rms(sample)),
-                scale * (self.rms / expected),
-                mean * (self.rms / expected),
-            )
+            factor = self.rms / _rms((scale**2 + mean**2).sqrt())
+            sample, scale, mean = sample * (self.rms / _rms(sample)), scale * factor, mean * factor
         return Noise(sample, scale, mean)
 
     def _scale_and_mean(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,9 +178,7 @@ def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> n
         return encoders.MLP(channels, features=out)
     if name == "conv":
         return Plain(channels, out, padding)
-    if name == "unet":
-        return UNet(channels, out, padding, skips)
-    return ResNetUNet(channels, out, padding, skips)
+    return (UNet if name == "unet" else ResNetUNet)(channels, out, padding, skips)
 
 
 def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:

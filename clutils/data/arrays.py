@@ -7,12 +7,13 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clutils.data.sets import Unavailable, VectorSet
+from clutils.data.sets import VectorSet, own_file
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
@@ -33,12 +34,7 @@ def vector_set(
 
     Raises ValueError where they are not (N, D) finite numbers, or labels and names don't fit them.
     """
-    values = _numbers("vector_set", vectors)
-    if labels is None:
-        codes, names = np.full(len(values), -1), tuple(class_names or ())
-    else:
-        codes, names = _codes("vector_set", labels, len(values), class_names)
-    return VectorSet(torch.from_numpy(values), torch.from_numpy(codes), names, source)
+    return _set("vector_set", vectors, labels, class_names, source)
 
 
 def read(path: str, split: str, limit: int | None) -> VectorSet:
@@ -52,27 +48,22 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for what is
     in it.
     """
-    name = f"vectors:array:{path}"
-    file = Path(path).expanduser()
-    if not path or not file.is_file():
-        if not path:
-            raise Unavailable(f"{name} names no file; vectors:array:PATH does")
-        what = "is a folder" if file.is_dir() else "is no file"
-        raise Unavailable(f"{name}: {file.absolute()} {what} (relative paths start in {Path.cwd()})")
-    if split != "train":
-        raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
+    name, file = f"vectors:array:{path}", own_file("vectors:array", path, split)
     if file.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed")
     vectors, labels = _read_csv(name, file) if file.suffix.lower() == ".csv" else _read_numpy(name, file)
+    whole = _set(name, vectors, labels, None, "")
+    n, numbers = whole.vectors.shape
+    whole.source = f"{n:,} vectors of {numbers:,} numbers from the file {file}, as they are"
+    return whole.subset(slice(limit))
+
+
+def _set(name: str, vectors: Any, labels: Any, class_names: Sequence[str] | None, source: str) -> VectorSet:
     values = _numbers(name, vectors)
-    codes = np.full(len(values), -1)
-    names: tuple[str, ...] = ()
+    codes, names = np.full(len(values), -1), tuple(class_names or ())
     if labels is not None:
-        codes, names = _codes(name, labels, len(values), None)
-    kept = values[:limit]
-    count = f"{len(kept):,} of {len(values):,}" if len(kept) < len(values) else f"{len(values):,}"
-    source = f"{count} vectors of {values.shape[1]:,} numbers from the file {file}, as they are"
-    return VectorSet(torch.from_numpy(kept), torch.from_numpy(codes[:limit]), names, source)
+        codes, names = _codes(name, labels, len(values), class_names)
+    return VectorSet(torch.from_numpy(values), torch.from_numpy(codes), names, source)
 
 
 def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
@@ -131,7 +122,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _numbers(name: str, vectors: Tensor | np.ndarray | Sequence[Sequence[float]]) -> np.ndarray:
+def _numbers(name: str, vectors: Any) -> np.ndarray:
     """Any array of finite real numbers (N, D) as float32, a copy."""
     try:
         given = np.asarray(vectors.detach().cpu() if isinstance(vectors, Tensor) else vectors)
@@ -151,10 +142,7 @@ def _numbers(name: str, vectors: Tensor | np.ndarray | Sequence[Sequence[float]]
 
 
 def _codes(
-    name: str,
-    labels: Tensor | np.ndarray | Sequence[int | str],
-    n: int,
-    class_names: Sequence[str] | None,
+    name: str, labels: Any, n: int, class_names: Sequence[str] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels as int64 indices (N,), and the names that they are indices of."""
     given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)

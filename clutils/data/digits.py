@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -17,29 +19,18 @@ def images(split: str = "train", limit: int | None = None) -> ImageSet:
     The split is fixed: of every class, each fourth image in scikit-learn's order is a test image.
     The same 13 people wrote both parts, so the test asks for new digits by known hands.
     """
-    values, labels = _part(split, limit)
+    values, rest = _part(split, limit)
     stretched = np.rint(values * (255 / 16)).astype(np.uint8)
-    return ImageSet(
-        images=torch.from_numpy(stretched.reshape(-1, 1, 8, 8)),
-        labels=labels,
-        class_names=CLASS_NAMES,
-        masks=None,
-        source=_source(len(labels), split),
-    )
+    return ImageSet(images=torch.from_numpy(stretched.reshape(-1, 1, 8, 8)), masks=None, **rest)
 
 
 def vectors(split: str = "train", limit: int | None = None) -> VectorSet:
     """The same digits, the same split, as 64 numbers from 0 to 1: (N, 64) float32."""
-    values, labels = _part(split, limit)
-    return VectorSet(
-        vectors=torch.from_numpy((values / 16).astype(np.float32)),
-        labels=labels,
-        class_names=CLASS_NAMES,
-        source=_source(len(labels), split),
-    )
+    values, rest = _part(split, limit)
+    return VectorSet(vectors=torch.from_numpy((values / 16).astype(np.float32)), **rest)
 
 
-def _part(split: str, limit: int | None) -> tuple[np.ndarray, torch.Tensor]:
+def _part(split: str, limit: int | None) -> tuple[np.ndarray, dict[str, Any]]:
     from sklearn.datasets import load_digits
 
     values, labels = load_digits(return_X_y=True)
@@ -47,8 +38,8 @@ def _part(split: str, limit: int | None) -> tuple[np.ndarray, torch.Tensor]:
     for digit in range(10):
         is_test[np.flatnonzero(labels == digit)[3::4]] = True
     wanted = np.flatnonzero(is_test == (split == "test"))[:limit]
-    return values[wanted], torch.from_numpy(labels[wanted].astype(np.int64))
-
-
-def _source(count: int, split: str) -> str:
-    return f"{count:,} of scikit-learn's 1,797 handwritten digits, 8x8 (real; split {split})"
+    return values[wanted], {
+        "labels": torch.from_numpy(labels[wanted].astype(np.int64)),
+        "class_names": CLASS_NAMES,
+        "source": f"{len(wanted):,} of scikit-learn's 1,797 handwritten digits, 8x8 (real; split {split})",
+    }

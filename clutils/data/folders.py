@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +24,6 @@ SUFFIXES = (
     *(".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
 )
 ROOM = 4e9  # bytes that images may take when no `size` was asked for
-
-_AT_ONCE = 64  # images a thread takes at a time
 
 
 def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet:
@@ -58,22 +57,18 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     masks = _masks_of(folder, base, names)
     files, labels = [os.path.join(base, name) for name in names[:limit]], labels[:limit]
 
-    note = ""
+    note, shape = "", (size or 0, size or 0)
     if size is None:
-        images, inside = _decode(path, files, masks, None, _shape_of_first(path, files))
-        if images is None:  # they are not all of the first one's size
-            shapes: list[tuple[int, int]] = [(0, 0)] * len(files)
-
-            def measure(at: int) -> None:
-                shapes[at] = _shape(files[at])
-
-            _each(path, "measuring", files, measure)
+        shapes = _each(path, "measuring", files, lambda at: _shape(files[at]), tell=False) or [shape]
+        shape = shapes[0]
+        if len(set(shapes)) > 1:
             size = min(min(shape) for shape in shapes)
+            shape = size, size
             small, large = (f(shapes, key=lambda s: s[0] * s[1]) for f in (min, max))
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
     if size is not None:
-        images, inside = _decode(path, files, masks, size, (size, size))
         note = f", scaled and cut to {size}x{size}{note}"
+    images, inside = _decode(path, files, masks, size, shape)
 
     cut = len(files) < len(names)
     count = f"{len(files):,} of {len(names):,}" if cut else f"{len(files):,}"
@@ -174,8 +169,8 @@ def _visible(name: str) -> bool:
 
 def _decode(
     path: str, files: list[str], masks: list[str] | None, size: int | None, shape: tuple[int, int]
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Images (N, 3, *shape) and masks (N, *shape); no images where one has another shape."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Images (N, 3, *shape) and masks (N, *shape)."""
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
         raise ValueError(
@@ -184,61 +179,46 @@ def _decode(
         )
     images = np.empty((len(files), 3, *shape), np.uint8)
     inside = np.empty((len(files), *shape), bool) if masks else None
-    odd: list[int] = []
 
     def place(at: int) -> None:
-        if odd:
-            return
-        image = _read_image(files[at], size)
-        if image.shape[:2] != shape:
-            odd.append(at)
-            return
-        images[at] = image.transpose(2, 0, 1)
+        images[at] = _read_image(files[at], size).transpose(2, 0, 1)
         if masks and inside is not None:
             inside[at] = _mask(masks[at], files[at], size)
 
     _each(path, "reading", files, place)
-    return (None, None) if odd else (images, inside)
+    return images, inside
 
 
-def _each(path: str, doing: str, files: list[str], do: Callable[[int], None]) -> None:
-    """`do` every index, on a few threads; all failures together are one ValueError."""
+def _each(path: str, doing: str, files: list[str], do: Callable[[int], Any], tell: bool = True) -> list[Any]:
+    """`do` every index, on a few threads; all failures together are one ValueError, or left out."""
     failures: dict[int, str] = {}
 
-    def several(start: int) -> int:
-        chunk = range(start, min(start + _AT_ONCE, len(files)))
-        for at in chunk:
-            try:
-                do(at)
-            except MemoryError:
-                raise
-            except UnidentifiedImageError:
-                failures[at] = f"{files[at]} (no picture is in it, whatever its name says)"
-            except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
-                failures[at] = f"{files[at]} ({error or type(error).__name__})"
-        return len(chunk)
+    def one(at: int) -> Any:
+        try:
+            return do(at)
+        except MemoryError:
+            raise
+        except UnidentifiedImageError:
+            failures[at] = f"{files[at]} (no picture is in it, whatever its name says)"
+        except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
+            failures[at] = f"{files[at]} ({error or type(error).__name__})"
 
-    bar = tqdm(total=len(files), desc=f"{doing} pictures", delay=2)
-    with bar, ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for done in pool.map(several, range(0, len(files), _AT_ONCE)):
-            bar.update(done)
-    if failures:
+    with ThreadPool(min(8, os.cpu_count() or 1)) as pool:
+        done = pool.imap(one, range(len(files)), chunksize=64)
+        found = list(tqdm(done, total=len(files), desc=f"{doing} pictures", delay=2))
+    if failures and tell:
         raise ValueError(
             f"folder:{path}: {len(failures)} of {len(files)} pictures can't be read, first "
             f"{failures[min(failures)]}; repair them or take them away"
         )
-
-
-def _shape_of_first(path: str, files: list[str]) -> tuple[int, int]:
-    shapes = []
-    _each(path, "measuring", files[:1], lambda at: shapes.append(_shape(files[at])))
-    return shapes[0]
+    return [each for at, each in enumerate(found) if at not in failures]
 
 
 def _shape(file: str) -> tuple[int, int]:
     """Height and width as displayed, from the file's header alone."""
     with Image.open(file) as image:
-        return image.size if _orientation(image) > 4 else image.size[::-1]
+        on_its_side = image.getexif().get(ExifTags.Base.Orientation, 1) > 4
+        return image.size if on_its_side else image.size[::-1]
 
 
 def _read_image(file: str, size: int | None) -> np.ndarray:
@@ -246,7 +226,7 @@ def _read_image(file: str, size: int | None) -> np.ndarray:
     with Image.open(file) as image:
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
-        return np.asarray(_cut(_rgb(_upright(image)), size, Image.Resampling.BICUBIC))
+        return np.asarray(_cut(_rgb(ImageOps.exif_transpose(image)), size, Image.Resampling.BICUBIC))
 
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:
@@ -254,7 +234,7 @@ def _mask(file: str, of: str, size: int | None) -> np.ndarray:
     if _shape(file) != (shape := _shape(of)):
         raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
     with Image.open(file) as image:
-        grey = _upright(image).convert("L")
+        grey = ImageOps.exif_transpose(image).convert("L")
     if grey.getextrema()[1] == 1:
         grey = grey.point(lambda value: 255 * value)
     return np.asarray(_cut(grey, size, Image.Resampling.BOX)) > 127
@@ -265,15 +245,6 @@ def _cut(image: Image.Image, size: int | None, resampling: Image.Resampling) -> 
     if size is None or image.size == (size, size):
         return image
     return ImageOps.fit(image, (size, size), resampling)
-
-
-def _orientation(image: Image.Image) -> int:
-    """1 is upright; 5 to 8 lie on their side."""
-    return image.getexif().get(ExifTags.Base.Orientation, 1)
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    return image if _orientation(image) == 1 else ImageOps.exif_transpose(image)
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from clutils.data.downloads import SWITCHED_OFF, explained, reach
-from clutils.data.sets import GraphSet, Unavailable
+from clutils.data.sets import GraphSet, own_file
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,14 +30,10 @@ TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> how many g
     "proteins": (1113, ("enzyme", "not an enzyme")),
 }
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer"}  # with the public split of Yang et al. 2016
+_OF_GRAPHS = ("atlas-connected", "atlas-bipartite", "atlas-triangles", "atlas-planar", "motifs", *TU)
 SPLITS = {
-    **dict.fromkeys(
-        ("graphs:atlas-connected", "graphs:atlas-bipartite", "graphs:atlas-triangles"),
-        ("train", "test", "all"),
-    ),
-    **dict.fromkeys(("graphs:atlas-planar", "graphs:motifs"), ("train", "test", "all")),
-    **{f"graphs:{name}": ("train", "test", "all") for name in TU},
-    **dict.fromkeys(("nodes:blocks", "nodes:karate", "nodes:miserables", "nodes:florentine"), ("train",)),
+    **{f"graphs:{name}": ("train", "test", "all") for name in _OF_GRAPHS},
+    **{f"nodes:{name}": ("train",) for name in ("blocks", "karate", "miserables", "florentine")},
     **{f"nodes:{name}": ("train", "public-train", "public-test") for name in PLANETOID},
 }
 SEED = 0  # of which graphs are the test part
@@ -79,6 +75,13 @@ def repacked(graphs: Tensor, nodes: Tensor, attributes: Tensor, adjacency: Tenso
     return torch.cat([graphs[..., :1] * kept, attributes * kept, edges], dim=-1)
 
 
+def normalised(adjacency: Tensor) -> Tensor:
+    r"""GCN's $\tilde D^{-1/2}\tilde A\tilde D^{-1/2}$ with $\tilde A = A + I$: (N, V, V) -> the same."""
+    looped = adjacency + torch.eye(adjacency.shape[-1], device=adjacency.device, dtype=adjacency.dtype)
+    root = looped.sum(dim=-1).rsqrt()
+    return root[..., :, None] * looped * root[..., None, :]
+
+
 # ---- by name -----------------------------------------------------------------------------------------------
 
 
@@ -91,20 +94,19 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
 
     Raises `Unavailable`, in one line that says what to do, where a file is missing.
     """
-    own = name.removeprefix("graphs:").removeprefix("nodes:")
-    if name == "graphs:motifs":
-        found = motifs(limit or MOTIFS[split], seed, split)
-    elif own.startswith("file:"):
-        found = _part(read(own.removeprefix("file:")), split)
-    elif own in TU:
-        found = _part(_collected(own, root, download), split)
+    own = name.partition(":")[2]
+    if own in ("motifs", "blocks"):
+        found = blocks(seed=seed) if own == "blocks" else motifs(limit or MOTIFS[split], seed, split)
     elif own in PLANETOID:
         found = _cited(own, split, root, download)
-    elif own.startswith("atlas-"):
-        found = _part(atlas(own.removeprefix("atlas-")), split)
+    elif name.startswith("nodes:"):
+        found = network(own)
+    elif own.startswith("file:"):
+        found = _part(read(own.removeprefix("file:")), split)
     else:
-        found = blocks(seed=seed) if own == "blocks" else network(own)
-    return found if limit is None or limit >= len(found) else found.subset(slice(0, limit))
+        whole = _collected(own, root, download) if own in TU else atlas(own.removeprefix("atlas-"))
+        found = _part(whole, split)
+    return found.subset(slice(limit))
 
 
 def _part(whole: GraphSet, split: str) -> GraphSet:
@@ -113,10 +115,10 @@ def _part(whole: GraphSet, split: str) -> GraphSet:
         raise ValueError(f"data.load: {whole.source}: for {split!r} there must be {least} graphs or more")
     if split not in ("train", "test", "all"):
         raise ValueError(f"data.load: split is {split!r}, but must be train, test or all")
-    order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
-    tested = max(1, round(TEST * len(whole)))
     if split == "all":
         return whole
+    order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(SEED))
+    tested = max(1, round(TEST * len(whole)))
     return whole.subset(order[:tested] if split == "test" else order[tested:])
 
 
@@ -125,8 +127,9 @@ def _part(whole: GraphSet, split: str) -> GraphSet:
 
 def adjacency_of(graph: nx.Graph) -> Tensor:
     """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops."""
-    place = {node: at for at, node in enumerate(graph)}
-    return _adjacency(len(place), ((place[a], place[b]) for a, b in graph.edges()))
+    import networkx as nx
+
+    return torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32)).fill_diagonal_(0)
 
 
 def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:
@@ -268,9 +271,7 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
     neighbours are numbered from 0. Tags become one-hot attributes. Raises `Unavailable` where there is no
     such file, ValueError, naming the graph, on another layout.
     """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise Unavailable(f"graphs:file: there is no file {path}")
+    path = own_file("graphs:file", str(path), "train")
     try:
         lines = iter(path.read_text("utf-8").splitlines())
     except UnicodeDecodeError as error:

@@ -26,10 +26,7 @@ _PLAIN = scenes.CLASS_NAMES.index("plain")
 
 
 def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> ImageSet:
-    """`count` hard scenes of size x size. The first n are the same whatever `count` is.
-
-    Raises ValueError for a size or seed out of range.
-    """
+    """`count` hard scenes, as `scenes.make` gives the others."""
     return scenes.in_chunks("scenes-hard", "hard scenes", _draw, count, size, seed, split, _STREAM)
 
 

@@ -12,18 +12,6 @@ import torch
 
 from clutils.data.sets import ImageSet
 
-CLASS_NAMES = (
-    "vertical stripes",
-    "horizontal stripes",
-    "diagonal stripes",
-    "wide stripes",
-    "checker",
-    "dots",
-    "fine noise",
-    "rings",
-    "soft blobs",
-    "plain",
-)
 COUNTS = {"train": 8000, "test": 2000}  # without a limit; with one there are as many as you ask for
 SHAPES = ("disc", "square", "diamond")
 SIDE = 32.0  # units along an image's side
@@ -34,10 +22,7 @@ HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equ
 
 
 def make(count: int, size: int = 32, seed: int = 0, split: str = "train") -> ImageSet:
-    """`count` scenes of size x size. The first n are the same whatever `count` is.
-
-    Every run of 100 has its own random stream, made from (seed, split, number of the run).
-    """
+    """`count` scenes of size x size, by `in_chunks`. The first n are the same whatever `count` is."""
     return in_chunks("scenes", "scenes", _draw, count, size, seed, split)
 
 
@@ -111,7 +96,7 @@ def mixtures(rng: np.random.Generator, labels: np.ndarray, dx: np.ndarray, dy: n
     dx (n, 1, size), dy (n, size, 1): offsets in units from the texture's centre.
     """
     mixture = np.empty((len(labels), dy.shape[1], dx.shape[2]), np.float32)
-    for label, texture in enumerate(_TEXTURES):
+    for label, texture in enumerate(_TEXTURES.values()):
         of_class = labels == label
         mixture[of_class] = texture(rng, dx[of_class], dy[of_class])
     return mixture
@@ -175,14 +160,6 @@ def _wave(rng: np.random.Generator, along: np.ndarray, low: float, high: float) 
     return np.clip(0.5 + 0.8 * np.sin(2 * np.pi / period * along + phase), 0, 1)
 
 
-def _vertical(rng: np.random.Generator, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    return _wave(rng, dx, 3.0, 4.2)
-
-
-def _horizontal(rng: np.random.Generator, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    return _wave(rng, dy, 3.0, 4.2)
-
-
 def _diagonal(rng: np.random.Generator, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
     sign = rng.choice(np.array([-1, 1], np.float32), (len(dx), 1, 1))
     return _wave(rng, (dx + sign * dy) * np.float32(np.sqrt(0.5)), 3.6, 4.8)
@@ -224,19 +201,16 @@ def _soft_blobs(rng: np.random.Generator, dx: np.ndarray, dy: np.ndarray) -> np.
     return np.clip(0.5 + 1.2 * height, 0, 1)
 
 
-def _plain(rng: np.random.Generator, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    return np.ones((len(dx), dy.shape[1], dx.shape[2]), np.float32)
-
-
-_TEXTURES: tuple[Callable[[np.random.Generator, np.ndarray, np.ndarray], np.ndarray], ...] = (
-    _vertical,
-    _horizontal,
-    _diagonal,
-    _wide,
-    _checker,
-    _dots,
-    _fine_noise,
-    _rings,
-    _soft_blobs,
-    _plain,
-)
+_TEXTURES: dict[str, Callable[[np.random.Generator, np.ndarray, np.ndarray], np.ndarray]] = {
+    "vertical stripes": lambda rng, dx, dy: _wave(rng, dx, 3.0, 4.2),
+    "horizontal stripes": lambda rng, dx, dy: _wave(rng, dy, 3.0, 4.2),
+    "diagonal stripes": _diagonal,
+    "wide stripes": _wide,
+    "checker": _checker,
+    "dots": _dots,
+    "fine noise": _fine_noise,
+    "rings": _rings,
+    "soft blobs": _soft_blobs,
+    "plain": lambda rng, dx, dy: np.ones((len(dx), dy.shape[1], dx.shape[2]), np.float32),
+}
+CLASS_NAMES = tuple(_TEXTURES)

@@ -12,12 +12,11 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from clutils.data.sets import SentenceSet, Unavailable
+from clutils.data.sets import SentenceSet, own_file
 
 BUCKETS = 8192  # numbers of words, with 0 for padding
 LENGTH = 24  # words of a sentence that are kept
@@ -74,12 +73,7 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, or some lines have
     a label and others none.
     """
-    name, file = f"sentences:file:{path}", Path(path).expanduser()
-    if not path or not file.is_file():
-        where = f"{file.absolute()} is no file" if path else "names no file"
-        raise Unavailable(f"{name}: {where} (relative paths start in {Path.cwd()})")
-    if split != "train":
-        raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
+    name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
     try:
         lines = [line for line in file.read_text("utf-8-sig").splitlines() if words(line.partition("\t")[0])]
     except UnicodeDecodeError as error:
@@ -92,9 +86,9 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
         raise ValueError(f"{name}: line {first} of those with words has no label behind a tab, others have")
     classes = tuple(sorted({label.strip() for label in given if label}))
     codes = [classes.index(label.strip()) if label else -1 for label in given]
-    kept = tuple(texts[:limit])
-    source = f"{len(kept):,} of {len(texts):,} sentences from the file {file}"
-    return SentenceSet(tokens(kept), torch.tensor(codes[:limit]), classes, kept, source)
+    source = f"{len(texts):,} sentences from the file {file}"
+    whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, source)
+    return whole.subset(slice(limit))
 
 
 def _number(word: str) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from clutils.data.kinds import kind_called, width
 
 
 class Unavailable(FileNotFoundError):
@@ -20,6 +23,8 @@ class SampleSet:
     """What every set is: samples, rows of one tensor, with labels, names of classes and a source."""
 
     _parts: ClassVar[tuple[str, ...]]  # what has a row a sample, the samples first
+    _kind: ClassVar[str]
+    _unit: ClassVar[str] = ""
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
@@ -37,21 +42,21 @@ class SampleSet:
 
         A slice stays a view of the same memory; anything else copies.
         """
-        at = indices if isinstance(indices, slice) else _check_indices(torch.as_tensor(indices), len(self))
+        at = _places(indices, len(self))
         taken = {part: _at(value, at) for part in self._parts if (value := getattr(self, part)) is not None}
-        few = len(taken["labels"])
+        return self._fewer(len(taken["labels"]), **taken)
+
+    def _fewer(self, few: int, **taken: Any) -> Self:
         source = f"{few:,} of {self.source}" if few < len(self) else self.source
         return replace(cast(Any, self), **taken, source=source)
 
-    def _check(self, dtype: torch.dtype, fits: bool, shape: str) -> None:
-        """Raises ValueError unless the samples are of that type, fit, and every one has a label."""
+    def __post_init__(self) -> None:
+        """Raises ValueError unless the samples are of their kind, and every one has a label."""
         self.class_names = tuple(self.class_names)
-        name, part, inputs = type(self).__name__, self._parts[0], self.inputs
-        if inputs.dtype != dtype or not fits:
-            kind = str(dtype).removeprefix("torch.")
-            raise ValueError(
-                f"{name}: {part} are {inputs.dtype} {tuple(inputs.shape)}; {kind} {shape} is needed"
-            )
+        name, part, inputs, kind = type(self).__name__, self._parts[0], self.inputs, kind_called(self._kind)
+        if inputs.dtype != kind.dtype or inputs.ndim != kind.ndim or width(inputs) < 1:
+            needed = f"{str(kind.dtype).removeprefix('torch.')} {kind.shape}"
+            raise ValueError(f"{name}: {part} are {inputs.dtype} {tuple(inputs.shape)}; {needed} is needed")
         n, labels, count = len(self), self.labels, len(self.class_names)
         if labels.dtype != torch.int64 or tuple(labels.shape) != (n,):
             what = f"{labels.dtype} {tuple(labels.shape)}"
@@ -61,6 +66,14 @@ class SampleSet:
                 f"{name}: labels go from {int(labels.min())} to {int(labels.max())}, "
                 f"but there are {count} class names (and -1 for no label)"
             )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._told()}; {self.source})"
+
+    def _told(self) -> str:
+        n, *rest = self.inputs.shape
+        classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
+        return f"{' x '.join([f'{n:,}', *map(str, rest)])}{self._unit}, {classes}"
 
 
 @dataclass(eq=False, repr=False)
@@ -79,10 +92,10 @@ class ImageSet(SampleSet):
     class_names: tuple[str, ...]
     masks: Tensor | None
     source: str
-    _parts = "images", "labels", "masks"
+    _parts, _kind = ("images", "labels", "masks"), "pictures"
 
     def __post_init__(self) -> None:
-        self._check(torch.uint8, self.images.dim() == 4, "(N, C, H, W)")
+        super().__post_init__()
         n, _, height, width = self.images.shape
         if self.masks is not None and (
             self.masks.dtype != torch.bool or tuple(self.masks.shape) != (n, height, width)
@@ -92,11 +105,8 @@ class ImageSet(SampleSet):
                 f"bool {(n, height, width)} is needed, as the images are {tuple(self.images.shape)}"
             )
 
-    def __repr__(self) -> str:
-        n, channels, height, width = self.images.shape
-        classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
-        masks = ", with masks" if self.masks is not None else ""
-        return f"ImageSet({n:,} x {channels} x {height} x {width}, {classes}{masks}; {self.source})"
+    def _told(self) -> str:
+        return super()._told() + (", with masks" if self.masks is not None else "")
 
     def classes(self, names: Iterable[str]) -> ImageSet:
         """Only the images of these classes, relabelled 0, 1, ... in the order of `names`."""
@@ -166,14 +176,7 @@ class VectorSet(SampleSet):
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
-    _parts = "vectors", "labels"
-
-    def __post_init__(self) -> None:
-        self._check(torch.float32, self.vectors.dim() == 2, "(N, D)")
-
-    def __repr__(self) -> str:
-        n, dimensions = self.vectors.shape
-        return f"VectorSet({n:,} x {dimensions}, {len(self.class_names)} classes; {self.source})"
+    _parts, _kind = ("vectors", "labels"), "vectors"
 
 
 @dataclass(eq=False, repr=False)
@@ -188,11 +191,7 @@ class GraphSet(SampleSet):
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
-    _parts = "graphs", "labels"
-
-    def __post_init__(self) -> None:
-        shape = self.graphs.shape
-        self._check(torch.float32, len(shape) == 3 and shape[2] >= shape[1] + 2, "(N, V, 1 + F + V)")
+    _parts, _kind = ("graphs", "labels"), "graphs"
 
     @property
     def of_nodes(self) -> bool:
@@ -210,22 +209,15 @@ class GraphSet(SampleSet):
         """
         if not self.of_nodes:
             return super().subset(indices)
-        at = indices if isinstance(indices, slice) else _check_indices(torch.as_tensor(indices), len(self))
         chosen = torch.zeros(len(self), dtype=torch.bool)
-        chosen[at] = True
+        chosen[_places(indices, len(self))] = True
         graphs, asked = self.graphs.clone(), self.graphs[0, :, 0] > 0
         graphs[0, asked, 0] = torch.where(chosen, 1.0, -1.0)
-        few = int(chosen.sum())
-        source = f"{few:,} of {self.source}" if few < len(self) else self.source
-        return replace(self, graphs=graphs, labels=self.labels[chosen], source=source)
+        return self._fewer(int(chosen.sum()), graphs=graphs, labels=self.labels[chosen])
 
-    def __repr__(self) -> str:
-        what = "nodes" if self.of_nodes else "graphs"
-        places = self.graphs.shape[1]
-        return (
-            f"GraphSet({len(self):,} {what}, at most {places} nodes a graph, "
-            f"{len(self.class_names)} classes; {self.source})"
-        )
+    def _told(self) -> str:
+        what, places = "nodes" if self.of_nodes else "graphs", self.graphs.shape[1]
+        return f"{len(self):,} {what}, at most {places} nodes a graph, {len(self.class_names)} classes"
 
 
 @dataclass(eq=False, repr=False)
@@ -238,17 +230,13 @@ class SentenceSet(SampleSet):
     class_names: tuple[str, ...]
     texts: tuple[str, ...]
     source: str
-    _parts = "tokens", "labels", "texts"
+    _parts, _kind, _unit = ("tokens", "labels", "texts"), "sentences", " words"
 
     def __post_init__(self) -> None:
-        self._check(torch.int64, self.tokens.dim() == 2, "(N, L)")
+        super().__post_init__()
         self.texts = tuple(self.texts)
         if len(self.texts) != len(self.tokens):
             raise ValueError(f"SentenceSet: {len(self.texts)} texts for {len(self.tokens)} rows of tokens")
-
-    def __repr__(self) -> str:
-        n, length = self.tokens.shape
-        return f"SentenceSet({n:,} x {length} words, {len(self.class_names)} classes; {self.source})"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -273,18 +261,35 @@ def _scaled(images: Tensor, size: int) -> Tensor:
     )
 
 
-def _check_indices(at: Tensor, n: int) -> Tensor:
+def _places(indices: Tensor | Sequence[int] | slice, n: int) -> Tensor | slice:
+    if isinstance(indices, slice):
+        return indices
+    at = torch.as_tensor(indices)
     if at.dim() != 1:
         raise ValueError(f"subset: indices have shape {tuple(at.shape)}; one row of them is needed")
     if at.dtype == torch.bool:
         if len(at) != n:
             raise ValueError(f"subset: {len(at)} booleans for {n} pictures")
         return at
-    if len(at) == 0:
-        return at.long()
-    if at.is_floating_point():
+    if len(at) and at.is_floating_point():
         raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
     at = at.long()  # of a small unsigned type -n would be another number
-    if at.min() < -n or at.max() >= n:
+    if len(at) and (at.min() < -n or at.max() >= n):
         raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} pictures")
-    return at.long()
+    return at
+
+
+def own_file(kind: str, path: str, split: str) -> Path:
+    """The reader's file of the data 'KIND:PATH', all of it 'train'; kind: 'vectors:array', say.
+
+    Raises `Unavailable` where there is no such file, ValueError for another split.
+    """
+    name, file = f"{kind}:{path}", Path(path).expanduser()
+    if not path:
+        raise Unavailable(f"{name} names no file; {name}PATH does")
+    if not file.is_file():
+        what = "a folder" if file.is_dir() else "no file"
+        raise Unavailable(f"{name}: {file.absolute()} is {what} (relative paths start in {Path.cwd()})")
+    if split != "train":
+        raise ValueError(f"{name} has no split {split!r}, only 'train': all that is in it")
+    return file

@@ -56,24 +56,21 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
 
     Raises `Unavailable`, in one line that says what happened and what to do.
     """
-    if name in INSIDE:
-        fetched = INSIDE[name]
-        parts = fetched.make(root)
-        inside = parts.is_train == (split == "train")
-        vectors, labels = rescaled(parts.vectors, parts.is_train)[inside], parts.labels[inside]
-        division = parts.division
-    else:
-        fetched = SETS[name]
-        vectors, labels, division = _read(_place(name, root), split) or _fetch(name, split, root, download)
-    total = len(vectors)
-    vectors, labels = vectors[:limit], labels[:limit]
+    fetched = (INSIDE | SETS)[name]
+    arrays = (
+        _divided(fetched.make(root))
+        if name in INSIDE
+        else _kept(_place(name, root)) or _fetch(name, root, download)
+    )
+    whole, labels = arrays[f"{split}_vectors"], arrays[f"{split}_labels"]
+    vectors, total = whole[:limit], len(whole)
     count = f"{len(vectors):,} of {total:,}" if len(vectors) < total else f"all {total:,}"
     return VectorSet(
         vectors=torch.from_numpy(vectors),
-        labels=torch.from_numpy(labels),
+        labels=torch.from_numpy(labels[:limit]),
         class_names=fetched.class_names,
         source=f"{fetched.title}: {count} of its {split} part, {vectors.shape[1]:,} features, each scaled to "
-        f"[0, 1] by the training part (real; {division})",
+        f"[0, 1] by the training part (real; {arrays['division']})",
     )
 
 
@@ -136,12 +133,13 @@ def table(name: str) -> Parts:
 
 
 def openml(
-    name: str, shape: tuple[int, int], classes: int, training: int, first: tuple[int, ...] = ()
-) -> Callable[[Path], Parts]:
-    """A maker of OpenML's set of this name, version 1: `training` of its rows are for training.
+    title: str, name: str, class_names: tuple[str, ...], shape: tuple[int, int], first: int | tuple[int, ...]
+) -> Fetched:
+    """OpenML's set of this name, version 1.
 
-    first: how often each class is in the authors' own training part. Where the first rows have these counts
-    they are taken to be that part (no column tells it); else as many are drawn at random, as `source` says.
+    first: how many rows are for training, drawn at random; or how often each class is in the authors' own
+    training part. Where the first rows have these counts they are taken to be that part (no column tells it);
+    else as many are drawn, as `source` says.
     """
 
     def make(home: Path) -> Parts:
@@ -150,34 +148,24 @@ def openml(
         found = fetch_openml(name, version=1, data_home=home, as_frame=False)
         values = np.asarray(found.data, np.float64)
         known, labels = np.unique(np.asarray(found.target).astype(str), return_inverse=True)
-        if values.shape != shape or len(known) != classes:
+        if values.shape != shape or len(known) != len(class_names):
             raise ValueError(
-                f"what came is {values.shape} with {len(known)} classes, not {shape} with {classes}"
+                f"what came is {values.shape} with {len(known)} classes, not {shape} with {len(class_names)}"
             )
+        training = int(np.sum(first))
         rows, division = np.arange(training), "the authors' own parts"
-        if tuple(np.bincount(labels[:training])) != first:
+        if not np.array_equal(np.bincount(labels[:training]), first):
             rows = np.random.default_rng(SEED).permutation(len(values))[:training]
             division = f"parts drawn at random with seed {SEED}, not the authors' own"
         is_train = np.isin(np.arange(len(values)), rows)
         return Parts(values, labels.astype(np.int64), is_train, division)
 
-    return make
+    url = f"https://www.openml.org/api/v1/json/data/list/data_name/{name}/limit/2"
+    return Fetched(title, class_names, url, "openml", make)
 
 
 def _inside(name: str, title: str, *class_names: str) -> Fetched:
     return Fetched(f"{title}, inside scikit-learn", class_names, "", "", lambda home: table(name))
-
-
-def _from_openml(
-    name: str,
-    title: str,
-    class_names: tuple[str, ...],
-    shape: tuple[int, int],
-    training: int,
-    first: tuple[int, ...] = (),
-) -> Fetched:
-    url = f"https://www.openml.org/api/v1/json/data/list/data_name/{name}/limit/2"
-    return Fetched(title, class_names, url, "openml", openml(name, shape, len(class_names), training, first))
 
 
 INSIDE = {
@@ -186,26 +174,25 @@ INSIDE = {
     "iris": _inside("iris", "Iris, lengths of leaves", "setosa", "versicolor", "virginica"),
 }
 SETS = {
-    "letter": _from_openml(
-        "letter",
+    "letter": openml(
         "Letter Recognition, 16 moments of drawn capitals",
+        "letter",
         tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
         shape=(20_000, 16),
-        training=16_000,
+        first=16_000,
     ),
-    "satimage": _from_openml(
-        "satimage",
+    "satimage": openml(
         "Statlog Landsat, 3 x 3 pixels in four bands",
+        "satimage",
         ("red soil", "cotton crop", "grey soil", "damp grey soil", "stubble", "very damp grey soil"),
         shape=(6430, 36),
-        training=4_435,
+        first=4_435,
     ),
-    "har": _from_openml(  # Anguita et al. 2013; the authors' parts are of different persons
-        "har",
+    "har": openml(  # Anguita et al. 2013; the authors' parts are of different persons
         "Human Activity Recognition Using Smartphones, windows of 2.56 s",
+        "har",
         ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
         shape=(10_299, 561),
-        training=7_352,
         first=(1226, 1073, 986, 1286, 1374, 1407),
     ),
     "reuters": Fetched(
@@ -229,8 +216,16 @@ def _place(name: str, root: Path) -> Path:
     return root / "vectors" / f"{name}.npz"
 
 
-def _fetch(name: str, split: str, root: Path, download: bool) -> tuple[np.ndarray, np.ndarray, str]:
-    """Let scikit-learn fetch the set, rescale it, keep it, and read one split of it."""
+def _divided(parts: Parts) -> dict[str, Any]:
+    """What is kept of a set: both parts, rescaled, and how they were divided."""
+    vectors, arrays = rescaled(parts.vectors, parts.is_train), {"division": np.array(parts.division)}
+    for part, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
+        arrays |= {f"{part}_vectors": vectors[inside], f"{part}_labels": parts.labels[inside]}
+    return arrays
+
+
+def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
+    """Let scikit-learn fetch the set, divide it and keep it."""
     fetched, home, path = SETS[name], root / "scikit-learn", _place(name, root)
     by_hand = f"copy {path.relative_to(root)} into {root} from a machine that has it"
     own = "take 'vectors:digits', or your own as 'vectors:array:PATH'"
@@ -241,21 +236,16 @@ def _fetch(name: str, split: str, root: Path, download: bool) -> tuple[np.ndarra
         if not any(file.is_file() for file in (home / fetched.folder).rglob("*")):  # else it may have all
             reach(fetched.url)
         home.mkdir(parents=True, exist_ok=True)
-        parts = fetched.make(home)
-        vectors = rescaled(parts.vectors, parts.is_train)
-        arrays: dict[str, Any] = {"division": np.array(parts.division)}
-        for part, inside in zip(SPLITS, (parts.is_train, ~parts.is_train), strict=True):
-            arrays |= {f"{part}_vectors": vectors[inside], f"{part}_labels": parts.labels[inside]}
-        packed = io.BytesIO()
+        arrays, packed = _divided(fetched.make(home)), io.BytesIO()
         np.savez_compressed(packed, **arrays)
         files.replace(path, packed.getbuffer())
-    return arrays[f"{split}_vectors"], arrays[f"{split}_labels"], parts.division
+    return arrays
 
 
-def _read(path: Path, split: str) -> tuple[np.ndarray, np.ndarray, str] | None:
-    """Vectors, labels and division of one split, or None where the file is not there or not whole."""
+def _kept(path: Path) -> dict[str, Any] | None:
+    """What `_divided` gave, or None where the file is not there or not whole."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as kept:
-            return kept[f"{split}_vectors"], kept[f"{split}_labels"], str(kept["division"])
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+            return dict(kept)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         return None

@@ -95,15 +95,9 @@ class ProjectionHead(nn.Sequential):
 
     def __init__(self, features: int, hidden: int, out: int, layers: int = 2) -> None:
         widths = [features, *[hidden] * (layers - 1)]
-        inner = [
-            part
-            for narrow, wide in pairwise(widths)
-            for part in (
-                nn.Linear(narrow, wide, bias=False),
-                nn.BatchNorm1d(wide),
-                nn.ReLU(inplace=True),
-            )
-        ]
+        inner: list[nn.Module] = []
+        for narrow, wide in pairwise(widths):
+            inner += [nn.Linear(narrow, wide, bias=False), nn.BatchNorm1d(wide), nn.ReLU(inplace=True)]
         super().__init__(*inner, nn.Linear(widths[-1], out))
         self.features = out
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clutils.data.graphs import unpacked
+from clutils.data.graphs import normalised, unpacked
 
 
 class GCNLayer(nn.Module):
@@ -51,11 +51,8 @@ def propagation(adjacency: Tensor) -> Tensor:
 
     A graph with weights on its diagonal, as a diffusion gives (`views.graphs.ppr`), is taken as it is.
     """
-    looped = adjacency + torch.eye(adjacency.shape[-1], device=adjacency.device, dtype=adjacency.dtype)
-    root = looped.sum(dim=-1).rsqrt()
-    normalised = root[..., :, None] * looped * root[..., None, :]
     diffused = adjacency.diagonal(dim1=-2, dim2=-1).any(dim=-1)
-    return torch.where(diffused[..., None, None], adjacency, normalised)
+    return torch.where(diffused[..., None, None], adjacency, normalised(adjacency))
 
 
 class GraphNetwork(nn.Module):
@@ -83,8 +80,8 @@ class GraphNetwork(nn.Module):
         self.layers = nn.ModuleList(layer(width if number else attributes, width) for number in range(layers))
         self.normalisations = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(layers))
 
-    def each_layer(self, graphs: Tensor) -> list[Tensor]:
-        """(N, V, 1 + F + V) -> for each layer (N, V, width), 0 where no node is."""
+    def each_node(self, graphs: Tensor) -> Tensor:
+        """(N, V, 1 + F + V) -> (N, V, features), 0 where no node is."""
         nodes, h, adjacency = unpacked(graphs)
         outputs = []
         with torch.autocast(graphs.device.type, enabled=False):
@@ -92,11 +89,7 @@ class GraphNetwork(nn.Module):
                 h = F.relu(layer(h, adjacency))
                 h = torch.zeros_like(h).index_put((nodes,), normalise(h[nodes]))
                 outputs.append(h)
-        return outputs
-
-    def each_node(self, graphs: Tensor) -> Tensor:
-        """(N, V, 1 + F + V) -> (N, V, features), 0 where no node is."""
-        return torch.cat(self.each_layer(graphs), dim=-1)
+        return torch.cat(outputs, dim=-1)
 
     def forward(self, graphs: Tensor) -> Tensor:
         """(N, V, 1 + F + V) -> (N, features) of the graphs, or (nodes, features)."""

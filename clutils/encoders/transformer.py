@@ -72,23 +72,17 @@ class Transformer(nn.Module):
     Vaswani et al. 2017 with pre-norm blocks and learned places, without decoder; trained from scratch. A
     sentence without words gives zeros.
 
-    - length: the most words of a sentence; buckets: how many numbers of words there are
+    - length: the most words of a sentence
     - width, heads, layers, dropout: 128, 4, 2 and 0.1, the dropout of BERT and SimCSE. Dropout acts behind
       the embedding, on the attention's weights, and behind each half of a block
     """
 
     def __init__(
-        self,
-        length: int,
-        buckets: int = BUCKETS,
-        width: int = 128,
-        heads: int = 4,
-        layers: int = 2,
-        dropout: float = 0.1,
+        self, length: int, width: int = 128, heads: int = 4, layers: int = 2, dropout: float = 0.1
     ) -> None:
         super().__init__()
         self.features = width
-        self.words, self.places = nn.Embedding(buckets, width, padding_idx=0), nn.Embedding(length, width)
+        self.words, self.places = nn.Embedding(BUCKETS, width, padding_idx=0), nn.Embedding(length, width)
         nn.init.normal_(self.places.weight, std=0.1)
         self.dropout = Dropout(dropout)
         self.blocks = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))

@@ -25,55 +25,9 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
-from clutils.views import everywhere, graphs, sentences, vectors
-from clutils.views.batched import (
-    ADJUSTMENTS,
-    LUMA,
-    NEUTRAL,
-    Parameters,
-    adjust_brightness,
-    adjust_contrast,
-    adjust_hue,
-    adjust_saturation,
-    blur,
-    change,
-    check_boxes,
-    check_images,
-    check_range,
-    crop,
-    crop_and_colour,
-    flip,
-    per_image,
-    to_grayscale,
-)
+from clutils.views import batched, everywhere, graphs, sentences, vectors
+from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour, per_image
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
-
-__all__ = [
-    "ADJUSTMENTS",
-    "AUTO",
-    "LUMA",
-    "NEUTRAL",
-    "PRESETS",
-    "Augment",
-    "Augmentation",
-    "GraphAugmentation",
-    "Identity",
-    "NodeAugmentation",
-    "Parameters",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_hue",
-    "adjust_saturation",
-    "blur",
-    "crop",
-    "flip",
-    "name_of",
-    "named",
-    "names",
-    "preset",
-    "suiting",
-    "to_grayscale",
-]
 
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
 AUTO = "what suits the pictures"  # the name of the augmentation that `suiting` gives
@@ -150,16 +104,11 @@ class Augmentation:
         """The view of each image that `parameters` describe: float32, (N, C, size, size)."""
         self._check_settings()
         check_images("Augmentation", images)
-        if len(parameters.boxes) != len(images):
-            raise ValueError(
-                f"Augmentation: {len(images)} images but parameters for {len(parameters.boxes)}; "
-                "draw as many as there are images"
-            )
-        check_boxes(images, parameters.boxes)
+        batched.check_boxes(images, parameters.boxes)
         for name, *rest in (("flipped",), ("factors", 4), ("grayscaled",), ("sigma",)):
             per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
         if self.check_inputs:
-            check_range(images)
+            batched.check_range(images)
         if images.device.type != "cpu":
             return self.apply_packed(images, everywhere.packed(parameters, images.device))
         view = crop_and_colour(images, parameters, int(self.size))
@@ -246,11 +195,7 @@ class Identity:
         return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
-def _alone(name: str) -> dict[str, Any]:
-    """GraphCL's strengths with one alone above 0."""
-    return {other: 0.0 for other in graphs.STEP if other != name}
-
-
+_STILL: dict[str, Any] = dict.fromkeys(graphs.STEP, 0.0)
 OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictures; the first is usual
     "vectors": {
         "none": Identity,
@@ -262,7 +207,7 @@ OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictu
         "one of four": GraphAugmentation,
         "all four": partial(GraphAugmentation, one_each=False),
         **{
-            f"only {name.replace('_', ' ')}": partial(GraphAugmentation, **_alone(name))
+            f"only {name.replace('_', ' ')}": partial(GraphAugmentation, **_STILL | {name: 0.2})
             for name in graphs.STEP
         },
         "none": Identity,
@@ -274,14 +219,8 @@ OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictu
         "reordering": sentences.Reordering,
     },
 }
-CLASSES: dict[str, Any] = {  # that a file can name
-    of.__name__: of
-    for of in (
-        *(Augmentation, Identity, GraphAugmentation, NodeAugmentation),
-        *(vectors.Corruption, vectors.Noise, vectors.Masking),
-        *(sentences.Dropout, sentences.Deletion, sentences.Reordering),
-    )
-}
+_OURS = (Augmentation(), *(make() for makers in OTHERS.values() for make in makers.values()))
+CLASSES: dict[str, Any] = {type(each).__name__: type(each) for each in _OURS}  # that a file can name
 _WHOLE = {"crop_scale": (1.0, 1.0), "flip": 0.0}
 _COLOURS_KEPT = {"jitter": (0.0, 0.0, 0.0, 0.0), "grayscale": 0.0}
 PRESETS: dict[str, dict[str, Any]] = {

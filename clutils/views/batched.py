@@ -64,13 +64,6 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None
 
 
 @torch.no_grad()
-def flip(images: Tensor, flipped: Tensor) -> Tensor:
-    """Mirror left to right where `flipped` (N,) is true."""
-    flipped = per_image("flip", "flipped", flipped, len(images)).to(images.device)
-    return torch.where(flipped[:, None, None, None], images.flip(-1), images)
-
-
-@torch.no_grad()
 def adjust_brightness(images: Tensor, factor: Tensor) -> Tensor:
     """factor (N,) times the image, clamped to [0, 1]: 0 is black, 1 the image itself."""
     return (images * _column("adjust_brightness", "factor", factor, images)).clamp_(0, 1)
@@ -206,9 +199,8 @@ def _separable(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     with torch.autocast(images.device.type, enabled=False):  # float32 within a bfloat16 step too
         across = images.view(n, channels * height, width) @ columns.mT
         channel = across.view(n, channels, height, columns.shape[1]).unbind(1)
-        return torch.stack(
-            [rows @ c for c in channel], dim=1
-        )  # half the time of one product with copied rows
+        # half the time of one product with copied rows
+        return torch.stack([rows @ c for c in channel], dim=1)
 
 
 def _gray(images: Tensor) -> Tensor:
@@ -243,13 +235,16 @@ def per_image(function: str, name: str, value: Tensor, n: int, *rest: int) -> Te
 
 
 def check_images(function: str, images: Tensor, floating: bool = False) -> None:
-    if not isinstance(images, Tensor) or images.ndim != 4:
+    if (
+        not isinstance(images, Tensor)
+        or images.ndim != 4
+        or images.shape[1] not in (1, 3)
+        or 0 in images.shape[2:]
+    ):
         came = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
-        raise ValueError(f"{function}: images are {came}, should be a tensor (N, C, H, W)")
-    if images.shape[1] not in (1, 3) or 0 in images.shape[2:]:
         raise ValueError(
-            f"{function}: images are {tuple(images.shape)}, should be (N, C, H, W) of at least one pixel, "
-            "with C = 1 (gray) or 3 (RGB)"
+            f"{function}: images are {came}, should be a tensor (N, C, H, W) of at least one pixel, with "
+            "C = 1 (gray) or 3 (RGB)"
         )
     if floating and images.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"{function}: images are {images.dtype}, should be float32 in [0, 1] (see `crop`)")

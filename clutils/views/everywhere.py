@@ -121,7 +121,9 @@ def _cropped(images: Tensor, one: Tensor, size: int) -> Tensor:
     middle = (_middles(size, images.device) * scale)[..., None]
     weights = (at[:, :, None] - middle).div_(half_width).abs_().sub_(1).clamp_(max=0)
     total = weights.sum(dim=3, keepdim=True)
-    weights /= total * _whites(images.device) if images.dtype == torch.uint8 else total
+    if images.dtype == torch.uint8:  # what rows, and columns, are divided by where white is 255
+        total = total * _table((255.0, 1.0), images.device)
+    weights /= total
     rows, columns = weights[:, 0, :, :height], weights[:, 1, :, :width]
     with torch.autocast(images.device.type, enabled=False):  # float32 within a half-precision step too
         of_rows = images.transpose(1, 2).to(torch.float32, memory_format=torch.contiguous_format)
@@ -152,7 +154,7 @@ def _hue(view: Tensor, shift: Tensor) -> Tensor:
     ahead = view.roll(-1, dims=1) - view.roll(-2, dims=1)  # green - blue, blue - red, red - green
     hue = torch.add(shift, channel, alpha=1 / 3)
     hue = hue.addcdiv_(ahead.gather(1, channel), spread.clamp_min(1e-30), value=1 / 6)
-    apart = hue - _own_hues(view.device)
+    apart = hue - _table((0.0, 1 / 3, 2 / 3), view.device)
     apart = apart.sub_(apart.round()).abs_().clamp_(1 / 6, 1 / 3)  # high up to 1/6 turn, low from 1/3 on
     turned = torch.addcmul(high + spread, apart, spread, value=-6).clamp_(0, 1)
     return torch.where(shift != 0, turned, view)
@@ -163,7 +165,7 @@ ADJUSTMENTS = (_brightness, _contrast, _saturation, _hue)
 
 def _gray(view: Tensor) -> Tensor:
     """(N, C, H, W) -> (N, 1, H, W)."""
-    return view if view.shape[1] == 1 else (view * _luma(view.device)).sum(dim=1, keepdim=True)
+    return view if view.shape[1] == 1 else (view * _table(LUMA, view.device)).sum(dim=1, keepdim=True)
 
 
 # ---- small tables, made once on each device ----------------------------------------------------------------
@@ -173,17 +175,9 @@ def _middles(pixels: int, device: torch.device) -> Tensor:
     return _once(lambda: torch.arange(pixels, dtype=torch.float32, device=device) + 0.5, device, pixels)
 
 
-def _luma(device: torch.device) -> Tensor:
-    return _once(lambda: torch.tensor(LUMA, device=device)[:, None, None], device, "luma")
-
-
-def _own_hues(device: torch.device) -> Tensor:
-    return _once(lambda: torch.tensor([0, 1 / 3, 2 / 3], device=device)[:, None, None], device, "hues")
-
-
-def _whites(device: torch.device) -> Tensor:
-    """What the weights of rows, and of columns, are divided by where white is 255."""
-    return _once(lambda: torch.tensor([255.0, 1.0], device=device)[:, None, None], device, "whites")
+def _table(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """(len(values), 1, 1)."""
+    return _once(lambda: torch.tensor(values, device=device)[:, None, None], device, values)
 
 
 _made: dict[tuple[object, ...], Tensor] = {}

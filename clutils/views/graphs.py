@@ -1,4 +1,4 @@
-"""Views of graphs: GraphCL's four augmentations, GRACE's two, and the diffusions of MVGRL.
+"""Views of graphs: GraphCL's four augmentations, GRACE's two, and a diffusion of MVGRL's.
 
 Each takes and gives a batch (N, V, 1 + F + V), as `data.graphs.packed` makes it. The random numbers of a call
 don't depend on the strengths: with the same seed a slider drops *these* nodes first and then further ones.
@@ -6,12 +6,13 @@ don't depend on the strengths: with the same seed a slider drops *these* nodes f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from clutils.data.graphs import repacked, unpacked
+from clutils.data.graphs import normalised, repacked, unpacked
+from clutils.views.checks import checked, drawn
 
 STEPS = 4  # of a random walk, times the number of places
 
@@ -42,14 +43,14 @@ class GraphAugmentation:
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A view of each graph, of the same shape. Raises ValueError for a strength outside [0, 1]."""
-        strengths = _strengths(self)
+        checked(self, graphs, "graphs")
+        strengths = {name: getattr(self, name) for name in STEP}
         N, V = graphs.shape[:2]
-        place = graphs.device if generator is None else generator.device
         sizes = [(N,), (N, V), (N, V, V), (N, V), (N, STEPS * V, 1)]
-        drawn = [torch.rand(size, generator=generator, device=place).to(graphs.device) for size in sizes]
+        u = [drawn(size, graphs, generator) for size in sizes]
         used = [name for name, share in strengths.items() if share > 0]
-        which = (drawn[0] * len(used)).long()
-        for name, numbers in zip(strengths, drawn[1:], strict=True):
+        which = (u[0] * len(used)).long()
+        for name, numbers in zip(strengths, u[1:], strict=True):
             if name in used:
                 chosen = (
                     which == used.index(name) if self.one_each else torch.ones_like(which, dtype=torch.bool)
@@ -118,13 +119,11 @@ class NodeAugmentation:
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A view of each graph, of the same shape. Raises ValueError for a chance outside [0, 1]."""
-        strengths = _strengths(self)
-        nodes, attributes, adjacency = unpacked(graphs)
-        place = graphs.device if generator is None else generator.device
-        sizes = (adjacency.shape, attributes[:, :1].shape)
-        edges, columns = (torch.rand(s, generator=generator, device=place).to(graphs.device) for s in sizes)
-        upper = (adjacency * (edges >= strengths["drop_edges"])).triu(1)
-        shown = attributes * (columns >= strengths["mask_features"])
+        nodes, attributes, adjacency = unpacked(checked(self, graphs, "nodes"))
+        edges = drawn(adjacency.shape, graphs, generator)
+        columns = drawn(attributes[:, :1].shape, graphs, generator)
+        upper = (adjacency * (edges >= self.drop_edges)).triu(1)
+        shown = attributes * (columns >= self.mask_features)
         return repacked(graphs, nodes, shown, upper + upper.transpose(1, 2))
 
 
@@ -135,41 +134,9 @@ def ppr(graphs: Tensor, restart: float = 0.2) -> Tensor:
 
     Hassani & Khasahmadi 2020 (MVGRL, arXiv 2006.05582), as in their code (utils.py, compute_ppr).
     """
-    walk = _walk(graphs)
-    inverse = torch.linalg.inv(torch.eye(walk.shape[-1]).to(walk) - (1 - restart) * walk)
-    return _diffused(graphs, restart * inverse)
-
-
-def heat(graphs: Tensor, time: float = 5.0) -> Tensor:
-    r"""The heat kernel in the adjacency's place: $S = e^{t(\tilde D^{-1/2}\tilde A\tilde D^{-1/2} - I)}$.
-
-    MVGRL's other diffusion, normalised as its PPR is. The authors' code takes the exponential of each entry
-    (utils.py, compute_heat: np.exp), so that every pair of nodes is tied; this is the matrix's.
-    """
-    walk = _walk(graphs)
-    return _diffused(graphs, torch.matrix_exp(time * (walk - torch.eye(walk.shape[-1]).to(walk))))
-
-
-def _walk(graphs: Tensor) -> Tensor:
-    adjacency = unpacked(graphs)[2]
-    looped = adjacency + torch.eye(adjacency.shape[-1]).to(adjacency)
-    root = looped.sum(dim=-1).rsqrt()
-    return root[..., :, None] * looped * root[..., None, :]
-
-
-def _diffused(graphs: Tensor, tied: Tensor) -> Tensor:
-    nodes, attributes, _ = unpacked(graphs)
-    return repacked(graphs, nodes, attributes, tied)
-
-
-def _strengths(augmentation: object) -> dict[str, float]:
-    """The shares and chances of an augmentation, by name; ValueError for one outside [0, 1]."""
-    found = {f.name: getattr(augmentation, f.name) for f in fields(augmentation) if f.name != "one_each"}  # type: ignore[arg-type]
-    for name, value in found.items():
-        if not 0 <= value <= 1:
-            kind = type(augmentation).__name__
-            raise ValueError(f"{kind}: {name} is {value!r}, but must be from 0 to 1")
-    return found
+    nodes, attributes, adjacency = unpacked(graphs)
+    rest = torch.eye(adjacency.shape[-1]).to(adjacency) - (1 - restart) * normalised(adjacency)
+    return repacked(graphs, nodes, attributes, restart * torch.linalg.inv(rest))
 
 
 def _of(nodes: Tensor, share: float) -> Tensor:

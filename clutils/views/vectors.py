@@ -6,12 +6,12 @@ stored, and a batch of a few hundred knows a column's spread to some percent.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from clutils.views.checks import checked, drawn
 
 
 @dataclass
@@ -20,19 +20,8 @@ class _OfRows:
 
     def several_views(self, x: Tensor, generator: torch.Generator | None, number: int) -> list[Tensor]:
         """`number` views of x (N, D), each (N, D); the first is x where `both` is False."""
-        drawn = [self(x, generator) for _ in range(number)]  # type: ignore[operator]
-        return drawn if getattr(self, "both", True) else [x.float(), *drawn[1:]]
-
-    def _checked(self, x: Tensor) -> Tensor:
-        for setting in fields(self):
-            value, most = getattr(self, setting.name), 1 if setting.name == "rate" else math.inf
-            if not 0 <= value <= most or value == math.inf:
-                what = "a probability, 0 to 1" if most == 1 else "a number from 0 on"
-                raise ValueError(f"{type(self).__name__}: {setting.name} is {value!r}, but must be {what}")
-        if not isinstance(x, Tensor) or x.ndim != 2 or not x.is_floating_point():
-            shape = (tuple(x.shape), x.dtype) if isinstance(x, Tensor) else type(x).__name__
-            raise ValueError(f"{type(self).__name__}: x is {shape}, but must be vectors, floating (N, D)")
-        return x.float()
+        views = [self(x, generator) for _ in range(number)]  # type: ignore[operator]
+        return views if getattr(self, "both", True) else [x.float(), *views[1:]]
 
 
 @dataclass
@@ -58,8 +47,8 @@ class Corruption(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = self._checked(x)
-        chosen, rows = _uniform(x, generator), _uniform(x, generator)
+        x = checked(self, x, "vectors").float()
+        chosen, rows = drawn(x.shape, x, generator), drawn(x.shape, x, generator)
         other = x.gather(0, (rows * len(x)).long().clamp(max=len(x) - 1))
         return torch.where(chosen < self.rate, other, x)
 
@@ -75,9 +64,9 @@ class Noise(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = self._checked(x)
+        x = checked(self, x, "vectors").float()
         spread = x.std(dim=0, correction=0) if len(x) else x.new_zeros(x.shape[1])
-        return x + self.strength * spread * _drawn(torch.randn, x, generator)
+        return x + self.strength * spread * drawn(x.shape, x, generator, torch.randn)
 
 
 @dataclass
@@ -91,15 +80,5 @@ class Masking(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = self._checked(x)
-        return torch.where(_uniform(x, generator) < self.rate, x.mean(dim=0), x)
-
-
-def _uniform(x: Tensor, generator: torch.Generator | None) -> Tensor:
-    return _drawn(torch.rand, x, generator)
-
-
-def _drawn(draw: Callable[..., Tensor], x: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Numbers shaped like x, drawn where the generator lives: the same on every device."""
-    there = "cpu" if generator is None else generator.device
-    return draw(x.shape, generator=generator, device=there).to(x.device)
+        x = checked(self, x, "vectors").float()
+        return torch.where(drawn(x.shape, x, generator) < self.rate, x.mean(dim=0), x)

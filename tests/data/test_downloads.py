@@ -163,7 +163,7 @@ def fashion(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]
 # Layouts
 
 
-def test_cifar10_has_each_batch_in_its_order(cifar10: dict[str, bytes], tmp_path: Path) -> None:
+def test_cifar10_has_each_batch_in_its_order(cifar10, tmp_path):
     batches = [pickle.loads(content) for content in cifar10.values()]
     for split, parts in (("train", batches[:5]), ("test", batches[5:6])):
         found = data.load("cifar10", split, root=tmp_path)
@@ -175,9 +175,7 @@ def test_cifar10_has_each_batch_in_its_order(cifar10: dict[str, bytes], tmp_path
     assert "7 of 20 pictures" in data.load("cifar10", limit=7, root=tmp_path).source
 
 
-def test_cifar100_gives_the_fine_labels(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cifar100_gives_the_fine_labels(server, monkeypatch, tmp_path):
     draw = np.random.default_rng(2)
     batches = {
         part: {
@@ -196,7 +194,7 @@ def test_cifar100_gives_the_fine_labels(
     assert np.array_equal(found.images[4, 2, 31], batches["train"]["data"][4, -32:])
 
 
-def test_stl10_pictures_are_stored_column_by_column(stl10: dict[str, bytes], tmp_path: Path) -> None:
+def test_stl10_pictures_are_stored_column_by_column(stl10, tmp_path):
     for split, count in (("train", 3), ("test", 2), ("unlabeled", 4)):
         found = data.load("stl10", split, root=tmp_path)
         stored = stl10[f"stl10_binary/{split}_X.bin"]
@@ -209,9 +207,7 @@ def test_stl10_pictures_are_stored_column_by_column(stl10: dict[str, bytes], tmp
         assert found.class_names[0] == "airplane" and len(found.class_names) == 10
 
 
-def test_stl10_unpacks_only_the_split_asked_for(
-    stl10: dict[str, bytes], server: Server, tmp_path: Path
-) -> None:
+def test_stl10_unpacks_only_the_split_asked_for(stl10, server, tmp_path):
     data.load("stl10", "test", root=tmp_path)
     unpacked = tmp_path / "stl10_binary"
     assert {file.name for file in unpacked.iterdir()} == {"test_X.bin", "test_y.bin"}
@@ -219,7 +215,7 @@ def test_stl10_unpacks_only_the_split_asked_for(
     assert len(server.asked) == 1  # the archive was still there
 
 
-def test_writing_to_stl10_pictures_never_reaches_the_file(stl10: dict[str, bytes], tmp_path: Path) -> None:
+def test_writing_to_stl10_pictures_never_reaches_the_file(stl10, tmp_path):
     found = data.load("stl10", root=tmp_path)
     found.images[:] = 7
     assert (found.images == 7).all()
@@ -227,7 +223,7 @@ def test_writing_to_stl10_pictures_never_reaches_the_file(stl10: dict[str, bytes
     assert not (data.load("stl10", root=tmp_path).images == 7).all()
 
 
-def test_unlabeled_stl10_needs_no_memory(tmp_path: Path) -> None:
+def test_unlabeled_stl10_needs_no_memory(tmp_path):
     statistics = Path("/proc/self/statm")
     if not statistics.exists():
         pytest.skip("the memory of a process is read from /proc")
@@ -248,9 +244,7 @@ def test_unlabeled_stl10_needs_no_memory(tmp_path: Path) -> None:
     assert last.images[0, 0, :, 0].tolist() == list(range(96)) and (last.images[1] == 0).all()
 
 
-def test_fashion_mnist_is_read_and_half_a_file_is_mended(
-    fashion: dict[str, bytes], server: Server, tmp_path: Path
-) -> None:
+def test_fashion_mnist_is_read_and_half_a_file_is_mended(fashion, server, tmp_path):
     for split, prefix in (("train", "train"), ("test", "t10k")):
         found = data.load("fashion-mnist", split, root=tmp_path)
         pixels = np.frombuffer(fashion[f"{prefix}-images-idx3-ubyte"][16:], np.uint8)
@@ -271,21 +265,10 @@ def test_fashion_mnist_is_read_and_half_a_file_is_mended(
 NAMES = ("cifar10", "stl10", "fashion-mnist")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_there_is_not_asked_for_again(sets: None, server: Server, tmp_path: Path, name: str) -> None:
-    data.load(name, root=tmp_path)
-    asked = len(server.asked)
-    data.load(name, root=tmp_path)
-    data.load(name, "test", root=tmp_path, download=False)
-    assert len(server.asked) == asked
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torchvision closes no answer
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trouble", ["cut", "another file", "503", "damaged archive"])
-def test_whatever_goes_wrong_is_one_line_and_calling_again_mends_it(
-    sets: None, server: Server, tmp_path: Path, name: str, trouble: str
-) -> None:
+def test_whatever_goes_wrong_is_one_line_and_calling_again_mends_it(sets, server, tmp_path, name, trouble):
     right = dict(server.files)
     if trouble == "cut":
         server.cut = [1_000] * 3
@@ -310,7 +293,7 @@ def test_whatever_goes_wrong_is_one_line_and_calling_again_mends_it(
     gc.collect()
 
 
-def test_an_archive_of_stl10_goes_on_where_it_stopped(stl10: object, server: Server, tmp_path: Path) -> None:
+def test_an_archive_of_stl10_goes_on_where_it_stopped(stl10, server, tmp_path):
     for size in (5_000, 3_000):
         server.cut = [size]
         with pytest.raises(data.Unavailable, match=r"broke off with [58] kB here"):
@@ -321,13 +304,13 @@ def test_an_archive_of_stl10_goes_on_where_it_stopped(stl10: object, server: Ser
     assert [wanted for _, wanted in server.asked] == ["bytes=0-", "bytes=5000-", "bytes=8000-"]
 
 
-def test_a_server_that_cannot_go_on_starts_again(stl10: object, server: Server, tmp_path: Path) -> None:
+def test_a_server_that_cannot_go_on_starts_again(stl10, server, tmp_path):
     (tmp_path / "stl10_binary.tar.gz.part").write_bytes(bytes(5_000))
     server.ranges = False
     assert len(data.load("stl10", root=tmp_path)) == 3
 
 
-def test_a_download_complete_but_for_its_name_is_used(stl10: object, server: Server, tmp_path: Path) -> None:
+def test_a_download_complete_but_for_its_name_is_used(stl10, server, tmp_path):
     part = tmp_path / "stl10_binary.tar.gz.part"
     part.write_bytes(server.files["stl10_binary.tar.gz"])
     assert len(data.load("stl10", root=tmp_path)) == 3
@@ -335,8 +318,8 @@ def test_a_download_complete_but_for_its_name_is_used(stl10: object, server: Ser
 
 
 def test_damaged_and_half_unpacked_files_are_mended_and_a_readers_are_left_alone(
-    cifar10: dict[str, bytes], stl10: dict[str, bytes], server: Server, tmp_path: Path
-) -> None:
+    cifar10, stl10, server, tmp_path
+):
     data.load("cifar10", root=tmp_path)
     data.load("stl10", root=tmp_path)
     mine = tmp_path / "cifar-10-batches-py" / "my notes.txt"
@@ -352,9 +335,7 @@ def test_damaged_and_half_unpacked_files_are_mended_and_a_readers_are_left_alone
     assert len(server.asked) == asked and mine.read_text() == "mine"
 
 
-def test_an_interrupted_unpacking_leaves_no_file_of_the_final_name(
-    stl10: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_unpacking_leaves_no_file_of_the_final_name(stl10, tmp_path, monkeypatch):
     def interrupted(source: io.BytesIO, target: io.BytesIO, _: int) -> None:
         target.write(source.read(100))
         raise KeyboardInterrupt
@@ -367,7 +348,7 @@ def test_an_interrupted_unpacking_leaves_no_file_of_the_final_name(
     assert len(data.load("stl10", root=tmp_path)) == 3
 
 
-def test_a_data_directory_that_cannot_be_is_named(cifar10: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_data_directory_that_cannot_be_is_named(cifar10, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(data.Unavailable, match=r"(Not a directory|exists).*set CLUTILS_DATA"):
         data.load("cifar10", root=tmp_path / "file")
@@ -378,8 +359,8 @@ def test_a_data_directory_that_cannot_be_is_named(cifar10: dict[str, bytes], tmp
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_that_is_not_there_or_silent_is_one_line_and_soon(
-    sets: None, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+    sets, server, tmp_path, monkeypatch, name
+):
     monkeypatch.setattr(downloads, "PATIENCE", 0.3)
     theirs = published.SETS[name].theirs
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as unused:
@@ -397,18 +378,14 @@ def test_a_network_that_is_not_there_or_silent_is_one_line_and_soon(
     assert socket.getdefaulttimeout() is None
 
 
-def test_without_permission_to_download_nothing_is_asked(
-    cifar10: dict[str, bytes], server: Server, tmp_path: Path
-) -> None:
+def test_without_permission_to_download_nothing_is_asked(cifar10, server, tmp_path):
     with pytest.raises(data.Unavailable, match="download=False"):
         data.load("cifar10", root=tmp_path, download=False)
     assert server.asked == [] and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("split", ["train", "unlabeled"])
-def test_a_fallback_says_so_once_and_in_its_source(
-    tmp_path: Path, split: str, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_fallback_says_so_once_and_in_its_source(tmp_path, split, capsys):
     found = data.load("stl10", split, limit=20, fallback="scenes", root=tmp_path, download=False)
     (banner,) = capsys.readouterr().out.splitlines()
     assert banner == "scenes stands in for stl10, which is not here (data.load('stl10') says why)"
@@ -418,9 +395,7 @@ def test_a_fallback_says_so_once_and_in_its_source(
     assert len(folder) == 5 and "in place of folder:" in folder.source
 
 
-def test_a_fallback_is_not_used_for_what_is_there_or_wrong(
-    cifar10: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_a_fallback_is_not_used_for_what_is_there_or_wrong(cifar10, tmp_path, capsys):
     assert "CIFAR-10" in data.load("cifar10", fallback="scenes", root=tmp_path).source
     with pytest.raises(ValueError, match="no split 'dev'"):
         data.load("cifar10", "dev", fallback="scenes", root=tmp_path)
@@ -430,9 +405,7 @@ def test_a_fallback_is_not_used_for_what_is_there_or_wrong(
 # The data directory
 
 
-def test_the_data_directory_is_the_projects_unless_said_otherwise(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_directory_is_the_projects_unless_said_otherwise(root, tmp_path, monkeypatch):
     monkeypatch.delenv("CLUTILS_DATA", raising=False)
     assert data.directory() == root / "data"
     monkeypatch.setenv("CLUTILS_DATA", str(tmp_path / "elsewhere"))
@@ -440,9 +413,7 @@ def test_the_data_directory_is_the_projects_unless_said_otherwise(
     assert data.directory(tmp_path / "here") == tmp_path / "here"
 
 
-def test_on_disk_tells_whole_sets_from_halves(
-    cifar10: dict[str, bytes], stl10: dict[str, bytes], server: Server, tmp_path: Path
-) -> None:
+def test_on_disk_tells_whole_sets_from_halves(cifar10, stl10, server, tmp_path):
     assert data.on_disk(tmp_path) == [] and data.on_disk(tmp_path / "nowhere") == []
     for split in ("train", "test"):
         data.load("cifar10", split, root=tmp_path)
@@ -458,7 +429,7 @@ def test_on_disk_tells_whole_sets_from_halves(
     assert data.on_disk(tmp_path)[0].complete  # nothing is missing without it
 
 
-def test_the_readme_and_the_list_of_names_give_the_sizes_that_are_downloaded(root: Path) -> None:
+def test_the_readme_and_the_list_of_names_give_the_sizes_that_are_downloaded(root):
     text = (root / "data" / "README.md").read_text(encoding="utf-8")
     for name, known in published.SETS.items():
         (row,) = (line for line in text.splitlines() if line.startswith(f"| `{name}`"))

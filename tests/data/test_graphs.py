@@ -69,7 +69,6 @@ def test_parts_are_fixed_and_together_all():
     assert len(train) + len(test) == len(whole) == 1252
     assert torch.equal(data.load("graphs:atlas-connected", "test").graphs, test.graphs)
     assert len(data.load("graphs:atlas-connected", limit=10)) == 10
-    fails(lambda: data.load("graphs:motifs", "validation"), "no split 'validation'; it has train, test, all")
 
 
 def test_a_motif_graph_has_its_motif_and_no_other_cycle():
@@ -146,7 +145,7 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
         fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: ", said)
     file.write_bytes(b"\xff\xfe1")
     fails(lambda: data.load(f"graphs:file:{file}"), "own.txt is no text")
-    with pytest.raises(data.Unavailable, match="there is no file"):
+    with pytest.raises(data.Unavailable, match=r"none\.txt is no file"):
         data.load(f"graphs:file:{tmp_path / 'none.txt'}")
 
 
@@ -211,16 +210,6 @@ def test_without_its_reader_a_published_set_is_kindly_refused(own_folder, monkey
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     with pytest.raises(data.Unavailable, match="pip install torch_geometric"):
         data.load("nodes:cora")
-
-
-def test_a_set_of_the_wrong_shape_is_refused():
-    fails(lambda: data.GraphSet(torch.zeros(2, 3, 3), torch.zeros(2).long(), ("a",), "x"), "1 + F + V")
-    fails(lambda: data.GraphSet(torch.zeros(2, 3, 5), torch.zeros(3).long(), ("a",), "x"), r"int64 (2,)")
-
-
-def test_names_nearby_are_offered_and_sizes_refused():
-    fails(lambda: data.load("graphs:karate"), "no data called 'graphs:karate'", "nodes:karate")
-    fails(lambda: data.load("graphs:motifs", size=8), "graphs:motifs has graphs, not pictures")
 
 
 def test_the_command_describes_graphs_and_nodes(capsys):

@@ -86,17 +86,6 @@ def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
     assert "\n" not in str(answer.value)
 
 
-def test_what_is_not_there_is_said():
-    with pytest.raises(data.Unavailable, match="is no file"):
-        data.load("sentences:file:nowhere.txt")
-    with pytest.raises(ValueError, match="size is 8, but sentences:topics has sentences, not pictures"):
-        data.load("sentences:topics", size=8)
-    with pytest.raises(ValueError, match="int64"):
-        SentenceSet(torch.zeros(2, 3), torch.zeros(2, dtype=torch.long), ("a",), ("", ""), "x")
-    with pytest.raises(ValueError, match="1 texts for 2 rows"):
-        SentenceSet(torch.zeros(2, 3).long(), torch.zeros(2, dtype=torch.long), ("a",), ("",), "x")
-
-
 def test_the_command_describes_them(capsys):
     assert command_line.main(["data", "sentences:topics"]) == 0
     said = capsys.readouterr().out

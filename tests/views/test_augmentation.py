@@ -8,12 +8,12 @@ import torch
 import torchvision.transforms.v2.functional as TF
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from scipy import stats
 from torchvision import transforms as T
 
 from clutils import views
 from clutils.views import Augmentation, Parameters, batched
+from tests.losses.inputs import fails
 from tests.runs import DIGITS
 from tests.views.inputs import pictures, seeded
 
@@ -48,44 +48,6 @@ def test_view_differs_from_torchvisions_chain_with_the_same_parameters(seed):
     ours = augment.apply(images, drawn)
     assert (ours - expected).abs().max() <= 1e-4
     assert torch.equal(ours, augment(images, seeded(seed)))  # drawing and applying in one call
-
-
-@pytest.mark.parametrize(("hue", "mean", "most"), [(0.0, 3, 8), (0.1, 5, 24)])
-def test_view_is_far_from_the_one_that_pillow_makes(hue, mean, most):
-    """A smooth picture, in 255ths. Pillow cuts off to 8 bits after every step, which the next ones enlarge by
-    up to 1.4: 1 + 1.4 + 1.4² + 1.4³ at most; its hue comes in 256ths of a turn, 6 more, enlarged as much."""
-    ramp = np.linspace(0, 1, 48)
-    array = np.stack([np.outer(ramp, ramp), np.outer(ramp, 1 - ramp), np.outer(1 - ramp, ramp**2)], axis=-1)
-    array = (255 * array).round().astype(np.uint8)
-    augment = Augmentation(size=32, jitter=(0.4, 0.4, 0.4, hue))
-    drawn = augment.draw(24, 48, 48, seeded(3))
-    ours = augment.apply(torch.from_numpy(array).permute(2, 0, 1).repeat(24, 1, 1, 1), drawn)
-    for i in range(24):
-        rest = (drawn.flipped[i], drawn.factors[i], drawn.order, drawn.grayscaled[i], drawn.sigma[i], 3)
-        theirs = TF.pil_to_tensor(chain(Image.fromarray(array), drawn.boxes[i], 32, *rest))
-        difference = (255 * ours[i] - theirs).abs()
-        assert difference.mean() <= mean and difference.max() <= most
-
-
-def test_one_channel_image_gets_colour_or_loses_its_contrast_jitter():
-    images = pictures(16, 12, 12, channels=1)
-    augment = Augmentation(size=12, jitter_prob=1.0, grayscale=1.0)
-    drawn = augment.draw(16, 12, 12, seeded())
-    view = augment.apply(images, drawn)
-    expected = views.crop(images, drawn.boxes, 12, drawn.flipped)
-    for which in drawn.order.tolist():
-        if which < 2:
-            adjust = (views.adjust_brightness, views.adjust_contrast)[which]
-            expected = adjust(expected, drawn.factors[:, which])
-    assert (view - expected).abs().max() <= 1e-6
-    assert view.shape == (16, 1, 12, 12)
-
-
-def test_gray_picture_turns_nan_or_coloured():
-    flat = torch.full((8, 3, 10, 10), 0.5)
-    view = Augmentation(size=10, jitter=(0, 0, 0.9, 0.5), jitter_prob=1.0, grayscale=0.0)(flat, seeded())
-    assert (view - flat).abs().max() <= 1e-4  # torchvision's shares of red, green and blue add up to 0.9999
-    assert (view - view[:, :1]).abs().max() <= 1e-6
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------
@@ -125,7 +87,7 @@ def test_colour_factors_are_distributed_unlike_torchvisions():
     drawn = Augmentation(jitter=strengths, jitter_prob=1.0).draw(4000, 8, 8, seeded(1)).factors
     jitter = T.ColorJitter(*strengths)
     ranges = (jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue)
-    for name, column, (low, high) in zip(views.ADJUSTMENTS, drawn.T, ranges, strict=True):
+    for name, column, (low, high) in zip(batched.ADJUSTMENTS, drawn.T, ranges, strict=True):
         assert stats.kstest(column, stats.uniform(low, high - low).cdf).pvalue > 0.01, name
         assert low - 1e-6 <= column.min() and column.max() <= high + 1e-6, name
     assert torch.corrcoef(drawn.T).fill_diagonal_(0).abs().max() < 0.06  # drawn independently of each other
@@ -252,16 +214,6 @@ def test_bfloat16_step_around_it_coarsens_the_view():
         assert torch.equal(Augmentation(size=16, blur=1.0)(images, seeded()), expected)
 
 
-def test_view_of_a_memory_map_differs_from_the_view_of_its_copy(tmp_path):
-    """STL-10's files hold columns first: a transposed view of a read-only file."""
-    array = np.random.default_rng(0).integers(0, 256, (6, 3, 12, 12), dtype=np.uint8)
-    array.tofile(tmp_path / "images.bin")
-    on_disk = np.memmap(tmp_path / "images.bin", dtype=np.uint8, mode="c", shape=array.shape)
-    mapped = torch.from_numpy(on_disk).mT
-    augment = Augmentation(size=12)
-    assert torch.equal(augment(mapped, seeded()), augment(torch.from_numpy(array).mT.contiguous(), seeded()))
-
-
 def test_view_keeps_a_gradient_graph():
     images = pictures(4, 8, 8).requires_grad_()
     assert not Augmentation(size=8)(images, seeded()).requires_grad
@@ -314,7 +266,7 @@ def test_impossible_setting_is_taken(setting, value):
 @pytest.mark.parametrize(
     ("images", "message"),
     [
-        (torch.rand(3, 8, 8), r"images are \(3, 8, 8\), should be a tensor \(N, C, H, W\)"),
+        (torch.rand(3, 8, 8), r"images are \(3, 8, 8\), should be a tensor \(N, C, H, W\) of"),
         (np.zeros((2, 3, 8, 8)), "images are ndarray"),
         (torch.rand(2, 4, 8, 8), r"\(2, 4, 8, 8\).*C = 1 \(gray\) or 3"),
         (torch.rand(2, 8, 8, 3), r"\(2, 8, 8, 3\).*C = 1 \(gray\) or 3"),
@@ -337,31 +289,30 @@ def test_check_that_was_switched_off_still_looks():
 def test_parameters_that_do_not_fit_are_taken():
     images = pictures(8, 10, 10)
     augment = Augmentation(size=8)
-    with pytest.raises(ValueError, match="8 images but parameters for 7"):
-        augment.apply(images, augment.draw(7, 10, 10, seeded()))
-    with pytest.raises(ValueError, match=r"crop: box \[0, 0, 40, 40\].* leaves the 10 x 10 image"):
-        views.crop(images, torch.tensor([[0, 0, 40, 40]]).repeat(8, 1), 8)
-    drawn = augment.draw(8, 10, 10, seeded())
+    drawn, seven = augment.draw(8, 10, 10, seeded()), augment.draw(7, 10, 10, seeded())
     for name in ("flipped", "factors", "grayscaled", "sigma"):
-        rest = {**vars(drawn), name: getattr(drawn, name)[:7]}
-        with pytest.raises(ValueError, match=rf"Augmentation: {name} is \(7.*, should be a tensor \(8,"):
-            augment.apply(images, Parameters(**rest))
+        rest = Parameters(**{**vars(drawn), name: getattr(seven, name)})
+        fails(lambda given=rest: augment.apply(images, given), f"Augmentation: {name} is (7", "a tensor (8,")
     for box in ([-1, 0, 4, 4], [0, -1, 4, 4], [0, 0, 0, 4], [0, 0, 4, 0], [7, 0, 4, 4], [0, 7, 4, 4]):
         drawn.boxes[5] = torch.tensor(box)
-        with pytest.raises(ValueError, match=r"crop: box \[.* leaves the 10 x 10 image"):
-            augment.apply(images, drawn)
-    with pytest.raises(ValueError, match=r"crop: boxes is \(8, 2\), should be a tensor \(8, 4\)"):
-        views.crop(images, torch.zeros(8, 2), 8)
-    with pytest.raises(ValueError, match=r"adjust_contrast: factor is \(3,\), should be a tensor \(8,\)"):
-        views.adjust_contrast(images, torch.ones(3))
-    with pytest.raises(ValueError, match=r"adjust_hue: shift is 0.2, should be a tensor \(8,\)"):
-        views.adjust_hue(images, 0.2)
-    with pytest.raises(ValueError, match=r"adjust_hue: images are torch\.uint8, should be float32"):
-        views.adjust_hue((images * 255).byte(), torch.ones(8))
-    with pytest.raises(ValueError, match="blur: kernel is 4, should be an odd number"):
-        views.blur(images, torch.ones(8), 4)
-    with pytest.raises(ValueError, match="'simclrr' is not one of simclr, digits"):
-        views.preset("simclrr")
+        fails(lambda: augment.apply(images, drawn), "crop: box [", " leaves the 10 x 10 image")
+    for call, *said in (
+        (lambda: augment.apply(images, seven), "boxes is (7, 4), should be a tensor (8, 4)"),
+        (
+            lambda: batched.crop(images, torch.zeros(8, 2), 8),
+            "crop: boxes is (8, 2), should be a tensor (8, 4)",
+        ),
+        (lambda: batched.adjust_contrast(images, torch.ones(3)), "adjust_contrast: factor is (3,)", "(8,)"),
+        (lambda: batched.adjust_hue(images, 0.2), "adjust_hue: shift is 0.2, should be a tensor (8,)"),
+        (
+            lambda: batched.adjust_hue(images.byte(), torch.ones(8)),
+            "adjust_hue: images are torch.uint8",
+            "float32",
+        ),
+        (lambda: batched.blur(images, torch.ones(8), 4), "blur: kernel is 4, should be an odd number"),
+        (lambda: views.preset("simclrr"), "'simclrr' is not one of simclr, digits"),
+    ):
+        fails(call, *said)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

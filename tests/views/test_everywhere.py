@@ -25,13 +25,6 @@ def test_views_are_those_of_the_batch_formulas(height, width, size, channels):
             assert (found - augment.apply(given, drawn)).abs().max() <= 2e-5
 
 
-def test_a_view_with_nothing_to_change_changes():
-    images = pictures(20, 13, 13)
-    still = Augmentation(size=13, crop_scale=(1, 1), flip=0, jitter=(0, 0, 0, 0), grayscale=0)
-    found = still.apply_packed(images, everywhere.packed(still.draw(20, 13, 13, seeded()), CPU))
-    assert (found - images).abs().max() <= 1e-6
-
-
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_all_orders_of_the_jitter_are_one_compiled_function_of_few_kernels():
     from torch._inductor import metrics

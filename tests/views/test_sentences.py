@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from clutils import views
 from clutils.views.sentences import Deletion, Dropout, Reordering
 
 
@@ -52,29 +51,3 @@ def test_an_empty_sentence_stays_empty():
     empty = torch.zeros(2, 5, dtype=torch.int64)
     for view in (Dropout(), Deletion(), Reordering()):
         assert torch.equal(view(empty, dice()), empty)
-
-
-@pytest.mark.parametrize("name", ["dropout", "deletion", "reordering"])
-def test_a_file_can_name_them_and_the_seed_decides(name):
-    view = views.named(name, rows())
-    assert views.from_settings(views.settings_of(view)) == view
-    assert torch.equal(view(rows(), dice()), view(rows(), dice()))
-
-
-def test_dropout_is_what_suits_sentences():
-    assert views.suiting(rows()) == Dropout()
-    assert views.names("sentences") == ("dropout", "deletion", "reordering")
-    with pytest.raises(ValueError, match="augmentation is 'simclr', but must be one for sentences: dropout"):
-        views.named("simclr", rows())
-
-
-@pytest.mark.parametrize("view", [Dropout(), Deletion(), Reordering()])
-def test_what_is_no_sentence_is_refused(view):
-    with pytest.raises(ValueError, match=r"must be sentences, int64 \(N, L\)"):
-        view(torch.zeros(3, 4))
-
-
-@pytest.mark.parametrize("view", [Deletion(1.2), Reordering(-1.0)])
-def test_a_strength_that_can_not_be_is_quoted(view):
-    with pytest.raises(ValueError, match="but must be a"):
-        view(rows())

@@ -3,10 +3,7 @@
 import pytest
 import torch
 
-from clutils import views
 from clutils.views.vectors import Corruption, Masking, Noise
-
-NAMES = {"corruption": Corruption, "noise": Noise, "masking": Masking}
 
 
 def rows(n: int = 400, D: int = 5) -> torch.Tensor:
@@ -63,38 +60,5 @@ def test_another_unit_of_a_column_is_the_same_view_in_that_unit(view):
 
 
 @pytest.mark.parametrize("kind", [Corruption, Masking, Noise])
-def test_no_strength_is_no_view_and_the_seed_decides(kind):
-    x = rows()
-    torch.testing.assert_close(kind(0.0)(x, dice()), x)
-    assert torch.equal(kind()(x, dice()), kind()(x, dice()))
-    assert not torch.equal(kind()(x, dice()), kind()(x, dice(2)))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_can_name_them(name):
-    view = views.named(name, rows())
-    assert view == NAMES[name]()
-    assert views.from_settings(views.settings_of(view)) == view
-    assert views.name_of(views.settings_of(view), (10, 5)) == name
-
-
-def test_names_are_those_of_one_kind_or_of_all():
-    assert {"none", "noise", "corruption", "masking"} == set(views.names("vectors"))
-    assert "simclr" in views.names("pictures") and "noise" not in views.names("pictures")
-    assert set(views.names()) >= set(views.names("pictures")) | set(views.names("vectors"))
-
-
-@pytest.mark.parametrize(
-    ("view", "x", "message"),
-    [
-        (Corruption(1.5), rows(), r"Corruption: rate is 1\.5, but must be a probability"),
-        (Masking(-0.1), rows(), r"Masking: rate is -0\.1, but must be a probability"),
-        (Noise(float("inf")), rows(), "Noise: strength is inf, but must be a number from 0 on"),
-        (Noise(), torch.zeros(2, 3, 4, 4), "Noise: x is .* must be vectors"),
-        (Corruption(), torch.zeros(4, 3, dtype=torch.long), "Corruption: x is .* must be vectors"),
-    ],
-)
-def test_what_can_not_be_is_refused_in_one_line(view, x, message):
-    with pytest.raises(ValueError, match=message) as answer:
-        view(x)
-    assert "\n" not in str(answer.value)
+def test_no_strength_is_no_view(kind):
+    torch.testing.assert_close(kind(0.0)(rows(), dice()), rows())

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from scipy import ndimage, stats
 from torch import Tensor
 
-from clutils.views import LUMA
+from clutils.views.batched import LUMA
 
 _ROUNDING = 1e-12  # a variance below is the rounding of a flat patch: the least step of 8 bits leaves 1e-8
 
