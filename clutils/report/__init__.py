@@ -20,7 +20,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files, measures
+from clutils import checkpoints, files, measures, views
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps, noise, pictures, png, style, training
@@ -188,7 +188,7 @@ def check(
     count = len(gallery) + len(judged)
     if count < FEW:
         notes.append(f"{count} pictures are few: below about {FEW}, what is said of classes is uncertain")
-    seen = torch.cat(examination.two_views(judged.subset(slice(0, feeding.VIEWED)), 0))
+    seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes

@@ -15,6 +15,7 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.report import neighbours
 from clutils.report.layers import Layer
 from clutils.report.rules import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
@@ -121,9 +122,7 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
 def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes | None = None) -> Axes:
     """Who is taken for whom: a row a class, shares of its pictures; at most twenty classes are shown."""
     shown = min(len(names), 20)
-    table = torch.zeros(len(names), len(names)).index_put_(
-        (labels, predicted), torch.ones(len(labels)), accumulate=True
-    )
+    table = neighbours.confusion(labels, predicted, len(names))
     table = (table / table.sum(dim=1, keepdim=True).clamp(min=1))[:shown, :shown]
     ax = axes_for(ax, 6.4, 5.4)
     ax.imshow(table.numpy(), cmap="Blues", vmin=0, vmax=1)

@@ -130,10 +130,9 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         spread = {"negative": pairs.negatives, "positive": pairs.positives}
         for name, values in spread.items():
             shares = torch.histc(values.flatten().clamp(-1, 1), BINS, -1, 1) / values.numel()
-            color = style.role(name)["color"] if not whose else style.GREY
-            line = (
-                {"negative": "--", "positive": "-"}[name] if not whose else {"negative": ":"}.get(name, "-.")
-            )
+            color, line = style.role(name)["color"], {"negative": "--", "positive": "-"}[name]
+            if whose:
+                color, line = style.GREY, {"negative": ":", "positive": "-."}[name]
             ax.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=f"{name}s{whose}")
             if not whose:
                 ax.stairs(shares, edges, color=color, fill=True, alpha=0.15)
@@ -143,16 +142,13 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set(xlim=(-1.0, 1.02), xlabel="cosine similarity", ylabel="share of the pairs")
     ax.set(ylim=(0, min(1.4 * tallest, 1.05)))  # fresh weights' may go beyond: theirs are all alike
     ax.legend(loc="upper left", fontsize=9)
+    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
+    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
+    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
+        reading = f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: "
+        reading += f"uniformity {after:.2f}."
     if found.numbers["spread"] < 0.05:  # as `rules.spread` has it
         reading = "All similarities are near 1: pictures have nearly one embedding."
-        return describe(ax, f"Histograms of similarities. {reading}"), reading
-    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
-    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
-        reading = (
-            f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: uniformity {after:.2f}."
-        )
-        return describe(ax, f"Histograms of similarities. {reading}"), reading
-    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
     return describe(ax, f"Histograms of similarities. {reading}"), reading
 
 
@@ -160,10 +156,10 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Singular values of the centred features of the same views, by this encoder and by fresh weights."""
     ax = axes_for(ax, *SIZE)
-    count = len(found.views[0]) if found.fresh_views is None else len(found.fresh_views[0])
+    fresh = found.fresh_views
+    count = len(found.views[0] if fresh is None else fresh[0])
     both = {"this encoder": torch.cat([z[:count] for z in found.views])}
-    if found.fresh_views is not None:
-        both["fresh weights"] = torch.cat(found.fresh_views)
+    both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
     if not found.numbers["spread"]:
         return _nothing(ax, "No dimension is in use: all pictures have one embedding.")
     ranks = {}
@@ -176,9 +172,8 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set_xlabel("singular value, largest first")
     ax.legend(loc="lower left", fontsize=9)
     rows = len(both["this encoder"])
-    reading = (
-        f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions (effective rank)"
-    )
+    reading = f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions "
+    reading += "(effective rank)"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}." if "fresh weights" in ranks else "."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 
