@@ -46,8 +46,10 @@ def demand(arch: str) -> None:
         there = _listed(library)
     except ImportError:
         raise ValueError(f"arch is {arch!r}, but {library} is not installed: pip install {library}") from None
-    plain = name.partition(".")[0] if library == "timm" else name  # behind a dot: the data of its weights
-    if plain not in there:
+    known = name in there
+    if library == "timm":  # which knows older names, too, and the data of the weights behind a dot
+        known = importlib.import_module("timm").is_model(name.partition(".")[0])
+    if not known:
         near = ", ".join(difflib.get_close_matches(name, there, 3, 0.4)) or "none that is near"
         raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
 
