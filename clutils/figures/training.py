@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from matplotlib.artist import Artist
@@ -24,7 +23,6 @@ class Progress:
     - steps: where the axis ends
     - chance, floor: the loss when nothing is learned, and the one it can't fall below; None = no line
     - baselines: name -> accuracy that the run is compared with
-    - measure: what the accuracy is, as the axis says it
     """
 
     @style.in_course_style
@@ -34,10 +32,8 @@ class Progress:
         chance: float | None = None,
         floor: float | None = None,
         baselines: Mapping[str, float] | None = None,
-        measure: str = "kNN accuracy",
     ) -> None:
-        self.baselines, self.measure = dict(baselines or {}), measure
-        self.chance, self.floor = chance, floor
+        self.baselines, self.chance = dict(baselines or {}), chance
         self.figure, (loss, shape, accuracy) = new(10.4, 3.3, 1, 3)
         curve = {"color": style.BLUE, "linestyle": "-", "linewidth": 1.4}
         (self.loss,) = loss.plot([], [], **curve)
@@ -56,7 +52,7 @@ class Progress:
             accuracy.axhline(value, linewidth=1.6, color=style.GREY, linestyle=("--", ":")[k % 2])
             accuracy.text(steps, at, f"{name} {value:.2f}", ha="right", va="bottom", color=style.INK)
         (self.accuracy,) = accuracy.plot([], [], color=style.GREEN, linestyle="-", marker="o")
-        accuracy.set(ylim=(0, 1), title=measure)
+        accuracy.set(ylim=(0, 1), title="kNN accuracy")
         for ax in (loss, shape, accuracy):
             ax.set(xlabel="step", xlim=(0, steps))
         self.status = self.figure.suptitle(" ", x=0.01, ha="left", fontsize=11)
@@ -89,20 +85,8 @@ class Progress:
         if measured:
             values = list(measured.values())
             against = "".join(f", {name} {value:.2f}" for name, value in self.baselines.items())
-            parts.append(f"{self.measure} from {values[0]:.2f} to {values[-1]:.2f}{against}")
+            parts.append(f"kNN accuracy from {values[0]:.2f} to {values[-1]:.2f}{against}")
         return f"Three charts against the step, {last['step']} steps: {'; '.join(parts)}."
-
-
-def progress(
-    rows: Sequence[Mapping[str, float]],
-    measured: Mapping[int, float],
-    steps: int | None = None,
-    **options: Any,
-) -> Figure:
-    """`Progress`, filled at once. Raises ValueError on an empty history."""
-    if not rows:
-        raise ValueError("progress: the history is empty: the run has made no step")
-    return Progress(steps or int(rows[-1]["step"]), **options).update(rows, measured)
 
 
 @style.in_course_style
