@@ -199,10 +199,8 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
-    found.facts = _facts(
-        opened, examination.quick_gallery(gallery) if found.quick else gallery, judged, layer, options
-    )
-    found.facts |= provenance.facts(opened, command, options.get("seed", 0))
+    lent = quick_gallery(gallery) if found.quick else gallery
+    found.facts = provenance.facts(opened, lent, judged, options, command)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
 
 
@@ -298,36 +296,6 @@ def _grey(pictures: ImageSet) -> ImageSet:
         return pictures
     images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
     return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
-
-
-def _facts(
-    opened: checkpoints.Opened, gallery: ImageSet, judged: ImageSet, layer: str, options: dict[str, Any]
-) -> dict[str, str]:
-    facts = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
-    if opened.size:
-        facts["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
-    facts["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
-    if gallery.source != judged.source:
-        facts["labels lent by"] = gallery.source
-    mean, std = options.get("mean"), options.get("std")
-    fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
-    side = options.get("size") or opened.side
-    fed_as += f", resized to {side}x{side}" if side else ""
-    copied = judged.images.shape[1] == 1 and opened.channels == 3
-    facts["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
-    facts["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
-        layer, f"the module {layer}, averaged over space"
-    )
-    left = [f"{name} ({count})" for name, count in opened.dropped.items()]
-    if opened.unexpected or left:
-        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
-        more = len(opened.unexpected) - len(beside)
-        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
-        facts["not used"] = "tensors " + ", ".join([*named, *left[:8]])
-    if opened.missing:
-        counters = "counter" if len(opened.missing) == 1 else "counters"
-        facts["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
-    return facts
 
 
 def _tried(name: str, make: Callable[[], Made], instead: Callable[[Figure], Made]) -> Made:

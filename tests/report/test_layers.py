@@ -64,11 +64,6 @@ def test_the_page_has_a_table_a_picture_and_a_caution_and_no_hook_stays(net, who
     assert '"layers": [' in whole.json() and hooks(net) == 0
 
 
-def test_a_quick_look_has_none(net):
-    quick = report.check(net, (GALLERY, JUDGED), map_names=(), quick=True)
-    assert quick.examination.layers == [] and "Layer by layer" not in quick.html()
-
-
 def test_without_labels_only_the_ranks_are_known(net):
     found = report.check(net, (nameless(GALLERY), nameless(JUDGED)), map_names=())
     assert all(math.isnan(layer.knn) and layer.effective_rank > 1 for layer in found.examination.layers)

@@ -26,7 +26,8 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_verdict(whole):
     assert page.loads == [] and page.mute == 0 and page.open == []
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
-    assert text.count("<img") == 4 + len(whole.figures()) >= 11
+    assert text.count("<img") == 4 + len(whole.figures()) >= 11 and "could not be drawn" not in text
+    assert "can be trusted, point by point" in text
     for v in whole.verdicts:
         assert v.says.replace("'", "&#39;") in text
     assert whole.summary_text in text and "<details><summary>What the words mean" in text

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import checkpoints, data, report
+from clutils import checkpoints, data, figures, report
 from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, feeding, neighbours, verdicts
 from tests.report import ailing
 from tests.report.ailing import SEED, SHUFFLES, checked, checks, level
@@ -138,21 +138,27 @@ def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
+def judged(opened: checkpoints.Opened) -> dict[str, report.Verdict]:
+    found = report.check(opened, ailing.pictures("scenes"), map_names=())
+    return {v.name: v for v in found.verdicts}
+
+
 def test_what_can_not_be_known_is_said_and_not_guessed():
     case = ailing.cases(SEED)["well"]()
     case.opened.temperature = None
-    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    found = judged(case.opened)
     assert found["temperature"].level == UNKNOWN and "--temperature" in found["temperature"].says
     assert found["the space of the loss"].level == GOOD
     case.opened.head = None
-    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
-    assert "no projection head" in found["temperature"].says
+    assert "no projection head" in judged(case.opened)["temperature"].says
 
 
 def test_pictures_without_labels_are_measured_without_classes():
     found = checks("well", tuple(map(ailing.nameless, ailing.pictures("scenes"))))
     assert "knn" not in found.examination.numbers and found.level == GOOD
     assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
+    said = figures.alt(found.screen())
+    assert "No labels of two classes" in said and "do they belong together?" in said
 
 
 @pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])

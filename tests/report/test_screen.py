@@ -56,13 +56,6 @@ def test_no_sentence_of_the_screen_leaves_it(quick, whole):
             assert x0 >= 0 and x1 <= 1280 and y0 >= 0 and y1 <= 800, text.get_text()
 
 
-def test_every_picture_of_a_page_with_maps_is_drawn(case, few):
-    found = report.check(case.opened, few, map_names=("t-SNE",))
-    text = found.html()
-    assert "could not be drawn" not in text and "can be trusted, point by point" in text
-    assert text.count("<img") == len(screen.PANELS) + len(found.figures())
-
-
 def test_a_quick_look_is_the_whole_one_stopped_early(quick, whole):
     few_numbers, numbers = quick.examination.numbers, whole.examination.numbers
     assert set(few_numbers) < set(numbers) and "probe" not in few_numbers
@@ -70,6 +63,7 @@ def test_a_quick_look_is_the_whole_one_stopped_early(quick, whole):
     unknown = {v.name for v in quick.verdicts if "a quick look" in v.says}
     assert unknown == {"against untrained", "robustness"}
     assert quick.html().count("<img") == len(screen.PANELS) < whole.html().count("<img")
+    assert quick.examination.layers == [] and "Layer by layer" not in quick.html()
 
 
 def test_a_network_under_training_is_looked_at_and_left_as_it_was(case, few, quick):
@@ -100,12 +94,6 @@ def test_a_constant_is_a_screen_of_sentences(case, few):
     said = figures.alt(found.screen())
     for words in ("there is no map", "No dimension is in use", "All similarities are near 1"):
         assert words in said
-
-
-def test_pictures_without_labels_have_a_screen(case, few):
-    some = tuple(map(ailing.nameless, few))
-    said = figures.alt(report.check(case.opened, some, map_names=(), quick=True).screen())
-    assert "No labels of two classes" in said and "do they belong together?" in said
 
 
 # ---- the numbers -------------------------------------------------------------------------------------------
