@@ -76,12 +76,11 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
 def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     """Singular values of centred features, largest first, as shares of the first: name -> (D,)."""
     ax = axes_for(ax, 6.4, 3.6)
-    looks = style.series(len(values), ordered=False)
     said = []
-    for (name, found), look in zip(values.items(), looks, strict=True):
+    for (name, found), look in zip(values.items(), style.series(len(values), ordered=False), strict=True):
         shares = (found / found[0]).clamp(min=1e-7)
-        look = {key: look[key] for key in ("color", "linestyle")}
-        ax.plot(range(1, len(shares) + 1), shares, label=name, **look)
+        color = style.GREY if name == "fresh weights" else look["color"]
+        ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
         said.append(f"{name}: {int((shares > 0.01).sum())} of {len(shares)} above a hundredth of the first")
     ax.set(yscale="log", ylim=(1e-5, 1.5), ylabel="share of the first")
     ax.set_xlabel("singular value, largest first")

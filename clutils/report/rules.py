@@ -162,7 +162,7 @@ def trained(n: Numbers) -> Found | None:
     if "knn_untrained" not in n:
         return None
     own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
-    error, (by_knn, by_probe) = _doubt(n), _leads(n)
+    error, (by_knn, by_probe) = 2 * _error(n), _leads(n)
     value = f"kNN {own:.0%}, untrained {fresh:.0%} (less than {100 * error:.0f} points apart may be luck"
     value += f"; {int(n['gallery_compared'])} labels)" if "gallery_compared" in n else ")"
     if "probe_untrained" in n:
@@ -179,7 +179,8 @@ def trained(n: Numbers) -> Found | None:
         if not by_knn:
             says = "Both tell these classes apart: the pictures are too easy to show what was learned."
         elif not by_probe and "probe_untrained" in n:
-            ahead, limit = 100 * (n["probe"] - n["probe_untrained"]), 100 * _probe_limit(n)
+            ahead = 100 * (n["probe"] - n["probe_untrained"])
+            limit = 300 * _error(n, "probe", "probe_untrained")
             says = "It has learned something that these labels show, by kNN; not by the probe."
             if ahead > 0:
                 says = f"{says.partition(';')[0]}; the probe's lead of {ahead:.0f} points is not certain by "
@@ -197,7 +198,7 @@ def trained(n: Numbers) -> Found | None:
         return Found(BROKEN, value, "Training made it worse than fresh weights.", causes)
     if by_probe:
         return Found(GOOD, value, "The probe is above that of fresh weights; kNN is not.")
-    if error > 0.15 or _may_lead(n):
+    if error > 0.15 or any(_leads(n, 1, 1)):
         says = f"{int(n['compared'])} pictures and one draw of fresh weights can't make a lead certain."
         return Found(UNKNOWN, value, says)
     return Found(LOOK, value, "On these labels it is not clearly better than fresh weights.", causes)
@@ -208,38 +209,23 @@ def looks_fresh(n: Numbers) -> bool:
     return bool(n.get("never_trained") or (n.get("plain_normalisations") and not any(_leads(n))))
 
 
-def _doubt(n: Numbers) -> float:
-    """Two standard errors of the difference between this encoder's kNN accuracy and that of fresh weights."""
-    return _two_errors(n["knn_beside_untrained"], n["knn_untrained"], n["compared"])
+def _error(n: Numbers, own: str = "knn_beside_untrained", fresh: str = "knn_untrained") -> float:
+    """Standard error of the difference to fresh weights: of the pictures, and of the weights, drawn once."""
+    variance = sum(n[key] * (1 - n[key]) for key in (own, fresh))
+    return math.sqrt(max(variance, 1e-4) / n["compared"] + DRAWS**2)
 
 
-def _two_errors(one: float, other: float, count: float) -> float:
-    """Of the pictures, and of fresh weights: other draws of them have other accuracies."""
-    return 2 * math.sqrt(max(one * (1 - one) + other * (1 - other), 1e-4) / count + DRAWS**2)
+def _leads(n: Numbers, knn: float = 2, probe: float = 3) -> tuple[bool, bool]:
+    """Whether it is above fresh weights by so many standard errors: (by kNN, by the probe).
 
-
-def _leads(n: Numbers) -> tuple[bool, bool]:
-    """Whether it is above fresh weights by more than luck: (by kNN, by the probe).
-
-    By two standard errors, and by three for the probe: a second chance, beside one draw of fresh weights.
+    Two are more than luck, and three for the probe: a second chance, beside one draw of fresh weights.
     """
     if "knn_untrained" not in n:
         return False, False
-    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + _doubt(n)
-    by_probe = "probe_untrained" in n and n["probe"] > n["probe_untrained"] + _probe_limit(n)
-    return by_knn, by_probe
-
-
-def _probe_limit(n: Numbers) -> float:
-    """Three standard errors of the difference between its probe's accuracy and that of fresh weights."""
-    return 1.5 * _two_errors(n["probe"], n["probe_untrained"], n["compared"])
-
-
-def _may_lead(n: Numbers) -> bool:
-    """Whether it is above fresh weights by one standard error, which is too little to be certain."""
-    both = (("knn_beside_untrained", "knn_untrained"), ("probe", "probe_untrained"))
-    known = [(n[own], n[fresh]) for own, fresh in both if own in n and fresh in n]
-    return any(own - fresh > 0.5 * _two_errors(own, fresh, n["compared"]) for own, fresh in known)
+    by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + knn * _error(n)
+    if "probe_untrained" not in n:
+        return by_knn, False
+    return by_knn, n["probe"] > n["probe_untrained"] + probe * _error(n, "probe", "probe_untrained")
 
 
 @line("spread", "above 0.15 (features after a ReLU)", after_head="above 0.15, after a head nearer to 1")
@@ -477,12 +463,12 @@ def _beside_fresh(value: str, says: str, n: Numbers) -> Found:
         return Found(LOOK, value, "Above raw pixels, as fresh weights may be.", FRESH_CAUSES)
     if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
         return Found(GOOD, value, says)
-    own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], _doubt(n)
+    own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], 2 * _error(n)
     by_knn = n["knn"] - n["knn_raw"] > 2 * n["knn_error"]
     by_probe = n.get("probe", 0.0) - n.get("probe_raw", 1.0) > 2 * n["knn_error"]
     above = "Above raw pixels" + (" (by the probe)" if by_probe and not by_knn else "")
     above = above if by_knn or by_probe else ""
-    if own >= fresh - error and (error > 0.15 or _may_lead(n)):
+    if own >= fresh - error and (error > 0.15 or any(_leads(n, 1, 1))):
         says = above or "Not above raw pixels"
         says += f"; whether above fresh weights, {int(n['compared'])} pictures can't tell."
         return Found(UNKNOWN, value, says)

@@ -20,8 +20,8 @@ from clutils import maps, measures, similarities
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
+from clutils.report import figures as drawn
 from clutils.report.examined import MAPPED, Examination
-from clutils.report.figures import LEVEL_LOOKS
 from clutils.report.rules import CROWDED, lead
 
 SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
@@ -38,7 +38,7 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
-    mark, color = LEVEL_LOOKS[level]
+    mark, color = drawn.LEVEL_LOOKS[level]
     put: dict[str, Any] = {"va": "top", "parse_math": False}  # a file's name may have a $
     figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.17, 0.982, fill(title, 110), fontsize=11, color=style.GREY, **put)
@@ -162,15 +162,9 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
     if not found.numbers["spread"]:
         return _nothing(ax, "No dimension is in use: all pictures have one embedding.")
-    ranks = {}
-    for (name, z), color, line in zip(both.items(), (style.BLUE, style.GREY), ("-", "--"), strict=False):
-        values = measures.spectrum(z)
-        ranks[name] = measures.effective_rank(z, values)
-        shares = (values / values[0]).clamp(min=1e-7)
-        ax.plot(range(1, len(shares) + 1), shares, color=color, linestyle=line, label=name)
-    ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of the first")
-    ax.set_xlabel("singular value, largest first")
-    ax.legend(loc="lower left", fontsize=9)
+    values = {name: measures.spectrum(z) for name, z in both.items()}
+    ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
+    drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
     rows = len(both["this encoder"])
     reading = f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions "
     reading += "(effective rank)"

@@ -2,6 +2,7 @@
 
 import html
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,11 +105,8 @@ def test_the_best_limit_has_the_fewest_wrong(seed):
 
 
 def test_a_method_is_judged_by_a_limit_that_its_own_encoders_did_not_set():
-    class Row:
-        def __init__(self, method: str, at: float, ailment: str) -> None:
-            self.method, self.numbers, self.ailment = method, {"at": at}, ailment
-
-    rows = [Row("a", 2.0, ""), Row("a", 3.0, ""), Row("a", 0.5, "x"), Row("b", 9.0, ""), Row("b", 7.0, "x")]
+    given = ("a", 2.0, ""), ("a", 3.0, ""), ("a", 0.5, "x"), ("b", 9.0, ""), ("b", 7.0, "x")
+    rows = [SimpleNamespace(method=m, numbers={"at": at}, ailment=ailment) for m, at, ailment in given]
     # by b, below 8 is ill: a's healthy ones are false alarms; by a, below 1 or so: b's ill one is missed
     assert calibration._left_out(rows, lambda n: n["at"]) == [2, 1]
     rows[4].numbers["at"] = 0.4
