@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import copy
+import inspect
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -39,10 +40,6 @@ OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "
 MEASURED = (
     "the page is for pictures: kNN and rank of this run are in measured.csv beside it, and in Python "
     "training.resume(path).embed(data) gives features for clutils.measures and clutils.maps"
-)
-GENERATOR = (
-    *("network", "distribution", "learned_mean", "positive", "highest", "start", "rms", "padding"),
-    "skips",
 )
 
 
@@ -124,9 +121,9 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     except backbones.NotFinite as error:
         raise ValueError(f"{path}: {error}") from None
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
-    opened.temperature = _temperature(settings)
+    opened.temperature = next(filter(None, _numbers(settings, TEMPERATURES)), None)
     opened.settings = settings
-    opened.epoch = _epoch(contents.state)
+    opened.epoch = next(_numbers(contents.state, EPOCHS), None)
     if opened.origin == "a run of this package":
         opened.generator = _generator(contents.state, opened)
         if opened.generator is not None:
@@ -167,9 +164,8 @@ def demand_arch(arch: str) -> list[str]:
 
 
 def _given(module: nn.Module) -> Opened:
-    first = next((m for m in module.modules() if isinstance(m, nn.Conv2d)), None)
-    channels = first.in_channels if first is not None else 3
-    return Opened(module, "a module handed over in Python", type(module).__name__, channels=channels)
+    arch = type(module).__name__
+    return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
 
 
 def _states(state: Any, path: str | Path) -> list[tuple[str, dict[str, Tensor]]]:
@@ -215,29 +211,19 @@ def _recognised(
 
 def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str) -> Opened:
     """The weights of a network that the caller names, wherever in the file they are."""
-    wanted = named.build(arch).state_dict()
+    net = named.build(arch)
+    wanted = net.state_dict()
     for _, names in states:
         begin = named.beginning(names, wanted)
         if begin is None:
             continue
-        backbone = backbones.Backbone(arch, {begin + name: name for name in wanted if begin + name in names})
+        own = {name: name for name in wanted if begin + name in names}
+        backbone = backbones.Backbone(arch, own, named.channels(net), side=named.side(net))
+        origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
         try:
-            encoder, missing = backbones.fill(backbone, {name: names[name] for name in backbone.names})
+            return _filled(backbone, layouts.Layout(origin, begin), names)
         except Partial as error:
             raise ValueError(f"{path} does not hold {arch}: {error}; {BY_HAND}") from None
-        rest = [name for name in names if name not in backbone.names]
-        beside = [name for name in rest if name.startswith(begin)]
-        dropped = dict(Counter(_beginning(name) for name in rest if name not in beside))
-        first = next((m for m in encoder.modules() if isinstance(m, nn.Conv2d)), None)
-        channels = first.in_channels if first is not None else 3
-        origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
-        embedding = getattr(encoder, "patch_embed", None)  # of a vision transformer of timm's
-        strict = embedding is not None and getattr(embedding, "strict_img_size", False)
-        side = embedding.img_size[0] if embedding is not None and strict else None
-        side = getattr(encoder, "image_size", side)  # torchvision's
-        return Opened(
-            encoder, origin, arch, missing, beside, dropped, side=side, channels=channels, backbone=backbone
-        )
     raise ValueError(
         f"{path} does not hold {arch}: its tensors begin with {_beginnings(states[0][1])}; {BY_HAND}"
     )
@@ -247,42 +233,34 @@ def _try(
     layout: layouts.Layout, names: dict[str, Tensor], arch: str, options: list[str], partial: list[str]
 ) -> Opened | None:
     """The encoder by this layout; None, with the reason in `partial`, where it is not whole."""
-    own = layouts.under(layout.encoder, names)
     try:
-        backbone = backbones.recognise(own, **layout.options)
+        backbone = backbones.recognise(layouts.under(layout.encoder, names), **layout.options)
         if backbone is None:
             return None
         if arch and backbone.arch != arch:
             raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
-        backbone = backbone.with_options(options)
-        encoder, missing = backbones.fill(backbone, own)
+        return _filled(backbone.with_options(options), layout, names)
     except Partial as error:
         partial.append(str(error))
         return None
-    head = None
+
+
+def _filled(backbone: backbones.Backbone, layout: layouts.Layout, names: dict[str, Tensor]) -> Opened:
+    """A network with its weights out of the file, and what else there is. Raises as `backbones.fill` does."""
+    encoder, missing = backbones.fill(backbone, layouts.under(layout.encoder, names))
+    head, notes = None, [*backbone.notes, *backbone.assumptions]
     used = {layout.encoder + name for name in backbone.names}
     if layout.head is not None:
         of_head = layouts.under(layout.head, names)
         head = backbones.head(of_head, encoders.width(encoder)) if of_head else None
         used |= {layout.head + name for name in of_head} if head is not None else set()
+        if head is None:
+            notes.append("its projection head is of a kind that is not rebuilt here")
     rest = [name for name in names if name not in used]
-    unexpected = [name for name in rest if name.startswith(layout.encoder)]
-    notes = [*backbone.notes, *backbone.assumptions]
-    if layout.head is not None and head is None:
-        notes.append("its projection head is of a kind that is not rebuilt here")
-    return Opened(
-        encoder,
-        layout.origin,
-        backbone.arch,
-        missing,
-        unexpected,
-        dict(Counter(_beginning(name) for name in rest if name not in unexpected)),
-        head,
-        side=backbone.side,
-        channels=backbone.channels,
-        notes=notes,
-        backbone=backbone,
-    )
+    beside = [name for name in rest if name.startswith(layout.encoder)]
+    dropped = dict(Counter(_beginning(name) for name in rest if name not in beside))
+    known: dict[str, Any] = {"side": backbone.side, "channels": backbone.channels, "backbone": backbone}
+    return Opened(encoder, layout.origin, backbone.arch, missing, beside, dropped, head, notes=notes, **known)
 
 
 def _beginning(name: str) -> str:
@@ -322,10 +300,11 @@ def _generator(state: Any, opened: Opened) -> noise.Generator | None:
     if not weights:
         return None
     settings = state.get("configuration", {}).get("method_settings", {})
+    takes = inspect.signature(noise.Generator).parameters
+    given = {name: value for name, value in settings.items() if name in takes} | {"channels": opened.channels}
     try:
         with torch.random.fork_rng(devices=[]):
-            given = {name: settings[name] for name in GENERATOR if name in settings}
-            generator = noise.Generator(channels=opened.channels, **given)
+            generator = noise.Generator(**given)
         generator.load_state_dict(weights)
     except (RuntimeError, ValueError, TypeError) as error:
         reason = backbones.printable(str(error).partition("\n")[0])
@@ -334,17 +313,9 @@ def _generator(state: Any, opened: Opened) -> noise.Generator | None:
     return generator.eval()
 
 
-def _epoch(state: Any) -> float | None:
-    for name in EPOCHS if isinstance(state, Mapping) else ():
-        value = state.get(name)
+def _numbers(found: Any, names: tuple[str, ...]) -> Iterator[float]:
+    """Of these names, what stands under them and is a number."""
+    for name in names if isinstance(found, Mapping) else ():
+        value = found.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
-            return float(value)
-    return None
-
-
-def _temperature(settings: Mapping[str, Any]) -> float | None:
-    for name in TEMPERATURES:
-        value = settings.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-            return float(value)
-    return None
+            yield float(value)

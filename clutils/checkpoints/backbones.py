@@ -241,18 +241,8 @@ def _resnet(
     if kind == "bottleneck":
         wide, seen = shapes.get("layer1.0.conv2.weight", (64, 64))[:2]
         arch = WIDER.get((arch, wide, seen), arch)
-    return Backbone(
-        arch,
-        names,
-        channels,
-        stem,
-        None,
-        maxpool,
-        padding,
-        activated,
-        assumed=assumed,
-        notes=notes,
-    )
+    of_stem = (channels, stem, None, maxpool, padding, activated)
+    return Backbone(arch, names, *of_stem, assumed=assumed, notes=notes)
 
 
 def _numbered_resnet(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:

@@ -43,18 +43,22 @@ def demand(arch: str) -> None:
             "one with a scheme of its own would be fetched"
         )
     try:
-        models = importlib.import_module("torchvision.models" if library == "torchvision" else "timm")
+        there = _listed(library)
     except ImportError:
         raise ValueError(f"arch is {arch!r}, but {library} is not installed: pip install {library}") from None
-    if library == "timm":
-        there = (
-            [*models.list_models(), name] if models.is_model(name.partition(".")[0]) else models.list_models()
-        )
-    else:
-        there = models.list_models(module=models)
-    if name not in there:
+    known = name in there
+    if library == "timm":  # which knows older names, too, and the data of the weights behind a dot
+        known = importlib.import_module("timm").is_model(name.partition(".")[0])
+    if not known:
         near = ", ".join(difflib.get_close_matches(name, there, 3, 0.4)) or "none that is near"
         raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
+
+
+def _listed(library: str) -> list[str]:
+    if library == "timm":
+        return importlib.import_module("timm").list_models()
+    models = importlib.import_module("torchvision.models")
+    return models.list_models(module=models)
 
 
 def build(arch: str) -> nn.Module:
@@ -69,6 +73,18 @@ def build(arch: str) -> nn.Module:
     if heads:
         net.set_submodule(heads[-1], nn.Identity())
     return net
+
+
+def channels(net: nn.Module) -> int:
+    """How many its first convolution takes; without one, 3."""
+    return next((m.in_channels for m in net.modules() if isinstance(m, nn.Conv2d)), 3)
+
+
+def side(net: nn.Module) -> int | None:
+    """The width of images that a vision transformer of torchvision or timm is bound to; None = any."""
+    embedding = getattr(net, "patch_embed", None)  # timm's
+    strict = getattr(embedding, "strict_img_size", False)
+    return getattr(net, "image_size", embedding.img_size[0] if embedding is not None and strict else None)
 
 
 def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
@@ -114,13 +130,12 @@ def _fits(wanted: Mapping[str, tuple[int, ...]], names: Mapping[str, Tensor]) ->
 def _there(begins: tuple[str, ...]) -> list[str]:
     library = begins[0].partition(":")[0]
     try:
-        models = importlib.import_module("torchvision.models" if library == "torchvision" else library)
+        known = [f"{library}:{name}" for name in _listed(library)]
     except ImportError:
         return []
     if library == "timm":
-        return [arch for arch in begins if models.is_model(arch.removeprefix("timm:"))]
-    listed = models.list_models(module=models)
-    return [f"torchvision:{name}" for name in listed if f"torchvision:{name}".startswith(begins)]
+        return [arch for arch in begins if arch in known]
+    return [arch for arch in known if arch.startswith(begins)]
 
 
 @cache
@@ -144,10 +159,18 @@ class CifarResNet(nn.Module):
 
     def __init__(self, blocks: int, channels: int = 3, convolved: bool = False) -> None:
         super().__init__()
+        from torchvision.models.resnet import BasicBlock
+
         self.conv1 = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
         for layer, (before, width) in enumerate(((16, 16), (16, 32), (32, 64)), start=1):
-            made = [CifarBlock(before if k == 0 else width, width, convolved) for k in range(blocks)]
+            made = [BasicBlock(before, width, stride=width // before)]
+            if before < width and convolved:
+                convolution = nn.Conv2d(before, width, 1, 2, bias=False)
+                made[0].downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
+            elif before < width:
+                made[0].downsample = Padded((width - before) // 2)
+            made += [BasicBlock(width, width) for _ in range(blocks - 1)]
             self.add_module(f"layer{layer}", nn.Sequential(*made))
 
     def forward(self, images: Tensor) -> Tensor:
@@ -157,26 +180,12 @@ class CifarResNet(nn.Module):
         return x.mean(dim=(2, 3))
 
 
-class CifarBlock(nn.Module):
-    """Two 3x3 convolutions and a shortcut around them."""
+class Padded(nn.Module):
+    """A shortcut without weights: every second pixel, and channels of zeros on both sides."""
 
-    def __init__(self, before: int, width: int, convolved: bool) -> None:
+    def __init__(self, zeros: int) -> None:
         super().__init__()
-        stride = 1 if before == width else 2
-        self.conv1 = nn.Conv2d(before, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.padded = (width - before) // 2
-        self.downsample: nn.Module | None = None
-        if convolved and stride == 2:
-            convolution = nn.Conv2d(before, width, 1, 2, bias=False)
-            self.downsample = nn.Sequential(convolution, nn.BatchNorm2d(width))
+        self.zeros = zeros
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        if self.downsample is not None:
-            return F.relu(y + self.downsample(x))
-        if self.padded:
-            x = F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.padded, self.padded))
-        return F.relu(y + x)
+        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.zeros, self.zeros))

@@ -69,41 +69,33 @@ class Plain:
         return {}
 
 
-# what checkpoints of known libraries hold beside weights -> what it becomes here
+# what checkpoints of known libraries hold beside weights and nothing here needs: module -> classes
+NOT_NEEDED = {
+    "pytorch_lightning.callbacks.model_checkpoint": ("ModelCheckpoint",),
+    **dict.fromkeys(("pathlib", "pathlib._local"), ("PosixPath", "WindowsPath")),
+    # a best accuracy that was never made a float
+    **dict.fromkeys(("numpy.core.multiarray", "numpy._core.multiarray"), ("scalar", "_reconstruct")),
+    "numpy": ("ndarray", "dtype"),
+    # what configuration libraries leave
+    "torch.torch_version": ("TorchVersion",),
+    "functools": ("partial",),
+    "datetime": ("datetime", "date", "timedelta"),
+    "omegaconf.dictconfig": ("DictConfig",),
+    "omegaconf.listconfig": ("ListConfig",),
+    "omegaconf.base": ("ContainerMetadata", "Metadata"),
+    "omegaconf.nodes": ("AnyNode", "StringNode", "IntegerNode", "FloatNode", "BooleanNode"),
+}
+LIGHTNING = (
+    *("pytorch_lightning.utilities.parsing", "lightning.pytorch.utilities.parsing"),
+    *("lightning_fabric.utilities.data", "lightning.fabric.utilities.data"),
+)
+# what is kept of such a file -> what it becomes here
 STAND_INS: dict[str, type] = {
     "argparse.Namespace": argparse.Namespace,  # SupContrast's options
-    "pytorch_lightning.utilities.parsing.AttributeDict": dict,  # Lightning's hyper-parameters
-    "lightning.pytorch.utilities.parsing.AttributeDict": dict,
-    "lightning_fabric.utilities.data.AttributeDict": dict,
-    "lightning.fabric.utilities.data.AttributeDict": dict,
-    "pytorch_lightning.callbacks.model_checkpoint.ModelCheckpoint": Nothing,
-    "pathlib.PosixPath": Nothing,
-    "pathlib.WindowsPath": Nothing,
-    "pathlib._local.PosixPath": Nothing,
-    "pathlib._local.WindowsPath": Nothing,
-    "numpy.core.multiarray.scalar": Nothing,  # a best accuracy that was never made a float
-    "numpy._core.multiarray.scalar": Nothing,
-    "numpy.core.multiarray._reconstruct": Nothing,
-    "numpy._core.multiarray._reconstruct": Nothing,
-    "numpy.ndarray": Nothing,
-    "numpy.dtype": Nothing,
-    # what configuration libraries leave
-    "torch.torch_version.TorchVersion": Nothing,
-    "collections.defaultdict": Plain,
     "types.SimpleNamespace": argparse.Namespace,
-    "functools.partial": Nothing,
-    "datetime.datetime": Nothing,
-    "datetime.date": Nothing,
-    "datetime.timedelta": Nothing,
-    "omegaconf.dictconfig.DictConfig": Nothing,
-    "omegaconf.listconfig.ListConfig": Nothing,
-    "omegaconf.base.ContainerMetadata": Nothing,
-    "omegaconf.base.Metadata": Nothing,
-    "omegaconf.nodes.AnyNode": Nothing,
-    "omegaconf.nodes.StringNode": Nothing,
-    "omegaconf.nodes.IntegerNode": Nothing,
-    "omegaconf.nodes.FloatNode": Nothing,
-    "omegaconf.nodes.BooleanNode": Nothing,
+    "collections.defaultdict": Plain,
+    **{f"{module}.AttributeDict": dict for module in LIGHTNING},  # Lightning's hyper-parameters
+    **{f"{module}.{name}": Nothing for module, names in NOT_NEEDED.items() for name in names},
 }
 # what those are made from: named in a file, and never called
 INGREDIENTS = {
@@ -315,11 +307,10 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
             case "BINPERSID":
                 key, size = _storage(stack.pop(), path)
                 claimed[key] = size
-                if isinstance(held, dict) and held.get(str(key)) != size:
-                    have = held.get(str(key))
+                total, have = sum(claimed.values()), held.get(str(key)) if isinstance(held, dict) else None
+                if isinstance(held, dict) and have != size:
                     raise Refused(f"{path}: a tensor claims {size:,} bytes, the file holds {have or 'none'}")
-                if isinstance(held, int) and sum(claimed.values()) > held:
-                    total = sum(claimed.values())
+                if isinstance(held, int) and total > held:
                     raise Refused(
                         f"{path}: its tensors claim {total:,} bytes, but the file has {held:,}: "
                         "it is truncated, or made up"

@@ -46,17 +46,11 @@ class Points:
         self.names: list[Text] = []
         for c in self.classes:
             self.marks.append(ax.scatter([], [], s=size, linewidth=0, alpha=0.85, **look(c)))
+        halo = [withStroke(linewidth=3, foreground="white")]
+        options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
         for c in self.classes if names else ():
-            halo = [withStroke(linewidth=3, foreground="white")]
-            options: dict[str, Any] = {
-                "ha": "center",
-                "va": "center",
-                "fontsize": 9.5,
-                "weight": "bold",
-                "path_effects": halo,
-            }
             text = fill(_name(class_names, c), 12)
-            self.names.append(ax.text(0, 0, text, color=look(c)["color"], zorder=5, **options))
+            self.names.append(ax.text(0, 0, text, color=look(c)["color"], fontsize=9.5, zorder=5, **options))
         ax.set_xticks([])  # the axes of such a map have no unit and no meaning
         ax.set_yticks([])
         ax.grid(False)
@@ -123,13 +117,8 @@ def side_by_side(
         Line2D([], [], linestyle="none", markersize=7, label=_name(class_names, c), **look(c))
         for c in torch.as_tensor(labels).unique().tolist()
     ]
-    place: dict[str, Any] = {
-        "loc": "outside lower center",
-        "ncols": 5,
-        "handletextpad": 0.2,
-        "columnspacing": 1.4,
-    }
-    figure.legend(handles=handles, **place)
+    place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
+    figure.legend(handles=handles, ncols=5, **place)
     return figure
 
 
@@ -203,20 +192,21 @@ def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[n
 
 def nearest_classes_kept(z: Tensor, positions: np.ndarray, labels: Tensor) -> int:
     """For how many classes the nearest other class on a map is the nearest in truth: as `class_distances`."""
-    truth, seen = class_distances(z, positions, labels)
-    count = round((1 + (1 + 8 * len(truth)) ** 0.5) / 2)  # that many classes have so many pairs
+    from scipy.spatial.distance import squareform
+
     nearest = []
-    for apart in (truth, seen):
-        table = np.full((count, count), np.inf)
-        table[np.triu_indices(count, 1)] = apart
-        nearest.append(np.minimum(table, table.T).argmin(axis=1))
+    for apart in class_distances(z, positions, labels):
+        table = squareform(apart)
+        np.fill_diagonal(table, np.inf)
+        nearest.append(table.argmin(axis=1))
     return int((nearest[0] == nearest[1]).sum())
 
 
 def rank_correlation(truth: np.ndarray, seen: np.ndarray) -> float:
     """Spearman's: 1 where the map keeps the order of the distances, 0 where it knows nothing of it."""
-    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (truth, seen)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(truth, seen).statistic)
 
 
 @style.in_course_style

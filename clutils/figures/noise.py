@@ -67,9 +67,9 @@ def noise(
     shown.append(("picture\n+ noise", pictures + sample, {}))
     figure = _strips(shown, columns)
     low, high = (float(f(of_channels(scale, "mean"))) for f in (torch.amin, torch.amax))
-    about = (
-        f", and the mean from {float(mean.min()):.2g} to {float(mean.max()):.2g}" if mean is not None else ""
-    )
+    about = ""
+    if mean is not None:
+        about = f", and the mean from {float(mean.min()):.2g} to {float(mean.max()):.2g}"
     return describe(
         figure,
         f"{len(pictures)} pictures, below each the scale of its learned noise ({what}), a sample of "

@@ -179,9 +179,8 @@ def neighbours(
         same = pictures.labels[found] == pictures.labels[torch.as_tensor(queries)][:, None]
         for row, column in torch.nonzero(same).tolist():
             corner = (left + column * step - 0.5, row * step - 0.5)
-            ax.add_patch(
-                Rectangle(corner, side + 1, side + 1, fill=False, edgecolor=style.BLACK, linewidth=2.4)
-            )
+            frame = Rectangle(corner, side + 1, side + 1, fill=False, linewidth=2.4)
+            ax.add_patch(frame).set_edgecolor(style.BLACK)
         share = share_of_class(z, pictures.labels, k)
         ax.text(left, -5, f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}", va="bottom")
         said.append(f"{name} {int(same.sum())} of {same.numel()} (of all pictures {share:.0%})")
@@ -215,12 +214,11 @@ def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:
     """Columns of pictures of one size as one canvas (H, W, 3), white between them, and a picture's width."""
     height, side = columns[0][0].shape[-2:]
     rows = max(map(len, columns))
-    canvas = np.ones(
-        (rows * (height + _gap(side)) - _gap(side), len(columns) * (side + _gap(side)) - _gap(side), 3)
-    )
+    step = np.array((height, side)) + _gap(side)
+    canvas = np.ones((*(step * (rows, len(columns)) - _gap(side)), 3))
     for x, column in enumerate(columns):
         for y, picture in enumerate(column):
-            top, left = y * (height + _gap(side)), x * (side + _gap(side))
+            top, left = step * (y, x)
             canvas[top : top + height, left : left + side] = _pixels(picture)
     return canvas, side
 

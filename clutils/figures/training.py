@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from matplotlib.artist import Artist
@@ -15,7 +14,6 @@ from torch import Tensor
 from clutils.figures import axes_for, describe, new, style
 from clutils.similarities import normalise, two_views
 
-BASELINES = ({"color": style.GREY, "linestyle": "--"}, {"color": style.GREY, "linestyle": ":"})
 BINS = torch.linspace(-1, 1, 81)
 
 
@@ -25,7 +23,6 @@ class Progress:
     - steps: where the axis ends
     - chance, floor: the loss when nothing is learned, and the one it can't fall below; None = no line
     - baselines: name -> accuracy that the run is compared with
-    - measure: what the accuracy is, as the axis says it
     """
 
     @style.in_course_style
@@ -35,36 +32,27 @@ class Progress:
         chance: float | None = None,
         floor: float | None = None,
         baselines: Mapping[str, float] | None = None,
-        measure: str = "kNN accuracy",
     ) -> None:
-        self.baselines, self.measure = dict(baselines or {}), measure
-        self.chance, self.floor = chance, floor
+        self.baselines, self.chance = dict(baselines or {}), chance
         self.figure, (loss, shape, accuracy) = new(10.4, 3.3, 1, 3)
-        (self.loss,) = loss.plot([], [], color=style.BLUE, linestyle="-", linewidth=1.4)
-        if chance is not None:
-            loss.axhline(chance, color=style.BLACK, linestyle="--", linewidth=1.5)
-            loss.text(steps, chance, f"chance {chance:.2f}", ha="right", va="bottom")
-        if floor is not None:
-            loss.axhline(floor, color=style.BLACK, linestyle=":", linewidth=1.5)
-            loss.text(steps, floor, f"floor {floor:.2f}", ha="right", va="bottom")
+        curve = {"color": style.BLUE, "linestyle": "-", "linewidth": 1.4}
+        (self.loss,) = loss.plot([], [], **curve)
+        for name, value, line in (("chance", chance, "--"), ("floor", floor, ":")):
+            if value is not None:
+                loss.axhline(value, color=style.BLACK, linestyle=line, linewidth=1.5)
+                loss.text(steps, value, f"{name} {value:.2f}", ha="right", va="bottom")
         loss.set(ylim=(0, 1.1 * chance if chance else None), title="loss")
-        (self.alignment,) = shape.plot(
-            [], [], color=style.BLUE, linestyle="-", linewidth=1.4, label="alignment"
-        )
-        (self.uniformity,) = shape.plot(
-            [], [], color=style.VERMILLION, linestyle="--", linewidth=1.4, label="uniformity"
-        )
+        (self.alignment,) = shape.plot([], [], label="alignment", **curve)
+        curve |= {"color": style.VERMILLION, "linestyle": "--"}
+        (self.uniformity,) = shape.plot([], [], label="uniformity", **curve)
         shape.set(ylim=(-4.2, 2.2), title="alignment and uniformity")
         shape.legend(loc="center right", bbox_to_anchor=(1.0, 0.48))
-        looks = [BASELINES[k % len(BASELINES)] for k in range(len(self.baselines))]
-        for value, look in zip(self.baselines.values(), looks, strict=True):
-            accuracy.axhline(value, linewidth=1.6, **look)
-        for (name, value), at in zip(
-            self.baselines.items(), _apart(list(self.baselines.values()), 0.085), strict=True
-        ):
+        heights = _apart(list(self.baselines.values()), 0.085)
+        for k, ((name, value), at) in enumerate(zip(self.baselines.items(), heights, strict=True)):
+            accuracy.axhline(value, linewidth=1.6, color=style.GREY, linestyle=("--", ":")[k % 2])
             accuracy.text(steps, at, f"{name} {value:.2f}", ha="right", va="bottom", color=style.INK)
         (self.accuracy,) = accuracy.plot([], [], color=style.GREEN, linestyle="-", marker="o")
-        accuracy.set(ylim=(0, 1), title=measure)
+        accuracy.set(ylim=(0, 1), title="kNN accuracy")
         for ax in (loss, shape, accuracy):
             ax.set(xlabel="step", xlim=(0, steps))
         self.status = self.figure.suptitle(" ", x=0.01, ha="left", fontsize=11)
@@ -90,29 +78,15 @@ class Progress:
         if not rows:
             return "Three charts that fill while a run trains: its loss, alignment and uniformity, accuracy."
         first, last = rows[0], rows[-1]
-        parts = [
-            f"the loss goes from {first['loss']:.2f} to {last['loss']:.2f}"
-            + (f" (chance is {self.chance:.2f})" if self.chance is not None else ""),
-            f"alignment from {first['alignment']:.2f} to {last['alignment']:.2f}",
-            f"uniformity from {first['uniformity']:.2f} to {last['uniformity']:.2f}",
-        ]
+        chance = f" (chance is {self.chance:.2f})" if self.chance is not None else ""
+        parts = [f"the loss goes from {first['loss']:.2f} to {last['loss']:.2f}{chance}"]
+        for name in ("alignment", "uniformity"):
+            parts.append(f"{name} from {first[name]:.2f} to {last[name]:.2f}")
         if measured:
             values = list(measured.values())
             against = "".join(f", {name} {value:.2f}" for name, value in self.baselines.items())
-            parts.append(f"{self.measure} from {values[0]:.2f} to {values[-1]:.2f}{against}")
+            parts.append(f"kNN accuracy from {values[0]:.2f} to {values[-1]:.2f}{against}")
         return f"Three charts against the step, {last['step']} steps: {'; '.join(parts)}."
-
-
-def progress(
-    rows: Sequence[Mapping[str, float]],
-    measured: Mapping[int, float],
-    steps: int | None = None,
-    **options: Any,
-) -> Figure:
-    """`Progress`, filled at once. Raises ValueError on an empty history."""
-    if not rows:
-        raise ValueError("progress: the history is empty: the run has made no step")
-    return Progress(steps or int(rows[-1]["step"]), **options).update(rows, measured)
 
 
 @style.in_course_style
@@ -203,9 +177,7 @@ def accuracies(
 
 def _apart(values: Sequence[float], least: float) -> list[float]:
     """Where to write labels for these heights so that no two lie closer than `least`."""
-    values = list(values)
-    order = sorted(range(len(values)), key=lambda k: values[k])
     at, below = [0.0] * len(values), -math.inf
-    for k in order:
+    for k in sorted(range(len(values)), key=lambda k: values[k]):
         at[k] = below = max(values[k], below + least)
     return at

@@ -7,22 +7,20 @@ are drawn in `figures`.
 from __future__ import annotations
 
 import io
-import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files, measures
+from clutils import checkpoints, files, measures, views
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps, noise, pictures, png, style, training
@@ -30,6 +28,7 @@ from clutils.figures import page as figure_html
 from clutils.report import examination, feeding, page, provenance, screen, series, standard, verdicts
 from clutils.report import figures as drawn
 from clutils.report.examination import Examination, examine, quick_gallery
+from clutils.report.examined import as_json
 from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
@@ -43,6 +42,7 @@ DEFAULTED = (
 )
 LEAST = 80  # pictures, of which a quarter is judged
 FEW = 400  # pictures below which what is said of classes is uncertain
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Report:
 
     def json(self) -> str:
         """Every number, verdict and fact, for programs; what is not finite is null."""
-        return json.dumps(self._plain(), indent=1, ensure_ascii=False, allow_nan=False)
+        return as_json(self._plain())
 
     def html(self) -> str:
         """The page, whole: its pictures are inside, it loads nothing."""
@@ -97,22 +97,14 @@ class Report:
 
     def summary(self) -> Figure:
         """The verdicts as one figure, for a slide or a PDF."""
-        lines = [
-            (
-                v.name,
-                v.level,
-                v.value + (f" ({v.remark})" if v.remark else ""),
-                v.expected,
-                v.causes[0] if v.level == BROKEN and v.causes else "",
-            )
-            for v in page.ordered(self.verdicts)
-        ]
         count = self.examination.numbers["pictures"]
         how = (
             f"Each line is one thing measured on {count:,} judged pictures, beside "
             "what encoders show that are well; what the words mean is on the page (--out report.html)."
         )
-        return drawn.summary(f"{self.title}: {self.level}", lines, self.summary_text, how)
+        return drawn.summary(
+            f"{self.title}: {self.level}", page.ordered(self.verdicts), self.summary_text, how
+        )
 
     def write(self, path: str | Path) -> Path:
         """By its ending: .html the page, .json every number, .png the first screen, .pdf that and the lines.
@@ -136,17 +128,15 @@ class Report:
 
     def _plain(self) -> dict[str, Any]:
         found = self.examination
-        numbers = {k: _finite(v) for k, v in found.numbers.items()}
-        judged = [vars(v) | {"causes": list(v.causes)} for v in self.verdicts]
         return {
             "title": self.title,
             "level": self.level,
             "summary": self.summary_text,
             "facts": found.facts,
-            "verdicts": judged,
-            "numbers": numbers,
-            "intervals": {m.key: list(m.interval) for m in standard.numbers(found) if m.interval},
-            "layers": [{k: _finite(v) for k, v in vars(layer).items()} for layer in found.layers],
+            "verdicts": [vars(v) for v in self.verdicts],
+            "numbers": found.numbers,
+            "intervals": {m.key: m.interval for m in standard.numbers(found) if m.interval},
+            "layers": [vars(layer) for layer in found.layers],
             "not_measured": found.unknown,
             "notes": self.notes,
         }
@@ -198,7 +188,7 @@ def check(
     count = len(gallery) + len(judged)
     if count < FEW:
         notes.append(f"{count} pictures are few: below about {FEW}, what is said of classes is uncertain")
-    seen = torch.cat(examination.two_views(judged.subset(slice(0, feeding.VIEWED)), 0))
+    seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes
@@ -209,10 +199,8 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
-    found.facts = _facts(
-        opened, examination.quick_gallery(gallery) if found.quick else gallery, judged, layer, options
-    )
-    found.facts |= provenance.facts(opened, command, options.get("seed", 0))
+    lent = quick_gallery(gallery) if found.quick else gallery
+    found.facts = provenance.facts(opened, lent, judged, options, command)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
 
 
@@ -271,8 +259,7 @@ def beside_json(first: Report, second: Report) -> str:
     names = [r.examination.facts["file"] for r in (first, second)]
     if names[0] == names[1]:
         names[1] += " (2)"
-    held = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    return json.dumps(held, indent=1, ensure_ascii=False, allow_nan=False)
+    return as_json({name: r._plain() for name, r in zip(names, (first, second), strict=True)})
 
 
 def in_series(reports: Sequence[Report]) -> str:
@@ -297,11 +284,6 @@ def _described(data: Any) -> str:
     return f"a {type(data).__name__}" + (f" of {len(data)}" if hasattr(data, "__len__") else "")
 
 
-def _finite(value: Any) -> Any:
-    """The value, None for NaN and infinity, which JSON does not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _short(source: str) -> str:
     """A set's name or source without its folder's path, and without what stands in brackets."""
     said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0])
@@ -316,57 +298,30 @@ def _grey(pictures: ImageSet) -> ImageSet:
     return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
 
 
-def _facts(
-    opened: checkpoints.Opened, gallery: ImageSet, judged: ImageSet, layer: str, options: dict[str, Any]
-) -> dict[str, str]:
-    facts = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
-    if opened.size:
-        facts["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
-    facts["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
-    if gallery.source != judged.source:
-        facts["labels lent by"] = gallery.source
-    mean, std = options.get("mean"), options.get("std")
-    fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
-    side = options.get("size") or opened.side
-    fed_as += f", resized to {side}x{side}" if side else ""
-    copied = judged.images.shape[1] == 1 and opened.channels == 3
-    facts["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
-    facts["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
-        layer, f"the module {layer}, averaged over space"
-    )
-    left = [f"{name} ({count})" for name, count in opened.dropped.items()]
-    if opened.unexpected or left:
-        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
-        more = len(opened.unexpected) - len(beside)
-        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
-        facts["not used"] = "tensors " + ", ".join([*named, *left[:8]])
-    if opened.missing:
-        counters = "counter" if len(opened.missing) == 1 else "counters"
-        facts["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
-    return facts
+def _tried(name: str, make: Callable[[], Made], instead: Callable[[Figure], Made]) -> Made:
+    """What is made; or, where that fails, a line that says so: no picture loses what was measured."""
+    try:
+        return make()
+    except Exception as error:  # whatever it is
+        return instead(drawn.missing(name, error))
 
 
 def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
-    """Heading -> the figure's HTML; one that can't be drawn is a line that says so, and the page stays."""
-    found = {}
-    for name, figure in figures.items():
-        try:
-            found[name] = _on_any_page(figure)
-        except Exception as error:  # whatever: a picture is no reason to lose what was measured
-            found[name] = figure_html(drawn.missing(name, error))
-    return found
+    """Heading -> the figure's HTML."""
+    return {name: _tried(name, partial(_on_any_page, one), figure_html) for name, one in figures.items()}
 
 
 def _panels(found: Examination) -> dict[str, tuple[str, str]]:
     """Heading of each panel of the first screen -> its HTML, and the sentence that reads it."""
-    made = {}
-    for name, panel in screen.PANELS.items():
-        try:
-            ax, reading = panel(found, None)
-            made[name] = _on_any_page(cast(Figure, ax.figure)), reading
-        except Exception as error:  # as above
-            made[name] = figure_html(drawn.missing(name, error)), "It could not be drawn."
-    return made
+
+    def made(panel: screen.Panel) -> tuple[str, str]:
+        ax, reading = panel(found, None)
+        return _on_any_page(cast(Figure, ax.figure)), reading
+
+    def missing(figure: Figure) -> tuple[str, str]:
+        return figure_html(figure), "It could not be drawn."
+
+    return {name: _tried(name, partial(made, panel), missing) for name, panel in screen.PANELS.items()}
 
 
 def _on_any_page(figure: Figure) -> str:
@@ -389,29 +344,23 @@ def _on_any_page(figure: Figure) -> str:
 class _Figures(dict[str, Figure]):
     """Heading -> figure, each drawn as it is added; what fails leaves a line in its place that says why."""
 
-    def add(self, name: str, draw: Callable[..., Figure | Axes], *given: Any, **options: Any) -> None:
-        try:
-            self[name] = cast(Figure, draw(*given, **options).figure)
-        except Exception as error:  # as above
-            self[name] = drawn.missing(name, error)
+    def add(self, name: str, draw: Callable[..., Any], *given: Any, **options: Any) -> None:
+        self[name] = _tried(name, lambda: cast(Figure, draw(*given, **options).figure), lambda line: line)
 
 
 def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     """Of one examination, or of two side by side."""
-    names = ["this encoder"] if len(found) == 1 else ["A", "B"]
-    named = dict(zip(names, found, strict=True))
-    figures = _Figures()
-    spots = {
-        k: (e.numbers["alignment"], e.numbers["uniformity"])
-        for k, e in named.items()
-        if "uniformity" in e.numbers
-    }
-    for k, e in named.items():
+    named = dict(zip(["this encoder"] if len(found) == 1 else ["A", "B"], found, strict=True))
+    figures, spots = _Figures(), {}
+    for name, e in named.items():
+        if "uniformity" in e.numbers:
+            spots[name] = e.numbers["alignment"], e.numbers["uniformity"]
+    for name, e in named.items():
         if "head_uniformity" in e.numbers:
-            spots[k + drawn.AFTER] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
-        if e.fresh_views is not None and k in spots:
+            spots[name + drawn.AFTER] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
+        if e.fresh_views is not None and name in spots:
             first, second = e.fresh_views
-            spots[k + drawn.FRESH] = measures.alignment(first, second), measures.uniformity(first)
+            spots[name + drawn.FRESH] = measures.alignment(first, second), measures.uniformity(first)
     if spots:
         figures.add("Alignment and uniformity", drawn.plane, spots)
     for name, e in named.items():

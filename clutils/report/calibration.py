@@ -19,7 +19,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +101,8 @@ def readings(table: pandas.DataFrame) -> list[Reading]:
 
 
 def _lost(row: Reading, rows: Sequence[Reading]) -> float:
-    same = [
-        one for one in rows if not one.ailment and (one.method, one.pictures) == (row.method, row.pictures)
-    ]
+    own = (row.method, row.pictures)
+    same = [one for one in rows if not one.ailment and (one.method, one.pictures) == own]
     steps = max(one.steps for one in same) if row.ailment == "stopped early" else row.steps
     same = [one for one in same if one.steps == steps]
     fresh = statistics.fmean(one.numbers["knn_untrained"] for one in same)
@@ -131,11 +129,11 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
     counted = [row for row in trained if row.harmed is not False]
     neither = [row for row in trained if row.harmed is False]
     after_head = [row for row in rows if row.ailment == "read after the head" and row.harmed]
-    lines = {WHOLE: _count(counted, lambda row: row.worst in SOUNDS)}
+    lines = {WHOLE: _count(counted, [row.worst for row in counted])}
     left_out = {}
     for line in MEANT:
         judged = of_line(rows, line)
-        lines[line] = _count(judged, partial(_sounds, line))
+        lines[line] = _count(judged, [row.levels[line] for row in judged])
         if line in MARGINS and lines[line][2]:
             left_out[line] = _left_out(judged, MARGINS[line])
     return {
@@ -144,11 +142,7 @@ def outcome(rows: Sequence[Reading]) -> dict[str, Any]:
         "least_steps": min(row.steps for row in rows),
         "head": [len(after_head), sum(row.worst not in SOUNDS for row in after_head)],
         "unharmed": dict(unharmed),
-        "neither": [
-            len(neither),
-            sum(row.worst in SOUNDS for row in neither),
-            sum(row.worst == BROKEN for row in neither),
-        ],
+        "neither": [len(neither), *(sum(row.worst in of for row in neither) for of in (SOUNDS, (BROKEN,)))],
         "methods": sorted({row.method for row in rows}),
         "pictures": sorted({row.pictures for row in rows}),
         "lines": lines,
@@ -162,13 +156,10 @@ def of_line(rows: Sequence[Reading], line: str) -> list[Reading]:
     return [row for row in counted if row.levels.get(line, UNKNOWN) != UNKNOWN]
 
 
-def _sounds(line: str, row: Reading) -> bool:
-    return row.levels[line] in SOUNDS
-
-
-def _count(rows: Sequence[Reading], sounds: Callable[[Reading], bool]) -> list[int]:
-    well, ill = ([row for row in rows if bool(row.ailment) is wrong] for wrong in (False, True))
-    return [len(well), sum(map(sounds, well)), len(ill), sum(not sounds(row) for row in ill)]
+def _count(rows: Sequence[Reading], levels: Sequence[str]) -> list[int]:
+    found = Counter((bool(row.ailment), level in SOUNDS) for row, level in zip(rows, levels, strict=True))
+    false, silent = found[False, True], found[True, False]
+    return [found[False, False] + false, false, silent + found[True, True], silent]
 
 
 def _left_out(rows: Sequence[Reading], margin: Callable[[Mapping[str, float]], float]) -> list[int]:

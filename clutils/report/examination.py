@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -31,6 +32,10 @@ LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 QUICK = "a quick look stops before it"
 NOISED = 8  # pictures whose learned noise is shown
 SEEDS = (0, 1, 2)  # of the maps
+UNCHANGED: dict[str, Any] = {
+    "crop_scale": (1.0, 1.0),
+    **dict.fromkeys(("flip", "jitter_prob", "grayscale", "blur"), 0.0),
+}
 CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the strength that SimCLR trains with
     "crop": {"crop_scale": (0.2, 1.0)},
     "flip": {"flip": 1.0},
@@ -80,12 +85,12 @@ def examine(
         gallery = quick_gallery(gallery)
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
-    passes = _passes(judged, gallery, fresh is not None, quick)
+    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=fresh is not None, quick=quick)
     with layers.reading(prepared.encoder, 0 if quick else len(judged) + PROBED) as caught:
-        z = finite(prepared, judged, lambda one: on_hint(_cost(one, len(judged) + len(gallery), passes)))
+        z = finite(prepared, judged, lambda one: on_hint(cost(one)))
         gallery_z = finite(prepared, gallery)
     on_stage("views")
-    seen = two_views(some, seed)
+    seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
     found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), quick=quick)
     numbers = found.numbers
@@ -125,7 +130,8 @@ def examine(
         few = judged.subset(slice(0, CHANGED))
         found.robustness = _robustness(prepared, few, z[:CHANGED], seed)
         numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
-        numbers |= {f"usual_{name}": float(name in _usual(some)) for name in found.robustness}
+        usual = _usual(some)
+        numbers |= {f"usual_{name}": float(usual[name]) for name in found.robustness}
     for name in map_names:
         on_stage(name)
         _map(found, name, SEEDS[:1] if quick else SEEDS)
@@ -140,20 +146,15 @@ def quick_gallery(gallery: ImageSet) -> ImageSet:
 # ---- the pictures as they come in --------------------------------------------------------------------------
 
 
-def _passes(judged: ImageSet, gallery: ImageSet, fresh: bool, quick: bool) -> int:
-    """How many images go through a network in all."""
-    some, few = min(VIEWED, len(judged)), min(CHANGED, len(judged))
-    count = len(judged) + len(gallery) + 2 * some + fresh * (min(LEARNED, len(gallery)) + 2 * few)
-    if quick:
-        return count
-    compared = min(COMPARED[0], len(gallery)) + min(COMPARED[1], len(judged))
-    return count + len(CHANGES) * few + fresh * compared
-
-
-def _cost(one: float, count: int, passes: int) -> str:
-    """What all passes take, in words; one: seconds for an image."""
-    views = f"{passes - count:,} views of them, by fresh weights too"
-    return f"about {one * passes:.0f} s for {count:,} pictures and {views}; then probes, maps, the page"
+def _cost(one: float, judged: int, gallery: int, fresh: bool, quick: bool) -> str:
+    """What all passes through a network take, in words; one: seconds for an image."""
+    views = 2 * min(VIEWED, judged) + fresh * (min(LEARNED, gallery) + 2 * min(CHANGED, judged))
+    if not quick:
+        views += len(CHANGES) * min(CHANGED, judged)
+        views += fresh * (min(COMPARED[0], gallery) + min(COMPARED[1], judged))
+    asked = judged + gallery
+    said = f"about {one * (asked + views):.0f} s for {asked:,} pictures and {views:,} views of them"
+    return f"{said}, by fresh weights too; then probes, maps, the page"
 
 
 def _zero(encoder: nn.Module) -> float:
@@ -171,11 +172,6 @@ def _plain(encoder: nn.Module) -> bool:
     norms = [m for m in modules if isinstance(m, nn.LayerNorm | nn.GroupNorm) and m.weight is not None]
     gains = all(bool((m.weight == 1).all()) for m in norms)
     return bool(norms) and gains and all(m.bias is None or not m.bias.any() for m in norms)
-
-
-def two_views(pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor]:
-    """Two random views of each picture, as the training of most methods has them."""
-    return views.pair(pictures.images, seed)
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------
@@ -222,17 +218,16 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     }
 
 
-def _usual(pictures: ImageSet) -> tuple[str, ...]:
-    """Those of `CHANGES` that training on such pictures usually has: digits, say, are not mirrored."""
+def _usual(pictures: ImageSet) -> dict[str, bool]:
+    """Change -> whether training on such pictures usually has it: digits, say, are not mirrored."""
     usual: Any = views.suiting(pictures.images)  # an Augmentation: these are pictures
-    has = {
+    return {
         "crop": usual.crop_scale[0] < 1,
         "flip": usual.flip > 0,
         "jitter": usual.jitter_prob > 0,
         "grey": usual.grayscale > 0,
         "blur": usual.blur > 0,
     }
-    return tuple(name for name, given in has.items() if given)
 
 
 def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
@@ -248,14 +243,7 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
     for name, settings in CHANGES.items():
         if pictures.images.shape[1] == 1 and name == "grey":
             continue
-        plain: dict[str, Any] = {
-            "crop_scale": (1.0, 1.0),
-            "flip": 0.0,
-            "jitter_prob": 0.0,
-            "grayscale": 0.0,
-            "blur": 0.0,
-        }
-        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(plain | settings))
+        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(UNCHANGED | settings))
         changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
         found[name] = (s - other) / max(1 - other, 1e-6)
@@ -290,9 +278,7 @@ def _as_made(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         for module in head.modules() if head is not None else ():
-            reset = getattr(module, "reset_parameters", None)
-            if reset is not None:
-                reset()
+            getattr(module, "reset_parameters", lambda: None)()
     if layer == "head" and head is not None:
         fresh = fresh.behind(head)
     z = embed(fresh, pictures.images)
@@ -388,19 +374,17 @@ def _training(
     """W and the hardness weights, in the space of the loss and at its τ; else why they can't be known."""
     if temperature is not None and not 0 < temperature < math.inf:
         raise ValueError(f"temperature is {temperature!r}, but must be above 0")
-    without = ""
+    without, why = "", ""
     if opened.untempered:
-        without = (
-            f"{opened.untempered} trains without a temperature: W, and which negatives are pushed, can't be "
-            "asked of it"
-        )
+        without = f"{opened.untempered} trains without a temperature: W, and which negatives are pushed, "
+        without += "can't be asked of it"
     if opened.head is None:
         why = "the file has no projection head (or none that could be rebuilt)"
-        found.unknown |= {"W": without or why, "head_uniformity": why}
-        return
-    z1, z2 = _after_head(found, opened, prepared, seen)
-    if bool((z1.norm(dim=1) == 0).any() or (z2.norm(dim=1) == 0).any()):
-        why = "the head maps pictures to vectors of length 0"
+    else:
+        z1, z2 = _after_head(found, opened.head, prepared, seen)
+        if bool((z1.norm(dim=1) == 0).any() or (z2.norm(dim=1) == 0).any()):
+            why = "the head maps pictures to vectors of length 0"
+    if why:
         found.unknown |= {"W": without or why, "head_uniformity": why}
         return
     z1, z2 = similarities.normalise(z1), similarities.normalise(z2)
@@ -426,16 +410,15 @@ def _training(
 
 
 def _after_head(
-    found: Examination, opened: Opened, prepared: Prepared, seen: tuple[Tensor, Tensor]
+    found: Examination, head: nn.Module, prepared: Prepared, seen: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Two views behind the head; the encoder runs again only where its last features are not there yet."""
     if prepared.layer == "head":
         return found.views
-    assert opened.head is not None
     if prepared.layer == "encoder":
-        first, second = (encoders.embed(opened.head, view) for view in found.views)
-        return first, second
-    first, second = (embed(prepared.behind(opened.head), view) for view in seen)
+        first, second = (encoders.embed(head, view) for view in found.views)
+    else:
+        first, second = (embed(prepared.behind(head), view) for view in seen)
     return first, second
 
 

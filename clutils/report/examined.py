@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -52,3 +55,16 @@ class Examination:
     def has_directions(self) -> bool:
         """Whether pictures differ and none has length 0: else cosines mean nothing."""
         return self.numbers["spread"] > 0 and not self.numbers["zero_norms"]
+
+
+def as_json(found: Any) -> str:
+    """Plain values as JSON; what is not finite, which JSON does not have, is null."""
+    return json.dumps(_finite(found), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _finite(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found

@@ -95,28 +95,25 @@ def first_layer(
     input_gap: the divergence of two normal distributions, mean over channels, in nats; and the same for each
     usual way to normalise, of which the smallest is named as `fits`.
     """
-    first = next((m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)), None)
+    layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
+    first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
         unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
         return {}
-    layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
-    counters = [m.num_batches_tracked for m in layers]
-    counted = max((int(c) for c in counters if c is not None), default=0)
+    counted = max(
+        (int(m.num_batches_tracked) for m in layers if m.num_batches_tracked is not None), default=0
+    )
     fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
-    if fresh and any(m.bias is not None and bool(m.bias.any()) for m in layers):
-        unknown["input_gap"] = (
-            "its batch normalisations hold no statistics, though they were trained: folded into the weights, "
-            "or not loaded"
-        )
-        return {"never_trained": 0.0}
-    if fresh:
-        unknown["input_gap"] = "its batch normalisation has never seen a picture"
-        return {"never_trained": 1.0}
-    if not bool((first.running_var > 1e-10).any()):
-        unknown["input_gap"] = (
-            "its first batch normalisation remembers pictures that do not vary: there were none"
-        )
-        return {"never_trained": 0.0}
+    moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
+    if fresh or not bool((first.running_var > 1e-10).any()):
+        why = "its first batch normalisation remembers pictures that do not vary: there were none"
+        if fresh:
+            why = "its batch normalisation has never seen a picture"
+        if fresh and moved:
+            why = "its batch normalisations hold no statistics, though they were trained: folded into the "
+            why += "weights, or not loaded"
+        unknown["input_gap"] = why
+        return {"never_trained": float(fresh and not moved)}
     remembered = first.running_mean, first.running_var
     gaps = {"as fed": gap(prepared, first, seen, remembered)}
     for name, (mean, std) in NORMALISATIONS.items():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from textwrap import fill
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
@@ -13,7 +15,9 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.report import neighbours
 from clutils.report.layers import Layer
+from clutils.report.rules import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 # (alignment, uniformity) as a check measures them of this package's conv16 after 120 steps of NT-Xent, mean
 # of seeds 1 and 2; "all at one place" and "spread evenly" are closed forms
@@ -26,11 +30,11 @@ PLACES = {
     "spread evenly, views unrelated": (2.0, -4.0),
 }
 AFTER, FRESH = ", after the head", ", fresh weights"
-LEVEL_LOOKS = {
-    "good": ("✓", style.GREEN),
-    "worth a look": ("◐", "#8A5A00"),
-    "broken": ("✗", "#B00020"),
-    "not known": ("?", style.GREY),
+LEVEL_LOOKS = {  # mark and colour: told apart without colour, too
+    GOOD: ("✓", style.GREEN),
+    LOOK: ("◐", "#8A5A00"),
+    BROKEN: ("✗", "#B00020"),
+    UNKNOWN: ("?", style.GREY),
 }
 
 
@@ -42,20 +46,14 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
     what its head gives, and of the same network before training.
     """
     ax = axes_for(ax, 6.4, 4.4)
+    halo = [withStroke(linewidth=2.5, foreground="white")]
     for (name, (x, y)), look in zip(PLACES.items(), style.series(len(PLACES), ordered=False), strict=True):
         ax.plot(x, y, marker=look["marker"], color=style.GREY, linestyle="none", markersize=7)
-        right = x > 1.2
-        ax.annotate(
-            name,
-            (x, y),
-            (-7 if right else 7, 7 if name == "conv16, digits" else 2),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            fontsize=8.5,
-            color=style.GREY,
-            zorder=6,  # above the stars, which may lie on a name
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )
+        side = {"ha": "right", "xytext": (-7, 2)} if x > 1.2 else {"ha": "left", "xytext": (7, 2)}
+        if name == "conv16, digits":
+            side["xytext"] = (7, 7)
+        text: dict[str, Any] = {"fontsize": 8.5, "color": style.GREY, "path_effects": halo} | side
+        ax.annotate(name, (x, y), textcoords="offset points", zorder=6, **text)  # above the stars
     colours: dict[str, str] = {}
     for name, (x, y) in own.items():
         whose = name.removesuffix(AFTER).removesuffix(FRESH)
@@ -78,17 +76,14 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
 def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     """Singular values of centred features, largest first, as shares of the first: name -> (D,)."""
     ax = axes_for(ax, 6.4, 3.6)
-    looks = style.series(len(values), ordered=False)
     said = []
-    for (name, found), look in zip(values.items(), looks, strict=True):
+    for (name, found), look in zip(values.items(), style.series(len(values), ordered=False), strict=True):
         shares = (found / found[0]).clamp(min=1e-7)
-        ax.plot(
-            range(1, len(shares) + 1), shares, color=look["color"], linestyle=look["linestyle"], label=name
-        )
+        color = style.GREY if name == "fresh weights" else look["color"]
+        ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
         said.append(f"{name}: {int((shares > 0.01).sum())} of {len(shares)} above a hundredth of the first")
-    ax.set(
-        yscale="log", ylim=(1e-5, 1.5), xlabel="singular value, largest first", ylabel="share of the first"
-    )
+    ax.set(yscale="log", ylim=(1e-5, 1.5), ylabel="share of the first")
+    ax.set_xlabel("singular value, largest first")
     ax.legend(loc="lower left")
     return describe(ax, f"Singular values of the features. {'; '.join(said)}.")
 
@@ -110,14 +105,8 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
         (weight, "of the push", style.VERMILLION, "-"),
     ):
         share = torch.zeros(40).index_add_(0, at, values.float())
-        right.stairs(
-            (share / share.sum()).numpy(),
-            edges.numpy(),
-            color=color,
-            linestyle=line,
-            linewidth=2,
-            label=label,
-        )
+        look = {"color": color, "linestyle": line, "linewidth": 2}
+        right.stairs((share / share.sum()).numpy(), edges.numpy(), label=label, **look)
     right.set(xlabel="similarity of a negative", ylabel="share", xlim=(-1, 1))
     right.set_ylim(0, 1.25 * right.get_ylim()[1])  # room for the legend
     right.legend(loc="upper left")
@@ -132,9 +121,7 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
 def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes | None = None) -> Axes:
     """Who is taken for whom: a row a class, shares of its pictures; at most twenty classes are shown."""
     shown = min(len(names), 20)
-    table = torch.zeros(len(names), len(names)).index_put_(
-        (labels, predicted), torch.ones(len(labels)), accumulate=True
-    )
+    table = neighbours.confusion(labels, predicted, len(names))
     table = (table / table.sum(dim=1, keepdim=True).clamp(min=1))[:shown, :shown]
     ax = axes_for(ax, 6.4, 5.4)
     ax.imshow(table.numpy(), cmap="Blues", vmin=0, vmax=1)
@@ -162,16 +149,8 @@ def robustness(kept: Mapping[str, Mapping[str, float]], ax: Axes | None = None) 
     said = []
     for k, ((name, values), look) in enumerate(zip(kept.items(), looks, strict=True)):
         places = [x + 0.8 * (k + 0.5) / len(kept) - 0.4 for x in range(len(values))]
-        hatch = "" if k == 0 else "//"
-        ax.bar(
-            places,
-            list(values.values()),
-            0.7 / len(kept),
-            color=look["color"],
-            hatch=hatch,
-            alpha=0.85,
-            label=name,
-        )
+        bars = {"color": look["color"], "hatch": "//" if k else "", "alpha": 0.85}
+        ax.bar(places, list(values.values()), 0.7 / len(kept), label=name, **bars)
         said.append(f"{name}: " + ", ".join(f"{change} {value:.2f}" for change, value in values.items()))
         ax.set_xticks(range(len(values)), list(values))
     ax.axhline(0, color=style.BLACK, linewidth=1)
@@ -222,14 +201,19 @@ def lengths(z: Tensor, ax: Axes | None = None) -> Axes:
 
 
 @style.in_course_style
-def summary(title: str, lines: Sequence[Sequence[str]], text: str = "", how: str = "") -> Figure:
-    """The verdicts on one page, a line each: (what was looked at, level, value, expected, likely cause).
+def summary(title: str, verdicts: Sequence[Verdict], text: str = "", how: str = "") -> Figure:
+    """The verdicts on one page, a line each, with the likely cause of what is broken.
 
     - text: all of it in short; how: a sentence on how the page is read, under the title
     """
     title, text, how = fill(title, 100), fill(text, 132), fill(how, 140)
-    cells = [(fill(name, 20), fill(value, 54), fill(expected, 46)) for name, _, value, expected, _ in lines]
-    causes = [fill(f"likely cause: {cause}", 100) if cause else "" for *_, cause in lines]
+    measured = [f"{v.value} ({v.remark})" if v.remark else v.value for v in verdicts]
+    cells = [
+        (fill(v.name, 20), fill(value, 54), fill(v.expected, 46))
+        for v, value in zip(verdicts, measured, strict=True)
+    ]
+    blamed = [v.causes[0] if v.level == BROKEN and v.causes else "" for v in verdicts]
+    causes = [fill(f"likely cause: {cause}", 100) if cause else "" for cause in blamed]
     heights = [
         0.4 + 0.5 * (1 + max(cell.count("\n") for cell in row)) + (0.5 * len(cause.splitlines()))
         for row, cause in zip(cells, causes, strict=True)
@@ -247,16 +231,16 @@ def summary(title: str, lines: Sequence[Sequence[str]], text: str = "", how: str
     for x, heading in zip((0.0, *places), ("verdict", "of", "measured", "expected"), strict=True):
         put(x, head / 2, heading, va="center", fontsize=8.5, color=style.GREY)
     at = head
-    for (_, level, *_), row, cause, height in zip(lines, cells, causes, heights, strict=True):
-        mark, color = LEVEL_LOOKS[level]
+    for v, row, cause, height in zip(verdicts, cells, causes, heights, strict=True):
+        mark, color = LEVEL_LOOKS[v.level]
         ax.axhline(at, color=style.GREY, linewidth=0.4)
-        put(0.0, at + 0.2, f"{mark} {level}", color=color, weight="bold", va="top", fontsize=9)
+        put(0.0, at + 0.2, f"{mark} {v.level}", color=color, weight="bold", va="top", fontsize=9)
         for x, cell in zip(places, row, strict=True):
             put(x, at + 0.2, cell, va="top", fontsize=9 if x == places[0] else 8.5)
         put(places[1], at + height - 0.2, cause, va="bottom", fontsize=8.5, color=color)
         at += height
-    counts = {level: sum(line[1] == level for line in lines) for level in LEVEL_LOOKS}
-    said = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    counts = Counter(v.level for v in verdicts)
+    said = ", ".join(f"{counts[level]} {level}" for level in LEVEL_LOOKS if counts[level])
     return describe(figure, f"{title}: {said}.")
 
 

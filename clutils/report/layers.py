@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -123,7 +123,7 @@ def measure(
             continue
         judged = measures.Features(z[: len(y)])
         if gallery_y is not None:
-            judged = measures.Features(z[: len(y)], y, z[len(y) :][:lent], gallery_y[:lent])
+            judged = replace(judged, y=y, gallery_z=z[len(y) :][:lent], gallery_y=gallery_y[:lent])
         numbers = {key: _number(key, judged) for key in ("effective_rank", "knn", "probe")}
         found.append(Layer(name, z.shape[1], **numbers))
     return found if len(found) > 1 else []

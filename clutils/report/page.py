@@ -10,9 +10,10 @@ import jinja2
 
 from clutils.report import calibration, series, standard
 from clutils.report.examined import NEIGHBOURS, PROBED
-from clutils.report.verdicts import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
+from clutils.report.figures import LEVEL_LOOKS
+from clutils.report.rules import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
 
-MARKS = {GOOD: "✓", LOOK: "◐", BROKEN: "✗", UNKNOWN: "?"}  # told apart without colour, too
+MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
 LETTERS = "AB"  # of two files side by side
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
@@ -142,8 +143,8 @@ def apart(difference: float, share: bool) -> str:
 
 def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """What needs looking at first, otherwise in the order of the examination."""
-    rank = {BROKEN: 0, LOOK: 1, GOOD: 2, UNKNOWN: 3}
-    return sorted(verdicts, key=lambda v: rank[v.level])
+    rank = (BROKEN, LOOK, GOOD, UNKNOWN)
+    return sorted(verdicts, key=lambda v: rank.index(v.level))
 
 
 def _keys(of: Sequence[Mapping[str, object]]) -> list[str]:

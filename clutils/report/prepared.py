@@ -68,15 +68,11 @@ class Prepared(nn.Module):
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:
+            advice = "pictures here are grey or red, green and blue"
             if self.channels == 1 and images.shape[1] == 3:
-                raise Unfit(
-                    "pictures have 3 channels, but the encoder takes 1: --grey (grey=True) averages their "
-                    "colours, and digits and fashion-mnist are grey"
-                )
-            raise Unfit(
-                f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}: pictures "
-                "here are grey or red, green and blue"
-            )
+                advice = "--grey (grey=True) averages their colours, and digits and fashion-mnist are grey"
+            said = f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}"
+            raise Unfit(f"{said}: {advice}")
         if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
             images = nn.functional.interpolate(
                 images, (self.side, self.side), mode="bilinear", antialias=True

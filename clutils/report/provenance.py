@@ -3,37 +3,58 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import clutils
 from clutils.checkpoints import Opened
+from clutils.data import ImageSet
 
 SETTINGS = 16  # of a file's own, at most so many are listed
 LONGEST = 60  # characters of one of them
 
 
-def facts(opened: Opened, command: str, seed: int) -> dict[str, str]:
-    """Heading -> words: the file's hash, its epoch and settings, the command, versions, date and seed."""
-    found = {}
+def facts(
+    opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
+) -> dict[str, str]:
+    """Heading -> words: file, encoder, pictures and how they are fed; hash, settings, versions and seed."""
+    found = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
+    if opened.size:
+        found["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
+    found["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
+    if gallery.source != judged.source:
+        found["labels lent by"] = gallery.source
+    mean, std = options.get("mean"), options.get("std")
+    fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
+    side = options.get("size") or opened.side
+    fed_as += f", resized to {side}x{side}" if side else ""
+    copied = judged.images.shape[1] == 1 and opened.channels == 3
+    found["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
+    layer = options.get("layer", "encoder")
+    found["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
+        layer, f"the module {layer}, averaged over space"
+    )
+    left = [f"{name} ({count})" for name, count in opened.dropped.items()]
+    if opened.unexpected or left:
+        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
+        more = len(opened.unexpected) - len(beside)
+        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
+        found["not used"] = "tensors " + ", ".join([*named, *left[:8]])
+    if opened.missing:
+        counters = "counter" if len(opened.missing) == 1 else "counters"
+        found["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
     if opened.path:
-        found["SHA-256"] = digest(opened.path)
+        with Path(opened.path).open("rb") as file:
+            found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if opened.epoch is not None:
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
     told = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
     if told:
         listed = ", ".join(f"{name} {told[name]}" for name in list(told)[:SETTINGS])
         found["its settings"] = listed + (f", and {len(told) - SETTINGS} more" * (len(told) > SETTINGS))
-    found["command"] = command
-    found["made with"] = (
-        f"clutils {clutils.__version__}, torch {torch.__version__}, seed {seed}, {date.today()}"
-    )
-    return found
-
-
-def digest(path: str | Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
+    return found | {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}

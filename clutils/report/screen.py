@@ -20,8 +20,8 @@ from clutils import maps, measures, similarities
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
+from clutils.report import figures as drawn
 from clutils.report.examined import MAPPED, Examination
-from clutils.report.figures import LEVEL_LOOKS
 from clutils.report.rules import CROWDED, lead
 
 SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
@@ -38,7 +38,7 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
-    mark, color = LEVEL_LOOKS[level]
+    mark, color = drawn.LEVEL_LOOKS[level]
     put: dict[str, Any] = {"va": "top", "parse_math": False}  # a file's name may have a $
     figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.17, 0.982, fill(title, 110), fontsize=11, color=style.GREY, **put)
@@ -130,10 +130,9 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         spread = {"negative": pairs.negatives, "positive": pairs.positives}
         for name, values in spread.items():
             shares = torch.histc(values.flatten().clamp(-1, 1), BINS, -1, 1) / values.numel()
-            color = style.role(name)["color"] if not whose else style.GREY
-            line = (
-                {"negative": "--", "positive": "-"}[name] if not whose else {"negative": ":"}.get(name, "-.")
-            )
+            color, line = style.role(name)["color"], {"negative": "--", "positive": "-"}[name]
+            if whose:
+                color, line = style.GREY, {"negative": ":", "positive": "-."}[name]
             ax.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=f"{name}s{whose}")
             if not whose:
                 ax.stairs(shares, edges, color=color, fill=True, alpha=0.15)
@@ -143,16 +142,13 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set(xlim=(-1.0, 1.02), xlabel="cosine similarity", ylabel="share of the pairs")
     ax.set(ylim=(0, min(1.4 * tallest, 1.05)))  # fresh weights' may go beyond: theirs are all alike
     ax.legend(loc="upper left", fontsize=9)
+    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
+    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
+    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
+        reading = f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: "
+        reading += f"uniformity {after:.2f}."
     if found.numbers["spread"] < 0.05:  # as `rules.spread` has it
         reading = "All similarities are near 1: pictures have nearly one embedding."
-        return describe(ax, f"Histograms of similarities. {reading}"), reading
-    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
-    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
-        reading = (
-            f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: uniformity {after:.2f}."
-        )
-        return describe(ax, f"Histograms of similarities. {reading}"), reading
-    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
     return describe(ax, f"Histograms of similarities. {reading}"), reading
 
 
@@ -160,25 +156,18 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Singular values of the centred features of the same views, by this encoder and by fresh weights."""
     ax = axes_for(ax, *SIZE)
-    count = len(found.views[0]) if found.fresh_views is None else len(found.fresh_views[0])
+    fresh = found.fresh_views
+    count = len(found.views[0] if fresh is None else fresh[0])
     both = {"this encoder": torch.cat([z[:count] for z in found.views])}
-    if found.fresh_views is not None:
-        both["fresh weights"] = torch.cat(found.fresh_views)
+    both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
     if not found.numbers["spread"]:
         return _nothing(ax, "No dimension is in use: all pictures have one embedding.")
-    ranks = {}
-    for (name, z), color, line in zip(both.items(), (style.BLUE, style.GREY), ("-", "--"), strict=False):
-        values = measures.spectrum(z)
-        ranks[name] = measures.effective_rank(z, values)
-        shares = (values / values[0]).clamp(min=1e-7)
-        ax.plot(range(1, len(shares) + 1), shares, color=color, linestyle=line, label=name)
-    ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of the first")
-    ax.set_xlabel("singular value, largest first")
-    ax.legend(loc="lower left", fontsize=9)
+    values = {name: measures.spectrum(z) for name, z in both.items()}
+    ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
+    drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
     rows = len(both["this encoder"])
-    reading = (
-        f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions (effective rank)"
-    )
+    reading = f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions "
+    reading += "(effective rank)"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}." if "fresh weights" in ranks else "."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 

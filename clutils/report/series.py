@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
+from clutils.report.examined import as_json
 from clutils.report.layers import Layer
 
 ACROSS = 3  # panels in a row
@@ -51,25 +51,12 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     epochs = [r.epoch for r in reports]
     known = None not in epochs and len(set(epochs)) == len(epochs)
     places = [float(e or 0) for e in epochs] if known else [float(k) for k in range(1, len(reports) + 1)]
-    found = [
-        Moment(
-            at,
-            r.title.partition(" on ")[0],
-            r.level,
-            r.summary_text,
-            e.numbers,
-            e.layers,
-            _run(e.facts),
-            r.epoch,
-        )
-        for at, r, e in zip(places, reports, (r.examination for r in reports), strict=True)
-    ]
+    found = []
+    for at, r in zip(places, reports, strict=True):
+        e, name = r.examination, r.title.partition(" on ")[0]
+        run = {name: e.facts[name] for name in OF_A_RUN if name in e.facts}
+        found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.layers, run, r.epoch))
     return sorted(found, key=lambda moment: moment.at)
-
-
-def _run(facts: Mapping[str, str]) -> dict[str, str]:
-    """What all checkpoints of one run share."""
-    return {name: facts[name] for name in OF_A_RUN if name in facts}
 
 
 def strangers(found: Sequence[Moment]) -> str:
@@ -135,13 +122,5 @@ def layer_curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
 
 
 def held(found: Sequence[Moment]) -> str:
-    """Every number of every checkpoint as JSON; what is not finite is null."""
-
-    def finite(numbers: Mapping[str, Any]) -> dict[str, Any]:
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in numbers.items()}
-
-    plain = [
-        vars(m) | {"numbers": finite(m.numbers), "layers": [finite(vars(layer)) for layer in m.layers]}
-        for m in found
-    ]
-    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+    """Every number of every checkpoint as JSON."""
+    return as_json([vars(m) | {"layers": [vars(layer) for layer in m.layers]} for m in found])

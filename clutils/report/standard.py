@@ -116,15 +116,12 @@ def numbers(found: Examination) -> list[Number]:
     made = []
     for key, (how, misleads) in told.items():
         if key in n and math.isfinite(n[key]):
-            number, interval = BY_NAME[key], _interval(found, key)
-            interval = (n["few_low"], n["few_high"]) if key == "few" else interval
+            number, interval = BY_NAME[key], (n["few_low"], n["few_high"]) if key == "few" else None
+            if key in found.each:
+                interval = measures.bootstrap(found.each[key])
             how, better = how.format(number.settings), int(number.unit == "share")
             made.append(Number(key, number.label, n[key], how, misleads, interval, better))
     return made
-
-
-def _interval(found: Examination, key: str) -> tuple[float, float] | None:
-    return measures.bootstrap(found.each[key]) if key in found.each else None
 
 
 # ---- two encoders ------------------------------------------------------------------------------------------

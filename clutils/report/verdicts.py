@@ -6,19 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clutils.report import rules
-from clutils.report.rules import (
-    BROKEN,
-    CONSTANT,
-    GOOD,
-    INPUT,
-    LOOK,
-    OTHER_KIND,
-    OTHER_WAY,
-    SETTLED,
-    TRAINED,
-    UNKNOWN,
-    Verdict,
-)
+from clutils.report.rules import BROKEN, CONSTANT, GOOD, INPUT, LOOK, OTHER_KIND, OTHER_WAY, UNKNOWN, Verdict
 
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
 GEOMETRY = ("spread", "dimensions in use", "dead units", "length", "views of a picture", "robustness")
@@ -29,22 +17,7 @@ UNSETTLED = "batch statistics that had not settled: with those of more pictures 
 
 def judge(numbers: Mapping[str, float], unknown: Mapping[str, str], layer: str = "encoder") -> list[Verdict]:
     """A verdict on each thing that could be measured, and one of level not known for each that could not."""
-    found = [
-        rule(numbers, unknown, layer)
-        for rule in (
-            rules.input_statistics,
-            rules.trained,
-            rules.spread,
-            rules.dimensions,
-            rules.units,
-            rules.norms,
-            rules.two_views,
-            rules.loss_space,
-            rules.temperature,
-            rules.classes,
-        )
-    ]
-    found += [rules.names(numbers, unknown), rules.robust(numbers, unknown), *rules.maps(numbers, unknown)]
+    found = [line(numbers, unknown, layer) for line in rules.LINES] + rules.maps(numbers, unknown)
     if layer not in ("encoder", "head"):
         found = [_without_range(v, numbers, layer) for v in found]
     return _related(found, numbers)
@@ -94,7 +67,7 @@ def worst(verdicts: list[Verdict]) -> str:
 def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     """One fault once: what follows from it, or holds on these pictures alone, says so and is not red."""
     if n.get("weights_zero") == 1 or rules.looks_fresh(n):
-        remark, faults = f"follows from '{TRAINED}'", _faults_of_fresh(found, n)
+        remark, faults = f"follows from '{rules.TRAINED}'", _faults_of_fresh(found, n)
         return [replace(v, level=LOOK, remark=remark) if v.name in faults else v for v in found]
     of_input = next(v for v in found if v.name == INPUT)
     if of_input.level == UNKNOWN:
@@ -102,7 +75,7 @@ def _related(found: list[Verdict], n: Mapping[str, float]) -> list[Verdict]:
     if of_input.level == GOOD:
         return [_fed_well(v) for v in found]
     cause, remark = OTHER_WAY if of_input.level == BROKEN or of_input.mean else OTHER_KIND, HERE
-    if of_input.level == LOOK and 0 < n.get("batches_seen", 0) < SETTLED:
+    if of_input.level == LOOK and 0 < n.get("batches_seen", 0) < rules.SETTLED:
         cause, remark = UNSETTLED, SETTLING
     return [v if v is of_input or v.level == UNKNOWN else _conditional(v, cause, remark, n) for v in found]
 
@@ -113,7 +86,7 @@ def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[st
     Fresh weights of that shape must show such a line too; a constant is no fresh network, nor are classes
     that were lost.
     """
-    faults = {v.name for v in found if v.level in (LOOK, BROKEN)} - {TRAINED, "class names"}
+    faults = {v.name for v in found if v.level in (LOOK, BROKEN)} - {rules.TRAINED, "class names"}
     faults -= {v.name for v in found if v.name == "classes" and v.level == BROKEN}
     if n["spread"] < CONSTANT <= n.get("fresh_spread", 1.0):
         faults -= {"spread", "dimensions in use", "dead units"}
@@ -123,9 +96,7 @@ def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[st
     if not fresh:
         return set()
     fresh |= {k: v for k, v in n.items() if k.startswith("usual_") or k == "pictures"}
-    geometry = (rules.spread, rules.dimensions, rules.units, rules.norms, rules.two_views)
-    shared = (*geometry, rules.loss_space, rules.temperature)
-    shown = [*(rule(fresh, {}, "encoder") for rule in shared), rules.robust(fresh, {})]
+    shown = [line(fresh, {}) for line in (*rules.GEOMETRY, *rules.LOSS, rules.robust)]
     loud = {v.name for v in found if v.level == BROKEN}  # a mild line needs no other cause
     return faults - {v.name for v in shown if v.level not in (LOOK, BROKEN) and v.name in loud}
 
@@ -145,12 +116,8 @@ def _conditional(v: Verdict, cause: str, remark: str, n: Mapping[str, float]) ->
 
 def _doubtful(v: Verdict) -> Verdict:
     """Where nothing remembers the pictures of its training, that these are others can't be excluded."""
-    if v.level not in (LOOK, BROKEN) or v.name not in (
-        *GEOMETRY,
-        TRAINED,
-        "classes",
-        "the space of the loss",
-    ):
+    doubtful = (*GEOMETRY, rules.TRAINED, rules.CLASSES, "the space of the loss")
+    if v.level not in (LOOK, BROKEN) or v.name not in doubtful:
         return v
     return replace(v, causes=(*v.causes, f"{OTHER_KIND}, which can't be seen here"))
 

@@ -2,11 +2,12 @@
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import nn
 
-from clutils import encoders
+from clutils import checkpoints, encoders
 
 
 def seeded(build: Callable[[], nn.Module]) -> nn.Module:
@@ -26,6 +27,12 @@ def saved(value: object, **options: object) -> bytes:
     written = io.BytesIO()
     torch.save(value, written, **options)
     return written.getvalue()
+
+
+def reopened(value: object, folder: Path, arch: str | None = None) -> checkpoints.Opened:
+    """What is opened of a file that holds this."""
+    torch.save(value, folder / "file.pt")
+    return checkpoints.open(folder / "file.pt", arch)
 
 
 def conv_state(seed: int = 0) -> dict[str, torch.Tensor]:

@@ -11,13 +11,18 @@ from torch import nn
 
 from clutils import checkpoints
 from clutils.checkpoints import named
-from tests.checkpoints.files import seeded
+from tests.checkpoints.files import reopened, seeded
 
 IMAGES = torch.rand(2, 3, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def near(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((found - expected).norm() <= 1e-6 * expected.norm())
+
+
+@torch.no_grad()
+def same(encoder: nn.Module, original: nn.Module) -> bool:
+    return near(encoder.double()(IMAGES), original.double()(IMAGES))
 
 
 def by_hand(state: dict[str, torch.Tensor], images: torch.Tensor, blocks: int) -> torch.Tensor:
@@ -49,42 +54,36 @@ def test_a_resnet_for_cifar_opens_with_its_features(blocks, convolved, tmp_path)
     net = seeded(lambda: named.CifarResNet(blocks, convolved=convolved))
     state = {k.replace("downsample", "shortcut"): v for k, v in net.state_dict().items()}
     head = {"linear.weight": torch.ones(10, 64), "linear.bias": torch.zeros(10)}
-    torch.save({"state_dict": {f"module.{k}": v for k, v in (state | head).items()}}, tmp_path / "a.th")
-    opened = checkpoints.open(tmp_path / "a.th")
+    opened = reopened({"state_dict": {f"module.{k}": v for k, v in (state | head).items()}}, tmp_path)
     assert opened.arch == f"resnet{6 * blocks + 2}" and opened.unexpected == list(head)
+    expected = by_hand({k: v.double() for k, v in state.items()}, IMAGES, blocks)
     with torch.no_grad():
-        assert near(
-            opened.encoder.double()(IMAGES),
-            by_hand({k: v.double() for k, v in state.items()}, IMAGES, blocks),
-        )
+        assert near(opened.encoder.double()(IMAGES), expected)
     assert any("pad channels on both sides" in note for note in opened.notes) != convolved
 
 
 @pytest.mark.parametrize("name", ["wide_resnet50_2", "resnext50_32x4d"])
 def test_wider_resnets_are_told_by_their_second_convolution(name, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
-    torch.save(net.state_dict(), tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened(net.state_dict(), tmp_path)
     net.fc = nn.Identity()
     assert opened.arch == name
-    with torch.no_grad():
-        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert same(opened.encoder, net)
 
 
 @pytest.mark.parametrize(("name", "last"), [("mnasnet0_5", "classifier.1"), ("shufflenet_v2_x0_5", "fc")])
 def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
-    torch.save({"model": {f"backbone.{k}": v for k, v in net.state_dict().items()}}, tmp_path / "a.pt")
+    state = {"model": {f"backbone.{k}": v for k, v in net.state_dict().items()}}
     with pytest.raises(ValueError, match=r"report\.check\(module, data\)"):
-        checkpoints.open(tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt", f"torchvision:{name}")
+        reopened(state, tmp_path)
+    opened = reopened(state, tmp_path, f"torchvision:{name}")
     net.set_submodule(last, nn.Identity())
-    with torch.no_grad():
-        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert same(opened.encoder, net)
     assert opened.unexpected == [f"backbone.{last}.weight", f"backbone.{last}.bias"]
     assert opened.origin == "torchvision's names under 'backbone.'"
     with pytest.raises(ValueError, match=r"does not hold torchvision:resnet18: .*report\.check"):
-        checkpoints.open(tmp_path / "a.pt", "torchvision:resnet18")
+        reopened(state, tmp_path, "torchvision:resnet18")
 
 
 @pytest.mark.parametrize(
@@ -97,11 +96,9 @@ def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
 )
 def test_a_network_that_all_shapes_tell_opens_without_its_name(name, last, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
-    torch.save({"state_dict": {f"module.{k}": v for k, v in net.state_dict().items()}}, tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened({"state_dict": {f"module.{k}": v for k, v in net.state_dict().items()}}, tmp_path)
     net.set_submodule(last, nn.Identity())
-    with torch.no_grad():
-        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    assert same(opened.encoder, net)
     assert opened.arch == f"torchvision:{name}" and "by all of its weights" in opened.notes[-1]
 
 
@@ -116,9 +113,8 @@ def test_a_network_that_all_shapes_tell_opens_without_its_name(name, last, tmp_p
 )
 def test_a_network_that_only_looks_like_one_is_refused(other, tmp_path):
     net = torchvision.models.mobilenet_v3_small()
-    torch.save(other(net.state_dict()), tmp_path / "a.pt")
     with pytest.raises(ValueError, match=r"holds no encoder: .*report\.check"):
-        checkpoints.open(tmp_path / "a.pt")
+        reopened(other(net.state_dict()), tmp_path)
 
 
 def test_the_smaller_of_two_is_not_taken_for_the_larger(tmp_path):
@@ -132,10 +128,8 @@ def test_the_smaller_of_two_is_not_taken_for_the_larger(tmp_path):
 def test_timms_networks_are_told_by_all_shapes_where_it_is_installed(name, tmp_path):
     timm = pytest.importorskip("timm", reason="timm is not installed")
     net = seeded(lambda: timm.create_model(name, num_classes=0))
-    torch.save(net.state_dict(), tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
-    with torch.no_grad():
-        assert near(opened.encoder.double()(IMAGES), net.double()(IMAGES))
+    opened = reopened(net.state_dict(), tmp_path)
+    assert same(opened.encoder, net)
     assert opened.arch == f"timm:{name}" and "may compute otherwise" in opened.notes[-1]
 
 

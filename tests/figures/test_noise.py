@@ -91,24 +91,22 @@ def test_grey_pictures_have_maps_too():
     np.testing.assert_allclose(columns_of(figure.axes[1].images[0], 2), scale[:, 0].numpy(), atol=1e-6)
 
 
+GREY = dict(zip(("pictures", "scale", "sample"), drawn(channels=1), strict=False))
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
         ({"scale": torch.zeros(2, 3, 8, 8)}, r"noise: scale is \(2, 3, 8, 8\), but the pictures are \(3, 3,"),
         ({"channels": "alpha"}, "noise: channels is 'alpha'; there are mean, highest, red"),
         ({"columns": ["one"]}, "noise: 1 columns for 3 pictures"),
+        (GREY | {"channels": "red"}, r"channels is 'red', but pictures \(3, 1, 8, 8\) have 1"),
     ],
 )
 def test_bad_maps_are_quoted(change, message):
-    pictures, scale, sample, _ = drawn()
+    given = dict(zip(("pictures", "scale", "sample"), drawn(), strict=False))
     with pytest.raises(ValueError, match=message):
-        figures.noise.noise(pictures, **({"scale": scale, "sample": sample} | change))
-
-
-def test_grey_pictures_have_no_red():
-    pictures, scale, sample, _ = drawn(channels=1)
-    with pytest.raises(ValueError, match=r"channels is 'red', but pictures \(3, 1, 8, 8\) have 1"):
-        figures.noise.noise(pictures, scale, sample, channels="red")
+        figures.noise.noise(**given | change)
 
 
 def test_the_mean_gets_lighter_all_the_way_from_below_0_to_above():

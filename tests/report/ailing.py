@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -53,15 +53,12 @@ def opened(run: training.Run) -> checkpoints.Opened:
     """What `checkpoints.open` makes of the run's file, without the file."""
     state = run.method.encoder.state_dict()
     backbone = checkpoints.backbones.recognise(state)
-    encoder, _ = checkpoints.backbones.fill(backbone, state)
-    head = copy.deepcopy(run.method.head).eval()
-    temperature = getattr(run.loss, "temperature", None)
     return checkpoints.Opened(
-        encoder,
+        checkpoints.backbones.fill(backbone, state)[0],
         "a run of this package",
         backbone.arch,
-        head=head,
-        temperature=temperature,
+        head=copy.deepcopy(run.method.head).eval(),
+        temperature=getattr(run.loss, "temperature", None),
         channels=backbone.channels,
         backbone=backbone,
     )
@@ -121,16 +118,17 @@ def forget_layer(encoder: nn.Module) -> None:
 def shuffled(pictures: ImageSet, seed: int = 0) -> ImageSet:
     """Labels in another order than their pictures."""
     draw = torch.Generator().manual_seed(seed)
-    other = copy.copy(pictures)
-    other.labels = pictures.labels[torch.randperm(len(pictures), generator=draw)]
-    return other
+    return replace(pictures, labels=pictures.labels[torch.randperm(len(pictures), generator=draw)])
 
 
 def renamed(pictures: ImageSet) -> ImageSet:
     """Each class under the next one's name."""
-    other = copy.copy(pictures)
-    other.labels = (pictures.labels + 1) % len(pictures.class_names)
-    return other
+    return replace(pictures, labels=(pictures.labels + 1) % len(pictures.class_names))
+
+
+def nameless(pictures: ImageSet) -> ImageSet:
+    """Without labels."""
+    return replace(pictures, labels=torch.full_like(pictures.labels, -1), class_names=())
 
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
@@ -201,3 +199,9 @@ def checked(name: str) -> report.Report:
         return next((of for of in every if level(of, "classes") != report.UNKNOWN), every[0])
     case = cases(OTHERS.get(name, SEED))[name]()
     return report.check(case.opened, (case.gallery, case.judged), map_names=(), **case.options)
+
+
+def checks(name: str = "well", some: Any = None, **options: Any) -> report.Report:
+    """The report on a case with other pictures or options than `checked` has."""
+    case = cases(SEED)[name]()
+    return report.check(case.opened, some or (case.gallery, case.judged), map_names=(), **options)

@@ -7,8 +7,9 @@ import torch
 import torchvision
 from torch import nn
 
-from clutils import checkpoints, data
+from clutils import data
 from clutils.report import Unfit, feeding
+from tests.checkpoints.files import reopened
 
 
 def settled(padding: int, maxpool: bool, mean: float, std: float, seen: torch.Tensor) -> dict:
@@ -36,8 +37,7 @@ def images() -> torch.Tensor:
 @pytest.mark.parametrize(("padding", "maxpool"), [(1, False), (2, False), (1, True)])
 def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpool, images, tmp_path):
     state = settled(padding, maxpool, 0.0, 1.0, images[:320])
-    torch.save({f"encoder.{name}": value for name, value in state.items()}, tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened({f"encoder.{name}": value for name, value in state.items()}, tmp_path)
     assert opened.backbone.assumed == ("maxpool", "padding")
     decided = feeding.with_decided_stem(opened, images[320:], None)
     assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
@@ -46,16 +46,14 @@ def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpo
 
 
 def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(images, tmp_path):
-    torch.save(settled(1, True, 0.5, 0.5, images[:320]), tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened(settled(1, True, 0.5, 0.5, images[:320]), tmp_path)
     chosen, said = feeding.fitting(opened, images[320:], None)
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
     assert feeding.with_decided_stem(opened, images[320:], None).backbone.maxpool
 
 
 def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
-    torch.save(settled(2, False, 0.0, 1.0, images[:320]), tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened(settled(2, False, 0.0, 1.0, images[:320]), tmp_path)
     noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
     undecided = feeding.with_decided_stem(opened, noise, None)
     assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
@@ -65,8 +63,7 @@ def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_pa
 
 
 def test_a_fresh_network_remembers_nothing(tmp_path):
-    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / "a.pt")
-    opened = checkpoints.open(tmp_path / "a.pt")
+    opened = reopened(torchvision.models.resnet18().state_dict(), tmp_path)
     seen = torch.rand(8, 3, 32, 32)
     assert feeding.with_decided_stem(opened, seen, None).backbone.assumed == ("maxpool",)
     chosen, said = feeding.fitting(opened, seen, None)

@@ -1,6 +1,5 @@
 """Layer by layer: the same numbers as by hand through the first layers, and no hook is left behind."""
 
-import dataclasses
 import math
 
 import pytest
@@ -10,6 +9,8 @@ from torch import nn
 
 from clutils import data, encoders, measures, report
 from clutils.report import layers
+from clutils.report.prepared import pooled
+from tests.report.ailing import nameless
 
 WHOLE = data.load("digits", limit=160)
 GALLERY, JUDGED = WHOLE.subset(slice(0, 110)), WHOLE.subset(slice(110, 160))
@@ -63,17 +64,8 @@ def test_the_page_has_a_table_a_picture_and_a_caution_and_no_hook_stays(net, who
     assert '"layers": [' in whole.json() and hooks(net) == 0
 
 
-def test_a_quick_look_has_none(net):
-    quick = report.check(net, (GALLERY, JUDGED), map_names=(), quick=True)
-    assert quick.examination.layers == [] and "Layer by layer" not in quick.html()
-
-
 def test_without_labels_only_the_ranks_are_known(net):
-    bare = [
-        dataclasses.replace(part, labels=torch.full_like(part.labels, -1), class_names=())
-        for part in (GALLERY, JUDGED)
-    ]
-    found = report.check(net, tuple(bare), map_names=())
+    found = report.check(net, (nameless(GALLERY), nameless(JUDGED)), map_names=())
     assert all(math.isnan(layer.knn) and layer.effective_rank > 1 for layer in found.examination.layers)
     assert "not known" in found.html() and "NaN" not in found.json()
 
@@ -97,15 +89,10 @@ def test_the_blocks_of_known_networks_are_found(name, first, last):
 
 
 def test_an_encoder_that_is_one_layer_has_no_such_part():
-    class Flat(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.only = nn.Linear(3 * 64, 8)  # a module without convolutions is shown three channels
-
-        def forward(self, images):
-            return self.only(images.flatten(1))
-
-    found = report.check(Flat(), (GALLERY, JUDGED), map_names=())
+    only = nn.Sequential(
+        nn.Flatten(), nn.Linear(3 * 64, 8)
+    )  # without convolutions it is shown three channels
+    found = report.check(only, (GALLERY, JUDGED), map_names=())
     assert found.examination.layers == [] and "Layer by layer" not in found.html()
 
 
@@ -137,6 +124,4 @@ def test_a_module_that_is_called_twice_or_never_is_left_out(net):
 )
 def test_space_is_averaged_wherever_it_stands(shape, axes):
     made = torch.rand(shape)
-    from clutils.report.prepared import pooled
-
     assert torch.allclose(pooled(made), made.mean(dim=axes) if axes else made)

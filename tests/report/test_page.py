@@ -7,13 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import report
+from clutils import data, report, training
 from clutils.report import BROKEN, examination
 from tests.report import ailing
 from tests.report.ailing import SEED, checked
 from tests.report.pages import Page
-
-# ---- the page ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,8 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_verdict(whole):
     assert page.loads == [] and page.mute == 0 and page.open == []
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
-    assert text.count("<img") == 4 + len(whole.figures()) >= 11
+    assert text.count("<img") == 4 + len(whole.figures()) >= 11 and "could not be drawn" not in text
+    assert "can be trusted, point by point" in text
     for v in whole.verdicts:
         assert v.says.replace("'", "&#39;") in text
     assert whole.summary_text in text and "<details><summary>What the words mean" in text
@@ -52,9 +51,7 @@ def test_a_collapsed_encoder_still_gets_its_page():
 
 @pytest.mark.parametrize("norms", [torch.full((50,), 11.3), torch.zeros(50), torch.linspace(1, 2, 50)])
 def test_lengths_can_be_drawn_though_they_are_all_equal(norms):
-    from clutils.report import figures as drawn
-
-    ax = drawn.lengths(norms[:, None] * nn.functional.normalize(torch.ones(50, 8), dim=1))
+    ax = report.drawn.lengths(norms[:, None] * nn.functional.normalize(torch.ones(50, 8), dim=1))
     assert sum(bar.get_height() for bar in ax.patches) == 50  # none is left out
     left, right = ax.patches[0].get_x(), ax.patches[-1].get_x() + ax.patches[-1].get_width()
     assert right - left >= 0.0199 * norms.mean() and right > left
@@ -100,12 +97,7 @@ def test_each_kind_of_file_is_written(whole, suffix, start, tmp_path):
         whole.write(tmp_path / "a.txt")
 
 
-# ---- the command -------------------------------------------------------------------------------------------
-
-
 def test_the_noise_that_a_run_learned_is_on_its_page():
-    from clutils import data, training
-
     digits = data.load("digits", limit=128)
     run = training.Run("pinda", data=digits, steps=2, batch_size=32)
     run.step()

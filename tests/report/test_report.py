@@ -4,21 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import checkpoints, data, report
+from clutils import checkpoints, data, figures, report
 from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, Unfit, examination, feeding, neighbours, verdicts
 from tests.report import ailing
-from tests.report.ailing import SEED, SHUFFLES, checked, level
+from tests.report.ailing import SEED, SHUFFLES, checked, checks, level
 
 # ---- the verdicts ------------------------------------------------------------------------------------------
 
 
-WELL = [
-    "well",
-    "well, τ = 0.5",
-    "well, digits",
-    "well, by ImageNet's normalisation",
-    "well, the head",
-]
+WELL = ["well", "well, τ = 0.5", "well, digits", "well, by ImageNet's normalisation", "well, the head"]
 ILL = {  # what ails it -> the lines that must say so, and how loudly
     "collapsed": {"spread": BROKEN, "dimensions in use": BROKEN, "dead units": BROKEN},
     "nearly collapsed": {"spread": BROKEN, "the space of the loss": BROKEN},
@@ -38,6 +32,10 @@ ILL = {  # what ails it -> the lines that must say so, and how loudly
 }
 
 
+def lines(name: str) -> dict[str, report.Verdict]:
+    return {v.name: v for v in checked(name).verdicts}
+
+
 @pytest.mark.parametrize("name", WELL)
 def test_a_well_encoder_passes_every_line(name):
     faults = [v for v in checked(name).verdicts if v.level not in (GOOD, UNKNOWN)]
@@ -48,9 +46,8 @@ def test_a_well_encoder_passes_every_line(name):
 @pytest.mark.parametrize("name", ILL)
 def test_each_ailment_shows_its_symptom(name):
     for line, expected in ILL[name].items():
-        found = next(v for v in checked(name).verdicts if v.name == line)
-        assert found.level == expected, found
-        assert found.causes
+        found = lines(name)[line]
+        assert found.level == expected and found.causes, found
     assert checked(name).level == BROKEN
 
 
@@ -63,18 +60,12 @@ def test_at_least_twelve_ailments_are_told_from_one_another():
 
 
 def test_a_wrong_normalisation_is_named_by_the_right_one():
-    says = next(
-        v.says for v in checked("not normalised, and should be").verdicts if v.name == "what it is fed"
-    )
-    assert "--mean imagenet" in says
-    says = next(
-        v.says for v in checked("normalised, and should not be").verdicts if v.name == "what it is fed"
-    )
-    assert "'none'" in says
+    assert "--mean imagenet" in lines("not normalised, and should be")["what it is fed"].says
+    assert "'none'" in lines("normalised, and should not be")["what it is fed"].says
 
 
 def test_shuffled_labels_are_blamed_on_the_labels_and_not_on_the_encoder():
-    found = {v.name: v for v in checked("labels shuffled").verdicts}
+    found = lines("labels shuffled")
     assert "labels and pictures seem not to belong together" in found["classes"].says
     assert found["spread"].level == found["views of a picture"].level == GOOD
     every = [checked(f"labels shuffled, {n}") for n in range(SHUFFLES)]
@@ -95,19 +86,15 @@ def test_each_level_can_be_reached_by_each_line_that_has_it():
         "temperature": ("share_of_negatives", (0.4, 0.93, 0.99)),
     }
     for line, (key, values) in sweeps.items():
-        levels = []
-        for value in values:
-            found = verdicts.judge(n | {key: value}, {})
-            levels.append(next(v.level for v in found if v.name == line))
-        assert levels == [GOOD, LOOK, BROKEN], line
+        found = [{v.name: v.level for v in verdicts.judge(n | {key: value}, {})} for value in values]
+        assert [levels[line] for levels in found] == [GOOD, LOOK, BROKEN], line
 
 
 # ---- what is measured --------------------------------------------------------------------------------------
 
 
 def test_the_same_check_twice_gives_the_same_numbers():
-    case = ailing.cases(SEED)["well, digits"]()
-    again = report.check(case.opened, (case.gallery, case.judged), map_names=())
+    again = checks("well, digits")
     assert again.examination.numbers == checked("well, digits").examination.numbers
 
 
@@ -128,10 +115,8 @@ def test_renaming_finds_the_best_of_all_permutations():
 
     draw = torch.Generator().manual_seed(0)
     y, predicted = torch.randint(4, (2, 60), generator=draw)
-    best = max(
-        sum(int(p[int(b)] == int(a)) for a, b in zip(y, predicted, strict=True))
-        for p in permutations(range(4))
-    )
+    orders = ([p[int(b)] for b in predicted] for p in permutations(range(4)))
+    best = max(sum(a == int(b) for a, b in zip(order, y, strict=True)) for order in orders)
     assert neighbours.relabelled(y, predicted, 4) == pytest.approx(best / 60)
 
 
@@ -143,33 +128,37 @@ def test_the_gap_of_what_it_is_fed_is_the_divergence_of_two_normal_distributions
         out = net[0](seen).transpose(0, 1).flatten(1).double()
     mean, var = out.mean(dim=1), out.var(dim=1)
     prepared = examination.Prepared(net)
-    assert feeding.gap(prepared, net[1], seen, (mean, var)) == pytest.approx(0, abs=1e-6)
-    assert feeding.gap(prepared, net[1], seen, (mean, 4 * var)) == pytest.approx(
-        (torch.tensor(4.0).log() + 0.25 - 1).item() / 2, rel=1e-4
-    )
-    shifted = feeding.gap(prepared, net[1], seen, (mean + var.sqrt(), var))
-    assert shifted == pytest.approx(0.5, rel=1e-4)
+    stretched = (torch.tensor(4.0).log() + 0.25 - 1).item() / 2
+    for remembered, expected in (
+        ((mean, var), 0.0),
+        ((mean, 4 * var), stretched),
+        ((mean + var.sqrt(), var), 0.5),
+    ):
+        found = feeding.gap(prepared, net[1], seen, remembered)
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def judged(opened: checkpoints.Opened) -> dict[str, report.Verdict]:
+    found = report.check(opened, ailing.pictures("scenes"), map_names=())
+    return {v.name: v for v in found.verdicts}
 
 
 def test_what_can_not_be_known_is_said_and_not_guessed():
     case = ailing.cases(SEED)["well"]()
     case.opened.temperature = None
-    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
+    found = judged(case.opened)
     assert found["temperature"].level == UNKNOWN and "--temperature" in found["temperature"].says
     assert found["the space of the loss"].level == GOOD
     case.opened.head = None
-    found = {v.name: v for v in report.check(case.opened, (case.gallery, case.judged), map_names=()).verdicts}
-    assert "no projection head" in found["temperature"].says
+    assert "no projection head" in judged(case.opened)["temperature"].says
 
 
 def test_pictures_without_labels_are_measured_without_classes():
-    gallery, judged = ailing.pictures("scenes")
-    nameless = [
-        type(p)(p.images, torch.full_like(p.labels, -1), (), None, p.source) for p in (gallery, judged)
-    ]
-    found = report.check(ailing.cases(SEED)["well"]().opened, tuple(nameless), map_names=())
+    found = checks("well", tuple(map(ailing.nameless, ailing.pictures("scenes"))))
     assert "knn" not in found.examination.numbers and found.level == GOOD
     assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
+    said = figures.alt(found.screen())
+    assert "No labels of two classes" in said and "do they belong together?" in said
 
 
 @pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])
@@ -181,13 +170,10 @@ def test_samples_that_are_no_pictures_are_refused_in_one_line(name):
 
 
 def test_a_layer_within_can_be_asked_and_one_that_is_not_there_is_refused():
-    case = ailing.cases(SEED)["well"]()
-    found = report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="normalisations.1")
-    assert found.examination.numbers["dimensions"] == 32
-    with pytest.raises(
-        ValueError, match="layer is 'nope', but must be encoder, head or a module: convolutions"
-    ):
-        report.check(case.opened, (case.gallery, case.judged), map_names=(), layer="nope")
+    assert checks(layer="normalisations.1").examination.numbers["dimensions"] == 32
+    said = "layer is 'nope', but must be encoder, head or a module: convolutions"
+    with pytest.raises(ValueError, match=said):
+        checks(layer="nope")
 
 
 def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_to_fit():
@@ -197,9 +183,6 @@ def test_grey_pictures_reach_an_encoder_of_three_channels_and_any_size_is_made_t
         examination.Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
     with pytest.raises(ValueError, match="std must be above 0"):
         examination.Prepared(nn.Flatten(), std=(0.0,))
-
-
-# ---- the command -------------------------------------------------------------------------------------------
 
 
 def test_a_module_of_ones_own_is_checked_without_an_untrained_twin():
