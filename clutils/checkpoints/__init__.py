@@ -201,7 +201,8 @@ def _recognised(
         lacking = lacking or (f"; {said}" if said else "")
     if not partial:
         raise ValueError(
-            f"{path} holds no encoder: this is no ResNet or ViT that is known here ({', '.join(NAMES)}); its "
+            f"{path} holds no encoder: under none of the usual beginnings is a ResNet or ViT that is "
+            f"known here ({', '.join(NAMES)}); its "
             f"{len(states[0][1])} tensors begin with {seen}{lacking}; {BY_HAND}"
         )
     raise ValueError(

@@ -228,7 +228,8 @@ def _refuse_archive(entries: list[zipfile.ZipInfo], path: Path) -> None:
     unpacked, packed = sum(e.file_size for e in entries), path.stat().st_size
     if unpacked > packed:
         raise Refused(
-            f"{path} unpacks from {packed:,} to {unpacked:,} bytes, but torch does not compress: a zip bomb"
+            f"{path} unpacks from {packed:,} to {unpacked:,} bytes, but torch does not compress: a "
+            "compressed zip, such as NumPy's .npz, or a zip bomb"
         )
 
 

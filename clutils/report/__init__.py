@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -200,6 +200,8 @@ def check(
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
     lent = quick_gallery(gallery) if found.quick else gallery
+    if found.quick:
+        notes.append(f"a quick look, by {len(lent)} labels and no probe: the whole page may judge otherwise")
     found.facts = provenance.facts(opened, lent, judged, options, command)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
 
@@ -255,11 +257,18 @@ def beside(first: Report, second: Report) -> str:
 
 
 def beside_json(first: Report, second: Report) -> str:
-    """Every number of two reports, each under its file's name (of one file twice, the second with " (2)")."""
+    """Every number of two reports, and what lies between them, under "beside".
+
+    Each report stands under its file's name (of one file twice, the second with " (2)").
+    """
+    both = first.examination, second.examination
+    found = standard.differences(*both)
     names = [r.examination.facts["file"] for r in (first, second)]
     if names[0] == names[1]:
         names[1] += " (2)"
-    return as_json({name: r._plain() for name, r in zip(names, (first, second), strict=True)})
+    held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
+    between = {"says": page.better([first, second], found), "likeness": standard.likeness(*both)}
+    return as_json(held | {"beside": between | {"differences": [asdict(each) for each in found]}})
 
 
 def in_series(reports: Sequence[Report]) -> str:

@@ -26,6 +26,7 @@ from clutils.report.prepared import Prepared, batch, demand_side, embed, finite
 
 COMPARED = (PROBED, 500)  # gallery and judged pictures for fresh weights, which cost as much again
 LEARNED = 256  # pictures that fresh batch normalisations see
+TOGETHER = 1e-3  # of 1 - the mean cosine: below, pictures lie at one place
 CHANGED = 128  # pictures whose places under each change alone are looked at
 LENT = 400  # gallery pictures that a quick look takes
 LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
@@ -129,6 +130,10 @@ def examine(
         on_stage("robustness")
         few = judged.subset(slice(0, CHANGED))
         found.robustness = _robustness(prepared, few, z[:CHANGED], seed)
+        if not found.robustness:
+            found.unknown["kept"] = (
+                "pictures lie too close together: how far a change moves one can't be told"
+            )
         numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
         usual = _usual(some)
         numbers |= {f"usual_{name}": float(usual[name]) for name in found.robustness}
@@ -234,12 +239,14 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
     """For each augmentation alone: 1 = the picture stays where it is, 0 = it is as far as another one.
 
     (s - s̄) / (1 - s̄), s the similarity of a picture to itself after the change, s̄ that of two pictures.
-    z: the features of the pictures as they are.
+    z: the features of the pictures as they are. Empty where those nearly coincide, so that it is 0 by 0.
     """
     own = nn.functional.normalize(z, dim=1)
     table = own @ own.T
     other = (table.sum() - table.trace()).item() / (len(own) * (len(own) - 1))
-    found = {}
+    found: dict[str, float] = {}
+    if 1 - other < TOGETHER:
+        return found
     for name, settings in CHANGES.items():
         if pictures.images.shape[1] == 1 and name == "grey":
             continue
@@ -438,14 +445,14 @@ def _map(found: Examination, name: str, seeds: Sequence[int]) -> None:
     if found.numbers["spread"] == 0 or bool((z.norm(dim=1) == 0).any()) or len(z) < 64:
         found.unknown[name] = "too few pictures, or all at one place"
         return
-    labels = found.judged.labels[:MAPPED]
+    labels, k = found.judged.labels[:MAPPED], min(10, (len(z) - 1) // 2)
     for seed in seeds:
         at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
         found.maps[name, seed] = at
-        found.kept[name, seed] = maps.neighbours_kept(z, at)
+        found.kept[name, seed] = maps.neighbours_kept(z, at, k)
         measured = {
-            "trustworthiness": maps.trustworthiness(z, at),
-            "continuity": maps.continuity(z, at),
+            "trustworthiness": maps.trustworthiness(z, at, k),
+            "continuity": maps.continuity(z, at, k),
             "recall": found.kept[name, seed].mean().item(),
             "distances": maps.distances_kept(z, at),
         }

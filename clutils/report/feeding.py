@@ -27,7 +27,7 @@ NORMALISATIONS = {  # name -> (mean, std) by which pictures in [0, 1] are usuall
 def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
     if name not in NORMALISATIONS:
-        raise Unfit(f"the normalisation is {name!r}, but must be one of {', '.join(NORMALISATIONS)}")
+        raise Unfit(f"the normalisation is {name!r}, but must be one of {', '.join(NORMALISATIONS)}, or auto")
     return NORMALISATIONS[name]
 
 

@@ -68,7 +68,9 @@ def plane(own: Mapping[str, tuple[float, float]], ax: Axes | None = None) -> Axe
     ax.set_ylabel("uniformity (lower: more evenly spread)")
     # outside: a star in a legend within the axes reads as a place in the plane, and the best one at that
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
-    said = "; ".join(f"{name} at alignment {x:.2f} and uniformity {y:.2f}" for name, (x, y) in own.items())
+    said = "; ".join(
+        f"{name} at alignment {x:.2f} and uniformity {round(y, 2) + 0.0:.2f}" for name, (x, y) in own.items()
+    )
     return describe(ax, f"The plane of alignment and uniformity: {said}; known encoders beside.")
 
 

@@ -106,7 +106,7 @@ def page(
         layers=reports[0].examination.layers if len(reports) == 1 else [],
         lent=min(PROBED, int(reports[0].examination.numbers["gallery"])) if reports else 0,
         differences=differences or [],
-        better=_better(reports, differences) if differences else "",
+        better=better(reports, differences) if differences else "",
         likeness=likeness or {},
         trust=calibration.shown(),
         shown=shown,
@@ -119,14 +119,16 @@ def page(
     )
 
 
-def _better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
+def better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
     """What each is better at, behind its level; nothing is compared before both are fed as in training."""
     levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
     said = standard.which_is_better(differences)
     for letter, report in zip(LETTERS, reports, strict=False):
-        if any(v.name == INPUT and (v.mean or v.level == BROKEN) for v in report.verdicts):
+        if any(v.name == INPUT and v.level in (LOOK, BROKEN) for v in report.verdicts):
+            how = "; --mean auto chooses for each file" if any(v.mean for v in report.verdicts) else ""
             said = (
-                f"{letter} may be fed wrongly (see its first line): feed it right before you compare. {said}"
+                f"{letter} may be fed wrongly, or with other pictures (see its first line): see to that "
+                f"before you compare{how}. {said}"
             )
     return f"{levels} {said}"
 

@@ -29,6 +29,7 @@ NEAR = 8  # neighbours that are shown of each picture
 SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
 LISTED = 10  # classes that a legend names
+RING = style.INK  # around what neighbours vote to be of another class
 Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
 
 
@@ -58,7 +59,7 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
 
 @style.in_course_style
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """The judged pictures on a map, by class; × where the labelled neighbours vote for another class."""
+    """The judged pictures on a map, by class; ringed where the labelled neighbours vote for another class."""
     ax = axes_for(ax, *SIZE)
     z, labels = found.z[:MAPPED], found.judged.labels[:MAPPED]
     if not found.has_directions:
@@ -68,16 +69,20 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     points = map_figures.Points(ax, labels, found.judged.class_names, 26, names=False)
     points.update(at)
     ax.spines[:].set_visible(False)
-    kept = found.numbers.get(f"trustworthiness_{name}_{seed}") or maps.trustworthiness(z, at)
+    kept = found.numbers.get(f"trustworthiness_{name}_{seed}") or maps.trustworthiness(
+        z, at, min(10, (len(z) - 1) // 2)
+    )
     trust = f"{name}, trustworthiness {kept:.2f}."
     if found.predicted is None:
         return describe(ax, f"Map of {len(z)} pictures."), f"No labels of two classes or more. {trust}"
     wrong = found.predicted[:MAPPED] != labels
     for marks, c in zip(points.marks, points.classes, strict=True):
         offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
-        ax.scatter(offsets[:, 0], offsets[:, 1], marker="x", s=24, linewidth=1.0, color=style.INK, zorder=4)
+        ax.scatter(
+            offsets[:, 0], offsets[:, 1], s=58, linewidth=0.9, zorder=4, facecolors="none", edgecolors=RING
+        )
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"× {wrong.double().mean():.0%}: neighbours vote for another class. {trust}"
+    reading = f"Ringed, {wrong.double().mean():.0%}: neighbours vote for another class. {trust}"
     return describe(ax, f"Map of {len(z)} pictures by class. {reading}"), reading
 
 
@@ -146,7 +151,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
     if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
         reading = f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: "
-        reading += f"uniformity {after:.2f}."
+        reading += f"uniformity {round(after, 2) + 0.0:.2f}."
     if found.numbers["spread"] < 0.05:  # as `rules.spread` has it
         reading = "All similarities are near 1: pictures have nearly one embedding."
     return describe(ax, f"Histograms of similarities. {reading}"), reading
@@ -198,7 +203,8 @@ def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
         for c in classes[:LISTED]
     ]
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
-    wrong = Line2D([], [], linestyle="none", marker="x", color=style.INK, label="voted another class")
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
+    wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)
     style.legend_outside(ax, handles=[*listed, wrong], fontsize=8.5, title=title, title_fontsize=8.5)
 
 

@@ -48,7 +48,9 @@ def summary(verdicts: Sequence[Verdict]) -> str:
         judged = len(verdicts) - unknown
         said.append("Healthy on every line that could be judged." if judged else "Nothing could be judged.")
     if unknown:
-        said.append(f"{_lines(unknown)} could not be judged.")
+        weighty = [name for name in named[UNKNOWN] if name in (rules.TRAINED, rules.CLASSES)]
+        among = f", among them whether it learned anything: {', '.join(weighty)}" if weighty else ""
+        said.append(f"{_lines(unknown)} could not be judged{among}.")
     return " ".join(said)
 
 
