@@ -40,19 +40,12 @@ def machine() -> str:
 
 def commit() -> str:
     """The checkout's commit, seven digits, '+' behind it when files differ; '' outside a checkout."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty=+"]
+    here: dict[str, Any] = {"cwd": Path(__file__).parent, "timeout": 10}
     try:
-        head, changed = _git("rev-parse", "--short=7", "HEAD"), _git("status", "--porcelain", "-uno")
+        return subprocess.run(command, **here, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-    return head + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    here = Path(__file__).parent
-    done = subprocess.run(
-        ["git", *arguments], timeout=10, cwd=here, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 def _version(package: str) -> str:

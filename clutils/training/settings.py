@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
-from clutils.losses.hyperparameters import Hyperparameter, check
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, check, one_of
 
 BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-FROM_0 = Hyperparameter(0, whole=True)
+FROM_0, STEPS = Hyperparameter(0, whole=True), Hyperparameter(1, whole=True)
 LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
 Data = str | datasets.ImageSet | datasets.VectorSet | datasets.GraphSet | datasets.SentenceSet | Tensor
@@ -103,7 +103,7 @@ class Settings:
         300,
         "batches; another length has another course of the learning rate",
         int,
-        within=Hyperparameter(1, whole=True),
+        within=STEPS,
     )
     batch_size: int | None = _setting(
         None,
@@ -143,8 +143,8 @@ class Settings:
         "conv32 slower on a CPU",
         bool,
         fixed=False,
+        within=SWITCH,
     )
-
     threads: int | None = _setting(
         None,
         "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it; default: as "
@@ -154,10 +154,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        _one_of("method", self.method, methods.catalogue())
-        for name in names(flag=bool):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"training: {name} is {getattr(self, name)!r}, but must be True or False")
+        one_of("training", "method", self.method, methods.catalogue())
         if not isinstance(self.method_settings, Mapping | None):
             raise ValueError(
                 f"training: method_settings is {self.method_settings!r}, but must name settings and values"
@@ -168,13 +165,13 @@ class Settings:
             )
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
-        _one_of("optimiser", self.optimiser, WEIGHT_DECAYS)
+        one_of("training", "optimiser", self.optimiser, WEIGHT_DECAYS)
         if self.precision is not None:
-            _one_of("precision", self.precision, PRECISIONS)
+            one_of("training", "precision", self.precision, PRECISIONS)
         ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
         check(self, ranges, "training")
-        own = dict(self.method_settings or {})  # the caller's may change
-        object.__setattr__(self, "method_settings", own)
+        # the caller's may change
+        object.__setattr__(self, "method_settings", dict(self.method_settings or {}))
         kind = methods.catalogue()[self.method].kind
         for name in self.method_settings:
             if name not in kind.setting_names():
@@ -192,7 +189,8 @@ class Settings:
         """The same with every None replaced by what suits these images (N, C, H, W) or vectors (N, D)."""
         kind = datasets.kind_of(images)
         encoder = kind.encoder if self.encoder is None else self.encoder
-        size = self.batch_size or usual_batch(len(images))
+        share = processes.number()  # who share it equally
+        size = self.batch_size or max(2, min(BATCH_SIZE, len(images)) // share * share)
         if kind.name == "nodes":
             size = int((images[0, :, 0] > 0).sum())
         augmentation, precision = self.augmentation, self.precision
@@ -203,7 +201,7 @@ class Settings:
         if precision is None:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
-        given = dict(self.method_settings or {})
+        given = self.method_settings
         loss = methods.catalogue()[self.method].kind.default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
         return replace(
@@ -215,7 +213,6 @@ class Settings:
             batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             precision=precision,
-            method_settings=given,
             threads=torch.get_num_threads() if self.threads is None else self.threads,
             weight_decay=WEIGHT_DECAYS[self.optimiser] if self.weight_decay is None else self.weight_decay,
         )
@@ -279,12 +276,6 @@ def usual_rate(
     return LEARNING_RATES.get(str(encoder), 1e-3) * share
 
 
-def usual_batch(samples: int) -> int:
-    """The batch size of a run that names none: as many as processes can share equally."""
-    share = processes.number()
-    return max(2, min(BATCH_SIZE, samples) // share * share)
-
-
 def check_rate(value: Any) -> None:
     """Raise ValueError unless a run's learning rate can be this."""
     if value is None or not LEARNING_RATE.allows(value):
@@ -315,13 +306,3 @@ def shortened(value: Any) -> str:
     """What came in, for an error: an array is said by its type and shape."""
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     return repr(value) if shape is None or len(repr(value)) < 80 else f"of type {kind}, {tuple(shape)}"
-
-
-def range_of(name: str) -> Hyperparameter:
-    """What the number of this name may be."""
-    return next(entry.metadata["within"] for entry in fields(Settings) if entry.name == name)
-
-
-def _one_of(name: str, value: Any, known: Any) -> None:
-    if value not in tuple(known):
-        raise ValueError(f"training: {name} is {shortened(value)}, but must be one of {', '.join(known)}")

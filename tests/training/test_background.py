@@ -85,7 +85,7 @@ def test_a_change_between_two_steps_acts_on_the_next_and_is_in_the_history_from_
     background.wait(LONG)
     straight = advance(small(steps=4), 2)
     straight.loss.temperature, straight.learning_rate = 0.7, 1e-3
-    assert background.history["temperature"].tolist() == [0.2, 0.2, 0.7, 0.7]
+    assert background.run.history["temperature"].tolist() == [0.2, 0.2, 0.7, 0.7]
     assert same(weights(background.run), weights(advance(straight, 2)))
     assert past(background.run).equals(past(straight))
 
@@ -246,7 +246,7 @@ def test_a_callback_that_breaks_ends_the_run_after_its_step_and_is_kept():
     background = Background(small(steps=3), on_step=breaks).start()
     with pytest.raises(ValueError, match="no figure"):
         background.wait(LONG)
-    assert background.run.steps_done == 1 and len(background.history) == 1
+    assert background.run.steps_done == 1 and len(background.run.history) == 1
     with background.run.alone():
         pass  # the place is free
 
@@ -282,7 +282,7 @@ def test_the_history_is_whole_while_it_grows():
     while last < 12:
         assert grown.wait(LONG)  # not in a circle: that would take the interpreter from the run, for minutes
         grown.clear()
-        table = background.history
+        table = background.run.history
         assert table["step"].tolist() == list(range(1, len(table) + 1))
         assert not table.drop(columns=["chance"]).isna().any(axis=None)
         last = len(table)
