@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
+WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
+SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
 
 
 class BadUsage(Exception):
     """What was asked for can't be: exit code 2."""
+
+
+@contextmanager
+def usage(option: str = "") -> Iterator[None]:
+    """Within, a ValueError is bad usage, of this option where one is named."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadUsage(f"{option}: {error}" if option else str(error)) from error
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,6 +67,14 @@ def adding(parser: Parser) -> Add:
         return added
 
     return add
+
+
+def value(text: str) -> Any:
+    """What stands behind NAME=: a Python literal, true, false or inf; anything else is a word."""
+    try:
+        return WORDS[text.lower()] if text.lower() in WORDS else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def positive(text: str) -> int:

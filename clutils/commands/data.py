@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clutils.commands.arguments import Add, BadUsage
+from clutils.commands.arguments import Add, usage
 
 
 def add_to(add: Add) -> None:
@@ -30,10 +30,8 @@ def data(options: argparse.Namespace) -> int:
         print()
         doctor.show(doctor.data())
         return 0
-    try:
+    with usage():
         found = datasets.load(options.name, split=options.split)
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
     print(f"{options.name}: {found.source}")
     if isinstance(found, datasets.VectorSet):
         count, width = found.vectors.shape

@@ -27,12 +27,14 @@ def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
 
 
 def test_a_run_is_to_the_bit_the_same_with_looks_and_without():
-    looked, names = small(), ("rankme", "lidar", "knn", "probe", "few")
-    watching = training.Watcher(JUDGED, GALLERY, numbers=names)
+    settings = {"method": "moco", "precision": "bfloat16"}
+    looked, names = small(**settings), ("rankme", "lidar", "knn", "probe", "few")
+    watching, random = training.Watcher(JUDGED, GALLERY, numbers=names), torch.get_rng_state()
     for _ in range(3):
         looked.looks[looked.steps_done] = dict(watching.look(looked).numbers)
         looked.step()
-    straight = advance(small(), 3)
+    assert torch.equal(torch.get_rng_state(), random) and looked.encoder.training
+    straight = advance(small(**settings), 3)
     assert same(weights(looked), weights(straight))
     steps = saved.taken(past(looked)).reset_index(drop=True)[list(past(straight))]
     pd.testing.assert_frame_equal(steps, past(straight), check_dtype=False, rtol=0, atol=0)

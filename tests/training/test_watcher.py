@@ -8,21 +8,9 @@ import torch
 
 from clutils import data, maps, measures
 from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts, snapshot
-from tests.runs import DIGITS, advance, past, same, small, weights
+from tests.runs import DIGITS, advance, small
 
 SAMPLE, BANK, TEST = DIGITS.subset(slice(0, 40)), DIGITS.subset(slice(40, 80)), DIGITS.subset(slice(80, 100))
-
-
-def test_a_watched_run_is_to_the_bit_the_unwatched_one():
-    watcher, watched = Watcher(SAMPLE, BANK, TEST), small(method="moco", precision="bfloat16")
-    torch.manual_seed(3)
-    random = torch.get_rng_state()
-    for _ in range(4):
-        watcher.look(watched)
-        watched.step()
-    assert torch.equal(torch.get_rng_state(), random) and watched.encoder.training
-    straight = advance(small(method="moco", precision="bfloat16"), 4)
-    assert same(weights(watched), weights(straight)) and past(watched).equals(past(straight))
 
 
 def test_a_look_measures_what_the_measures_say_of_the_run_s_own_features():
