@@ -77,10 +77,19 @@ def value(text: str) -> Any:
         return text
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
-    return int(text)
+def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
+    """A type of argument: whole numbers in this range, ends included."""
+    words = f"from {lowest} on" if highest is None else f"from {lowest} to {highest}"
+
+    def parsed(text: str) -> int:
+        if not text.isdecimal() or not lowest <= int(text) <= (highest or math.inf):
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number {words}")
+        return int(text)
+
+    return parsed
+
+
+positive, side = whole(1), whole(8, 1024)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -114,9 +123,3 @@ def above_zero(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
-
-
-def side(text: str) -> int:
-    if not text.isdecimal() or not 8 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 8 to 1024")
-    return int(text)

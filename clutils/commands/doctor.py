@@ -61,11 +61,6 @@ def add_to(add: Add) -> None:
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Say what is here, what is missing, and what to do about it."""
-    return examine()
-
-
-def examine() -> int:
     """Look at everything and print it; 1 where something is a problem, else 0."""
     findings = [*python(), *packages(), *device(), *memory(), *disk(ROOT), *data()]
     findings += [widgets(), kernel(), browser()]

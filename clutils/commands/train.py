@@ -47,12 +47,12 @@ def _flags(to_train: Parser) -> None:
     for setting in fields(Settings):
         add = length.add_argument if setting.name in ("epochs", "steps") else to_train.add_argument
         flag, about = setting.metadata["flag"], setting.metadata["about"].replace("%", "%%")
+        usual = setting.metadata["usual"] or setting.default
         name = "--" + setting.name.replace("_", "-")
         if flag is bool:
             add(name, action=argparse.BooleanOptionalAction, help=about)
         elif flag is not None:
-            if setting.default is not None and "default" not in about:
-                about += f"; default: {setting.default}"
+            about += "" if usual is None else f"; default: {usual}"
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"

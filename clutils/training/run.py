@@ -131,9 +131,8 @@ class Run:
         if method.uses_labels and self.labels is None:
             raise ValueError(f"training: {given.method} learns from labels, but the data has none")
         # -1 stands for no label, as in STL-10's unlabeled part
-        if method.uses_labels and self.labels is not None and bool((self.labels < 0).any()):
-            number, of = int((self.labels < 0).sum()), len(self.images)
-            few = f"{number:,} of {of:,} {self.kind.name}"
+        if method.uses_labels and self.labels is not None and (without := int((self.labels < 0).sum())):
+            few = f"{without:,} of {len(self.images):,} {self.kind.name}"
             raise ValueError(f"training: {given.method} learns from labels, but {few} have none")
         method.check_batch(self.batch_size)
         method.extra_views = given.extra_views

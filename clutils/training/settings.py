@@ -35,6 +35,7 @@ def _setting(
     default: Any,
     about: str,
     flag: type | None = None,
+    usual: str = "",
     fixed: bool = True,
     kept: bool = True,
     within: Hyperparameter | None = None,
@@ -42,15 +43,15 @@ def _setting(
 ) -> Any:
     """A field of `Settings`.
 
-    - about: what it is, for docstrings and `--help`
+    - about: what it is, for docstrings and `--help`; in_python: the same where it may be more than a name
     - flag: the type of its option on the command line; None = it has none of that kind
+    - usual: what it is where none is given
     - fixed: what is learned depends on it, so a resumed run must have the same
     - kept: config.json and checkpoints have it
     - within: the range of a number
-    - in_python: the same for docstrings, where it may be more than a name
     """
-    metadata: dict[str, Any] = {"about": about, "flag": flag, "fixed": fixed, "kept": kept}
-    metadata |= {"within": within, "in_python": in_python}
+    metadata: dict[str, Any] = {"about": about, "flag": flag, "usual": usual, "fixed": fixed, "kept": kept}
+    metadata |= {"within": within, "in_python": in_python or about}
     if isinstance(default, Mapping):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -63,10 +64,10 @@ class Settings:
     method: str = _setting("simclr", "a name from `methods.catalogue()`", str)
     loss: nn.Module | None = _setting(
         None,
-        "a name from `losses.catalogue()`; default: the method's own, for most NTXent at temperature 0.2",
+        "a name from `losses.catalogue()`",
         str,
-        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings; "
-        "None = the method's own, for most NT-Xent at τ = 0.2",
+        "the method's own, for most NTXent at temperature 0.2",
+        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings",
     )
     data: Data = _setting(
         "scenes",
@@ -78,19 +79,18 @@ class Settings:
     )
     encoder: str | nn.Module | None = _setting(
         None,
-        "a name from `encoders.NAMES`; default: what suits the data, conv16 for pictures, mlp for vectors, "
-        "gin for graphs, transformer for sentences",
+        "a name from `encoders.NAMES`",
         str,
-        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place; "
-        "None = conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, "
-        "transformer for sentences",
+        "conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, transformer "
+        "for sentences",
+        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place",
     )
     augmentation: str | views.Augment | None = _setting(
         None,
-        "one of `views.names()`; default: what suits the data",
+        "one of `views.names()`",
         str,
-        in_python="one of `views.names()`, or called as augment(images, generator=...); "
-        "None = `views.suiting`",
+        "what suits the data, `views.suiting`",
+        in_python="one of `views.names()`, or called as augment(images, generator=...)",
     )
     epochs: int | None = _setting(
         None,
@@ -107,27 +107,27 @@ class Settings:
     )
     batch_size: int | None = _setting(
         None,
-        "pictures a step, of all processes together; default: 256, or all where there are fewer; of a "
-        "network all nodes",
+        "pictures a step, of all processes together",
         int,
+        "256, or all where there are fewer; of a network all nodes",
         within=Hyperparameter(2, whole=True, also=(None,)),
     )
     learning_rate: float | None = _setting(
         None,
-        "the highest of its course, a rise over 5 % of the steps and half a cosine; default: what suits the "
-        "encoder and the method, for sgd 0.03 for 256 pictures a step",
+        "the highest of its course, a rise over 5 % of the steps and half a cosine",
         float,
+        "what suits the encoder and the method, for sgd 0.03 for 256 pictures a step",
         within=LEARNING_RATE,
     )
     seed: int = _setting(0, "of everything random in the run", int, within=FROM_0)
     device: str | torch.device | None = _setting(
-        None, "cpu, cuda, cuda:1 or mps; default: CUDA where there is one", str, fixed=False, kept=False
+        None, "cpu, cuda, cuda:1 or mps", str, "CUDA where there is one", fixed=False, kept=False
     )
     precision: str | None = _setting(
         None,
-        "of the encoder: float32, bfloat16, or float16 and a scaled loss; default: bfloat16 where the device "
-        "computes in it, else float16 on a GPU",
+        "of the encoder: float32, bfloat16, or float16 and a scaled loss",
         str,
+        "bfloat16 where the device computes in it, else float16 on a GPU",
     )
     extra_views: int = _setting(
         0, "further views of each picture, for a loss that takes several", int, within=FROM_0
@@ -135,7 +135,7 @@ class Settings:
     method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
     optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
     weight_decay: float | None = _setting(
-        None, "default: 1e-4 for adamw, 5e-4 for sgd", float, within=Hyperparameter(0, also=(None,))
+        None, "of the weights", float, "1e-4 for adamw, 5e-4 for sgd", within=Hyperparameter(0, also=(None,))
     )
     compile: bool = _setting(
         False,
@@ -147,9 +147,9 @@ class Settings:
     )
     threads: int | None = _setting(
         None,
-        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it; default: as "
-        "many as torch has when the run begins",
+        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
         int,
+        "as many as torch has when the run begins",
         within=Hyperparameter(1, 1024, whole=True, also=(None,)),
     )
 
@@ -253,8 +253,11 @@ def names(**wanted: Any) -> tuple[str, ...]:
 
 def described(target: Callable) -> Callable:
     """A decorator: all settings by name in the signature, and {settings} in the docstring a line on each."""
-    about = {entry.name: entry.metadata["in_python"] or entry.metadata["about"] for entry in fields(Settings)}
-    listed = [f"- {name}: {words}" for name, words in about.items()]
+    listed = [
+        f"- {entry.name}: {entry.metadata['in_python']}"
+        + (f"; None = {usual}" if (usual := entry.metadata["usual"]) else "")
+        for entry in fields(Settings)
+    ]
     target.__doc__ = (target.__doc__ or "").replace("{settings}", "\n    ".join(listed))
     own = [p for p in inspect.signature(target).parameters.values() if p.kind is p.KEYWORD_ONLY]
     parameters = [*inspect.signature(Settings).parameters.values(), *own]

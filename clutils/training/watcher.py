@@ -17,10 +17,11 @@ Nothing here draws or knows of widgets.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,19 +127,18 @@ class Watcher:
         if not 0 < share <= 1:
             raise ValueError(f"Watcher: share is {share!r}, but must be above 0 and at most 1")
         self.pictures, self.every, self.share = pictures, every, share
-        labelled = _labelled(bank, test)
-        self.bank: Pictures | None = bank if labelled else None
-        self.test: Pictures | None = test if labelled else None
+        self.measures_knn = _labelled(bank, test)
+        self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom
         self.looked = 0.0  # seconds, of all looks beside a run that trains
         self.spent = 0.0  # those, and what `spend` added
         self.ceiling: int | None = None  # of the effective rank, min(N - 1, D); None before the first look
         self.numbers = demand_known(numbers)
         for name in self.numbers:
-            needs = BY_NAME[name].needs
-            if needs == "labels" and self.bank is None:
+            needs, least = BY_NAME[name].needs, BY_NAME[name].least
+            if needs == "labels" and self._votes is None:
                 raise ValueError(f"{name!r} needs labels of two classes or more, which there are not")
-            if self.bank is not None and BY_NAME[name].least > len(self.bank):
-                least, lent = BY_NAME[name].least, len(self.bank)
+            if self._votes is not None and least > len(self._votes[1]):
+                lent = len(self._votes[1])
                 raise ValueError(f"{name!r} needs {least} labelled images, but there are {lent}")
             if needs == "views" and not isinstance(pictures, ImageSet):
                 raise ValueError(f"{name!r} needs views of pictures, but these are none")
@@ -218,10 +218,7 @@ class Watcher:
         self.ceiling = min(z.shape[0] - 1, z.shape[1])
         asked = () if few else self.numbers
         sample = measures.Features(z, views=self._of_views(seen, asked))
-        judged = None
-        if self.bank is not None and self.test is not None:
-            of_test = z if self.test is self.pictures else seen.embed(self.test.inputs)
-            judged = self._judged(of_test, seen.embed(self.bank.inputs))
+        judged = self._judged(lambda of: z if of is self.pictures else seen.embed(of.inputs))
         knn, rank = measured("knn", judged), measured("effective_rank", sample)
         found = {
             name: measured(name, judged if BY_NAME[name].needs == "labels" else sample) for name in asked
@@ -244,13 +241,7 @@ class Watcher:
 
     def raw(self) -> float:
         """kNN accuracy of the images themselves, grey as the origin: what learning nothing is worth."""
-        if self.bank is None or self.test is None:
-            return math.nan
-        return measured("knn", self._judged(*(measures.raw_inputs(of) for of in (self.test, self.bank))))
-
-    @property
-    def measures_knn(self) -> bool:
-        return self.bank is not None
+        return measured("knn", self._judged(measures.raw_inputs))
 
     @property
     def positions(self) -> np.ndarray | None:
@@ -273,10 +264,12 @@ class Watcher:
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _judged(self, z: Tensor, gallery_z: Tensor) -> measures.Features:
-        assert self.bank is not None and self.test is not None  # asked by who calls
-        y, gallery_y = (of.labels.to(z.device) for of in (self.test, self.bank))
-        return measures.Features(z, y, gallery_z, gallery_y)
+    def _judged(self, features: Callable[[Pictures], Tensor]) -> measures.Features | None:
+        """The judged images and the bank by their features; None where there are no labels."""
+        if self._votes is None:
+            return None
+        (z, gallery_z), (test, bank) = map(features, self._votes), self._votes
+        return measures.Features(z, test.labels.to(z.device), gallery_z, bank.labels.to(z.device))
 
     def _of_views(self, seen: Snapshot, asked: Iterable[str]) -> Tensor | None:
         """Features of two views of the first images, (N, 2, D); None where no number needs them."""
@@ -317,7 +310,10 @@ def parts(pictures: Pictures, name: str | None = None) -> tuple[Pictures, Pictur
 
     The bank is None where the images have no labels.
     """
-    test, third = _test_part(name), len(pictures) // 3
+    test, third = None, len(pictures) // 3
+    if name is not None:
+        with contextlib.suppress(ValueError, data.Unavailable):  # a folder without one
+            test = data.load(name, "test", limit=TEST, download=False)
     if test is None or type(test) is not type(pictures):
         order = torch.randperm(len(pictures), generator=torch.Generator().manual_seed(0))
         test, others = pictures.subset(order[:third][:TEST]), order[third:]
@@ -345,15 +341,6 @@ def _as_set(run: Run) -> Pictures:
     if run.kind.name == "sentences":
         return SentenceSet(run.data, none, (), ("",) * len(none), "your own sentences")
     return ImageSet(run.data, none, (), None, "your own pictures")
-
-
-def _test_part(name: str | None) -> Pictures | None:
-    if name is None:
-        return None
-    try:
-        return data.load(name, "test", limit=TEST, download=False)
-    except (ValueError, data.Unavailable):  # a folder without one
-        return None
 
 
 def _labelled(bank: Pictures | None, test: Pictures | None) -> bool:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from clutils import __main__ as command_line
 from clutils.commands import doctor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -242,7 +243,7 @@ def test_a_problem_is_an_exit_code_and_a_warning_is_none(monkeypatch, capsys):
         for name in ("widgets", "kernel", "browser"):
             monkeypatch.setattr(doctor, name, lambda: doctor.ok("x", "fine"))
         monkeypatch.setattr(doctor, "browser", lambda finding=finding: finding)
-        assert doctor.examine() == code
+        assert command_line.main(["doctor"]) == code
         assert capsys.readouterr().out.splitlines()[-1] == ("1 problem" if code else "no problems")
 
 
