@@ -172,7 +172,7 @@ class Run:
             drawing: Any = self.loss
             if hasattr(drawing, "generator"):  # a loss that draws: SSCL, MoCHi
                 drawing.generator = self._stream("mixes", self.device)
-            with self._without_waiting(), self._dropping():
+            with self._drawing():
                 loss, z1, z2 = self.method(images, self._augment(), self._stream("views"), labels, chosen)
             self.optimiser.zero_grad()
             self.scaler.scale(loss).backward()
@@ -437,34 +437,28 @@ class Run:
         return self._ahead
 
     @contextmanager
-    def _without_waiting(self) -> Iterator[None]:
-        """Within, on a GPU, the loss does not look at what it is given: the check is that all ends finite."""
-        on_gpu = self.device.type == "cuda"
-        looking: list[Any] = [
-            part for part in self.loss.modules() if on_gpu and getattr(part, "check_inputs", False)
-        ]
+    def _drawing(self) -> Iterator[None]:
+        """Within, dropout in the encoder draws from the step's own stream; each process has another one.
+
+        On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.
+        """
+        on_gpu, loss = self.device.type == "cuda", self.loss
+        looking: list[Any] = [p for p in loss.modules() if on_gpu and getattr(p, "check_inputs", False)]
+        layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
+        if layers:
+            number = self.steps_done * processes.number() + processes.rank()
+            stream = self._stream("dropout", self.device, number)
         for part in looking:
             part.check_inputs = False
+        for layer in layers:
+            layer.generator = stream
         try:
             yield
         finally:
             for part in looking:
                 part.check_inputs = True
-
-    @contextmanager
-    def _dropping(self) -> Iterator[None]:
-        """Within, dropout in the encoder draws from the step's own stream; each process has another one."""
-        layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
-        if layers:
-            number = self.steps_done * processes.number() + processes.rank()
-            stream = self._stream("dropout", self.device, number)
-        for layer in layers:
-            layer.generator = stream
-        try:
-            yield
-        finally:  # a generator can't be copied with the encoder
             for layer in layers:
-                layer.generator = None
+                layer.generator = None  # one can't be copied with the encoder
 
     def _new_scaler(self) -> torch.amp.GradScaler:
         """Of a float16 loss, whose small gradients would be 0."""

@@ -290,7 +290,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, nn.Module):
         loss: Any = value
         name = type(value).__name__
-        if name not in losses.catalogue() or type(value) is not losses.catalogue()[name].loss:
+        known = losses.catalogue().get(name)
+        if known is None or type(value) is not known.loss:
             return None
         own = {key: plain(getattr(value, key)) for key in loss.hyperparameters()}
         return {"name": name, "settings": own}

@@ -25,7 +25,8 @@ from clutils.commands import lab as lab_module
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
-MOCO = ["train", "--out", "x", "--data", "digits", "--method", "moco"]
+TRAIN = ["train", "--out", "x"]
+MOCO = [*TRAIN, "--data", "digits", "--method", "moco"]
 
 
 def run(*arguments: object) -> int:
@@ -93,45 +94,36 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([], "COMMAND"),
         (["fly"], "'ruler', 'explore', 'data', 'exam', 'doctor', 'book', 'slides', 'site'"),
         (["train"], "--out"),
-        (["train", "--out", "x", "--bogus"], "--bogus"),
-        (["train", "--out", "x", "--steps", "many"], "'many'"),
-        (["train", "--out", "x", "--steps", "3", "--epochs", "3"], "not allowed with"),
-        (["train", "--out", "x", "--checkpoint-every", "0"], "whole number from 1"),
-        (["train", "--out", "x", "--loss", "Nope"], "NTXent, SupCon"),
-        (["train", "--out", "x", "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
-        (["train", "--out", "x", "--set", "temperature"], "--set temperature=0.5"),
-        (["train", "--out", "x", "--set", "temperature=hot"], "--set temperature=0.5"),
-        (["train", "--out", "x", "--set", "temperature=-1"], "temperature is -1"),
-        (["train", "--out", "x", "--method", "nope"], "simclr, moco"),
-        (["train", "--out", "x", "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
-        (
-            ["train", "--out", "x", "--method", "moco", "--method-set", "momentum"],
-            "--method-set momentum=0.99",
-        ),
-        (["train", "--out", "x", "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
+        ([*TRAIN, "--bogus"], "--bogus"),
+        ([*TRAIN, "--steps", "many"], "'many'"),
+        ([*TRAIN, "--steps", "3", "--epochs", "3"], "not allowed with"),
+        ([*TRAIN, "--checkpoint-every", "0"], "whole number from 1"),
+        ([*TRAIN, "--loss", "Nope"], "NTXent, SupCon"),
+        ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
+        ([*TRAIN, "--set", "temperature"], "--set temperature=0.5"),
+        ([*TRAIN, "--set", "temperature=hot"], "--set temperature=0.5"),
+        ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
+        ([*TRAIN, "--method", "nope"], "simclr, moco"),
+        ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
+        ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
+        ([*TRAIN, "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
         ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
         ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
-        (["train", "--out", "x", "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
-        (
-            ["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"],
-            "must be one for vectors: none",
-        ),
-        (["train", "--out", "x", "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
-        (["train", "--out", "x", "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
-        (["train", "--out", "x", "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
-        (["train", "--out", "x", "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
-        (["train", "--out", "x", "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
-        (
-            ["train", "--out", "x", "--data", "vectors:digits", "--look", "lidar"],
-            "--look: 'lidar' needs views of pictures",
-        ),
-        (["train", "--out", "x", "--log", "csv"], "'csv' (choose from"),
-        (["train", "--out", "x", "--data", "digit"], "did you mean 'digits'"),
-        (["train", "--out", "x", "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
-        (["train", "--out", "x", "--data", "digits", "--batch-size", "5000"], "5000"),
-        (["train", "--out", "x", "--data", "digits", "--steps", "-1"], "-1"),
-        (["train", "--out", "x", "--data", "digits", "--learning-rate", "-1"], "-1"),
-        (["train", "--out", "x", "--data", "digits", "--device", "abacus"], "abacus"),
+        ([*TRAIN, "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
+        ([*TRAIN, "--data", "vectors:digits", "--augmentation", "crop"], "must be one for vectors: none"),
+        ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
+        ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
+        ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
+        ([*TRAIN, "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
+        ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
+        ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
+        ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
+        ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
+        ([*TRAIN, "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
+        ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),
+        ([*TRAIN, "--data", "digits", "--steps", "-1"], "-1"),
+        ([*TRAIN, "--data", "digits", "--learning-rate", "-1"], "-1"),
+        ([*TRAIN, "--data", "digits", "--device", "abacus"], "abacus"),
         (["data", "digit"], "did you mean 'digits'"),
         (["data", "digits", "--split", "nope"], "train, test"),
         (["doctor", "please"], "please"),
@@ -371,16 +363,12 @@ def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variabl
     return lab_module.lab_command(rest)
 
 
-def test_the_lab_opens_the_first_notebook_and_saves_where_it_lies(monkeypatch):
-    command = lab(monkeypatch)
-    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+def test_the_lab_opens_the_first_notebook_where_it_lies_and_what_the_reader_adds_wins(monkeypatch):
+    command = lab(monkeypatch, "--port", "9999")
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"] and command[-2:] == ["--port", "9999"]
     assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in command
-    assert f"--ServerApp.root_dir={ROOT}" in command
-
-
-def test_only_root_gets_what_only_root_needs(monkeypatch):
+    assert f"--ServerApp.root_dir={ROOT}" in command and "--allow-root" not in command
     assert "--allow-root" in lab(monkeypatch, user=0)
-    assert "--allow-root" not in lab(monkeypatch)
 
 
 def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
@@ -390,10 +378,6 @@ def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
     assert "--no-browser" not in lab(monkeypatch, BROWSER="firefox")
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "--no-browser" not in lab(monkeypatch)
-
-
-def test_what_the_reader_adds_comes_last_and_so_wins(monkeypatch):
-    assert lab(monkeypatch, "--port", "9999")[-2:] == ["--port", "9999"]
 
 
 def test_the_lab_asks_no_question_about_news_and_keeps_what_is_configured(monkeypatch, tmp_path):
@@ -463,7 +447,7 @@ def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
 
 def test_every_setting_of_a_run_has_its_option():
     known = {field.name for field in dataclasses.fields(training.Settings)} - {"method_settings"}
-    options = vars(command_line._parser().parse_args(["train", "--out", "x"]))
+    options = vars(command_line._parser().parse_args(TRAIN))
     assert known | {"set", "method_set"} <= set(options)
 
 
