@@ -159,10 +159,6 @@ class Settings:
             raise ValueError(
                 f"training: method_settings is {self.method_settings!r}, but must name settings and values"
             )
-        if not callable(self.augmentation) and not isinstance(self.augmentation, str | None):
-            raise ValueError(
-                f"training: augmentation is {self.augmentation!r}, but must be a name or a function"
-            )
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
         one_of("training", "optimiser", self.optimiser, WEIGHT_DECAYS)
