@@ -8,20 +8,17 @@ import types
 import pytest
 import torch
 
-from clutils import __main__ as command_line
 from clutils import report
 from clutils.commands import check
 from clutils.report import GOOD, LOOK
+from tests.commands.asked import complaint, run
 from tests.report import ailing
 from tests.report.ailing import SEED
 from tests.report.pages import Page
 
 
 def command(*arguments: object) -> int:
-    try:
-        return command_line.main(["check", *map(str, arguments)])
-    except SystemExit as exit:
-        return exit.code
+    return run("check", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +195,7 @@ def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
     given = arguments if "--data" in arguments else [*arguments, "--data", "digits"]
     given = [str(file) if word == "RUN" else word for word in given]
     assert command(*given) == code
-    text = capsys.readouterr().err
-    assert re.fullmatch(r"clutils: .+\n", text) and said in text
+    assert said in complaint(capsys)
 
 
 def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
@@ -211,5 +207,5 @@ def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
 
     torch.save({"state_dict": Runs()}, tmp_path / "evil.pt")
     assert command(tmp_path / "evil.pt", "--data", "digits") == 1
-    assert re.fullmatch(r"clutils: .+harmless names.+\n", capsys.readouterr().err)
+    assert "harmless names" in complaint(capsys)
     assert not (tmp_path / "sung").exists()

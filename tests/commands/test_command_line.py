@@ -22,26 +22,14 @@ from PIL import Image
 from clutils import __main__ as command_line
 from clutils import data, losses, training
 from clutils.commands import lab as lab_module
+from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
 TRAIN = ["train", "--out", "x"]
 MOCO = [*TRAIN, "--data", "digits", "--method", "moco"]
-
-
-def run(*arguments: object) -> int:
-    """The exit code, in this process."""
-    try:
-        return command_line.main([str(argument) for argument in arguments])
-    except SystemExit as exit:  # argparse's own
-        return exit.code
-
-
-def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """What stderr holds, which must be one line of ours."""
-    text = capsys.readouterr().err
-    assert re.fullmatch(r"clutils: .+\n", text), text
-    return text
+MOTIFS = [*TRAIN, "--data", "graphs:motifs", "--method", "graphcl"]
+KARATE = [*TRAIN, "--data", "nodes:karate", "--method", "grace"]
 
 
 def history(folder: Path) -> pd.DataFrame:
@@ -134,6 +122,24 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["ruler", "--value", "five"], "'five'"),
         (["ruler", "--value", "nan"], "value is nan"),
         (["ruler", "--positive", "2"], "positive is 2.0"),
+        (
+            [*TRAIN, "--data", "graphs:motifs"],
+            "'simclr', the default, for pictures and vectors and",
+        ),
+        (
+            [*TRAIN, "--data", "digits", "--method", "grace"],
+            "for nodes, but must be one for pictures",
+        ),
+        ([*KARATE, "--augmentation", "crop"], "must be one for nodes: edges"),
+        ([*MOTIFS, "--encoder", "mlp"], "must be one for graphs"),
+        ([*MOTIFS, "--loss", "BarlowTwins"], "GraphCL needs a loss that"),
+        (["explore", "spiral"], "invalid choice: 'spiral'"),
+        (["explore", "W", "--set", "loss=Magic"], "loss is 'Magic', but must be one of PairMargin"),
+        (["explore", "W", "--set", "temperature"], "needs a value, as in --set temperature=0.1"),
+        (["explore", "W", "--set", "colour=red"], "there is no setting colour"),
+        (["explore", "circle", "--set", "step=-5"], "step is -5, but must be of the form [0-9]*"),
+        (["explore", "W", "--set", "temperature=cold"], "temperature is 'cold', but must be a number"),
+        (["explore", "all", "--set", "temperature=1"], "of one page, not of all"),
     ],
 )
 def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
@@ -142,7 +148,7 @@ def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
     monkeypatch.chdir(tmp_path)
     assert run(*arguments) == 2
     assert named in complaint(capsys)
-    assert not (tmp_path / "x").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, monkeypatch, tmp_path):
