@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -30,11 +31,9 @@ def machine() -> str:
     import torch
 
     name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
+    known = Path("/proc/cpuinfo")
+    if known.exists() and (found := re.search(r"^model name\s*:(.*)", known.read_text(), re.MULTILINE)):
+        name = found[1].strip()
     return f"{name} + {torch.cuda.get_device_name()}" if torch.cuda.is_available() else name
 
 

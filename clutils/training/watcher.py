@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 SAMPLE, BANK, TEST = 500, 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views
-SHARE = 0.08  # of the training's seconds that watching may have had when it takes more
+SHARE = 0.08  # of the training's seconds that `look`, and what `spend` adds, may have had when one takes more
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
@@ -103,8 +103,7 @@ class Watcher:
     - pictures: the sample of the map and of the effective rank
     - bank, test: labelled images, whose features vote and are judged; without a bank no kNN; test None = the
       sample
-    - every: steps from a look to the next at the least; None = as often as the share allows
-    - share: of the training's seconds that watching (`look`, and what is added by `spend`) may take
+    - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
 
     All is measured by the encoder's features, before the head. A look computes on a copy of the weights: the
@@ -118,15 +117,12 @@ class Watcher:
         bank: Pictures | None = None,
         test: Pictures | None = None,
         every: int | None = None,
-        share: float = SHARE,
         numbers: Iterable[str] = (),
     ) -> None:
         test = pictures if test is None else test
         if every is not None and (not isinstance(every, int) or every < 1):
             raise ValueError(f"Watcher: every is {every!r}, but must be a whole number from 1 on, or None")
-        if not 0 < share <= 1:
-            raise ValueError(f"Watcher: share is {share!r}, but must be above 0 and at most 1")
-        self.pictures, self.every, self.share = pictures, every, share
+        self.pictures, self.every = pictures, every
         self.measures_knn = _labelled(bank, test)
         self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom
         self.looked = 0.0  # seconds, of all looks beside a run that trains
@@ -156,7 +152,7 @@ class Watcher:
 
     def room(self, run: Run) -> bool:
         """Whether watching has had less than its share of the time that the run has trained for."""
-        return self.spent < self.share * _trained(run) + CREDIT
+        return self.spent < SHARE * _trained(run) + CREDIT
 
     def due(self, run: Run) -> bool:
         """Whether to look now: `every` steps after the last time, and not beyond half of the share.
@@ -164,7 +160,7 @@ class Watcher:
         The other half is the drawing's, of which there is more, and each much cheaper.
         """
         since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
-        affordable = self.looked < self.share / 2 * _trained(run) and self.room(run)
+        affordable = self.looked < SHARE / 2 * _trained(run) and self.room(run)
         return self.wanted(run) or (since >= (self.every or 1) and affordable)
 
     def want(self, step: int) -> None:

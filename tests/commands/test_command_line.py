@@ -264,11 +264,6 @@ def test_the_checkpoint_is_the_run_that_python_would_have_made(finished):
         assert torch.equal(one, other)
 
 
-def test_epochs_are_whole_times_through_the_data(tmp_path):
-    assert run("train", "--data", "digits", "--batch-size", 400, "--epochs", 2, "--out", tmp_path) == 0
-    assert len(history(tmp_path)) == 2 * (1352 // 400)
-
-
 def test_a_run_that_breaks_keeps_what_it_had_learned(capsys, monkeypatch, tmp_path):
     stop_at(monkeypatch, 4, ValueError("the loss is nan"))
     assert run("train", *SHORT, "--out", tmp_path) == 1

@@ -23,19 +23,6 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
     assert small(weight_decay=0.0).optimiser.param_groups[0]["weight_decay"] == 0.0
 
 
-def vectors(**settings) -> training.Run:
-    return small(data=data.load("vectors:digits", limit=100), precision="float32", **settings)
-
-
-def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatch):
-    def broken(function):
-        raise RuntimeError("No working C++ compiler found\nand much more")
-
-    monkeypatch.setattr(torch, "compile", broken)
-    with pytest.raises(ValueError, match=r"compile does not work here: No working C\+\+ compiler found \("):
-        vectors(compile=True)
-
-
 @pytest.mark.parametrize(
     "settings, message",
     [

@@ -115,7 +115,7 @@ def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():
 
 
 def test_every_says_how_far_apart_looks_are_at_the_least():
-    run, watcher = small(), Watcher(SAMPLE, every=3, share=1.0)
+    run, watcher = small(), Watcher(SAMPLE, every=3)
     steps = []
     while not run.done:
         run.step()
@@ -126,8 +126,6 @@ def test_every_says_how_far_apart_looks_are_at_the_least():
     for wrong in (0, 2.5, "often"):
         with pytest.raises(ValueError, match="every is"):
             Watcher(SAMPLE, every=wrong)
-    with pytest.raises(ValueError, match="share is 0"):
-        Watcher(SAMPLE, share=0)
 
 
 def test_a_snapshot_is_of_its_step_however_far_the_run_has_gone_when_it_is_looked_at():
