@@ -89,7 +89,8 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
             return torch.zeros(len(images), 4)
 
     seen = training.Watcher(JUDGED, GALLERY, numbers=CHEAP).look(Constant())
-    assert all(map(math.isnan, seen.numbers.values())) and seen.effective_rank == 0
+    assert all(map(math.isnan, seen.numbers.values())) and math.isnan(seen.knn)
+    assert seen.effective_rank == 0 and not seen.positions.any()
 
 
 @pytest.mark.parametrize(
@@ -99,11 +100,7 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
         (NAMELESS, ("rankme", "knn"), "'knn' needs labels of two classes or more"),
         (NAMELESS, ("probe",), "'probe' needs labels"),
         (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of pictures"),
-        (
-            JUDGED,
-            ("knn_dino_200",),
-            "'knn_dino_200' needs 200 labelled images, but there are 100",
-        ),
+        (JUDGED, ("knn_dino_200",), "'knn_dino_200' needs 200 labelled images, but there are 100"),
     ],
 )
 def test_a_number_that_can_t_be_is_refused_in_a_line(pictures, numbers, said):

@@ -169,9 +169,6 @@ def test_runs_are_listed_newest_last_and_a_missing_folder_has_none(run, tmp_path
     assert saved.listed(tmp_path / "nowhere") == []
 
 
-# ---- side by side ------------------------------------------------------------------------------------------
-
-
 def test_a_name_that_is_taken_counts_on_to_one_that_is_not(tmp_path):
     assert saved.free_name(tmp_path / "nowhere", "run-1") == "run-1"
     for name in ("run-1", "run-2", "a-b", "run-9"):

@@ -148,15 +148,6 @@ def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
     assert seen.effective_rank > 1 and seen.positions.shape == (33, 2)
 
 
-def test_an_encoder_that_gives_the_same_for_all_is_measured_as_what_it_is():
-    run = small()
-    with torch.no_grad():
-        for parameter in run.encoder.parameters():
-            parameter.zero_()  # every feature is 0: no direction, no dimension
-    seen = Watcher(SAMPLE, BANK, TEST).look(run)
-    assert seen.effective_rank == 0 and math.isnan(seen.knn) and not seen.positions.any()
-
-
 def test_a_named_set_is_judged_by_its_test_part_and_another_by_some_of_its_own_pictures():
     digits = data.load("digits")
     sample, bank, test = parts(digits, "digits")
