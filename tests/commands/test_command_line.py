@@ -319,7 +319,7 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
 def test_a_set_is_described(capsys):
     assert run("data", "digits") == 0
     said = capsys.readouterr().out
-    assert "1,352" in said and "8 x 8, 1 channel" in said
+    assert "pictures  1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n" in said
     counts = re.findall(r"^label +(\d+) +([\d,]+) ", said, re.MULTILINE)
     assert [int(label) for label, _ in counts] == list(range(10))
     assert sum(int(count.replace(",", "")) for _, count in counts) == 1352
@@ -328,7 +328,7 @@ def test_a_set_is_described(capsys):
 def test_a_folder_is_described_with_its_size(capsys, shared):
     assert run("data", f"folder:{shared / 'stl10-sample' / 'images'}") == 0
     said = capsys.readouterr().out
-    assert re.search(r"pictures +246, 96 x 96, 3 channels", said)
+    assert "(246, 3, 96, 96)" in said
     size = sum(p.stat().st_size for p in (shared / "stl10-sample" / "images").rglob("*.png"))
     assert f"{size / 1e6:,.1f} MB" in said
 

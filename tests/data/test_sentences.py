@@ -100,4 +100,4 @@ def test_what_is_not_there_is_said():
 def test_the_command_describes_them(capsys):
     assert command_line.main(["data", "sentences:topics"]) == 0
     said = capsys.readouterr().out
-    assert "at most 24 words" in said and "async" in said
+    assert "int64 (N, L) = (2253, 24), words: 24" in said and "async" in said
