@@ -328,15 +328,13 @@ def _as_set(run: Run) -> Pictures:
     """The run's images as a set; a bare tensor has no labels."""
     if not isinstance(run.data, Tensor):
         return run.data
-    if run.kind.name in ("graphs", "nodes"):
-        none = torch.full((len(run.data) if len(run.data) > 1 else run.batch_size,), -1)
-        return GraphSet(run.data, none, (), "your own graphs")
-    none = torch.full((len(run.data),), -1)
-    if run.kind.name == "vectors":
-        return VectorSet(run.data, none, (), "your own vectors")
-    if run.kind.name == "sentences":
-        return SentenceSet(run.data, none, (), ("",) * len(none), "your own sentences")
-    return ImageSet(run.data, none, (), None, "your own pictures")
+    name = run.kind.name
+    none, own = torch.full((run.batch_size if name == "nodes" else len(run.data),), -1), f"your own {name}"
+    if name == "pictures":
+        return ImageSet(run.data, none, (), None, own)
+    if name == "sentences":
+        return SentenceSet(run.data, none, (), ("",) * len(none), own)
+    return (VectorSet if name == "vectors" else GraphSet)(run.data, none, (), own)
 
 
 def _labelled(bank: Pictures | None, test: Pictures | None) -> bool:
