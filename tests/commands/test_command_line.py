@@ -61,11 +61,10 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) ->
 
 
 @pytest.mark.parametrize(
-    "command",
-    [[], ["lab"], ["train"], ["check"], ["ruler"], ["explore"], ["data"], ["exam"], ["doctor"], ["book"]],
+    "command", ["", "lab", "train", "check", "ruler", "explore", "data", "exam", "doctor", "book"]
 )
 def test_each_command_explains_itself(capsys, command):
-    assert run(*command, "--help") == 0
+    assert run(*command.split(), "--help") == 0
     assert "usage: python -m clutils" in capsys.readouterr().out
 
 
@@ -91,6 +90,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--set", "temperature"], "--set temperature=0.5"),
         ([*TRAIN, "--set", "temperature=hot"], "--set temperature=0.5"),
         ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
+        ([*TRAIN, "--loss", "AttentionNCE", "--set", "d_neg=wide"], "--set d_neg=1.0"),
+        ([*TRAIN, *SHORT, "--optimiser", "lars"], "optimiser is 'lars'"),
         ([*TRAIN, "--method", "nope"], "simclr, moco"),
         ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
         ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
@@ -122,14 +123,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["ruler", "--value", "five"], "'five'"),
         (["ruler", "--value", "nan"], "value is nan"),
         (["ruler", "--positive", "2"], "positive is 2.0"),
-        (
-            [*TRAIN, "--data", "graphs:motifs"],
-            "'simclr', the default, for pictures and vectors and",
-        ),
-        (
-            [*TRAIN, "--data", "digits", "--method", "grace"],
-            "for nodes, but must be one for pictures",
-        ),
+        ([*TRAIN, "--data", "graphs:motifs"], "'simclr', the default, for pictures and vectors and"),
+        ([*TRAIN, "--data", "digits", "--method", "grace"], "for nodes, but must be one for pictures"),
         ([*KARATE, "--augmentation", "crop"], "must be one for nodes: edges"),
         ([*MOTIFS, "--encoder", "mlp"], "must be one for graphs"),
         ([*MOTIFS, "--loss", "BarlowTwins"], "GraphCL needs a loss that"),
@@ -202,11 +197,8 @@ def test_a_missing_package_sends_to_the_doctor(capsys, monkeypatch, tmp_path):
 
 
 def test_exit_codes_leave_the_process():
-    for arguments, code in (
-        (["fly"], 2),
-        (["doctor", "--help"], 0),
-        (["train", "--resume", "--out", "nowhere"], 1),
-    ):
+    resumed = ["train", "--resume", "--out", "nowhere"]
+    for arguments, code in ((["fly"], 2), (["doctor", "--help"], 0), (resumed, 1)):
         done = subprocess.run([sys.executable, "-m", "clutils", *arguments], cwd=ROOT, capture_output=True)
         assert done.returncode == code
 
@@ -224,10 +216,8 @@ def test_a_reader_that_stops_reading_gets_no_traceback():
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a short MACL run."""
     folder = tmp_path_factory.mktemp("run") / "macl"
-    code = run(
-        "train", "--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25", *SHORT, "--out", folder
-    )
-    assert code == 0
+    macl = ("--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25")
+    assert run("train", *macl, *SHORT, "--out", folder) == 0
     return folder
 
 
@@ -239,29 +229,18 @@ def test_a_run_leaves_its_weights_its_history_and_its_settings(finished):
     assert rows["step"].tolist() == [1, 2, 3, 4, 5, 6]
     assert (rows["alpha"] == 0.25).all() and (rows["temperature"] == 0.1).all()
     config = json.loads((finished / "config.json").read_text())
-    assert config["loss"]["name"] == "MACL"
-    assert config["loss"]["settings"]["alpha"] == 0.25
-    asked = {
-        "method": "simclr",
-        "data": "digits",
-        "encoder": "conv16",
-        "steps": 6,
-        "batch_size": 32,
-        "seed": 0,
-    }
-    assert config | asked == config
+    assert config["loss"]["name"] == "MACL" and config["loss"]["settings"]["alpha"] == 0.25
+    asked = {"method": "simclr", "data": "digits", "encoder": "conv16", "batch_size": 32, "device": "cpu"}
+    assert config | asked | {"steps": 6, "seed": 0} == config
     assert "handwritten digits" in config["data_source"]
-    assert config["device"] == "cpu"
     assert {"date", "machine", "cores", "python", "versions", "commit"} <= set(config)
 
 
 def test_the_checkpoint_is_the_run_that_python_would_have_made(finished):
     loss = losses.MACL(temperature=0.1, alpha=0.25)
     same = training.Run(loss=loss, data="digits", batch_size=32, steps=6, device="cpu").finish(progress=False)
-    kept = training.resume(finished / "checkpoint.pt")
-    assert kept.done
-    for one, other in zip(same.method.state_dict().values(), kept.method.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
+    assert training.resume(finished / "checkpoint.pt").done
+    assert all(map(torch.equal, same.method.state_dict().values(), weights(finished)))
 
 
 def test_a_run_that_breaks_keeps_what_it_had_learned(capsys, monkeypatch, tmp_path):
@@ -467,8 +446,6 @@ def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, t
     for other in (["--precision", "bfloat16"], ["--optimiser", "adamw"], ["--weight-decay", "0.1"]):
         assert run("train", "--out", tmp_path, "--resume", *other) == 2
         assert f"was trained with {other[0]}" in complaint(capsys)
-    assert run("train", "--out", tmp_path / "b", *SHORT, "--optimiser", "lars") == 2
-    assert "optimiser is 'lars'" in complaint(capsys)
 
 
 def test_a_schedule_is_followed_written_down_and_resumed_with_and_no_other(capsys, tmp_path):
@@ -489,8 +466,6 @@ def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):
     settings = ("--set", "d_neg=inf", "--set", "detach_attention=false")
     assert run("train", "--loss", "AttentionNCE", *settings, *options) == 0
     assert "d_neg=inf" in capsys.readouterr().out
-    assert run("train", "--loss", "AttentionNCE", "--set", "d_neg=wide", "--out", str(tmp_path / "b")) == 2
-    assert "--set d_neg=1.0" in capsys.readouterr().err
 
 
 def test_a_method_has_settings_of_its_own_that_resume_with_it_and_no_others(capsys, tmp_path):
