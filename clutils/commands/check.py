@@ -134,10 +134,9 @@ def check(options: argparse.Namespace) -> int:
     early = {file: _opened(file, options.arch) for file in options.files[:2]}  # they may be refused
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
-        gallery, judged = pictures = report.load(name, options.pictures)
-    if options.quick:
-        gallery = report.quick_gallery(gallery)
-        pictures = gallery, judged
+        gallery, judged = report.load(name, options.pictures)
+    gallery = report.quick_gallery(gallery) if options.quick else gallery
+    pictures = gallery, judged
     print(f"{len(judged):,} pictures are judged, {len(gallery):,} others lend their labels", flush=True)
     reports: list[report.Report] = []
     for file in _written(Path(options.watch)) if options.watch else ():
