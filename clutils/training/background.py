@@ -50,6 +50,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()  # what is waited for: an interrupted `Thread.join` says 'not alive'
         self._ended.set()
+        self._place = ExitStack()  # of the run that trains in this process
         self._posted: deque[tuple[Callable[[Run], object], Future]] = deque()
         self._ownership = threading.RLock()  # of whether a thread runs, and of the run while none does
 
@@ -79,11 +80,11 @@ class Background:
                 )
             place.enter_context(self.run.alone())
             self.error, self._stopping = None, False
+            self._thread = threading.Thread(target=self._train, name="clutils training", daemon=True)
+            self._thread.start()  # it ends within the lock, so not before what follows
             self._ended.clear()
-            self._thread = threading.Thread(
-                target=self._train, args=(place.pop_all(),), name="clutils training", daemon=True
-            )
-            self._thread.start()
+            self._place = place.pop_all()
+            atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
         return self
 
     def stop(self) -> Background:
@@ -126,8 +127,7 @@ class Background:
 
     # ---- the thread ------------------------------------------------------------------------------------
 
-    def _train(self, place: ExitStack) -> None:
-        atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
+    def _train(self) -> None:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
@@ -136,10 +136,10 @@ class Background:
                 self._step()
         except BaseException as error:
             self.error = error
-        atexit.unregister(self.stop)
         with self._ownership:
             self._do_posted()
-            place.close()
+            atexit.unregister(self.stop)
+            self._place.close()
             self._ended.set()
 
     def _step(self) -> None:
