@@ -208,12 +208,16 @@ def test_one_process_has_nothing_to_join_or_gather():
     assert rows.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_too_few_gpus_are_said_before_anything_waits(launched, monkeypatch):
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("cuda", "torchrun started 2 here, but there are 1 GPUs"),
+        ("cuda:0", r"device is 'cuda:0', but each of the 2 processes .* --device cuda"),
+    ],
+)
+def test_gpus_that_can_t_be_shared_are_said_before_anything_waits(device, said, launched, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with (
-        pytest.raises(ValueError, match="torchrun started 2 here, but there are 1 GPUs"),
-        processes.joined("cuda"),
-    ):
+    with pytest.raises(ValueError, match=said), processes.joined(device):
         pass
 
 
@@ -262,14 +266,6 @@ def test_a_download_may_take_its_time_and_a_dead_peer_ends_the_run_in_one_line(t
         process.join(120)
     loaded, lost = (tmp_path / "said").read_text().splitlines()
     assert loaded == "loaded" and lost.startswith("processes: another one has ended, so this one stops: ")
-
-
-def test_one_gpu_by_its_number_is_refused_for_several_processes(launched):
-    with (
-        pytest.raises(ValueError, match=r"device is 'cuda:0', but each of the 2 processes .* --device cuda"),
-        processes.joined("cuda:0"),
-    ):
-        pass
 
 
 def test_each_process_says_which_gpu_is_its_own_and_waits_for_its_peers(launched, monkeypatch):

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
+WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
+SETTINGS: dict[str, Any] = {"metavar": "NAME=VALUE", "action": "append", "default": []}  # of an option
 
 
 class BadUsage(Exception):
     """What was asked for can't be: exit code 2."""
+
+
+@contextmanager
+def usage(option: str = "") -> Iterator[None]:
+    """Within, a ValueError is bad usage, of this option where one is named."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadUsage(f"{option}: {error}" if option else str(error)) from error
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,10 +69,27 @@ def adding(parser: Parser) -> Add:
     return add
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
-    return int(text)
+def value(text: str) -> Any:
+    """What stands behind NAME=: a Python literal, true, false or inf; anything else is a word."""
+    try:
+        return WORDS[text.lower()] if text.lower() in WORDS else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def whole(lowest: int, highest: int | None = None) -> Callable[[str], int]:
+    """A type of argument: whole numbers in this range, ends included."""
+    words = f"from {lowest} on" if highest is None else f"from {lowest} to {highest}"
+
+    def parsed(text: str) -> int:
+        if not text.isdecimal() or not lowest <= int(text) <= (highest or math.inf):
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number {words}")
+        return int(text)
+
+    return parsed
+
+
+positive, side = whole(1), whole(8, 1024)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -93,9 +123,3 @@ def above_zero(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
-
-
-def side(text: str) -> int:
-    if not text.isdecimal() or not 8 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 8 to 1024")
-    return int(text)

@@ -8,11 +8,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, side
+from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, side, usage
 
 if TYPE_CHECKING:
     from clutils import checkpoints, report
@@ -129,20 +129,14 @@ def check(options: argparse.Namespace) -> int:
             raise BadUsage(f"--out {out}: two files side by side, and a series, are an .html page or .json")
         _demand_writable(out)
     if options.arch is not None:
-        try:
+        with usage("--arch"):
             checkpoints.demand_arch(options.arch)
-        except ValueError as error:
-            raise BadUsage(f"--arch: {error}") from error
     early = {file: _opened(file, options.arch) for file in options.files[:2]}  # they may be refused
-    try:
-        gallery, judged = pictures = report.load(options.data or "scenes", options.pictures)
-    except ValueError as error:
-        if (options.data or "").startswith("folder:"):  # what lies there is no matter of usage
-            raise
-        raise BadUsage(str(error)) from error
-    if options.quick:
-        gallery = report.quick_gallery(gallery)
-        pictures = gallery, judged
+    name = options.data or "scenes"
+    with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
+        gallery, judged = report.load(name, options.pictures)
+    gallery = report.quick_gallery(gallery) if options.quick else gallery
+    pictures = gallery, judged
     print(f"{len(judged):,} pictures are judged, {len(gallery):,} others lend their labels", flush=True)
     reports: list[report.Report] = []
     for file in _written(Path(options.watch)) if options.watch else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from clutils.commands.arguments import Add, BadUsage
+from clutils.commands.arguments import Add, usage
 
 
 def add_to(add: Add) -> None:
@@ -30,29 +30,14 @@ def data(options: argparse.Namespace) -> int:
         print()
         doctor.show(doctor.data())
         return 0
-    try:
+    with usage():
         found = datasets.load(options.name, split=options.split)
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
     print(f"{options.name}: {found.source}")
-    if isinstance(found, datasets.VectorSet):
-        count, width = found.vectors.shape
-        print(f"vectors   {count:,}, {width:,} numbers each, float32")
-    elif isinstance(found, datasets.GraphSet):
-        what = (
-            "nodes of one network" if found.of_nodes else f"graphs of at most {found.graphs.shape[1]} nodes"
-        )
-        width = datasets.width(found.graphs)
-        print(
-            f"graphs    {len(found):,} {what}, {width:,} attribute{'s' if width > 1 else ''} a node, float32"
-        )
-    elif isinstance(found, datasets.SentenceSet):
-        count, length = found.tokens.shape
-        print(f"sentences {count:,}, of at most {length} words, numbers of words as int64")
-    else:
-        count, channels, height, width = found.images.shape
-        colours = f"{channels} channel{'s' if channels > 1 else ''}"
-        print(f"pictures  {count:,}, {width} x {height}, {colours}, uint8")
+    inputs = found.inputs
+    kind, dtype = datasets.kind_of(inputs), str(inputs.dtype).removeprefix("torch.")
+    held = f"{dtype} {kind.shape} = {tuple(inputs.shape)}, {kind.parts}: {datasets.width(inputs):,}"
+    print(f"{kind.name:9} {len(found):,}, {held}")
+    if isinstance(found, datasets.ImageSet):
         print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
     print(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()

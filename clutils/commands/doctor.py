@@ -56,16 +56,16 @@ def problem(name: str, detail: str, advice: str = INSTALL) -> Finding:
     return Finding(name, "problem", detail, advice)
 
 
+def judged(name: str, fine: bool, detail: str, advice: str = INSTALL, status: str = "problem") -> Finding:
+    """'ok' where it is fine, else of this status."""
+    return ok(name, detail) if fine else Finding(name, status, detail, advice)
+
+
 def add_to(add: Add) -> None:
     add("doctor", doctor, "examine this installation: versions, device, data, widgets, and what to do")
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Say what is here, what is missing, and what to do about it."""
-    return examine()
-
-
-def examine() -> int:
     """Look at everything and print it; 1 where something is a problem, else 0."""
     findings = [*python(), *packages(), *device(), *memory(), *disk(ROOT), *data()]
     findings += [widgets(), kernel(), browser()]
@@ -89,16 +89,11 @@ def show(findings: Iterable[Finding]) -> None:
 def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]:
     """Whether this Python is new enough, and whether notebooks, which run elsewhere, will find clutils."""
     detail = f"{'.'.join(map(str, version))} at {sys.executable}, {platform.platform()}"
-    if version[:2] < PYTHON:
-        needed = ".".join(map(str, PYTHON))
-        yield problem("python", detail, f"install Python {needed} or newer, and make the environment anew")
-    else:
-        yield ok("python", detail)
+    needed = ".".join(map(str, PYTHON))
+    advice = f"install Python {needed} or newer, and make the environment anew"
+    yield judged("python", version[:2] >= PYTHON, detail, advice)
     installed = _version("clutils")
-    if installed is None:
-        yield problem("clutils", f"at {ROOT}, but not installed")
-    else:
-        yield ok("clutils", f"{installed} at {ROOT}")
+    yield judged("clutils", installed is not None, f"{installed or 'not installed, but'} at {ROOT}")
 
 
 def packages(requirements: Sequence[str] | None = None) -> Iterator[Finding]:
@@ -112,10 +107,9 @@ def packages(requirements: Sequence[str] | None = None) -> Iterator[Finding]:
         if needed.marker and not needed.marker.evaluate({"extra": ""}):
             continue
         found = _version(needed.name)
-        if found is not None and needed.specifier.contains(found, prereleases=True):
-            yield ok(needed.name, found)
-        else:
-            yield problem(needed.name, f"{found or 'missing'}, {needed.specifier} is needed")
+        fits = found is not None and needed.specifier.contains(found, prereleases=True)
+        lacking = f"{found or 'missing'}, {needed.specifier} is needed"
+        yield judged(needed.name, fits, str(found) if fits else lacking)
 
 
 def _requirements() -> list[str]:
@@ -181,20 +175,15 @@ def memory(free: float | None = None) -> Iterator[Finding]:
         limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
         if limit.is_file() and used.is_file() and limit.read_text().strip().isdecimal():
             free = min(free, int(limit.read_text()) - int(used.read_text()))
-    yield _room(
-        "memory", f"{free / 1e9:.1f} GB free", free, MEMORY_GB, "close other programs: a notebook needs"
-    )
+    advice = f"close other programs: a notebook needs {MEMORY_GB:.0f} GB"
+    yield judged("memory", free >= MEMORY_GB * 1e9, f"{free / 1e9:.1f} GB free", advice, "warn")
 
 
 def disk(folder: Path, free: float | None = None) -> Iterator[Finding]:
     """Free disk in bytes where the folder lies; None = ask the system."""
     free = shutil.disk_usage(folder).free if free is None else free
-    advice = "free some: downloads and checkpoints need at least"
-    yield _room("disk", f"{free / 1e9:.1f} GB free at {folder}", free, DISK_GB, advice)
-
-
-def _room(name: str, detail: str, free: float, least: float, advice: str) -> Finding:
-    return warn(name, detail, f"{advice} {least:.0f} GB") if free < least * 1e9 else ok(name, detail)
+    advice = f"free some: downloads and checkpoints need at least {DISK_GB:.0f} GB"
+    yield judged("disk", free >= DISK_GB * 1e9, f"{free / 1e9:.1f} GB free at {folder}", advice, "warn")
 
 
 def data() -> Iterator[Finding]:
@@ -208,13 +197,9 @@ def data() -> Iterator[Finding]:
         return
     yield ok("data", f"scenes, scenes-hard and digits, always; downloads land in {datasets.directory()}")
     for place in places:
-        detail = f"{place.bytes / 1e6:,.0f} MB in {place.path}"
-        if place.complete:
-            yield ok(place.name, detail)
-        else:
-            yield warn(
-                place.name, f"incomplete: {detail}", f"python -m clutils data {place.name} goes on with it"
-            )
+        detail = f"{'' if place.complete else 'incomplete: '}{place.bytes / 1e6:,.0f} MB in {place.path}"
+        advice = f"python -m clutils data {place.name} goes on with it"
+        yield judged(place.name, place.complete, detail, advice, "warn")
 
 
 # ---- notebooks ---------------------------------------------------------------------------------------------

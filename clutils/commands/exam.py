@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from clutils.commands.arguments import Add, BadUsage, Parser
+from clutils.commands.arguments import Add, BadUsage, Parser, usage
 
 
 def add_to(add: Add) -> None:
@@ -30,10 +30,8 @@ def exam(options: argparse.Namespace) -> int:
         if options.notebooks:
             raise BadUsage(f"exam: --mark takes files, and {options.notebooks[0]!r} stands before it")
         return _marks(options.mark)
-    try:
+    with usage():
         written = exams.build(options.out, options.notebooks)
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
     for name, (number, left) in written.items():
         out = "".join(f"; without {exercise}: {why}" for exercise, why in left.items())
         print(f"{name}: {number} exercise{'s' if number > 1 else ''}{out}")

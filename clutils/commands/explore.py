@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import ast
 from pathlib import Path
 from typing import Any
 
-from clutils.commands.arguments import Add, BadUsage, Parser
-from clutils.commands.train import WORDS
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, usage, value
 
 ALL = "all"
 
@@ -31,9 +29,7 @@ def _flags(to_explore: Parser) -> None:
     )
     to_explore.add_argument(
         "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
+        **SETTINGS,
         help="where a control starts, once for each, as in --set loss=MACL --set temperature=0.1; "
         "--set hide=seed,rate leaves controls out",
     )
@@ -55,10 +51,8 @@ def explore(options: argparse.Namespace) -> int:
     for name in explorers.NAMES if everything else (options.page,):
         folder_or_file = Path(options.out or ("explorers" if everything else f"{name}.html"))
         path = folder_or_file / f"{name}.html" if everything else folder_or_file
-        try:
+        with usage("--set"):
             explorers.write(path, name, _settings(options.set), base_url=options.base_url)
-        except ValueError as error:
-            raise BadUsage(f"--set: {error}") from error
         print(f"{path}: open it in a browser")
     return 0
 
@@ -67,11 +61,8 @@ def _settings(given: list[str]) -> dict[str, Any]:
     """['temperature=0.1', 'loss=MACL'] -> {'temperature': 0.1, 'loss': 'MACL'}."""
     found: dict[str, Any] = {}
     for setting in given:
-        name, equals, value = setting.partition("=")
+        name, equals, text = setting.partition("=")
         if not equals:
             raise BadUsage(f"--set {setting}: needs a value, as in --set temperature=0.1")
-        try:
-            found[name] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
-        except (ValueError, SyntaxError):  # a word, as in loss=MACL
-            found[name] = value
+        found[name] = value(text)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import Add, BadUsage, Parser, positive
+from clutils.commands.arguments import SETTINGS, Add, Parser, positive, usage
 
 if TYPE_CHECKING:
     from clutils.anatomy import Stand
@@ -22,27 +22,16 @@ def _flags(to_measure: Parser) -> None:
     to_measure.add_argument(
         "--loss", metavar="NAME", default="NTXent", help=f"one of {names}; default: NTXent"
     )
-    to_measure.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="a setting of the loss, once for each, as in --set temperature=0.1",
-    )
+    help = "a setting of the loss, once for each, as in --set temperature=0.1"
+    to_measure.add_argument("--set", **SETTINGS, help=help)
     to_measure.add_argument(
         "--batch-size", metavar="N", type=positive, default=256, help="pictures, in two views; default: 256"
     )
     to_measure.add_argument(
         "--queue", metavar="K", type=positive, help="negatives from a queue of so many keys, as in MoCo"
     )
-    to_measure.add_argument(
-        "--value",
-        metavar="X",
-        type=float,
-        action="append",
-        default=[],
-        help="is such a loss normal? in a sentence",
-    )
+    help = "is such a loss normal? in a sentence"
+    to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
     for name, default, what in (
         ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
         ("spread", anatomy.SPREAD, "deviation of its similarities to the negatives, around 0"),
@@ -57,11 +46,9 @@ def ruler(options: argparse.Namespace) -> int:
     from clutils.commands.train import chosen_loss
 
     loss: Any = chosen_loss(options.loss, options.set)
-    try:
+    with usage():
         marks = anatomy.ruler(loss, options.batch_size, options.queue, options.positive, options.spread)
         said = [marks.says(value) for value in options.value]
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
     of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
     where = f"a batch of {options.batch_size:,}" + (
         f", a queue of {options.queue:,}" if options.queue else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import inspect
 import math
@@ -14,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import Add, BadUsage, Parser, positive
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, usage, value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
 EXAMPLES = {"--set": "temperature=0.1", "--method-set": "queue_size=1024"}
-WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
 
 
 def add_to(add: Add) -> None:
@@ -49,26 +47,26 @@ def _flags(to_train: Parser) -> None:
     for setting in fields(Settings):
         add = length.add_argument if setting.name in ("epochs", "steps") else to_train.add_argument
         flag, about = setting.metadata["flag"], setting.metadata["about"].replace("%", "%%")
+        usual = setting.metadata["usual"] or setting.default
         name = "--" + setting.name.replace("_", "-")
         if flag is bool:
             add(name, action=argparse.BooleanOptionalAction, help=about)
         elif flag is not None:
-            metavar = {int: "N", float: "X"}.get(flag, "NAME")
-            add(name, metavar=metavar, type=flag, help=_with_default(about, setting.default))
+            about += "" if usual is None else f"; default: {usual}"
+            add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"
-        to_train.add_argument(name, metavar="NAME=VALUE", action="append", default=[], help=help)
+        to_train.add_argument(name, **SETTINGS, help=help)
     to_train.add_argument(
         "--schedule",
-        metavar="NAME=LOWEST:HIGHEST:PERIOD",
-        action="append",
-        default=[],
+        **SETTINGS | {"metavar": "NAME=LOWEST:HIGHEST:PERIOD"},
         help="a live setting, as the temperature, along a cosine of PERIOD steps that begins at the highest, "
         "once for each, as in --schedule temperature=0.1:1:400",
     )
     to_train.add_argument(
         "--look",
         metavar="NAMES",
+        type=_numbers,
         help="numbers of check, with commas between them, of the encoder as it begins, at its end, and every "
         f"so many steps (--look-every), in history.csv: {', '.join(BY_NAME)}; default: rankme, and knn where "
         "there are labels",
@@ -89,8 +87,13 @@ def _flags(to_train: Parser) -> None:
     )
 
 
-def _with_default(about: str, default: object) -> str:
-    return about if default is None or "default" in about else f"{about}; default: {default}"
+def _numbers(text: str) -> tuple[str, ...]:
+    from clutils.training import watcher
+
+    try:
+        return watcher.demand_known(name.strip() for name in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _names() -> str:
@@ -126,31 +129,29 @@ def _train(options: argparse.Namespace) -> int:
 
     folder = Path(options.out)
     checkpoint = folder / saved.CHECKPOINT
-    asked = _looked_for(options)
-    try:
+    with usage("--log"):
         for kind in options.log:
             logs.demand(kind)
-    except ValueError as error:
-        raise BadUsage(f"--log: {error}") from error
     with processes.first_then_others():
         run = _resumed(checkpoint, options) if options.resume else _begun(checkpoint, options)
-    watching = None if processes.rank() else _watching(run, asked)
-    if not processes.rank():
-        _describe(run, folder)
+    if processes.rank():  # the first one looks, writes and says how it goes
+        return 0 if run.finish(progress=False).done else 130
+    watching = _watching(run, options)
+    _describe(run, folder)
 
     def keep(run: Run) -> None:
-        # where nothing was learned the next try shall find the folder free
-        if not run.steps_done or processes.rank():
+        if not run.steps_done:  # where nothing was learned the next try shall find the folder free
             return
         if watch is not None:
             watch.maps.save(folder / NOISE_MAPS)
         saved.keep(run, folder)
 
     log_every = math.ceil(run.steps / 10)
-    watch = None if processes.rank() else _noise_watch(run, folder)
-    written = [] if processes.rank() or run.done else [logs.open(kind, run, folder) for kind in options.log]
-    if watching is not None and not run.done:
-        first = asked is not None and not run.steps_done
+    watch = _noise_watch(run, folder)
+    written = [] if run.done else [logs.open(kind, run, folder) for kind in options.log]
+    asked = bool(watching.numbers)
+    if not run.done:
+        first = asked and not run.steps_done
         seen = watching.look(run, free=first, few=not first)  # as it begins
         if first:
             run.looks[0] = dict(seen.numbers)
@@ -158,10 +159,9 @@ def _train(options: argparse.Namespace) -> int:
                 log.write(0, run.looks[0])
 
     def on_step(run: Run) -> None:
-        at = asked is not None and (run.done or run.steps_done % (options.look_every or run.steps) == 0)
-        if watching is not None and at:  # as asked for: it takes what it takes
-            run.looks[run.steps_done] = dict(watching.look(run, free=True).numbers)
-        elif watching is not None and watching.due(run):  # a few percent of the time: for the replay
+        if asked and (run.done or run.steps_done % (options.look_every or run.steps) == 0):
+            run.looks[run.steps_done] = dict(watching.look(run, free=True).numbers)  # it takes what it takes
+        elif watching.due(run):  # a few percent of the time: for the replay
             watching.look(run, few=True)
         for log in written:
             log.write(run.steps_done, run.rows[-1] | run.looks.get(run.steps_done, {}))
@@ -178,13 +178,12 @@ def _train(options: argparse.Namespace) -> int:
         keep(run)
         for log in written:
             log.close()
-    if looked := run.steps_done and watching is not None:
+    if run.steps_done:
         print(_look(run, folder, watching))
-    kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if looked else "")
+    kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if run.steps_done else "")
     print(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
     if not run.done:
-        if not processes.rank():
-            print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
+        print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
         return 130
     return 0
 
@@ -208,27 +207,13 @@ def _look(run: Run, folder: Path, watching: Watcher) -> str:
     return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watching.pictures)} {run.kind.name}"
 
 
-def _looked_for(options: argparse.Namespace) -> tuple[str, ...] | None:
-    """The numbers of --look; () = the usual ones, None = none are asked for. Raises BadUsage on another."""
+def _watching(run: Run, options: argparse.Namespace) -> Watcher:
+    """The watcher of a run, for the replay and for the numbers that --look and --look-every ask for."""
     from clutils.training import watcher
 
-    if options.look is None:
-        return None if options.look_every is None else ()
-    try:
-        return watcher.demand_known(name.strip() for name in options.look.split(","))
-    except ValueError as error:
-        raise BadUsage(f"--look: {error}") from error
-
-
-def _watching(run: Run, asked: tuple[str, ...] | None) -> Watcher:
-    """The watcher of a run, for the replay and for the numbers that were asked for."""
-    from clutils.training import watcher
-
-    try:
-        made = watcher.watching(run, run.configuration["data"], numbers=asked or ())
-    except ValueError as error:
-        raise BadUsage(f"--look: {error}") from error
-    if asked == ():
+    with usage("--look"):
+        made = watcher.watching(run, run.configuration["data"], numbers=options.look or ())
+    if options.look is None and options.look_every is not None:
         made.numbers = ("rankme", "knn") if made.measures_knn else ("rankme",)
     return made
 
@@ -272,12 +257,10 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     given = _given(options)
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
-    try:
+    with usage():
         usual = type(methods.catalogue()[method].kind.default_loss(**given["method_settings"])).__name__
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
     run.schedules = schedules(options.schedule, run.live())
     return run
 
@@ -287,36 +270,35 @@ def _resumed(checkpoint: Path, options: argparse.Namespace) -> Run:
 
     A folder may lie elsewhere now: its pictures must be those that the run learned from.
     """
-    from clutils import training
+    from clutils import training, views
 
-    try:
+    def demand(same: bool, own: object, asked: object) -> None:
+        if not same:
+            raise BadUsage(f"--resume: {checkpoint} was trained with {own}, not {asked}")
+
+    with usage("--device"):
         training.device(options.device)
-    except ValueError as error:
-        raise BadUsage(f"--device: {error}") from error
-    moved = {}
-    if options.data is not None and options.data.startswith("folder:"):  # where they lie on this machine
-        moved["data"] = options.data
-    run = training.resume(checkpoint, device=options.device, compile=options.compile, **moved)
+    moved = options.data if (options.data or "").startswith("folder:") else None  # to another place
+    run = training.resume(checkpoint, moved, device=options.device, compile=options.compile)
     before = run.configuration
-    wanted = before["loss"]["name"] if options.loss is None else options.loss
-    settings = before["loss"]["settings"]
-    if wanted != before["loss"]["name"] or settings != settings | loss_settings(wanted, options.set):
-        asked = " ".join([wanted, *options.set])
-        raise BadUsage(f"--resume: {checkpoint} was trained with {run.loss}, not with {asked}")
+    loss, settings, kept = before["loss"]["name"], before["loss"]["settings"], before["method_settings"]
+    wanted = loss if options.loss is None else options.loss
+    changed = settings | loss_settings(wanted, options.set)
+    demand((wanted, changed) == (loss, settings), run.loss, " ".join(["with", wanted, *options.set]))
     for name, asked in _given(options, kept=True, fixed=True).items():
-        if name not in APART and asked != before[name]:
-            option = name.replace("_", "-")
-            raise BadUsage(f"--resume: {checkpoint} was trained with --{option} {before[name]}, not {asked}")
-    kept = before["method_settings"]
+        if name not in APART:
+            demand(asked == before[name], f"--{name.replace('_', '-')} {before[name]}", asked)
     for name, asked in method_settings(before["method"], options.method_set).items():
-        if asked != kept[name]:
-            option = f"--method-set {name}="
-            raise BadUsage(f"--resume: {checkpoint} was trained with {option}{kept[name]}, not {asked}")
-    if options.schedule and schedules(options.schedule, run.live()) != run.schedules:
+        demand(asked == kept[name], f"--method-set {name}={kept[name]}", asked)
+    if options.schedule:
         own = " and ".join(f"{name}: {schedule}" for name, schedule in run.schedules.items()) or "no schedule"
-        raise BadUsage(f"--resume: {checkpoint} was trained with {own}, not {' '.join(options.schedule)}")
+        same = schedules(options.schedule, run.live()) == run.schedules
+        demand(same, own, " ".join(options.schedule))
     if options.augmentation is not None:
-        _same_augmentation(run, options.augmentation, checkpoint)
+        with usage():
+            same = views.named(options.augmentation, run.images) == run.augmentation
+        own = views.name_of(before["augmentation"], run.images.shape)
+        demand(same, f"the augmentation {own}", options.augmentation)
     if options.epochs is not None:
         run.steps = options.epochs * run.steps_an_epoch
     if options.steps is not None:
@@ -337,19 +319,6 @@ def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _same_augmentation(run: Run, name: str, checkpoint: Path) -> None:
-    """Raise BadUsage unless the run has the augmentation called so."""
-    from clutils import views
-
-    try:
-        asked = views.named(name, run.images)
-    except ValueError as error:
-        raise BadUsage(str(error)) from error
-    if asked != run.augmentation:
-        own = views.name_of(run.configuration["augmentation"], run.images.shape)
-        raise BadUsage(f"--resume: {checkpoint} was trained with the augmentation {own}, not {name}")
-
-
 def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
     """The loss called `name`, or else the usual one, with these settings; None where neither is given.
 
@@ -361,10 +330,8 @@ def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent"
         return None
     name = usual if name is None else name
     given = loss_settings(name, settings)
-    try:
+    with usage("--set"):
         return losses.catalogue()[name].loss(**given)
-    except ValueError as error:
-        raise BadUsage(f"--set: {error}") from error
 
 
 def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -377,9 +344,7 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     known = losses.catalogue()
     if name not in known:
         raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
-    loss = known[name].loss
-    usual = {key: getattr(loss(), key) for key in loss.hyperparameters()}
-    return _values("--set", name, settings, usual)
+    return _values("--set", name, settings, known[name].loss.defaults())
 
 
 def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -420,16 +385,13 @@ def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str,
     """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
     given = {}
     for setting in settings:
-        key, _, value = setting.partition("=")
+        key, _, text = setting.partition("=")
         if key not in usual:
             raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
-        try:
-            given[key] = WORDS[value.lower()] if value.lower() in WORDS else ast.literal_eval(value)
-        except (ValueError, SyntaxError) as error:
-            if not value or not isinstance(usual[key], str | None):
-                like = f"{option} {key}={usual[key]}"
-                raise BadUsage(f"{option} {setting}: needs a value, as in {like}") from error
-            given[key] = value  # a word, as in network=conv
+        given[key] = value(text)
+        a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
+        if a_word or not text:
+            raise BadUsage(f"{option} {setting}: needs a value, as in {option} {key}={usual[key]}")
     return given
 
 

@@ -3,7 +3,7 @@
 background = Background(run).start()
 background.call(lambda run: setattr(run.loss, "temperature", 0.5))    # from the next step on
 weights = background.call(lambda run: copy.deepcopy(run.encoder)).result()
-background.history                     # so far
+background.run.history                 # so far: whole rows, also while a step is under way
 background.stop()                      # after the step under way; start() goes on
 
 Nothing here draws or knows of widgets.
@@ -16,13 +16,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from clutils.training.run import Run
 
 T = TypeVar("T")
@@ -51,9 +50,9 @@ class Background:
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()  # what is waited for: an interrupted `Thread.join` says 'not alive'
         self._ended.set()
+        self._place = ExitStack()  # of the run that trains in this process
         self._posted: deque[tuple[Callable[[Run], object], Future]] = deque()
-        self._owned = False  # by the thread: what is posted waits for it
-        self._ownership = threading.RLock()  # of that, and of the run while no thread owns it
+        self._ownership = threading.RLock()  # of whether a thread runs, and of the run while none does
 
     def call(self, function: Callable[[Run], T]) -> Future[T]:
         """Have `function(run)` done by the thread that owns the run, between two steps; its result to come.
@@ -62,11 +61,8 @@ class Background:
         What it raises, `.result()` raises; so it does the exception that ends the training before its turn.
         """
         future: Future[T] = Future()
-        if threading.current_thread() is self._thread:
-            self._do(function, future)
-            return future
         with self._ownership:
-            if self._owned:
+            if self.running and threading.current_thread() is not self._thread:
                 self._posted.append((function, future))
             else:
                 self._do(function, future)
@@ -77,19 +73,18 @@ class Background:
 
         Raises ValueError where all steps are done, and while this or another run trains in this process.
         """
-        with self._ownership:
-            if self.run.done and not self._owned:
+        with self._ownership, ExitStack() as place:
+            if self.run.done and not self.running:
                 raise ValueError(
                     f"training: all {self.run.steps:,} steps are done; set run.steps higher to go on"
                 )
-            self.run.check_free()
-            begun: Future[None] = Future()
+            place.enter_context(self.run.alone())
             self.error, self._stopping = None, False
-            self._thread = threading.Thread(
-                target=self._train, args=(begun,), name="clutils training", daemon=True
-            )
-            self._thread.start()
-            begun.result()
+            self._thread = threading.Thread(target=self._train, name="clutils training", daemon=True)
+            self._thread.start()  # it ends within the lock, so not before what follows
+            self._ended.clear()
+            self._place = place.pop_all()
+            atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
         return self
 
     def stop(self) -> Background:
@@ -119,11 +114,6 @@ class Background:
         return not self._ended.is_set()
 
     @property
-    def history(self) -> pd.DataFrame:
-        """`run.history` so far: whole rows, also while a step is under way."""
-        return self.run.history
-
-    @property
     def status(self) -> str:
         """One line: how far it is, and whether it trains, was stopped, is done, or what ended it."""
         where = f"step {self.run.steps_done:,} of {self.run.steps:,}"
@@ -137,24 +127,10 @@ class Background:
 
     # ---- the thread ------------------------------------------------------------------------------------
 
-    def _train(self, begun: Future[None]) -> None:
-        self._ended.clear()
+    def _train(self) -> None:
         try:
             if self.run.device.type == "cuda":
                 torch.cuda.set_device(self.run.device)  # which is a thread's own
-            with self.run.alone():
-                self._owned = True
-                begun.set_result(None)
-                atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
-                self._steps()
-                atexit.unregister(self.stop)
-        except BaseException as error:  # another run was quicker
-            begun.set_exception(error)
-        finally:
-            self._ended.set()
-
-    def _steps(self) -> None:
-        try:
             while not self._stopping and not self.run.done:
                 self._do_posted()
                 self._step()
@@ -162,7 +138,9 @@ class Background:
             self.error = error
         with self._ownership:
             self._do_posted()
-            self._owned = False
+            atexit.unregister(self.stop)
+            self._place.close()
+            self._ended.set()
 
     def _step(self) -> None:
         try:
@@ -182,7 +160,7 @@ class Background:
         if not future.set_running_or_notify_cancel():
             return
         try:
-            if self._owned and self.error is not None:
+            if self.running and self.error is not None:
                 raise self.error
             future.set_result(function(self.run))
         except BaseException as error:

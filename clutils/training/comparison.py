@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -81,25 +81,32 @@ def _one_run(first: Comparable, second: Comparable) -> bool:
 
 
 def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
+    import pandas as pd
+
     kept = runs[0].configuration
     longest = sorted(runs, key=lambda run: len(taken(run.history)))  # one that was kept, too, is one run
     by_seed = {run.configuration.get("seed"): run for run in longest}
-    accuracies = [last(run, "knn") for run in by_seed.values()]
-    known = [value for value in accuracies if not math.isnan(value)]
+    ends = pd.DataFrame(
+        [
+            {name: last(run, name) for name in ("knn", "effective_rank", "uniformity")}
+            | {"temperature": temperature(run)}
+            for run in by_seed.values()
+        ]
+    )
     return {
         "runs": "; ".join(run.name for run in runs),
         "method": kept["method"],
         "loss": (kept["loss"] or {"name": "of your own"})["name"],
-        "temperature": _mean([temperature(run) for run in by_seed.values()]),
+        "temperature": ends["temperature"].mean(),
         "data": kept["data"] or kept.get("data_source") or "of your own",
         "steps": len(taken(runs[0].history)),
         "planned": kept["steps"],
         "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
-        "knn": _mean(known),
-        "knn_low": min(known, default=math.nan),
-        "knn_high": max(known, default=math.nan),
-        "effective_rank": _mean([last(run, "effective_rank") for run in by_seed.values()]),
-        "uniformity": _mean([last(run, "uniformity") for run in by_seed.values()]),
+        "knn": ends["knn"].mean(),
+        "knn_low": ends["knn"].min(),
+        "knn_high": ends["knn"].max(),
+        "effective_rank": ends["effective_rank"].mean(),
+        "uniformity": ends["uniformity"].mean(),
         "turned": _turned(runs[0]),
     }
 
@@ -111,11 +118,6 @@ def _turned(run: Comparable) -> dict[str, int]:
         if name != "learning_rate"
     }
     return {name: count for name, count in sorted(counts.items()) if count}
-
-
-def _mean(values: Iterable[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
 
 
 FIXED = tuple(name for name in settings.names(kept=True, fixed=True) if name not in ("seed", "threads"))

@@ -42,12 +42,8 @@ def termination_as_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    usual = signal.signal(signal.SIGTERM, _interrupt)
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, usual)
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt

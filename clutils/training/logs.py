@@ -11,9 +11,9 @@ import importlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from clutils.training.run import Run
@@ -22,12 +22,11 @@ KINDS = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}  # and the 
 WITHOUT = ("step", "seconds")
 
 
-class Log(Protocol):
-    """What writes numbers: `write` at a step, `close` at the end."""
+class Log(NamedTuple):
+    """What writes numbers: `write(step, numbers)`, and `close()` at the end."""
 
-    def write(self, step: int, numbers: Mapping[str, float]) -> None: ...
-
-    def close(self) -> None: ...
+    write: Callable[[int, Mapping[str, float]], object]
+    close: Callable[[], object]
 
 
 def demand(kind: str) -> Any:
@@ -43,50 +42,26 @@ def demand(kind: str) -> Any:
 def open(kind: str, run: Run, folder: str | Path) -> Log:
     """A log of this run in its folder, going on behind the step that the run has reached. Errors as `demand`.
 
-    - kind: "tensorboard" writes events into the folder; "wandb" a run named as the folder, offline, unless
-      the environment's WANDB_MODE says otherwise (`wandb sync` sends it later); one that is resumed is a
-      further run of the same group
+    - kind: "tensorboard" writes events into the folder, and purges those of later steps; "wandb" a run named
+      as the folder, offline, unless the environment's WANDB_MODE says otherwise (`wandb sync` sends it
+      later); one that is resumed is a further run of the same group
     """
-    module, folder = demand(kind), Path(folder)
+    module, folder, settings = demand(kind), Path(folder), run.configuration
     if kind == "tensorboard":
-        return TensorBoard(module, folder, run.configuration, run.steps_done)
-    return WandB(module, folder, run.configuration)
+        done = run.steps_done
+        writer = module.SummaryWriter(str(folder), purge_step=done + 1 if done else None)
+        writer.add_text("settings", f"```\n{json.dumps(settings, indent=1, default=str)}\n```", done)
 
+        def write(step: int, numbers: Mapping[str, float]) -> None:
+            for name, value in told(numbers).items():
+                writer.add_scalar(name, value, step)
 
-class TensorBoard:
-    """TensorBoard's event files: a scalar a number. Of steps from `done` on, earlier events are purged."""
-
-    def __init__(self, module: Any, folder: Path, settings: Mapping[str, Any], done: int = 0) -> None:
-        self.writer = module.SummaryWriter(str(folder), purge_step=done + 1 if done else None)
-        self.writer.add_text("settings", f"```\n{json.dumps(settings, indent=1, default=str)}\n```", done)
-
-    def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        for name, value in told(numbers).items():
-            self.writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        self.writer.close()
-
-
-class WandB:
-    """A run of Weights & Biases."""
-
-    def __init__(self, module: Any, folder: Path, settings: Mapping[str, Any]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.run = module.init(
-            project="clutils",
-            dir=str(folder),
-            name=folder.name,
-            group=folder.name,
-            config=dict(settings),
-            mode=os.environ.get("WANDB_MODE", "offline"),
-        )
-
-    def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        self.run.log(told(numbers), step=step)
-
-    def close(self) -> None:
-        self.run.finish()
+        return Log(write, writer.close)
+    folder.mkdir(parents=True, exist_ok=True)
+    named = {"project": "clutils", "name": folder.name, "group": folder.name}
+    mode = os.environ.get("WANDB_MODE", "offline")
+    sent = module.init(**named, dir=str(folder), config=settings, mode=mode)
+    return Log(lambda step, numbers: sent.log(told(numbers), step=step), sent.finish)
 
 
 def told(numbers: Mapping[str, Any]) -> dict[str, float]:

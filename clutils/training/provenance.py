@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -30,29 +31,20 @@ def machine() -> str:
     import torch
 
     name = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
+    known = Path("/proc/cpuinfo")
+    if known.exists() and (found := re.search(r"^model name\s*:(.*)", known.read_text(), re.MULTILINE)):
+        name = found[1].strip()
     return f"{name} + {torch.cuda.get_device_name()}" if torch.cuda.is_available() else name
 
 
 def commit() -> str:
     """The checkout's commit, seven digits, '+' behind it when files differ; '' outside a checkout."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=7", "--dirty=+"]
+    here: dict[str, Any] = {"cwd": Path(__file__).parent, "timeout": 10}
     try:
-        head, changed = _git("rev-parse", "--short=7", "HEAD"), _git("status", "--porcelain", "-uno")
+        return subprocess.run(command, **here, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-    return head + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    here = Path(__file__).parent
-    done = subprocess.run(
-        ["git", *arguments], timeout=10, cwd=here, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 def _version(package: str) -> str:

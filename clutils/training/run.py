@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -35,12 +34,12 @@ from clutils.training import checkpoint, interrupts
 from clutils.training.schedules import Cosine
 from clutils.training.settings import (
     PRECISIONS,
+    STEPS,
     Settings,
     check_rate,
     described,
     names,
     plain,
-    range_of,
     shortened,
 )
 
@@ -90,7 +89,8 @@ class Run:
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(_seed(given.seed, "weights"))
             self.method = self._built().to(self.device).to(memory_format=torch.channels_last)
-        self.optimiser = _optimiser(given, _groups(self.method), self.device)
+        self.optimiser = _optimiser(given, self.method, self.device)
+        self._learn_with_the_loss()
         if given.compile:
             _demand_compiler(self.device)
             for network in self.method.networks():
@@ -102,10 +102,8 @@ class Run:
         self.looks: dict[int, dict[str, float]] = {}  # step -> numbers by name, which the history has too
         self.schedules: dict[str, Cosine] = {}  # of live settings, by name
         self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its images
-        self._before: list[Tensor] = []  # buffers as they were before the step under way
         self._ahead: views.Ahead | None = None
-        # of a float16 loss, whose small gradients would be 0
-        self.scaler = _scaler(self.device, given.precision == "float16")
+        self.scaler = self._new_scaler()
 
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
@@ -119,7 +117,10 @@ class Run:
                 f"training: method is {given.method!r}, {takes}, but must be one for {own}: {fitting}"
             )
         if isinstance(encoder, str):
-            _demand_fitting(encoder, self.images)
+            if encoders.NAMES.get(encoder, self.kind.name) != self.kind.name:
+                own = f"{self.kind.name} {self.kind.shape}"
+                fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == self.kind.name)
+                raise ValueError(f"training: encoder is {encoder!r}, but must be one for {own}: {fitting}")
             encoder = encoders.build(encoder, channels=datasets.width(self.images))
         kind.check_loss(given.loss)
         if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
@@ -130,9 +131,8 @@ class Run:
         if method.uses_labels and self.labels is None:
             raise ValueError(f"training: {given.method} learns from labels, but the data has none")
         # -1 stands for no label, as in STL-10's unlabeled part
-        if method.uses_labels and self.labels is not None and bool((self.labels < 0).any()):
-            number, of = int((self.labels < 0).sum()), len(self.images)
-            few = f"{number:,} of {of:,} {self.kind.name}"
+        if method.uses_labels and self.labels is not None and (without := int((self.labels < 0).sum())):
+            few = f"{without:,} of {len(self.images):,} {self.kind.name}"
             raise ValueError(f"training: {given.method} learns from labels, but {few} have none")
         method.check_batch(self.batch_size)
         method.extra_views = given.extra_views
@@ -163,7 +163,7 @@ class Run:
         images = self.images[chosen]
         labels = None if self.labels is None or not self.method.uses_labels else self.labels[chosen]
         changing = self.method.changing_buffers()  # batch statistics learn going forward
-        self._keep(changing)
+        before = [buffer.clone() for buffer in changing]
         self.method.train()
         try:
             self._follow_schedules()
@@ -172,7 +172,7 @@ class Run:
             drawing: Any = self.loss
             if hasattr(drawing, "generator"):  # a loss that draws: SSCL, MoCHi
                 drawing.generator = self._stream("mixes", self.device)
-            with self._without_waiting(), self._dropping():
+            with self._drawing():
                 loss, z1, z2 = self.method(images, self._augment(), self._stream("views"), labels, chosen)
             self.optimiser.zero_grad()
             self.scaler.scale(loss).backward()
@@ -193,8 +193,11 @@ class Run:
                 raise ValueError(f"its loss is {measured[0]:.4g}, its gradient {length:.4g} long")
             chance = self.method.chance(self.batch_size)
         except BaseException as error:
-            self._put_back(changing)
-            self._forget_scaled()
+            for buffer, kept in zip(changing, before, strict=True):
+                buffer.copy_(kept)
+            scale = self.scaler.state_dict()
+            self.scaler = self._new_scaler()  # one left in the middle of a step would refuse the next
+            self.scaler.load_state_dict(scale)
             if not isinstance(error, ValueError):
                 raise
             settings = {"learning_rate": self.learning_rate, **self._live_settings()}
@@ -230,8 +233,8 @@ class Run:
 
     @steps.setter
     def steps(self, steps: int) -> None:
-        if not range_of("steps").allows(steps):
-            raise ValueError(f"training: steps is {steps!r}, but must be {range_of('steps')}")
+        if not STEPS.allows(steps):
+            raise ValueError(f"training: steps is {steps!r}, but must be {STEPS}")
         self._steps = int(steps)
 
     @property
@@ -266,17 +269,12 @@ class Run:
         """
         from tqdm import tqdm
 
-        bar = partial(
-            tqdm,
-            total=self.steps,
-            initial=self.steps_done,
-            disable=not progress,
-            file=sys.stdout,
-            bar_format="{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}",
-            mininterval=0.5,
-            miniters=1,
-        )
-        with self.alone(), bar() as bar:  # in this order: a run that is refused shows no bar
+        form = "{bar:20} {n_fmt}/{total_fmt} steps [{elapsed}, {remaining} left]{postfix}"
+        shown: dict[str, Any] = {"file": sys.stdout, "bar_format": form, "mininterval": 0.5, "miniters": 1}
+        with (
+            self.alone(),  # first: a run that is refused shows no bar
+            tqdm(total=self.steps, initial=self.steps_done, disable=not progress, **shown) as bar,
+        ):
             try:
                 while not self.done:
                     row = self.step()
@@ -439,51 +437,33 @@ class Run:
         return self._ahead
 
     @contextmanager
-    def _without_waiting(self) -> Iterator[None]:
-        """Within, on a GPU, the loss does not look at what it is given: the check is that all ends finite."""
-        on_gpu = self.device.type == "cuda"
-        looking: list[Any] = [
-            part for part in self.loss.modules() if on_gpu and getattr(part, "check_inputs", False)
-        ]
+    def _drawing(self) -> Iterator[None]:
+        """Within, dropout in the encoder draws from the step's own stream; each process has another one.
+
+        On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.
+        """
+        on_gpu, loss = self.device.type == "cuda", self.loss
+        looking: list[Any] = [p for p in loss.modules() if on_gpu and getattr(p, "check_inputs", False)]
+        layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
+        if layers:
+            number = self.steps_done * processes.number() + processes.rank()
+            stream = self._stream("dropout", self.device, number)
         for part in looking:
             part.check_inputs = False
+        for layer in layers:
+            layer.generator = stream
         try:
             yield
         finally:
             for part in looking:
                 part.check_inputs = True
-
-    @contextmanager
-    def _dropping(self) -> Iterator[None]:
-        """Within, dropout in the encoder draws from the step's own stream; each process has another one."""
-        layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
-        if layers:
-            number = self.steps_done * processes.number() + processes.rank()
-            stream = self._stream("dropout", self.device, number)
-        for layer in layers:
-            layer.generator = stream
-        try:
-            yield
-        finally:  # a generator can't be copied with the encoder
             for layer in layers:
-                layer.generator = None
+                layer.generator = None  # one can't be copied with the encoder
 
-    def _keep(self, changing: list[Tensor]) -> None:
-        """Copy what a step changes going forward, for `_put_back`."""
-        kinds = [[(b.shape, b.dtype, b.device) for b in buffers] for buffers in (self._before, changing)]
-        if kinds[0] != kinds[1]:
-            self._before = [torch.empty_like(buffer) for buffer in changing]
-        _copy(changing, self._before)
-
-    def _put_back(self, changing: list[Tensor]) -> None:
-        _copy(self._before, changing)
-
-    def _forget_scaled(self) -> None:
-        """A scaler that was left in the middle of a step would refuse the next one."""
-        if self.scaler.is_enabled():
-            kept = self.scaler.state_dict()
-            self.scaler = _scaler(self.device, True)
-            self.scaler.load_state_dict(kept)
+    def _new_scaler(self) -> torch.amp.GradScaler:
+        """Of a float16 loss, whose small gradients would be 0."""
+        enabled = self.settings.precision == "float16"
+        return torch.amp.GradScaler(self.device.type, init_scale=2.0**12, enabled=enabled)
 
     def _embedded(self, network: nn.Module, images: Tensor | datasets.ImageSet) -> Tensor:
         half = self.method.half_type if self.device.type == "cuda" else None
@@ -510,7 +490,8 @@ class Run:
         for parameter in held:
             self.optimiser.state.pop(parameter, None)
         if own:
-            self.optimiser.add_param_group(_of_loss(own))
+            alone = {"params": own, "factor": 1.0, "weight_decay": 0.0, "of_loss": True}
+            self.optimiser.add_param_group(alone)
 
     def _live_settings(self) -> dict[str, Any]:
         return plain({name: getattr(of, name) for name, of in self.live().items() if of is not self})
@@ -523,18 +504,14 @@ class Run:
 
     def _checked(self, images: Any) -> Tensor:
         inputs: Any = getattr(images, "inputs", images)
-        if not isinstance(inputs, Tensor):
-            return inputs
-        images = inputs
-        channels = datasets.width(self.images)
-        kind = self.kind
-        if images.ndim != self.images.ndim:
-            own = f"{kind.name} {kind.shape}"
-            raise ValueError(f"embed: images is {tuple(images.shape)}, but must be the run's {own}")
-        if datasets.width(images) != channels:
-            own = f"{channels} {kind.parts}"
-            raise ValueError(f"embed: images is {tuple(images.shape)}, but the run's have {own}")
-        return images
+        if isinstance(inputs, Tensor):
+            kind, channels, shape = self.kind, datasets.width(self.images), tuple(inputs.shape)
+            if inputs.ndim != self.images.ndim:
+                own = f"{kind.name} {kind.shape}"
+                raise ValueError(f"embed: images is {shape}, but must be the run's {own}")
+            if datasets.width(inputs) != channels:
+                raise ValueError(f"embed: images is {shape}, but the run's have {channels} {kind.parts}")
+        return inputs
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -579,51 +556,18 @@ def _learned_by(loss: nn.Module) -> list[nn.Parameter]:
     return list(loss.parameters())
 
 
-def _of_loss(own: list[nn.Parameter]) -> dict[str, Any]:
-    return {"params": own, "factor": 1.0, "weight_decay": 0.0, "of_loss": True}
-
-
-def _groups(method: methods.Method) -> list[dict[str, Any]]:
-    """The method's groups of parameters; at their end, without weight decay, what its loss learns."""
-    own = _learned_by(method.loss)
-    apart = set(map(id, own))
+def _optimiser(settings: Settings, method: methods.Method, device: torch.device) -> torch.optim.Optimizer:
+    """Of the method's groups of parameters, without what its loss learns."""
+    apart = set(map(id, _learned_by(method.loss)))
     groups = [
         group | {"params": [p for p in group["params"] if id(p) not in apart]}
         for group in method.parameter_groups()
     ]
-    return [*groups, _of_loss(own)] if own else groups
-
-
-def _optimiser(
-    settings: Settings, groups: list[dict[str, Any]], device: torch.device
-) -> torch.optim.Optimizer:
-    given: dict[str, Any] = {
-        "weight_decay": settings.weight_decay,
-        "fused": True if device.type == "cuda" else None,
-    }
+    fused = True if device.type == "cuda" else None
+    given: dict[str, Any] = {"weight_decay": settings.weight_decay, "fused": fused}
     if settings.optimiser == "sgd":
         return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
     return torch.optim.AdamW(groups, **given)
-
-
-def _scaler(device: torch.device, enabled: bool) -> torch.amp.GradScaler:
-    return torch.amp.GradScaler(device.type, init_scale=2.0**12, enabled=enabled)
-
-
-def _copy(sources: list[Tensor], targets: list[Tensor]) -> None:
-    """Copy each source into its target, those of one type at a time."""
-    for dtype in {source.dtype for source in sources}:
-        pairs = [pair for pair in zip(targets, sources, strict=True) if pair[0].dtype == dtype]
-        torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
-
-
-def _demand_fitting(encoder: str, images: Tensor) -> None:
-    kind = datasets.kind_of(images)
-    if encoders.NAMES.get(encoder, kind.name) != kind.name:
-        fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == kind.name)
-        raise ValueError(
-            f"training: encoder is {encoder!r}, but must be one for {kind.name} {kind.shape}: {fitting}"
-        )
 
 
 def _demand_compiler(device: torch.device) -> None:

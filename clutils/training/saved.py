@@ -198,19 +198,19 @@ def place(folder: str | Path, name: str) -> Path:
 
 def free_name(folder: str | Path, name: str) -> str:
     """This name, or where it is taken the next one that is not: run-1, run-2, ..."""
-    while True:
-        try:
-            _refuse_taken(Path(folder) / name.strip())
-        except ValueError:
-            numbered = re.fullmatch(r"(.*?)(?:-(\d{1,9}))?", name.strip(), re.DOTALL)
-            stem, number = numbered.groups() if numbered is not None else (name, None)
-            name = f"{stem}-{int(number or 1) + 1}"
-        else:
-            return name
+    name = name.strip()
+    while _taken(Path(folder) / name):
+        stem, _, number = name.rpartition("-")
+        name = f"{stem}-{int(number) + 1}" if number.isdecimal() and stem else f"{name}-2"
+    return name
+
+
+def _taken(folder: Path) -> bool:
+    return folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir())))
 
 
 def _refuse_taken(folder: Path) -> None:
-    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+    if _taken(folder):
         raise ValueError(f"{folder} is there already, and nothing is written over: choose another name")
 
 

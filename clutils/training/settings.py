@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
-from clutils.losses.hyperparameters import Hyperparameter, check
+from clutils.losses.hyperparameters import SWITCH, Hyperparameter, check, one_of
 
 BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-FROM_0 = Hyperparameter(0, whole=True)
+FROM_0, STEPS = Hyperparameter(0, whole=True), Hyperparameter(1, whole=True)
 LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
 Data = str | datasets.ImageSet | datasets.VectorSet | datasets.GraphSet | datasets.SentenceSet | Tensor
@@ -35,6 +35,7 @@ def _setting(
     default: Any,
     about: str,
     flag: type | None = None,
+    usual: str = "",
     fixed: bool = True,
     kept: bool = True,
     within: Hyperparameter | None = None,
@@ -42,15 +43,15 @@ def _setting(
 ) -> Any:
     """A field of `Settings`.
 
-    - about: what it is, for docstrings and `--help`
+    - about: what it is, for docstrings and `--help`; in_python: the same where it may be more than a name
     - flag: the type of its option on the command line; None = it has none of that kind
+    - usual: what it is where none is given
     - fixed: what is learned depends on it, so a resumed run must have the same
     - kept: config.json and checkpoints have it
     - within: the range of a number
-    - in_python: the same for docstrings, where it may be more than a name
     """
-    metadata: dict[str, Any] = {"about": about, "flag": flag, "fixed": fixed, "kept": kept}
-    metadata |= {"within": within, "in_python": in_python}
+    metadata: dict[str, Any] = {"about": about, "flag": flag, "usual": usual, "fixed": fixed, "kept": kept}
+    metadata |= {"within": within, "in_python": in_python or about}
     if isinstance(default, Mapping):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -63,10 +64,10 @@ class Settings:
     method: str = _setting("simclr", "a name from `methods.catalogue()`", str)
     loss: nn.Module | None = _setting(
         None,
-        "a name from `losses.catalogue()`; default: the method's own, for most NTXent at temperature 0.2",
+        "a name from `losses.catalogue()`",
         str,
-        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings; "
-        "None = the method's own, for most NT-Xent at τ = 0.2",
+        "the method's own, for most NTXent at temperature 0.2",
+        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings",
     )
     data: Data = _setting(
         "scenes",
@@ -78,19 +79,18 @@ class Settings:
     )
     encoder: str | nn.Module | None = _setting(
         None,
-        "a name from `encoders.NAMES`; default: what suits the data, conv16 for pictures, mlp for vectors, "
-        "gin for graphs, transformer for sentences",
+        "a name from `encoders.NAMES`",
         str,
-        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place; "
-        "None = conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, "
-        "transformer for sentences",
+        "conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, transformer "
+        "for sentences",
+        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place",
     )
     augmentation: str | views.Augment | None = _setting(
         None,
-        "one of `views.names()`; default: what suits the data",
+        "one of `views.names()`",
         str,
-        in_python="one of `views.names()`, or called as augment(images, generator=...); "
-        "None = `views.suiting`",
+        "what suits the data, `views.suiting`",
+        in_python="one of `views.names()`, or called as augment(images, generator=...)",
     )
     epochs: int | None = _setting(
         None,
@@ -103,31 +103,31 @@ class Settings:
         300,
         "batches; another length has another course of the learning rate",
         int,
-        within=Hyperparameter(1, whole=True),
+        within=STEPS,
     )
     batch_size: int | None = _setting(
         None,
-        "pictures a step, of all processes together; default: 256, or all where there are fewer; of a "
-        "network all nodes",
+        "pictures a step, of all processes together",
         int,
+        "256, or all where there are fewer; of a network all nodes",
         within=Hyperparameter(2, whole=True, also=(None,)),
     )
     learning_rate: float | None = _setting(
         None,
-        "the highest of its course, a rise over 5 % of the steps and half a cosine; default: what suits the "
-        "encoder and the method, for sgd 0.03 for 256 pictures a step",
+        "the highest of its course, a rise over 5 % of the steps and half a cosine",
         float,
+        "what suits the encoder and the method, for sgd 0.03 for 256 pictures a step",
         within=LEARNING_RATE,
     )
     seed: int = _setting(0, "of everything random in the run", int, within=FROM_0)
     device: str | torch.device | None = _setting(
-        None, "cpu, cuda, cuda:1 or mps; default: CUDA where there is one", str, fixed=False, kept=False
+        None, "cpu, cuda, cuda:1 or mps", str, "CUDA where there is one", fixed=False, kept=False
     )
     precision: str | None = _setting(
         None,
-        "of the encoder: float32, bfloat16, or float16 and a scaled loss; default: bfloat16 where the device "
-        "computes in it, else float16 on a GPU",
+        "of the encoder: float32, bfloat16, or float16 and a scaled loss",
         str,
+        "bfloat16 where the device computes in it, else float16 on a GPU",
     )
     extra_views: int = _setting(
         0, "further views of each picture, for a loss that takes several", int, within=FROM_0
@@ -135,7 +135,7 @@ class Settings:
     method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
     optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
     weight_decay: float | None = _setting(
-        None, "default: 1e-4 for adamw, 5e-4 for sgd", float, within=Hyperparameter(0, also=(None,))
+        None, "of the weights", float, "1e-4 for adamw, 5e-4 for sgd", within=Hyperparameter(0, also=(None,))
     )
     compile: bool = _setting(
         False,
@@ -143,38 +143,31 @@ class Settings:
         "conv32 slower on a CPU",
         bool,
         fixed=False,
+        within=SWITCH,
     )
-
     threads: int | None = _setting(
         None,
-        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it; default: as "
-        "many as torch has when the run begins",
+        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
         int,
+        "as many as torch has when the run begins",
         within=Hyperparameter(1, 1024, whole=True, also=(None,)),
     )
 
     def __post_init__(self) -> None:
-        _one_of("method", self.method, methods.catalogue())
-        for name in names(flag=bool):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"training: {name} is {getattr(self, name)!r}, but must be True or False")
+        one_of("training", "method", self.method, methods.catalogue())
         if not isinstance(self.method_settings, Mapping | None):
             raise ValueError(
                 f"training: method_settings is {self.method_settings!r}, but must name settings and values"
             )
-        if not callable(self.augmentation) and not isinstance(self.augmentation, str | None):
-            raise ValueError(
-                f"training: augmentation is {self.augmentation!r}, but must be a name or a function"
-            )
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
-        _one_of("optimiser", self.optimiser, WEIGHT_DECAYS)
+        one_of("training", "optimiser", self.optimiser, WEIGHT_DECAYS)
         if self.precision is not None:
-            _one_of("precision", self.precision, PRECISIONS)
+            one_of("training", "precision", self.precision, PRECISIONS)
         ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
         check(self, ranges, "training")
-        own = dict(self.method_settings or {})  # the caller's may change
-        object.__setattr__(self, "method_settings", own)
+        # the caller's may change
+        object.__setattr__(self, "method_settings", dict(self.method_settings or {}))
         kind = methods.catalogue()[self.method].kind
         for name in self.method_settings:
             if name not in kind.setting_names():
@@ -192,7 +185,8 @@ class Settings:
         """The same with every None replaced by what suits these images (N, C, H, W) or vectors (N, D)."""
         kind = datasets.kind_of(images)
         encoder = kind.encoder if self.encoder is None else self.encoder
-        size = self.batch_size or usual_batch(len(images))
+        share = processes.number()  # who share it equally
+        size = self.batch_size or max(2, min(BATCH_SIZE, len(images)) // share * share)
         if kind.name == "nodes":
             size = int((images[0, :, 0] > 0).sum())
         augmentation, precision = self.augmentation, self.precision
@@ -203,7 +197,7 @@ class Settings:
         if precision is None:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
-        given = dict(self.method_settings or {})
+        given = self.method_settings
         loss = methods.catalogue()[self.method].kind.default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
         return replace(
@@ -215,7 +209,6 @@ class Settings:
             batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
             precision=precision,
-            method_settings=given,
             threads=torch.get_num_threads() if self.threads is None else self.threads,
             weight_decay=WEIGHT_DECAYS[self.optimiser] if self.weight_decay is None else self.weight_decay,
         )
@@ -256,8 +249,11 @@ def names(**wanted: Any) -> tuple[str, ...]:
 
 def described(target: Callable) -> Callable:
     """A decorator: all settings by name in the signature, and {settings} in the docstring a line on each."""
-    about = {entry.name: entry.metadata["in_python"] or entry.metadata["about"] for entry in fields(Settings)}
-    listed = [f"- {name}: {words}" for name, words in about.items()]
+    listed = [
+        f"- {entry.name}: {entry.metadata['in_python']}"
+        + (f"; None = {usual}" if (usual := entry.metadata["usual"]) else "")
+        for entry in fields(Settings)
+    ]
     target.__doc__ = (target.__doc__ or "").replace("{settings}", "\n    ".join(listed))
     own = [p for p in inspect.signature(target).parameters.values() if p.kind is p.KEYWORD_ONLY]
     parameters = [*inspect.signature(Settings).parameters.values(), *own]
@@ -279,12 +275,6 @@ def usual_rate(
     return LEARNING_RATES.get(str(encoder), 1e-3) * share
 
 
-def usual_batch(samples: int) -> int:
-    """The batch size of a run that names none: as many as processes can share equally."""
-    share = processes.number()
-    return max(2, min(BATCH_SIZE, samples) // share * share)
-
-
 def check_rate(value: Any) -> None:
     """Raise ValueError unless a run's learning rate can be this."""
     if value is None or not LEARNING_RATE.allows(value):
@@ -296,7 +286,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, nn.Module):
         loss: Any = value
         name = type(value).__name__
-        if name not in losses.catalogue() or type(value) is not losses.catalogue()[name].loss:
+        known = losses.catalogue().get(name)
+        if known is None or type(value) is not known.loss:
             return None
         own = {key: plain(getattr(value, key)) for key in loss.hyperparameters()}
         return {"name": name, "settings": own}
@@ -315,13 +306,3 @@ def shortened(value: Any) -> str:
     """What came in, for an error: an array is said by its type and shape."""
     kind, shape = type(value).__name__, getattr(value, "shape", None)
     return repr(value) if shape is None or len(repr(value)) < 80 else f"of type {kind}, {tuple(shape)}"
-
-
-def range_of(name: str) -> Hyperparameter:
-    """What the number of this name may be."""
-    return next(entry.metadata["within"] for entry in fields(Settings) if entry.name == name)
-
-
-def _one_of(name: str, value: Any, known: Any) -> None:
-    if value not in tuple(known):
-        raise ValueError(f"training: {name} is {shortened(value)}, but must be one of {', '.join(known)}")

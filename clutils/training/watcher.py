@@ -17,10 +17,11 @@ Nothing here draws or knows of widgets.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 SAMPLE, BANK, TEST = 500, 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views
-SHARE = 0.08  # of the training's seconds that watching may have had when it takes more
+SHARE = 0.08  # of the training's seconds that `look`, and what `spend` adds, may have had when one takes more
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
@@ -102,8 +103,7 @@ class Watcher:
     - pictures: the sample of the map and of the effective rank
     - bank, test: labelled images, whose features vote and are judged; without a bank no kNN; test None = the
       sample
-    - every: steps from a look to the next at the least; None = as often as the share allows
-    - share: of the training's seconds that watching (`look`, and what is added by `spend`) may take
+    - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
 
     All is measured by the encoder's features, before the head. A look computes on a copy of the weights: the
@@ -117,28 +117,24 @@ class Watcher:
         bank: Pictures | None = None,
         test: Pictures | None = None,
         every: int | None = None,
-        share: float = SHARE,
         numbers: Iterable[str] = (),
     ) -> None:
         test = pictures if test is None else test
         if every is not None and (not isinstance(every, int) or every < 1):
             raise ValueError(f"Watcher: every is {every!r}, but must be a whole number from 1 on, or None")
-        if not 0 < share <= 1:
-            raise ValueError(f"Watcher: share is {share!r}, but must be above 0 and at most 1")
-        self.pictures, self.every, self.share = pictures, every, share
-        labelled = _labelled(bank, test)
-        self.bank: Pictures | None = bank if labelled else None
-        self.test: Pictures | None = test if labelled else None
+        self.pictures, self.every = pictures, every
+        self.measures_knn = _labelled(bank, test)
+        self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom
         self.looked = 0.0  # seconds, of all looks beside a run that trains
         self.spent = 0.0  # those, and what `spend` added
         self.ceiling: int | None = None  # of the effective rank, min(N - 1, D); None before the first look
         self.numbers = demand_known(numbers)
         for name in self.numbers:
-            needs = BY_NAME[name].needs
-            if needs == "labels" and self.bank is None:
+            needs, least = BY_NAME[name].needs, BY_NAME[name].least
+            if needs == "labels" and self._votes is None:
                 raise ValueError(f"{name!r} needs labels of two classes or more, which there are not")
-            if self.bank is not None and BY_NAME[name].least > len(self.bank):
-                least, lent = BY_NAME[name].least, len(self.bank)
+            if self._votes is not None and least > len(self._votes[1]):
+                lent = len(self._votes[1])
                 raise ValueError(f"{name!r} needs {least} labelled images, but there are {lent}")
             if needs == "views" and not isinstance(pictures, ImageSet):
                 raise ValueError(f"{name!r} needs views of pictures, but these are none")
@@ -156,7 +152,7 @@ class Watcher:
 
     def room(self, run: Run) -> bool:
         """Whether watching has had less than its share of the time that the run has trained for."""
-        return self.spent < self.share * _trained(run) + CREDIT
+        return self.spent < SHARE * _trained(run) + CREDIT
 
     def due(self, run: Run) -> bool:
         """Whether to look now: `every` steps after the last time, and not beyond half of the share.
@@ -164,7 +160,7 @@ class Watcher:
         The other half is the drawing's, of which there is more, and each much cheaper.
         """
         since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
-        affordable = self.looked < self.share / 2 * _trained(run) and self.room(run)
+        affordable = self.looked < SHARE / 2 * _trained(run) and self.room(run)
         return self.wanted(run) or (since >= (self.every or 1) and affordable)
 
     def want(self, step: int) -> None:
@@ -218,10 +214,7 @@ class Watcher:
         self.ceiling = min(z.shape[0] - 1, z.shape[1])
         asked = () if few else self.numbers
         sample = measures.Features(z, views=self._of_views(seen, asked))
-        judged = None
-        if self.bank is not None and self.test is not None:
-            of_test = z if self.test is self.pictures else seen.embed(self.test.inputs)
-            judged = self._judged(of_test, seen.embed(self.bank.inputs))
+        judged = self._judged(lambda of: z if of is self.pictures else seen.embed(of.inputs))
         knn, rank = measured("knn", judged), measured("effective_rank", sample)
         found = {
             name: measured(name, judged if BY_NAME[name].needs == "labels" else sample) for name in asked
@@ -244,13 +237,7 @@ class Watcher:
 
     def raw(self) -> float:
         """kNN accuracy of the images themselves, grey as the origin: what learning nothing is worth."""
-        if self.bank is None or self.test is None:
-            return math.nan
-        return measured("knn", self._judged(*(measures.raw_inputs(of) for of in (self.test, self.bank))))
-
-    @property
-    def measures_knn(self) -> bool:
-        return self.bank is not None
+        return measured("knn", self._judged(measures.raw_inputs))
 
     @property
     def positions(self) -> np.ndarray | None:
@@ -273,10 +260,12 @@ class Watcher:
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _judged(self, z: Tensor, gallery_z: Tensor) -> measures.Features:
-        assert self.bank is not None and self.test is not None  # asked by who calls
-        y, gallery_y = (of.labels.to(z.device) for of in (self.test, self.bank))
-        return measures.Features(z, y, gallery_z, gallery_y)
+    def _judged(self, features: Callable[[Pictures], Tensor]) -> measures.Features | None:
+        """The judged images and the bank by their features; None where there are no labels."""
+        if self._votes is None:
+            return None
+        (z, gallery_z), (test, bank) = map(features, self._votes), self._votes
+        return measures.Features(z, test.labels.to(z.device), gallery_z, bank.labels.to(z.device))
 
     def _of_views(self, seen: Snapshot, asked: Iterable[str]) -> Tensor | None:
         """Features of two views of the first images, (N, 2, D); None where no number needs them."""
@@ -317,7 +306,10 @@ def parts(pictures: Pictures, name: str | None = None) -> tuple[Pictures, Pictur
 
     The bank is None where the images have no labels.
     """
-    test, third = _test_part(name), len(pictures) // 3
+    test, third = None, len(pictures) // 3
+    if name is not None:
+        with contextlib.suppress(ValueError, data.Unavailable):  # a folder without one
+            test = data.load(name, "test", limit=TEST, download=False)
     if test is None or type(test) is not type(pictures):
         order = torch.randperm(len(pictures), generator=torch.Generator().manual_seed(0))
         test, others = pictures.subset(order[:third][:TEST]), order[third:]
@@ -336,24 +328,13 @@ def _as_set(run: Run) -> Pictures:
     """The run's images as a set; a bare tensor has no labels."""
     if not isinstance(run.data, Tensor):
         return run.data
-    if run.kind.name in ("graphs", "nodes"):
-        none = torch.full((len(run.data) if len(run.data) > 1 else run.batch_size,), -1)
-        return GraphSet(run.data, none, (), "your own graphs")
-    none = torch.full((len(run.data),), -1)
-    if run.kind.name == "vectors":
-        return VectorSet(run.data, none, (), "your own vectors")
-    if run.kind.name == "sentences":
-        return SentenceSet(run.data, none, (), ("",) * len(none), "your own sentences")
-    return ImageSet(run.data, none, (), None, "your own pictures")
-
-
-def _test_part(name: str | None) -> Pictures | None:
-    if name is None:
-        return None
-    try:
-        return data.load(name, "test", limit=TEST, download=False)
-    except (ValueError, data.Unavailable):  # a folder without one
-        return None
+    name = run.kind.name
+    none, own = torch.full((run.batch_size if name == "nodes" else len(run.data),), -1), f"your own {name}"
+    if name == "pictures":
+        return ImageSet(run.data, none, (), None, own)
+    if name == "sentences":
+        return SentenceSet(run.data, none, (), ("",) * len(none), own)
+    return (VectorSet if name == "vectors" else GraphSet)(run.data, none, (), own)
 
 
 def _labelled(bank: Pictures | None, test: Pictures | None) -> bool:

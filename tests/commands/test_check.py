@@ -8,20 +8,17 @@ import types
 import pytest
 import torch
 
-from clutils import __main__ as command_line
 from clutils import report
 from clutils.commands import check
 from clutils.report import GOOD, LOOK
+from tests.commands.asked import complaint, run
 from tests.report import ailing
 from tests.report.ailing import SEED
 from tests.report.pages import Page
 
 
 def command(*arguments: object) -> int:
-    try:
-        return command_line.main(["check", *map(str, arguments)])
-    except SystemExit as exit:
-        return exit.code
+    return run("check", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +42,19 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
 
 
-def test_two_files_come_side_by_side(file, tmp_path, capsys):
-    assert (
-        command(
-            file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", tmp_path / "b.html"
-        )
-        == 0
-    )
-    text = (tmp_path / "b.html").read_text()
+def test_two_files_come_side_by_side_and_in_one_json_by_name(file, tmp_path):
+    out = tmp_path / "b.html", tmp_path / "both.json"
+    given = ("--data", "digits", "--pictures", 400, "--maps", "none", "--out", out[0], "--out", out[1])
+    assert command(file, file, *given) == 0
+    text = out[0].read_text()
     named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
     assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text
-    cells = re.findall(
-        r'<td data-of="([AB])">', text
-    )  # which file a cell is of, where they stand in a column
+    cells = re.findall(r'<td data-of="([AB])">', text)  # which file a cell is of
     assert cells.count("A") == cells.count("B") >= 10
     assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
+    held = json.loads(out[1].read_text())
+    assert list(held) == [str(file), f"{file} (2)"]
+    assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
 
 
 def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, capsys):
@@ -73,55 +68,42 @@ def test_the_folder_of_a_run_stands_for_the_checkpoint_in_it(file, tmp_path, cap
     assert "mine/checkpoint.pt on" in said and "mine, checkpoint.pt was opened" in said
 
 
-def test_two_files_have_one_json_with_both_by_name(file, tmp_path):
-    out = tmp_path / "both.json"
-    assert command(file, file, "--data", "digits", "--pictures", 400, "--maps", "none", "--out", out) == 0
-    held = json.loads(out.read_text())
-    assert list(held) == [str(file), f"{file} (2)"]
-    assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
-
-
 QUICK = ("--data", "digits", "--pictures", 80, "--quick", "--maps", "none")
 
 
-def test_more_than_two_files_are_a_series_with_every_number_on_one_page(file, tmp_path):
-    copies = [tmp_path / f"{name}.pt" for name in "cab"]
+def series(file, folder, names, **changed):
+    """Copies of the file, each with what the k-th has of these in place of its own."""
+    copies = [folder / f"{name}.pt" for name in names]
     for k, copy in enumerate(copies):
         state = torch.load(file, weights_only=False)
-        torch.save(state | {"epoch": 3 - k}, copy)
+        torch.save(state | {name: values[k] for name, values in changed.items()}, copy)
+    return copies
+
+
+def test_more_than_two_files_are_a_series_with_every_number_and_layer_against_the_epoch(file, tmp_path):
+    copies = series(file, tmp_path, "cab", epoch=(3, 2, 1))
     out = tmp_path / "s.html", tmp_path / "s.json"
-    assert command(*copies, *QUICK, "--out", out[0], "--out", out[1]) == 0
+    given = ("--data", "digits", "--pictures", 200, "--maps", "none", "--out", out[0], "--out", out[1])
+    assert command(*copies, *given) == 0
     held = json.loads(out[1].read_text())
     assert [moment["at"] for moment in held] == [1, 2, 3]
     assert [moment["name"].rpartition("/")[2] for moment in held] == ["b.pt", "a.pt", "c.pt"]
     assert held[0]["numbers"]["knn"] == held[2]["numbers"]["knn"]
+    layers = [moment["layers"] for moment in held]
+    assert len(layers[0]) > 2 and layers[0] == layers[1] and 0 < layers[0][0]["knn"] <= 1
     text = out[0].read_text()
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
-    assert "knn from" in text and text.count("in short") == 1 and "may not be of one run" not in text
+    assert "knn from" in text and f"knn of {layers[0][0]['name']} from" in text
+    assert text.count("in short") == 1 and "may not be of one run" not in text
 
 
 def test_a_series_says_which_files_are_not_of_one_run(file, tmp_path):
-    copies = [tmp_path / f"{name}.pt" for name in "abc"]
-    for k, copy in enumerate(copies):
-        state = torch.load(file, weights_only=False)
-        state["configuration"] = state["configuration"] | {"seed": int(k == 2)}
-        torch.save(state | {"epoch": k}, copy)
-    out = tmp_path / "s.html"
+    own = torch.load(file, weights_only=False)["configuration"]
+    settings = [own | {"seed": seed} for seed in (0, 0, 1)]
+    copies, out = series(file, tmp_path, "abc", epoch=range(3), configuration=settings), tmp_path / "s.html"
     assert command(*copies, *QUICK, "--out", out) == 0
     said = out.read_text().partition("may not be of one run")[2].partition("</p>")[0]
     assert "its settings" in said and "a.pt has seed 0" in said and "c.pt seed 1" in said
-
-
-def test_a_series_draws_every_layer_against_the_epoch(file, tmp_path):
-    options = ("--data", "digits", "--pictures", 200, "--maps", "none")
-    out = tmp_path / "s.html", tmp_path / "s.json"
-    copies = [tmp_path / f"{name}.pt" for name in "abc"]
-    for copy in copies:
-        copy.write_bytes(file.read_bytes())
-    assert command(*copies, *options, "--out", out[0], "--out", out[1]) == 0
-    layers = [moment["layers"] for moment in json.loads(out[1].read_text())]
-    assert len(layers[0]) > 2 and layers[0] == layers[1] and 0 < layers[0][0]["knn"] <= 1
-    assert f"knn of {layers[0][0]['name']} from" in out[0].read_text()
 
 
 def test_watching_a_folder_adds_each_checkpoint_as_it_is_written(file, tmp_path, monkeypatch):
@@ -213,8 +195,7 @@ def test_a_mistake_is_one_line(arguments, code, said, file, capsys):
     given = arguments if "--data" in arguments else [*arguments, "--data", "digits"]
     given = [str(file) if word == "RUN" else word for word in given]
     assert command(*given) == code
-    text = capsys.readouterr().err
-    assert re.fullmatch(r"clutils: .+\n", text) and said in text
+    assert said in complaint(capsys)
 
 
 def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
@@ -226,5 +207,5 @@ def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
 
     torch.save({"state_dict": Runs()}, tmp_path / "evil.pt")
     assert command(tmp_path / "evil.pt", "--data", "digits") == 1
-    assert re.fullmatch(r"clutils: .+harmless names.+\n", capsys.readouterr().err)
+    assert "harmless names" in complaint(capsys)
     assert not (tmp_path / "sung").exists()

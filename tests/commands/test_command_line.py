@@ -21,27 +21,15 @@ from PIL import Image
 
 from clutils import __main__ as command_line
 from clutils import data, losses, training
-from clutils.commands import doctor
 from clutils.commands import lab as lab_module
+from tests.commands.asked import complaint, run
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
-MOCO = ["train", "--out", "x", "--data", "digits", "--method", "moco"]
-
-
-def run(*arguments: object) -> int:
-    """The exit code, in this process."""
-    try:
-        return command_line.main([str(argument) for argument in arguments])
-    except SystemExit as exit:  # argparse's own
-        return exit.code
-
-
-def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """What stderr holds, which must be one line of ours."""
-    text = capsys.readouterr().err
-    assert re.fullmatch(r"clutils: .+\n", text), text
-    return text
+TRAIN = ["train", "--out", "x"]
+MOCO = [*TRAIN, "--data", "digits", "--method", "moco"]
+MOTIFS = [*TRAIN, "--data", "graphs:motifs", "--method", "graphcl"]
+KARATE = [*TRAIN, "--data", "nodes:karate", "--method", "grace"]
 
 
 def history(folder: Path) -> pd.DataFrame:
@@ -57,15 +45,26 @@ def weights(folder: Path) -> list[torch.Tensor]:
     return list(training.resume(folder / "checkpoint.pt").method.state_dict().values())
 
 
+def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> None:
+    """Raise the error in the place of this step of any run."""
+    real = training.Run.step
+
+    def step_or_stop(self: training.Run) -> dict[str, float]:
+        if self.steps_done + 1 == step:
+            raise error
+        return real(self)
+
+    monkeypatch.setattr(training.Run, "step", step_or_stop)
+
+
 # ---- usage -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "command",
-    [[], ["lab"], ["train"], ["check"], ["ruler"], ["explore"], ["data"], ["exam"], ["doctor"], ["book"]],
+    "command", ["", "lab", "train", "check", "ruler", "explore", "data", "exam", "doctor", "book"]
 )
 def test_each_command_explains_itself(capsys, command):
-    assert run(*command, "--help") == 0
+    assert run(*command.split(), "--help") == 0
     assert "usage: python -m clutils" in capsys.readouterr().out
 
 
@@ -82,46 +81,38 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([], "COMMAND"),
         (["fly"], "'ruler', 'explore', 'data', 'exam', 'doctor', 'book', 'slides', 'site'"),
         (["train"], "--out"),
-        (["train", "--out", "x", "--bogus"], "--bogus"),
-        (["train", "--out", "x", "--steps", "many"], "'many'"),
-        (["train", "--out", "x", "--steps", "3", "--epochs", "3"], "not allowed with"),
-        (["train", "--out", "x", "--checkpoint-every", "0"], "whole number from 1"),
-        (["train", "--out", "x", "--loss", "Nope"], "NTXent, SupCon"),
-        (["train", "--out", "x", "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
-        (["train", "--out", "x", "--set", "temperature"], "--set temperature=0.5"),
-        (["train", "--out", "x", "--set", "temperature=hot"], "--set temperature=0.5"),
-        (["train", "--out", "x", "--set", "temperature=-1"], "temperature is -1"),
-        (["train", "--out", "x", "--set", "temperature='hot'"], "temperature is 'hot'"),
-        (["train", "--out", "x", "--method", "nope"], "simclr, moco"),
-        (["train", "--out", "x", "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
-        (
-            ["train", "--out", "x", "--method", "moco", "--method-set", "momentum"],
-            "--method-set momentum=0.99",
-        ),
-        (["train", "--out", "x", "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
+        ([*TRAIN, "--bogus"], "--bogus"),
+        ([*TRAIN, "--steps", "many"], "'many'"),
+        ([*TRAIN, "--steps", "3", "--epochs", "3"], "not allowed with"),
+        ([*TRAIN, "--checkpoint-every", "0"], "whole number from 1"),
+        ([*TRAIN, "--loss", "Nope"], "NTXent, SupCon"),
+        ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
+        ([*TRAIN, "--set", "temperature"], "--set temperature=0.5"),
+        ([*TRAIN, "--set", "temperature=hot"], "--set temperature=0.5"),
+        ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
+        ([*TRAIN, "--loss", "AttentionNCE", "--set", "d_neg=wide"], "--set d_neg=1.0"),
+        ([*TRAIN, *SHORT, "--optimiser", "lars"], "optimiser is 'lars'"),
+        ([*TRAIN, "--method", "nope"], "simclr, moco"),
+        ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
+        ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
+        ([*TRAIN, "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
         ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
         ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
-        (["train", "--out", "x", "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
-        (
-            ["train", "--out", "x", "--data", "vectors:digits", "--augmentation", "crop"],
-            "must be one for vectors: none",
-        ),
-        (["train", "--out", "x", "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
-        (["train", "--out", "x", "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
-        (["train", "--out", "x", "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
-        (["train", "--out", "x", "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
-        (["train", "--out", "x", "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
-        (
-            ["train", "--out", "x", "--data", "vectors:digits", "--look", "lidar"],
-            "--look: 'lidar' needs views of pictures",
-        ),
-        (["train", "--out", "x", "--log", "csv"], "'csv' (choose from"),
-        (["train", "--out", "x", "--data", "digit"], "did you mean 'digits'"),
-        (["train", "--out", "x", "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
-        (["train", "--out", "x", "--data", "digits", "--batch-size", "5000"], "5000"),
-        (["train", "--out", "x", "--data", "digits", "--steps", "-1"], "-1"),
-        (["train", "--out", "x", "--data", "digits", "--learning-rate", "-1"], "-1"),
-        (["train", "--out", "x", "--data", "digits", "--device", "abacus"], "abacus"),
+        ([*TRAIN, "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
+        ([*TRAIN, "--data", "vectors:digits", "--augmentation", "crop"], "must be one for vectors: none"),
+        ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
+        ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
+        ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
+        ([*TRAIN, "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
+        ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
+        ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
+        ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
+        ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
+        ([*TRAIN, "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
+        ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),
+        ([*TRAIN, "--data", "digits", "--steps", "-1"], "-1"),
+        ([*TRAIN, "--data", "digits", "--learning-rate", "-1"], "-1"),
+        ([*TRAIN, "--data", "digits", "--device", "abacus"], "abacus"),
         (["data", "digit"], "did you mean 'digits'"),
         (["data", "digits", "--split", "nope"], "train, test"),
         (["doctor", "please"], "please"),
@@ -132,6 +123,18 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["ruler", "--value", "five"], "'five'"),
         (["ruler", "--value", "nan"], "value is nan"),
         (["ruler", "--positive", "2"], "positive is 2.0"),
+        ([*TRAIN, "--data", "graphs:motifs"], "'simclr', the default, for pictures and vectors and"),
+        ([*TRAIN, "--data", "digits", "--method", "grace"], "for nodes, but must be one for pictures"),
+        ([*KARATE, "--augmentation", "crop"], "must be one for nodes: edges"),
+        ([*MOTIFS, "--encoder", "mlp"], "must be one for graphs"),
+        ([*MOTIFS, "--loss", "BarlowTwins"], "GraphCL needs a loss that"),
+        (["explore", "spiral"], "invalid choice: 'spiral'"),
+        (["explore", "W", "--set", "loss=Magic"], "loss is 'Magic', but must be one of PairMargin"),
+        (["explore", "W", "--set", "temperature"], "needs a value, as in --set temperature=0.1"),
+        (["explore", "W", "--set", "colour=red"], "there is no setting colour"),
+        (["explore", "circle", "--set", "step=-5"], "step is -5, but must be of the form [0-9]*"),
+        (["explore", "W", "--set", "temperature=cold"], "temperature is 'cold', but must be a number"),
+        (["explore", "all", "--set", "temperature=1"], "of one page, not of all"),
     ],
 )
 def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
@@ -140,7 +143,7 @@ def test_bad_usage_is_code_2_and_a_line_that_says_what_there_is(
     monkeypatch.chdir(tmp_path)
     assert run(*arguments) == 2
     assert named in complaint(capsys)
-    assert not (tmp_path / "x").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, monkeypatch, tmp_path):
@@ -152,19 +155,16 @@ def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, mon
     assert seen["step"].tolist() == [0, 1, 2, 3, 4, 5, 6]
     for name in ("rankme", "knn", "few"):
         assert seen["step"][seen[name].notna()].tolist() == [0, 2, 4, 6], name
-    step = training.Run.step
-
-    def interrupted(self):
-        if self.steps_done == 3:
-            raise KeyboardInterrupt
-        return step(self)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(training.Run, "step", interrupted)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 4, KeyboardInterrupt())
+        capsys.readouterr()
         assert run("train", *SHORT, "--out", tmp_path / "stopped", *look) == 130
+    assert "--resume" in complaint(capsys)
+    assert len(history(tmp_path / "stopped")) == 4  # with what was seen as it began
     assert history(tmp_path / "stopped")["rankme"].notna().sum() == 2
     assert run("train", "--resume", "--out", tmp_path / "stopped", *look) == 0
     assert same_history(tmp_path / "stopped", tmp_path / "seen")
+    assert all(map(torch.equal, weights(tmp_path / "seen"), weights(tmp_path / "stopped")))
     found = training.resume(tmp_path / "stopped" / "checkpoint.pt").history
     assert found["rankme"].dropna().tolist() == pytest.approx(seen["rankme"].dropna().tolist(), rel=1e-12)
 
@@ -197,11 +197,8 @@ def test_a_missing_package_sends_to_the_doctor(capsys, monkeypatch, tmp_path):
 
 
 def test_exit_codes_leave_the_process():
-    for arguments, code in (
-        (["fly"], 2),
-        (["doctor", "--help"], 0),
-        (["train", "--resume", "--out", "nowhere"], 1),
-    ):
+    resumed = ["train", "--resume", "--out", "nowhere"]
+    for arguments, code in ((["fly"], 2), (["doctor", "--help"], 0), (resumed, 1)):
         done = subprocess.run([sys.executable, "-m", "clutils", *arguments], cwd=ROOT, capture_output=True)
         assert done.returncode == code
 
@@ -219,10 +216,8 @@ def test_a_reader_that_stops_reading_gets_no_traceback():
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a short MACL run."""
     folder = tmp_path_factory.mktemp("run") / "macl"
-    code = run(
-        "train", "--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25", *SHORT, "--out", folder
-    )
-    assert code == 0
+    macl = ("--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25")
+    assert run("train", *macl, *SHORT, "--out", folder) == 0
     return folder
 
 
@@ -234,68 +229,18 @@ def test_a_run_leaves_its_weights_its_history_and_its_settings(finished):
     assert rows["step"].tolist() == [1, 2, 3, 4, 5, 6]
     assert (rows["alpha"] == 0.25).all() and (rows["temperature"] == 0.1).all()
     config = json.loads((finished / "config.json").read_text())
-    assert config["loss"]["name"] == "MACL"
-    assert config["loss"]["settings"]["alpha"] == 0.25
-    asked = {
-        "method": "simclr",
-        "data": "digits",
-        "encoder": "conv16",
-        "steps": 6,
-        "batch_size": 32,
-        "seed": 0,
-    }
-    assert config | asked == config
+    assert config["loss"]["name"] == "MACL" and config["loss"]["settings"]["alpha"] == 0.25
+    asked = {"method": "simclr", "data": "digits", "encoder": "conv16", "batch_size": 32, "device": "cpu"}
+    assert config | asked | {"steps": 6, "seed": 0} == config
     assert "handwritten digits" in config["data_source"]
-    assert config["device"] == "cpu"
     assert {"date", "machine", "cores", "python", "versions", "commit"} <= set(config)
 
 
 def test_the_checkpoint_is_the_run_that_python_would_have_made(finished):
     loss = losses.MACL(temperature=0.1, alpha=0.25)
     same = training.Run(loss=loss, data="digits", batch_size=32, steps=6, device="cpu").finish(progress=False)
-    kept = training.resume(finished / "checkpoint.pt")
-    assert kept.done
-    for one, other in zip(same.method.state_dict().values(), kept.method.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_the_same_seed_gives_the_same_history_and_another_seed_another(finished, tmp_path):
-    settings = ("--loss", "MACL", "--set", "temperature=0.1", "--set", "alpha=0.25", *SHORT)
-    assert run("train", *settings, "--out", tmp_path / "same") == 0
-    assert run("train", *settings, "--seed", 1, "--out", tmp_path / "other") == 0
-    assert same_history(finished, tmp_path / "same")
-    assert not same_history(finished, tmp_path / "other")
-
-
-def test_epochs_are_whole_times_through_the_data(tmp_path):
-    assert run("train", "--data", "digits", "--batch-size", 400, "--epochs", 2, "--out", tmp_path) == 0
-    assert len(history(tmp_path)) == 2 * (1352 // 400)
-
-
-def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> None:
-    """Raise the error in the place of this step of any run."""
-    real = training.Run.step
-
-    def step_or_stop(self: training.Run) -> dict[str, float]:
-        if self.steps_done + 1 == step:
-            raise error
-        return real(self)
-
-    monkeypatch.setattr(training.Run, "step", step_or_stop)
-
-
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(capsys, monkeypatch, tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run("train", *SHORT, "--out", whole) == 0
-    with monkeypatch.context() as patch:
-        stop_at(patch, 4, KeyboardInterrupt())
-        capsys.readouterr()
-        assert run("train", *SHORT, "--out", parts) == 130
-    assert "--resume" in complaint(capsys)
-    assert len(history(parts)) == 3
-    assert run("train", *SHORT, "--resume", "--out", parts) == 0
-    assert same_history(whole, parts)
-    assert all(map(torch.equal, weights(whole), weights(parts)))
+    assert training.resume(finished / "checkpoint.pt").done
+    assert all(map(torch.equal, same.method.state_dict().values(), weights(finished)))
 
 
 def test_a_run_that_breaks_keeps_what_it_had_learned(capsys, monkeypatch, tmp_path):
@@ -316,36 +261,27 @@ def test_checkpoints_come_as_often_as_asked(monkeypatch, tmp_path):
     assert saved == [6]
 
 
-def test_a_run_is_not_written_over(capsys, finished):
-    before = (finished / "checkpoint.pt").read_bytes()
-    assert run("train", *SHORT, "--out", finished) == 2
-    assert "--resume" in complaint(capsys)
-    assert (finished / "checkpoint.pt").read_bytes() == before
-
-
 @pytest.mark.parametrize(
-    "other",
+    ("arguments", "said"),
     [
-        ("--loss", "NTXent"),
-        ("--set", "alpha=0.5"),
-        ("--seed", "1"),
-        ("--data", "scenes"),
-        ("--batch-size", "64"),
-        ("--learning-rate", "0.1"),
-        ("--encoder", "conv32"),
-        ("--method", "moco"),
+        (SHORT, "--resume"),
+        (("--resume", "--device", "nowhere"), "--device: training: device is 'nowhere'"),
+        (("--resume", "--steps", "2"), "steps behind it already, more than the 2 asked for"),
+        (("--resume", "--loss", "NTXent"), "was trained with"),
+        (("--resume", "--set", "alpha=0.5"), "was trained with"),
+        (("--resume", "--seed", "1"), "was trained with"),
+        (("--resume", "--data", "scenes"), "was trained with"),
+        (("--resume", "--batch-size", "64"), "was trained with"),
+        (("--resume", "--learning-rate", "0.1"), "was trained with"),
+        (("--resume", "--encoder", "conv32"), "was trained with"),
+        (("--resume", "--method", "moco"), "was trained with"),
     ],
 )
-def test_a_run_does_not_go_on_with_other_settings(capsys, finished, other):
+def test_a_run_is_not_written_over_and_does_not_go_on_with_other_settings(capsys, finished, arguments, said):
     before = (finished / "checkpoint.pt").read_bytes()
-    assert run("train", "--resume", *other, "--out", finished) == 2
-    assert "was trained with" in complaint(capsys)
+    assert run("train", *arguments, "--out", finished) == 2
+    assert said in complaint(capsys)
     assert (finished / "checkpoint.pt").read_bytes() == before
-
-
-def test_a_run_does_not_go_on_where_there_is_no_such_device(capsys, finished):
-    assert run("train", "--resume", "--device", "nowhere", "--out", finished) == 2
-    assert "--device: training: device is 'nowhere'" in complaint(capsys)
 
 
 def test_a_finished_run_can_be_made_longer(finished, tmp_path):
@@ -362,7 +298,7 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
 def test_a_set_is_described(capsys):
     assert run("data", "digits") == 0
     said = capsys.readouterr().out
-    assert "1,352" in said and "8 x 8, 1 channel" in said
+    assert "pictures  1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n" in said
     counts = re.findall(r"^label +(\d+) +([\d,]+) ", said, re.MULTILINE)
     assert [int(label) for label, _ in counts] == list(range(10))
     assert sum(int(count.replace(",", "")) for _, count in counts) == 1352
@@ -371,7 +307,7 @@ def test_a_set_is_described(capsys):
 def test_a_folder_is_described_with_its_size(capsys, shared):
     assert run("data", f"folder:{shared / 'stl10-sample' / 'images'}") == 0
     said = capsys.readouterr().out
-    assert re.search(r"pictures +246, 96 x 96, 3 channels", said)
+    assert "(246, 3, 96, 96)" in said
     size = sum(p.stat().st_size for p in (shared / "stl10-sample" / "images").rglob("*.png"))
     assert f"{size / 1e6:,.1f} MB" in said
 
@@ -394,12 +330,6 @@ def test_the_ruler_prints_marks_and_answers_in_a_sentence(capsys):
     assert "65,536 negatives" in capsys.readouterr().out
 
 
-def test_the_doctor_s_verdict_is_the_exit_code(monkeypatch, capsys):
-    for code in (0, 1):
-        monkeypatch.setattr(doctor, "examine", lambda code=code: code)
-        assert run("doctor") == code
-
-
 # ---- lab ---------------------------------------------------------------------------------------------------
 
 
@@ -413,16 +343,12 @@ def lab(monkeypatch: pytest.MonkeyPatch, *rest: str, user: int = 1000, **variabl
     return lab_module.lab_command(rest)
 
 
-def test_the_lab_opens_the_first_notebook_and_saves_where_it_lies(monkeypatch):
-    command = lab(monkeypatch)
-    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+def test_the_lab_opens_the_first_notebook_where_it_lies_and_what_the_reader_adds_wins(monkeypatch):
+    command = lab(monkeypatch, "--port", "9999")
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"] and command[-2:] == ["--port", "9999"]
     assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in command
-    assert f"--ServerApp.root_dir={ROOT}" in command
-
-
-def test_only_root_gets_what_only_root_needs(monkeypatch):
+    assert f"--ServerApp.root_dir={ROOT}" in command and "--allow-root" not in command
     assert "--allow-root" in lab(monkeypatch, user=0)
-    assert "--allow-root" not in lab(monkeypatch)
 
 
 def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
@@ -432,10 +358,6 @@ def test_no_browser_is_looked_for_where_there_is_no_display(monkeypatch):
     assert "--no-browser" not in lab(monkeypatch, BROWSER="firefox")
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "--no-browser" not in lab(monkeypatch)
-
-
-def test_what_the_reader_adds_comes_last_and_so_wins(monkeypatch):
-    assert lab(monkeypatch, "--port", "9999")[-2:] == ["--port", "9999"]
 
 
 def test_the_lab_asks_no_question_about_news_and_keeps_what_is_configured(monkeypatch, tmp_path):
@@ -505,15 +427,8 @@ def test_a_run_whose_first_step_fails_leaves_the_folder_free(capsys, tmp_path):
 
 def test_every_setting_of_a_run_has_its_option():
     known = {field.name for field in dataclasses.fields(training.Settings)} - {"method_settings"}
-    options = vars(command_line._parser().parse_args(["train", "--out", "x"]))
+    options = vars(command_line._parser().parse_args(TRAIN))
     assert known | {"set", "method_set"} <= set(options)
-
-
-def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(finished, capsys):
-    before = (finished / "checkpoint.pt").read_bytes()
-    assert run("train", "--resume", "--steps", 2, "--out", finished) == 2
-    assert "steps behind it already, more than the 2 asked for" in complaint(capsys)
-    assert (finished / "checkpoint.pt").read_bytes() == before
 
 
 def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, tmp_path):
@@ -531,8 +446,6 @@ def test_precision_optimiser_and_decay_are_the_runs_and_resume_with_it(capsys, t
     for other in (["--precision", "bfloat16"], ["--optimiser", "adamw"], ["--weight-decay", "0.1"]):
         assert run("train", "--out", tmp_path, "--resume", *other) == 2
         assert f"was trained with {other[0]}" in complaint(capsys)
-    assert run("train", "--out", tmp_path / "b", *SHORT, "--optimiser", "lars") == 2
-    assert "optimiser is 'lars'" in complaint(capsys)
 
 
 def test_a_schedule_is_followed_written_down_and_resumed_with_and_no_other(capsys, tmp_path):
@@ -553,8 +466,6 @@ def test_settings_may_be_infinite_or_a_switch(capsys, tmp_path):
     settings = ("--set", "d_neg=inf", "--set", "detach_attention=false")
     assert run("train", "--loss", "AttentionNCE", *settings, *options) == 0
     assert "d_neg=inf" in capsys.readouterr().out
-    assert run("train", "--loss", "AttentionNCE", "--set", "d_neg=wide", "--out", str(tmp_path / "b")) == 2
-    assert "--set d_neg=1.0" in capsys.readouterr().err
 
 
 def test_a_method_has_settings_of_its_own_that_resume_with_it_and_no_others(capsys, tmp_path):

@@ -48,34 +48,6 @@ def test_mutag_trains_where_its_file_lies_in_the_data_directory(shared, tmp_path
     assert command_line.main([*options, "--out", str(tmp_path / "run")]) == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            ["--data", "graphs:motifs"],
-            "method is 'simclr', the default, for pictures and vectors and sentences, but must be",
-        ),
-        (
-            ["--data", "digits", "--method", "grace"],
-            "method is 'grace', for nodes, but must be one for pictures",
-        ),
-        (
-            ["--data", "nodes:karate", "--method", "grace", "--augmentation", "crop"],
-            "must be one for nodes: edges",
-        ),
-        (["--data", "graphs:motifs", "--method", "graphcl", "--encoder", "mlp"], "must be one for graphs"),
-        (
-            ["--data", "graphs:motifs", "--method", "graphcl", "--loss", "BarlowTwins"],
-            "GraphCL needs a loss that",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_refused_in_one_line(options, message, tmp_path, capsys):
-    assert command_line.main(["train", *options, "--out", str(tmp_path / "x")]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert message in said[-1] and not (tmp_path / "x" / "checkpoint.pt").exists()
-
-
 def test_an_augmentation_of_another_kind_is_refused_before_a_step():
     found = data.load("graphs:motifs", limit=20)
     with pytest.raises(

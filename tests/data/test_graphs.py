@@ -214,6 +214,6 @@ def test_without_its_reader_a_published_set_is_kindly_refused(own_folder, monkey
 
 def test_the_command_describes_graphs_and_nodes(capsys):
     assert command_line.main(["data", "nodes:karate"]) == 0
-    assert "34 nodes of one network, 34 attributes a node" in capsys.readouterr().out
+    assert "34, float32 (1, V, 1 + F + V) = (1, 34, 69), attributes of a node: 34" in capsys.readouterr().out
     assert command_line.main(["data", "graphs:motifs"]) == 0
-    assert "600 graphs of at most" in capsys.readouterr().out
+    assert "graphs    600, float32" in capsys.readouterr().out

@@ -89,4 +89,4 @@ def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
 def test_the_command_describes_them(capsys):
     assert command_line.main(["data", "sentences:topics"]) == 0
     said = capsys.readouterr().out
-    assert "at most 24 words" in said and "async" in said
+    assert "int64 (N, L) = (2253, 24), words: 24" in said and "async" in said

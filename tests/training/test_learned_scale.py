@@ -7,7 +7,7 @@ import math
 import torch
 
 from clutils import losses, training
-from tests.runs import advance, past, same, small, weights
+from tests.runs import advance, same, small, weights
 
 
 def learning(**settings):
@@ -24,14 +24,6 @@ def test_the_scale_is_learned_without_weight_decay_and_the_history_shows_it():
     shown = run.history["effective_temperature"].tolist()
     assert shown[0] == torch.exp(-torch.tensor(math.log(1 / 0.07))).item() and len(set(shown)) == 6
     assert set(run.history["temperature"]) == {0.07}  # where it starts
-
-
-def test_a_run_with_a_learned_scale_goes_on_from_its_checkpoint_to_the_bit(tmp_path):
-    whole, part = advance(learning(), 8), advance(learning(), 4)
-    part.save(tmp_path / "run.pt")
-    again = advance(training.resume(tmp_path / "run.pt", data=part.data), 4)
-    assert same(weights(whole), weights(again)) and past(whole).equals(past(again))
-    assert "loss.log_scale" in weights(again)
 
 
 def test_a_loss_that_comes_later_is_learned_and_one_that_goes_is_not(tmp_path):

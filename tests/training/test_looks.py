@@ -27,12 +27,14 @@ def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
 
 
 def test_a_run_is_to_the_bit_the_same_with_looks_and_without():
-    looked, names = small(), ("rankme", "lidar", "knn", "probe", "few")
-    watching = training.Watcher(JUDGED, GALLERY, numbers=names)
+    settings = {"method": "moco", "precision": "bfloat16"}
+    looked, names = small(**settings), ("rankme", "lidar", "knn", "probe", "few")
+    watching, random = training.Watcher(JUDGED, GALLERY, numbers=names), torch.get_rng_state()
     for _ in range(3):
         looked.looks[looked.steps_done] = dict(watching.look(looked).numbers)
         looked.step()
-    straight = advance(small(), 3)
+    assert torch.equal(torch.get_rng_state(), random) and looked.encoder.training
+    straight = advance(small(**settings), 3)
     assert same(weights(looked), weights(straight))
     steps = saved.taken(past(looked)).reset_index(drop=True)[list(past(straight))]
     pd.testing.assert_frame_equal(steps, past(straight), check_dtype=False, rtol=0, atol=0)
@@ -87,7 +89,8 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
             return torch.zeros(len(images), 4)
 
     seen = training.Watcher(JUDGED, GALLERY, numbers=CHEAP).look(Constant())
-    assert all(map(math.isnan, seen.numbers.values())) and seen.effective_rank == 0
+    assert all(map(math.isnan, seen.numbers.values())) and math.isnan(seen.knn)
+    assert seen.effective_rank == 0 and not seen.positions.any()
 
 
 @pytest.mark.parametrize(
@@ -97,11 +100,7 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
         (NAMELESS, ("rankme", "knn"), "'knn' needs labels of two classes or more"),
         (NAMELESS, ("probe",), "'probe' needs labels"),
         (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of pictures"),
-        (
-            JUDGED,
-            ("knn_dino_200",),
-            "'knn_dino_200' needs 200 labelled images, but there are 100",
-        ),
+        (JUDGED, ("knn_dino_200",), "'knn_dino_200' needs 200 labelled images, but there are 100"),
     ],
 )
 def test_a_number_that_can_t_be_is_refused_in_a_line(pictures, numbers, said):

@@ -166,6 +166,15 @@ def vectors(**settings) -> training.Run:
     return small(data=data.load("vectors:digits", limit=100), precision="float32", **settings)
 
 
+def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatch):
+    def broken(function):
+        raise RuntimeError("No working C++ compiler found\nand much more")
+
+    monkeypatch.setattr(torch, "compile", broken)
+    with pytest.raises(ValueError, match=r"compile does not work here: No working C\+\+ compiler found \("):
+        vectors(compile=True)
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_encoder_learns_the_same_under_the_same_names_and_embeds_as_written(tmp_path):
     compiled, written = advance(vectors(compile=True), 3), advance(vectors(), 3)

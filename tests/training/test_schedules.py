@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from clutils import losses, training
+from clutils import losses
 from clutils.training import Cosine
 from tests.losses.inputs import fails
-from tests.runs import advance, past, same, small, weights
+from tests.runs import advance, same, small, weights
 
 
 def test_the_cosine_is_the_papers_at_each_step():
@@ -30,18 +30,6 @@ def test_a_run_learns_at_the_schedules_temperature_and_its_history_says_so():
         plain.loss.temperature = schedule(t)
         plain.step()
     assert same(weights(run), weights(plain))
-
-
-def test_a_run_goes_on_along_its_schedule_to_the_bit(tmp_path):
-    runs = [small(loss=losses.NTXent(0.3)) for _ in range(2)]
-    for run in runs:
-        run.schedules["temperature"] = Cosine(0.1, 1.0, period=7)
-    whole, part = advance(runs[0], 8), advance(runs[1], 3)
-    part.save(tmp_path / "run.pt")
-    again = training.resume(tmp_path / "run.pt", data=part.data)
-    assert again.schedules == part.schedules
-    advance(again, 5)
-    assert same(weights(whole), weights(again)) and past(whole).equals(past(again))
 
 
 def test_what_no_run_can_follow_is_quoted():

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import re
 
 import numpy as np
 import pytest
@@ -22,27 +23,11 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
     assert small(weight_decay=0.0).optimiser.param_groups[0]["weight_decay"] == 0.0
 
 
-def vectors(**settings) -> training.Run:
-    return small(data=data.load("vectors:digits", limit=100), precision="float32", **settings)
-
-
-def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatch):
-    def broken(function):
-        raise RuntimeError("No working C++ compiler found\nand much more")
-
-    monkeypatch.setattr(torch, "compile", broken)
-    with pytest.raises(ValueError, match=r"compile does not work here: No working C\+\+ compiler found \("):
-        vectors(compile=True)
-
-
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"batch_size": 101}, "batch_size is 101, but the data has only 100 pictures"),
-        ({"batch_size": 1}, "batch_size is 1, but must be a whole number from 2 on"),
-        ({"steps": 0}, "steps is 0"),
         ({"epochs": 1.5}, "epochs is 1.5"),
-        ({"seed": -1}, "seed is -1"),
         ({"method": "moco3"}, "method is 'moco3', but must be one of simclr"),
         ({"encoder": "vgg"}, "no encoder is called 'vgg'"),
         ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but pictures must be torch.uint8"),
@@ -53,11 +38,8 @@ def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatc
         ({"device": "cuda:77"}, "device is 'cuda:77', which this machine does not have"),
         ({"threads": 100_000}, "threads is 100000"),
         ({"optimiser": "lars"}, "optimiser is 'lars', but must be one of adamw, sgd"),
-        ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be a number from 0 on"),
         ({"precision": "float8"}, "precision is 'float8', but must be one of float32, bfloat16, float16"),
         ({"loss": "NTXent"}, "loss is 'NTXent'"),
-        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
-        ({"learning_rate": "fast"}, "learning_rate is 'fast'"),
         ({"method": ["simclr"]}, r"method is \['simclr'\], but must be one of simclr"),
         ({"compile": "no"}, "compile is 'no', but must be True or False"),
         ({"method_settings": 5}, "method_settings is 5, but must name settings and values"),
@@ -126,9 +108,10 @@ def test_every_number_among_the_settings_has_a_range_and_keeps_to_it():
     numbers = [entry for entry in dataclasses.fields(Settings) if entry.metadata["flag"] in (int, float)]
     assert numbers and all(entry.metadata["within"] for entry in numbers)
     for entry in numbers:
-        lowest = entry.metadata["within"].lowest
-        for value in (lowest - 1, math.nan, "3", True):
-            with pytest.raises(ValueError, match=f"training: {entry.name} is {value!r}, but must be"):
+        within = entry.metadata["within"]
+        for value in (within.lowest - 1, math.nan, "3", True):
+            said = re.escape(f"training: {entry.name} is {value!r}, but must be {within}")
+            with pytest.raises(ValueError, match=said):
                 Settings(**{entry.name: value})
 
 

@@ -8,21 +8,9 @@ import torch
 
 from clutils import data, maps, measures
 from clutils.training.watcher import CREDIT, SHARE, Watcher, aligned, parts, snapshot
-from tests.runs import DIGITS, advance, past, same, small, weights
+from tests.runs import DIGITS, advance, small
 
 SAMPLE, BANK, TEST = DIGITS.subset(slice(0, 40)), DIGITS.subset(slice(40, 80)), DIGITS.subset(slice(80, 100))
-
-
-def test_a_watched_run_is_to_the_bit_the_unwatched_one():
-    watcher, watched = Watcher(SAMPLE, BANK, TEST), small(method="moco", precision="bfloat16")
-    torch.manual_seed(3)
-    random = torch.get_rng_state()
-    for _ in range(4):
-        watcher.look(watched)
-        watched.step()
-    assert torch.equal(torch.get_rng_state(), random) and watched.encoder.training
-    straight = advance(small(method="moco", precision="bfloat16"), 4)
-    assert same(weights(watched), weights(straight)) and past(watched).equals(past(straight))
 
 
 def test_a_look_measures_what_the_measures_say_of_the_run_s_own_features():
@@ -127,7 +115,7 @@ def test_what_a_look_costs_is_booked_and_what_a_rest_costs_is_not():
 
 
 def test_every_says_how_far_apart_looks_are_at_the_least():
-    run, watcher = small(), Watcher(SAMPLE, every=3, share=1.0)
+    run, watcher = small(), Watcher(SAMPLE, every=3)
     steps = []
     while not run.done:
         run.step()
@@ -138,8 +126,6 @@ def test_every_says_how_far_apart_looks_are_at_the_least():
     for wrong in (0, 2.5, "often"):
         with pytest.raises(ValueError, match="every is"):
             Watcher(SAMPLE, every=wrong)
-    with pytest.raises(ValueError, match="share is 0"):
-        Watcher(SAMPLE, share=0)
 
 
 def test_a_snapshot_is_of_its_step_however_far_the_run_has_gone_when_it_is_looked_at():
@@ -160,15 +146,6 @@ def test_without_labels_there_is_no_knn_and_the_rest_is_measured():
     seen = watcher.look(advance(small(), 1))
     assert not watcher.measures_knn and math.isnan(seen.knn) and math.isnan(watcher.raw())
     assert seen.effective_rank > 1 and seen.positions.shape == (33, 2)
-
-
-def test_an_encoder_that_gives_the_same_for_all_is_measured_as_what_it_is():
-    run = small()
-    with torch.no_grad():
-        for parameter in run.encoder.parameters():
-            parameter.zero_()  # every feature is 0: no direction, no dimension
-    seen = Watcher(SAMPLE, BANK, TEST).look(run)
-    assert seen.effective_rank == 0 and math.isnan(seen.knn) and not seen.positions.any()
 
 
 def test_a_named_set_is_judged_by_its_test_part_and_another_by_some_of_its_own_pictures():

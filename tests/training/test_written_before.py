@@ -66,14 +66,6 @@ def test_its_folder_is_read_and_compared(folder):
     assert row["temperature"] == pytest.approx(0.25626, abs=1e-4)  # where MACL had moved it to
 
 
-def test_a_config_from_before_there_were_all_settings_is_compared_as_what_runs_had_then(folder):
-    config = json.loads((folder / "config.json").read_text())
-    early = {name: value for name, value in config.items() if name not in ("extra_views", "compile")}
-    (folder / "config.json").write_text(json.dumps(early))
-    rows = comparison.table([saved.read(folder), saved.read(WRITTEN)])
-    assert len(rows) == 1
-
-
 def test_its_encoder_opens_as_anyones_checkpoint_does(folder):
     opened = checkpoints.open(folder / "checkpoint.pt")
     images = data.load("digits", "test", limit=20).images
