@@ -124,7 +124,7 @@ def better(reports: Sequence[Any], differences: list[standard.Difference]) -> st
     levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
     said = standard.which_is_better(differences)
     for letter, report in zip(LETTERS, reports, strict=False):
-        if any(v.name == INPUT and v.level in (LOOK, BROKEN) for v in report.verdicts):
+        if any(v.name == INPUT and (v.mean or v.level in (LOOK, BROKEN)) for v in report.verdicts):
             how = "; --mean auto chooses for each file" if any(v.mean for v in report.verdicts) else ""
             said = (
                 f"{letter} may be fed wrongly, or with other pictures (see its first line): see to that "

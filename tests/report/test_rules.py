@@ -244,13 +244,29 @@ def test_a_usual_normalisation_that_mends_a_small_gap_is_named_before_pictures_o
     fed = found["what it is fed"]
     assert fed.level == LOOK and fed.says.startswith("Perhaps fed wrongly: look again, with --mean half ")
     assert verdicts.summary([*found.values()]).startswith(
-        "Perhaps fed wrongly: look again, with --mean half (0.55 nats away). Until then"
+        "Perhaps fed wrongly: look again, with --mean half (now 0.55 nats away from training, "
+        "with it 0.11). Until then"
     )
     unlike = levels(n | gaps | {"input_gap_half": 0.2})  # nothing mends it
     assert verdicts.summary([*unlike.values()]).startswith(
         "Pictures arrive otherwise than in training (0.55 nats away): other ones, or fed in another way "
         "(fed with --mean half it would be 0.20 nats). Until that is known all else holds"
     )
+
+
+def test_what_few_pictures_may_show_by_luck_is_not_known():
+    few = well(pictures=20, knn=0.3, knn_relabelled=0.55, knn_error=0.1, knn_raw=0.2, chance=0.1)
+    named = levels(few)["class names"]
+    assert named.level == UNKNOWN and "gains 25 points, which 20 pictures may give by luck" in named.says
+    alike = dict.fromkeys(("knn", "knn_gallery", "knn_gallery_alike", "knn_relabelled"), 0.33)
+    some = well(pictures=100, knn_raw=0.23, knn_error=0.06, probe=0.3, probe_raw=0.3, **alike)
+    assert levels(some)["classes"].level == UNKNOWN  # a lead of ten points may be a true one
+    many = levels(some | {"pictures": 2000, "knn_raw": 0.32, "knn_error": 0.012})["classes"]
+    assert many.level == LOOK and many.says.startswith("Not clearly better than raw pixels")
+    worse = levels(some | {"pictures": 2000, "knn_raw": 0.4, "probe_raw": 0.4, "knn_error": 0.012})["classes"]
+    assert worse.level == LOOK and worse.says.startswith("Below raw pixels")
+    shuffled = classes_at_chance(pictures=200, compared=200, knn_untrained=0.16)
+    assert "the encoder lost" not in shuffled.says  # one of several accuracies is above chance by luck
 
 
 def test_a_loss_without_a_temperature_had_no_wrong_one():

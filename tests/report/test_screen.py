@@ -1,6 +1,7 @@
 """First screen, standard numbers and two encoders compared: what is shown is what was measured."""
 
 import dataclasses
+import json
 import hashlib
 import io
 
@@ -152,6 +153,13 @@ def test_a_difference_is_paired_by_picture_and_the_better_one_is_named(whole):
     assert standard.which_is_better(list(found.values())).startswith("A is better at kNN (by ")
     beside = report.beside(whole, dataclasses.replace(whole, examination=worse))
     assert "A is better at kNN" in beside and "linear CKA 1" in beside
+    held = json.loads(report.beside_json(whole, dataclasses.replace(whole, examination=worse)))["beside"]
+    (knn,) = (each for each in held["differences"] if each["name"] == "kNN")
+    assert (
+        knn["interval"][1] < 0
+        and held["likeness"]["cka"] == pytest.approx(1)
+        and "A is better at kNN" in held["says"]
+    )
 
 
 def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
