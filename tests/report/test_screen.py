@@ -1,9 +1,9 @@
 """First screen, standard numbers and two encoders compared: what is shown is what was measured."""
 
 import dataclasses
-import json
 import hashlib
 import io
+import json
 
 import numpy as np
 import pytest
