@@ -188,7 +188,8 @@ def results(
 def phase(subject: str, contender: str) -> str:
     """'past its learning phase', 'at the ceiling' or `LEARNING`.
 
-    Past it: the last third of the steps adds less than the seeds' standard deviation at the end. At the
+    Past it: the last third of the steps adds less than the seeds' standard deviation at the end, and not, by
+    the interval over the seeds, certainly something while its mean is `NEAR` or more. At the
     ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`); there the
     seeds hardly differ, and a gain of a few pictures in thousands is no learning phase. Raises ValueError
     where fewer than three seeds are on record.
@@ -199,7 +200,9 @@ def phase(subject: str, contender: str) -> str:
         raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
-    if (by_step[end] - by_step[before]).mean() < by_step[end].std():
+    gained = (by_step[end] - by_step[before]).tolist()
+    certain = paired(gained, [0.0] * len(gained)).low > 0 and statistics.fmean(gained) >= NEAR
+    if statistics.fmean(gained) < by_step[end].std() and not certain:
         return "past its learning phase"
     ceiling = results(CEILING[0]).get(CEILING[1])
     if ceiling and difference(by_step[end].tolist(), ceiling).low > -NEAR:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from clutils.course import variants
@@ -234,7 +235,7 @@ class Exercise:
             plain = given.item() if getattr(given, "shape", None) == () else given  # of torch or numpy
             return type(plain) is bool and plain == expected
         if isinstance(expected, tuple | list):
-            if isinstance(given, torch.Tensor) and given.ndim:
+            if isinstance(given, torch.Tensor | np.ndarray) and given.ndim:
                 given = list(given)
             return (
                 isinstance(given, tuple | list)

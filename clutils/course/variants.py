@@ -209,12 +209,13 @@ def _conventions(returned: Sequence[Any]) -> list[tuple[str, Callable[[Any], Any
         return [("return the last first", lambda given: list(reversed(given)))]
     if not isinstance(first, int | float | torch.Tensor):
         return []
+    that = "the first of them, the rest as it is" if isinstance(returned[0], tuple) else "that"
     rows = all(isinstance(one, torch.Tensor) and one.ndim and len(one) > 1 for one in returned)
     choices = []
     for sign, (factor, times), reverse in itertools.product((1, -1), FACTORS.items(), (False, True)):
         if (sign, factor) == (1, 1) or (reverse and not rows):
             continue
-        words = f"return {'minus ' if sign < 0 else ''}{times}that"
+        words = f"return {'minus ' if sign < 0 else ''}{times}{that}"
         choices.append((words + (", the last row first" if reverse else ""), _scaled(sign * factor, reverse)))
     return choices
 

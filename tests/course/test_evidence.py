@@ -47,15 +47,14 @@ def test_the_best_of_the_grid_on_validation_pictures_is_chosen(recorded):
 
 
 def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_differ(recorded):
-    for seed, end in enumerate((0.88, 0.90, 0.92)):
+    for seed, (end, before) in enumerate(((0.88, 0.87), (0.90, 0.91), (0.92, 0.91))):
         recorded(rows("still rising", seed, {0: 0.1, 1000: 0.5, 2000: end - 0.05, 3000: end}))
-        recorded(rows("flat", seed, {0: 0.1, 1000: 0.5, 2000: end - 0.01, 3000: end}))
+        recorded(rows("flat", seed, {0: 0.1, 1000: 0.5, 2000: before, 3000: end}))
+        recorded(rows("certain", seed, {0: 0.1, 1000: 0.5, 2000: end - 0.01, 3000: end}))  # in every seed
+        recorded(rows("certain and small", seed, {0: 0.1, 2000: end - 0.004, 3000: end}))
         recorded(rows("falling", seed, {0: 0.1, 1000: 0.99, 2000: end + 0.05, 3000: end}))
-    assert [evidence.has_learned("x", name) for name in ("still rising", "flat", "falling")] == [
-        False,
-        True,
-        True,
-    ]
+    learned = {name: evidence.has_learned("x", name) for name in evidence.results("x")}
+    assert [name for name, past in learned.items() if not past] == ["still rising", "certain"]
     assert evidence.results("x")["flat"] == [0.88, 0.90, 0.92]
     curve = evidence.curves("x").query("contender == 'flat' and step == 2000").iloc[0]
     assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)
