@@ -156,7 +156,8 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
         ax.text(PLACES["predictor"] - 0.5, ROWS[1] - 0.1, "codes", ha="center", va="center", fontsize=9)
         told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
     _further(ax, method, moved, told)
-    _key(ax, banked or below != "encoder", not into[1] or bool({"queue", "labels"} & set(moved.taken)))
+    follows = banked or below != "encoder" or "queue" in moved.taken
+    _key(ax, follows, not into[1] or bool({"queue", "labels"} & set(moved.taken)))
     return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
 
 
@@ -280,7 +281,8 @@ def _box(
     if hatch:
         box.set(linestyle=(0, (4, 2)))
     ax.add_patch(box)
-    ax.text(*at, label, ha="center", va="center", fontsize=10, zorder=4, linespacing=1.15)
+    size = 10 if max(map(len, label.split("\n"))) < 15 else 7.5
+    ax.text(*at, label, ha="center", va="center", fontsize=size, zorder=4, linespacing=1.15)
 
 
 def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], kind: str, **look: Any) -> None:
