@@ -171,9 +171,9 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
     drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
     rows = len(both["this encoder"])
-    reading = f"{rows} views of {rows // 2} pictures use {ranks['this encoder']:.0f} dimensions "
-    reading += "(effective rank)"
-    reading += f"; fresh weights {ranks['fresh weights']:.0f}." if "fresh weights" in ranks else "."
+    reading = f"Effective rank of {rows} views of {rows // 2} pictures: {ranks['this encoder']:.0f}"
+    reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
+    reading += " (noise fills dimensions, too)."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 
 

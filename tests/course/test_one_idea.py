@@ -11,7 +11,7 @@ from clutils import anatomy, data, figures, losses, maps, training
 from clutils.course import one_idea as lesson
 from clutils.course import records, toys
 from clutils.course.one_idea import divergences
-from clutils.similarities import two_views
+from clutils.similarities import Pairs, two_views
 
 
 def tables(anchors=6, K=25):
@@ -110,6 +110,30 @@ def test_the_divergence_is_the_sum_over_candidates():
     exponentials = [math.exp(x / 0.5) for x in [*s[0].tolist(), *n[0].tolist()]]
     expected = sum(0.5 * math.log(0.5 * sum(exponentials) / e) for e in exponentials[:2])
     assert float(lesson.divergence(row, s, n)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("make", [losses.Debiased, losses.HardNegative])
+def test_the_debiased_loss_is_inside_with_few_negatives_alone(make):
+    for negatives, prior in ((5, 0.1), (8, 0.1), (20, 0.01)):
+        assert max(divergences.differences(lesson.few(prior, negatives), negatives=negatives)) < 1e-10
+    s, n = toys.random_similarities(50, 1, 40, torch.Generator().manual_seed(0))
+    for K, sign in ((8, 1), (9, 0), (10, -1)):  # 1 - K τ⁺/(1 - τ⁺) at τ⁺ = 0.1
+        at = s.clone().requires_grad_()
+        value = make(1.0, 0.1).formula(Pairs(at, n[:, :K]))
+        (slope,) = torch.autograd.grad(value.sum(), at)
+        odds = 1 + slope[:, 0]  # q₊, by the pull (1 - q₊)/τ
+        assert bool((odds.abs() < 1e-9).all()) if sign == 0 else bool((odds * sign > 0).all())
+
+
+def test_a_push_is_q_but_where_the_weights_carry_a_gradient_or_stand_in_the_exponent():
+    uneven = {row.loss.name for row in lesson.inside() if not row.pairs and lesson.push_beside_q(row) > 1e-9}
+    assert uneven == {"AttentionNCE", "HardNegative"}
+
+
+def test_the_count_adds_up():
+    inside, every = len(lesson.inside()), len(losses.catalogue())
+    assert lesson.counted().startswith(f"{inside} of the {every} ")
+    assert lesson.counted().endswith(f"; {every - inside} are outside")
 
 
 def test_the_table_has_a_line_a_loss_and_its_differences():

@@ -174,6 +174,10 @@ def test_few_points_takes_every_batch_that_two_moments_call_perfect():
     def far_and_often(D):  # repeated, and longer than it need be: v is silent beyond 1
         return 7 * torch.cat([torch.eye(D), -torch.eye(D)]).repeat(5, 1)
 
+    def far_in_single_precision(D):  # its covariance is 0 but for rounding
+        return (1000 * simplex(D)).float()
+
+    assert lesson.few_points.check(far_in_single_precision)
     for answer in (simplex, far_and_often):
         assert lesson.few_points.check(answer), lesson.few_points.check(answer)
         v, c = moments(torch.cov(answer(5).double().T))
@@ -184,6 +188,11 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
     def axes(D):
         return D**0.5 * torch.cat([torch.eye(D), -torch.eye(D)])
 
+    def sheared(D):  # long vectors: hardly correlated, with a c of tens
+        one = torch.eye(D, dtype=torch.float64)
+        return 100 * axes(D).double() @ (one + 4e-4 * one.roll(1, dims=0))
+
+    assert float(moments(torch.cov(sheared(3).T))[1]) > 10
     rejects(
         lesson.few_points,
         lambda D: torch.tensor([[1e5 * a] + [2.0 * b] * (D - 1) for a in (1, -1) for b in (1, -1)]),
@@ -198,4 +207,5 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
         lambda D: axes(2),
         lambda D: torch.cat([axes(D), 2 * axes(D)]),
         lambda D: axes(D) @ (torch.eye(D) + 0.3),
+        sheared,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import torch
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from torch import Tensor
 
 from clutils import figures, views
@@ -67,7 +69,9 @@ def bare(ax: Axes) -> None:
 
 def views_panel(seen: GraphSet, shown: Sequence[int] = (0, 1, 2, 3)) -> Panel:
     """GraphCL's four under sliders, all of those above 0 in turn, on a few graphs."""
-    figure, axes = figures.new(9.6, 2.9, 1, len(shown))
+    figure, axes = figures.new(9.6, 3.3, 1, len(shown))
+    with style.course():
+        figure.legend(handles=_marks(), loc="outside lower center", ncols=5, fontsize=9.5)
     chosen = seen.graphs[list(shown)]
     at = [places(graph) for graph in chosen]
 
@@ -102,18 +106,39 @@ def views_panel(seen: GraphSet, shown: Sequence[int] = (0, 1, 2, 3)) -> Panel:
     return panel(figure, update, **sliders, draw=among("draw", range(8), 0))
 
 
+def _marks() -> list[Line2D]:
+    """What `beside_its_view` draws, for a legend."""
+    node: dict[str, Any] = {"linestyle": "none", "markersize": 6}
+    return [
+        Line2D([], [], marker="o", color=style.BLACK, label="node", **node),
+        Line2D([], [], marker="x", color=style.VERMILLION, label="node dropped", **node),
+        Line2D(
+            *([], []),
+            marker="o",
+            color=style.BLACK,
+            markerfacecolor="white",
+            label="attributes masked",
+            **node,
+        ),
+        Line2D([], [], color=style.VERMILLION, linewidth=1, linestyle=":", label="edge dropped"),
+        Line2D([], [], color=style.BLUE, linewidth=2.4, linestyle="--", label="edge added"),
+    ]
+
+
 @style.in_course_style
 def networks(sets: Mapping[str, GraphSet]) -> Axes:
-    """Networks side by side, nodes coloured and marked by class."""
-    _, axes = figures.new(9.6, 3.4, 1, len(sets))
+    """Networks side by side, nodes coloured and marked by class, the classes named below each."""
+    _, axes = figures.new(9.6, 3.8, 1, len(sets))
     for ax, (name, found) in zip(np.atleast_1d(axes), sets.items(), strict=True):
         at, (_, _, adjacency) = places(found.graphs[0]), unpacked(found.graphs[0])
         for a, b in adjacency.triu(1).nonzero().tolist():
             ax.plot(*at[[a, b]].T, color="0.75", linewidth=0.7, linestyle="-", zorder=1)
         for label, looks in enumerate(style.series(len(found.class_names), ordered=False)):
             own = at[(found.labels == label).numpy()]
-            ax.scatter(*own.T, s=SIZE, color=looks["color"], marker=looks["marker"], zorder=2)
+            name_of = found.class_names[label]
+            ax.scatter(*own.T, s=SIZE, color=looks["color"], marker=looks["marker"], zorder=2, label=name_of)
         bare(ax)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, fontsize=9)
         ax.set_title(name)
     return figures.describe(
         axes if isinstance(axes, Axes) else axes[0],

@@ -1,7 +1,17 @@
 """Notebook 08, one idea: temperature as a multiplier, losses as one divergence, maps as losses."""
 
 from clutils.course.one_idea.collapse import PUSHES, TERMS, descend, gradient, moves, shapes, uniformity
-from clutils.course.one_idea.divergences import divergence, inside, off_the_line, sne_affinities, table
+from clutils.course.one_idea.divergences import (
+    counted,
+    differences,
+    divergence,
+    few,
+    inside,
+    off_the_line,
+    push_beside_q,
+    sne_affinities,
+    table,
+)
 from clutils.course.one_idea.exercises import EXERCISES
 from clutils.course.one_idea.limit import by_class, decay, drawn_errors, negatives_needed, slope
 from clutils.course.one_idea.multiplier import beside_the_best, best_weights, choose_how_many, frontier

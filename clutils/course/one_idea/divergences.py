@@ -20,6 +20,8 @@ Weigh = Callable[[losses.Loss, Tensor, Tensor], Tensor]
 class Row:
     """A loss inside: p uniform over an anchor's positives, q a softmax over its candidates.
 
+    No weight in q depends on the positive's similarity; in three rows the negatives' depend on their own.
+
     - q: in words; logits: (loss, s (A, P), n (A, K)) -> (A, P + K), log q up to a constant of the anchor
     - pairs: whether each pair is asked for itself, so that p and q are over match and no match
     - says: a setting, beside its name
@@ -68,11 +70,33 @@ def inside(t: float = 0.3) -> list[Row]:
         Row(losses.NNCLR(t), over + "a neighbour in the anchor's place", _plain),
         Row(losses.NPair(), "softmax of inner products", _plain),
         Row(losses.SupCon(t), info, _plain, 3),
-        Row(losses.AttentionNCE(t), "softmax of attended similarities; one positive", _attended, 3),
-        Row(losses.ADNCE(t), "softmax, each negative times a weight without gradient", _middling),
-        Row(losses.HardNegative(t, 0.0, 1.0), "the same, its weight moving along", _hard, says=", τ⁺ = 0"),
+        Row(
+            losses.AttentionNCE(t),
+            "softmax of attended similarities, each by a weight of them; one positive",
+            _attended,
+            3,
+        ),
+        Row(losses.ADNCE(t), "softmax, each negative times a weight of its s without gradient", _middling),
+        Row(
+            losses.HardNegative(t, 0.0, 1.0),
+            "the same, a weight of all s⁻ with gradient",
+            _hard,
+            says=", τ⁺ = 0",
+        ),
         Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
     ]
+
+
+def counted() -> str:
+    """How many losses of the catalogue are such a divergence, in a sentence."""
+    rows, every = inside(), losses.catalogue()
+    one = sum(row.logits is _plain and row.positives == 1 for row in rows)
+    return (
+        f"{len(rows)} of the {len(every)} losses of the catalogue have the form, {one} of them one formula "
+        f"with other candidates, {sum(bool(row.says) for row in rows)} at one setting alone, and "
+        f"{sum(row.pairs for row in rows)} pair by pair, without a softmax; "
+        f"{len(every) - len(rows)} are outside"
+    )
 
 
 # every other loss of the catalogue -> why no q of this form exists
@@ -86,9 +110,10 @@ OUTSIDE = {
     "MACL": "KL of the softmax at τ_a, but divided by W anchor by anchor: no mean of divergences",
     "DualTemperature": "KL of the softmax, but each anchor's times W_mτ/W: no mean of divergences",
     "AlphaCL": "a weighted sum of differences: no logarithm, no sum over candidates",
-    "Debiased": "a multiple of the positive is taken off the denominator: the shares do not sum to one",
-    "HardNegative": "the same, for τ⁺ > 0",
-    "SSCL": "the same, for τ⁺ > 0",
+    "Debiased": "N τ⁺/(1 - τ⁺) positives are taken off the denominator: from N = (1 - τ⁺)/τ⁺ negatives on "
+    "the positive's weight there is 0 or negative, and so would be its q; with fewer it is inside",
+    "HardNegative": "where τ⁺ > 0, as Debiased",
+    "SSCL": "where τ⁺ > 0, as Debiased",
     "RINCE": "a power in place of the logarithm; q → 0 is NT-Xent",
     "PairMargin": "a hinge on distances: no distribution over candidates",
     "Triplet": "a hinge on differences: no distribution over candidates",
@@ -113,12 +138,27 @@ def divergence(row: Row, s: Tensor, n: Tensor) -> Tensor:
     return (torch.special.xlogy(p, p) - p * log_q).sum(dim=1)
 
 
-def differences(row: Row, seed: int = 0) -> tuple[float, float]:
+def few(prior: float, negatives: int, t: float = 1.0) -> Row:
+    """The debiased loss as a divergence with few negatives, N τ⁺ < 1 - τ⁺, for anchors without a clamp.
+
+    E⁺ + Ng has weight w₊ = 1 - N τ⁺/(1 - τ⁺) on E⁺ and 1/(1 - τ⁺) on each negative's.
+    """
+    own, other = torch.tensor(
+        [1 - negatives * prior / (1 - prior), 1 / (1 - prior)], dtype=torch.float64
+    ).log()
+
+    def logits(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
+        return torch.cat([s / t + own, n / t + other], dim=1)
+
+    return Row(losses.Debiased(t, prior), "softmax, the positive times w₊", logits)
+
+
+def differences(row: Row, seed: int = 0, negatives: int = 20) -> tuple[float, float]:
     """The largest difference between a loss and its divergence, on 50 anchors: of values, of gradients.
 
     Relative to the larger of 1 and the loss's own; of the values up to a constant, their mean difference.
     """
-    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(seed))
+    s, n = toys.random_similarities(50, row.positives, negatives, torch.Generator().manual_seed(seed))
     s, n = s.requires_grad_(), n.requires_grad_()
     ours, theirs = divergence(row, s, n), row.loss.formula(Pairs(s, n))
     apart = (theirs - ours).detach()
@@ -130,13 +170,23 @@ def differences(row: Row, seed: int = 0) -> tuple[float, float]:
     return float(values.max()), gradients
 
 
+def push_beside_q(row: Row, seed: int = 0) -> float:
+    """The largest |τ push - q| on a negative, on 50 anchors: 0 where the push is shared as the form says."""
+    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(seed))
+    q = torch.softmax(row.logits(row.loss, s, n), dim=1)[:, -n.shape[1] :]
+    n.requires_grad_()
+    (push,) = torch.autograd.grad(row.loss.formula(Pairs(s, n)).sum(), n)
+    push = push * getattr(row.loss, "temperature", 1.0)
+    return float((push - q).abs().max())
+
+
 def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[str, tuple[float, float]]:
     """Losses of one positive beside what the form implies: name -> how far from it, and the line's slope.
 
-    With p on the positive and q a softmax of weights w_j and similarities, ℓ is -log q₊ up to a constant and
-    the pull is (1 - q₊)/τ: against e^-ℓ it lies on a line that falls from 1/τ. How far: the largest distance
-    from the best line, on 50 anchors, over the largest pull. A slope of 0 or below: a q₊ of 0 or below, which
-    no softmax has.
+    With p on the positive and q a softmax of similarities and weights free of the positive's, ℓ is -log q₊ up
+    to a constant and the pull is (1 - q₊)/τ: against e^-ℓ it lies on a line that falls from 1/τ. How far: the
+    largest distance from the best line, on 50 anchors, over the largest pull. A slope of 0 or below: a q₊ of
+    0 or below, which no softmax has.
 
     - within: the rows of `inside` in place of those outside
     """

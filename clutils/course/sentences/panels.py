@@ -33,12 +33,14 @@ def adaptive_temperature(seen: float) -> Panel:
         ax.axhline(0.1, color=style.GREY, linestyle=":", label="the floor, τ₀/10")
         ax.axhline(1, color=style.GREY, linestyle="--", label="τ₀")
         (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11, label="a run's first batch")
-        ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", ylim=(-1, 3), xlim=(-1, 1))
+        ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", xlim=(-1, 1))
         ax.legend(loc="upper left")
     figures.describe(figure, "A line: τ_a over τ0 against A. Dashed: τ0, dotted: the floor. A dot: a run.")
 
     def update(alpha: float, threshold: float) -> str:
-        line.set_ydata(adaptive(A, alpha, threshold))
+        ratio = adaptive(A, alpha, threshold)
+        line.set_ydata(ratio)
+        ax.set_ylim(min(-1.0, float(ratio.min()) - 0.2), max(3.0, float(ratio.max()) + 0.2))
         here = float(adaptive(torch.tensor(seen), alpha, threshold))
         mark.set_data([seen], [here])
         zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"

@@ -85,10 +85,18 @@ def kept_correlation() -> Panel:
         for ax, title in zip(axes, ("rows", "their views"), strict=True):
             for label, (colour, mark) in enumerate(((style.VERMILLION, "x"), (style.BLUE, "o"))):
                 own = labels == label
-                (points,) = ax.plot(*pair[own].T, mark, color=colour, markersize=4, alpha=0.6)
+                (points,) = ax.plot(
+                    *pair[own].T,
+                    mark,
+                    color=colour,
+                    markersize=4,
+                    alpha=0.6,
+                    label=("malignant", "benign")[label],
+                )
                 marks.append(points)
             ax.set(title=title, xlabel=f"{columns[PAIR[0]]} / spread", xlim=(-2.5, 6.5), ylim=(-2.5, 6.5))
         axes[0].set_ylabel(f"{columns[PAIR[1]]} / spread")
+        axes[0].legend(loc="upper left")
     figures.describe(figure, "Two columns of breast cancer: left rows, right views. Crosses: malignant.")
 
     def update(view: str, c: float) -> str:
