@@ -121,13 +121,15 @@ class Exercise:
             for w in self.wrong
             if w.name != variant.right
         ]
-        cases = self.cases
+        cases, observe = self.cases, self.observe
         return replace(
             self,
             question=f"{self.question} With your number, {variant.words}.",
             answer=_asked(right, variant),
             wrong=[Wrong("what everybody is asked", self.answer, asked), *others],
             cases=cases and (lambda: [variant.case(case) for case in cases()]),
+            observe=observe
+            and (lambda *call: {variant.named(part): value for part, value in observe(*call).items()}),
         )
 
     def hint(self) -> str:

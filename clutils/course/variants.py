@@ -28,12 +28,14 @@ class Convention(NamedTuple):
 
     - words: what is given; arguments: the names of those that are
     - forth, back: everybody's value -> this one, and back
+    - letter: what stands in names for such an argument, and what for what is given
     """
 
     words: str
     arguments: tuple[str, ...]
     forth: Callable[[Any], Any]
     back: Callable[[Any], Any]
+    letter: tuple[str, str] = ("", "")
 
 
 class Variant(NamedTuple):
@@ -57,6 +59,14 @@ class Variant(NamedTuple):
             own[place] = (convention.back if back else convention.forth)(own[place])
         return tuple(own)
 
+    def named(self, part: str) -> str:
+        """The name of what is observed of an answer, such as "gradient by s⁺", by what is given."""
+        for convention in self.given.values():
+            ours, theirs = convention.letter
+            if ours and theirs not in part:
+                part = part.replace(ours, theirs)
+        return part
+
 
 CONVENTIONS = (
     Convention(
@@ -67,6 +77,7 @@ CONVENTIONS = (
         ("positives", "negatives", "similarities"),
         lambda s: 2 - 2 * s,
         lambda d: 1 - d / 2,
+        (" by s", " by 2 - 2s"),
     ),
     Convention("embeddings are given as columns", ("z1", "z2", "p1", "p2"), lambda z: z.T, lambda z: z.T),
     Convention("the mask is True on the background", ("mask",), torch.logical_not, torch.logical_not),

@@ -230,6 +230,16 @@ MISTAKES = {
         lambda push: push**2 / (push**2).sum(dim=1, keepdim=True).clamp(min=1e-9),
         lambda push: (push > 0).double() / (push > 0).sum(dim=1, keepdim=True).clamp(min=1),
         lambda push: by_rows(push).T,
+        *(
+            lambda push, floor=floor: (
+                push.clamp(min=0) / push.clamp(min=0).sum(1, keepdim=True).clamp(min=floor)
+            )
+            for floor in (1e-2, 1e-6)
+        ),
+        lambda push: push.clamp(min=0) / (push.clamp(min=0).sum(dim=1, keepdim=True) + 1e-8),
+        lambda push: torch.where(  # 0/0 where all negatives are drawn in
+            push.any(1, keepdim=True), push.clamp(min=0) / push.clamp(min=0).sum(1, keepdim=True), 0.0
+        ),
     ],
     "two_controls": [
         (losses.NTXent(0.5), losses.Decoupled(0.2)),
@@ -255,6 +265,10 @@ MISTAKES = {
         lambda a, b: bool((a.min() <= b).any()),
         lambda a, b: not evidence.difference([*a.tolist()] * 2, [*b.tolist()] * 2).decided,
         lambda a, b: bool(b.min() <= a.min() <= b.max()),
+        lambda a, b: bool(a[0] <= b[-1] and b[0] <= a[-1]),
+        lambda a, b: bool(a.min() <= b.max() + 5e-3 and b.min() <= a.max() + 5e-3),
+        lambda a, b: bool(a.min() <= b.max() + 1.5e-3 and b.min() <= a.max() + 1.5e-3),
+        lambda a, b: bool(max(a.min(), b.min()).round(decimals=2) <= min(a.max(), b.max()).round(decimals=2)),
         lambda a, b: True,
         lambda a, b: 1,
     ],

@@ -329,6 +329,13 @@ def test_a_test_of_the_claim_that_some_made_up_loss_fools_is_rejected():
     def share(f, false):
         return anatomy.push_share(f, false)
 
+    def by_mean_of(push, plain, false, change, largest=1e-9):
+        live = push.sum(dim=1) > 0
+        return (
+            bool(live.any())
+            and float(change(share(push, false), share(plain, false))[live].mean()) < -largest
+        )
+
     def median(push, plain, false):
         live = (push > 0).any(dim=1)
         return bool(live.any()) and float((share(push, false) - share(plain, false))[live].median()) < -1e-10
@@ -347,4 +354,18 @@ def test_a_test_of_the_claim_that_some_made_up_loss_fools_is_rejected():
         lambda push, plain, false: bool((push[false] == 0).all()),
         lambda push, plain, false: torch.tensor([True, False]),
         median,
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x - y, 0.05),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x - y, 1e-3),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x.log() - y.log()),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x / y - 1),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x**2 - y**2),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x / (1 - x) - y / (1 - y)),
+        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: (x - y) * y),
+        lambda push, plain, false: by_mean_of(push.abs(), plain, false, lambda x, y: x - y),
+        *(
+            lambda push, plain, false, part=part: by_mean_of(
+                push[part], plain[part], false[part], lambda x, y: x - y
+            )
+            for part in (slice(3), slice(3, None), slice(1))
+        ),
     )

@@ -1,11 +1,13 @@
 """A student's number: variants of exercises that differ, and a file of progress that is never lost."""
 
 import dataclasses
+import functools
 import json
 
 import pytest
 import torch
 
+from clutils import losses
 from clutils.course import exercise, student, variants
 
 EVERY = [pytest.param(e, id=e.name) for es in exercise.catalogue().values() for e in es]
@@ -88,6 +90,15 @@ def test_answers_written_for_a_variant_are_right():
         return 1 / (1 + torch.exp(-c)) / temperature
 
     assert answered("pull", pull, given=["s", "s"])
+
+    def attention_row(positives, negatives, *rest, more=0.0):  # of squared distances
+        s, n = 1 - positives / 2, 1 - negatives / 2
+        return losses.AttentionNCE(*rest).per_anchor(s, n) + more * (s - s.detach()).sum()
+
+    given = ["s", "s"]
+    assert answered("attention_row", attention_row, given=given)
+    told = answered("attention_row", functools.partial(attention_row, more=1.0), given=given).message
+    assert "gradient by 2 - 2s⁺ differs" in told and "gradient by 2 - 2s⁻" in told
 
     def nt_xent(z1, z2, temperature):  # of columns, the first views alone as anchors
         z = torch.nn.functional.normalize(torch.cat([z1, z2], dim=1), dim=0)

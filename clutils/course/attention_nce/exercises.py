@@ -140,6 +140,10 @@ BOTH_SIDES = exercise(
 NEVER, ALWAYS = "a test that can't say yes", "a test that can't say no"
 NEAREST, SIZE = "a test of the nearest positive", "a test that the loss's size decides"
 ROUNDING, AGAINST = "a test that rounding decides", "a test against the nearest alone"
+ANY, EVERY = "a test that any anchor decides", "a test that every anchor must pass"
+FEW, PULLS = "a test of an anchor or two", "a test that the hardest pulled anchors decide"
+BLIND, MOST = "a test that asks for much more", "a test that asks for the most"
+PARTLY = 8  # controls of each kind that do it for a part of the anchors
 
 
 class _Weighed(Loss):
@@ -163,6 +167,28 @@ def _second_farthest(s: Tensor) -> Tensor:
     return torch.where(rank == 1, 1 - 0.8 / M - 0.1 * (M - 2) / M, torch.where(rank == 0, 0.8 / M, 0.1 / M))
 
 
+def _second_and_farthest(s: Tensor) -> Tensor:
+    """The farthest gets more than an equal share, and the second farthest, of three or more, the most."""
+    M, rank = s.shape[1], s.argsort(dim=1).argsort(dim=1)
+    second, others = (1.5, (M - 2.7) / (M - 2)) if M > 2 else (0.8, 0.0)
+    return torch.where(rank == 0, 1.2, torch.where(rank == 1, second, others)) / M
+
+
+def _in_part(mined: float, number: int) -> Callable[[Tensor], Tensor]:
+    """Weights by which a part of the anchors pulls the farthest hardest, and the others the nearest.
+
+    Which anchors it is, no one can foresee: a digit far behind the point decides. The fewer pull harder.
+    """
+
+    def weights(s: Tensor) -> Tensor:
+        drawn = (s.sum(dim=1, keepdim=True) * 997 * (number + 1) ** 0.5 + 0.618 * number) % 1
+        does = drawn < mined
+        size = torch.where(does == (mined < 0.5), 100.0, 1.0)
+        return size * torch.softmax(torch.where(does, -3.0, 3.0) * s, dim=1)
+
+    return weights
+
+
 def mines_hard_positives(loss: Loss) -> bool:
     from clutils import anatomy
 
@@ -170,7 +196,7 @@ def mines_hard_positives(loss: Loss) -> bool:
     s, n = (2 * torch.rand(500, k, generator=dice, dtype=torch.float64) - 1 for k in (4, 50))
     pull = anatomy.forces(loss, s, n)[0]
     farthest = pull.gather(1, s.argmin(dim=1, keepdim=True))[:, 0]
-    return bool((farthest > 1.01 * pull.mean(dim=1)).double().mean() > 0.5)
+    return bool((farthest > (1 + 1e-6) * pull.mean(dim=1)).double().mean() > 0.5)
 
 
 def _controls() -> list[tuple[str, Loss, bool]]:
@@ -184,7 +210,19 @@ def _controls() -> list[tuple[str, Loss, bool]]:
         ("AttentionNCE at d_pos = 0.1", losses.AttentionNCE(0.5, 0.1), False),
         ("a loss made to pull the second farthest hardest", _Weighed(_second_farthest), False),
         ("a flat attention, where all get the same", losses.AttentionNCE(0.5, math.inf, math.inf), False),
+        ("NT-Xent averaged at τ = 1, which does it a little", losses.NTXent(1.0), True),
+        (
+            "a loss that gives the farthest more, the second farthest most",
+            _Weighed(_second_and_farthest),
+            True,
+        ),
+        *(("a loss that does it for a fifth of the anchors", _Weighed(f), False) for f in _parts(0.2)),
+        *(("a loss that does it for all but a fifth", _Weighed(f), True) for f in _parts(0.8)),
     ]
+
+
+def _parts(mined: float) -> list[Callable[[Tensor], Tensor]]:
+    return [_in_part(mined, number) for number in range(PARTLY)]
 
 
 def says_yes_and_no(test: Any) -> str | None:
@@ -201,10 +239,12 @@ def says_yes_and_no(test: Any) -> str | None:
         return None
     if len(set(said)) == 1:
         return ALWAYS if said[0] else NEVER
-    if said[:-1] == true[:-1]:
+    if said[:7] == true[:7] and said[7]:
         return ROUNDING
-    if said[:-2] == true[:-2] and not said[-1]:
+    if said[:6] == true[:6] and said[6] and not said[7]:
         return AGAINST
+    if said[:8] == true[:8]:
+        return _of_the_others(said[8], said[9], said[10 : 10 + PARTLY], said[10 + PARTLY :])
     if said[:5] == [not known for known in true[:5]]:
         return NEAREST
     if len(set(said[:3])) > 1 or said[3] != said[4]:
@@ -213,11 +253,22 @@ def says_yes_and_no(test: Any) -> str | None:
     return f"it is wrong about {missed}."
 
 
-def _test(says: Callable[[Tensor], Tensor], by: str = "argmin") -> Callable[[Loss], bool]:
-    """A test on 200 drawn anchors: `says` of the pulls, the chosen positive's first."""
+def _of_the_others(little: bool, second: bool, fewer: list[bool], most: list[bool]) -> str:
+    """The name of a slip by what it says of a weak effect, and of an effect on a part of the anchors."""
+    if not little:
+        return BLIND
+    if all(fewer):
+        return ANY if all(most) else PULLS
+    if second:
+        return FEW if any(most) else EVERY
+    return MOST
+
+
+def _test(says: Callable[[Tensor], Tensor], by: str = "argmin", anchors: int = 200) -> Callable[[Loss], bool]:
+    """A test on drawn anchors: `says` of the pulls, the chosen positive's first; it asks for most of them."""
 
     def test(loss: Loss) -> bool:
-        s, n = toys.random_similarities(200, 3, 40, torch.Generator().manual_seed(1))
+        s, n = toys.random_similarities(anchors, 3, 40, torch.Generator().manual_seed(1))
         order = s.argsort(dim=1, descending=by == "argmax")
         pull = anatomy.forces(loss, s.gather(1, order), n)[0]
         return bool(says(pull).double().mean() > 0.5)
@@ -231,10 +282,16 @@ MINES = exercise(
     wrong={
         NEVER: lambda loss: bool((torch.softmax(torch.rand(9, 4), dim=1).amin(dim=1) > 0.25).any()),
         ALWAYS: _test(lambda pull: pull.amax(dim=1) >= pull.mean(dim=1)),
-        NEAREST: _test(lambda pull: pull[:, 0] > 1.01 * pull.mean(dim=1), "argmax"),
-        AGAINST: _test(lambda pull: pull[:, 0] > 1.01 * pull[:, -1]),
+        NEAREST: _test(lambda pull: pull[:, 0] > 1.000001 * pull.mean(dim=1), "argmax"),
+        AGAINST: _test(lambda pull: pull[:, 0] > 1.000001 * pull[:, -1]),
         SIZE: _test(lambda pull: pull[:, 0] > 0.5),
         ROUNDING: _test(lambda pull: pull[:, 0] >= (1 - 1e-9) * pull.mean(dim=1)),
+        BLIND: _test(lambda pull: pull[:, 0] > 2 * pull.mean(dim=1)),
+        MOST: _test(lambda pull: pull[:, 0] > 1.000001 * pull[:, 1:].amax(dim=1)),
+        ANY: _test(lambda pull: (pull[:, 0] > 1.000001 * pull.mean(dim=1)).any()),
+        EVERY: _test(lambda pull: (pull[:, 0] > 1.000001 * pull.mean(dim=1)).all()),
+        PULLS: _test(lambda pull: pull[:, 0].mean() > 1.000001 * pull.mean()),
+        FEW: _test(lambda pull: pull[:, 0] > 1.000001 * pull.mean(dim=1), anchors=1),
     },
     judge=says_yes_and_no,
 )

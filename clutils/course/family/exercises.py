@@ -50,12 +50,17 @@ def _two_controls(answer: Any) -> str | None:
 
 
 def _pushes() -> list[tuple[Tensor]]:
-    """Of each a few rows; some negatives are drawn in, and the last anchor of each pushes none."""
+    """Of each a few rows; some negatives are drawn in, and the last anchor of each pushes none.
+
+    Of one anchor all negatives are drawn in, and of one the pushes are tiny, as an easy anchor's are.
+    """
     made = []
     for shape in ((2, 3), (5, 7), (20, 5)):
         dice = torch.Generator().manual_seed(shape[0])
         push = torch.rand(*shape, generator=dice, dtype=torch.float64) - 0.3
         push[0, 0], push[0, -1], push[-1] = -0.2, 0.5, 0.0
+        if len(push) > 3:
+            push[1], push[2] = -push[1].abs(), 1e-9 * push[2].abs()
         made.append((push,))
     return made
 
@@ -78,6 +83,14 @@ EXERCISES = [
             ),
             "the pushes over the net force": lambda push: (
                 push.clamp(min=0) / push.sum(dim=1, keepdim=True).where(push.any(dim=1, keepdim=True), 1.0)
+            ),
+            "a floor under the sum": lambda push: (
+                push.clamp(min=0) / (push.clamp(min=0).sum(dim=1, keepdim=True) + 1e-8)
+            ),
+            "a NaN where all negatives are drawn in": lambda push: torch.where(
+                push.any(dim=1, keepdim=True),
+                push.clamp(min=0) / push.clamp(min=0).sum(dim=1, keepdim=True),
+                0.0,
             ),
         },
         cases=_pushes,
@@ -119,6 +132,15 @@ EXERCISES = [
             "an overlap of more than a point": lambda first, second: bool(
                 first.min() < second.max() and second.min() < first.max()
             ),
+            "a comparison of the first and the last seed": lambda first, second: bool(
+                first[0] <= second[-1] and second[0] <= first[-1]
+            ),
+            "a comparison that leaves room": lambda first, second: bool(
+                first.min() <= second.max() + 0.005 and second.min() <= first.max() + 0.005
+            ),
+            "a comparison to two digits": lambda first, second: _inside_the_spread(
+                first.round(decimals=2), second.round(decimals=2)
+            ),
         },
         cases=lambda: [
             (torch.tensor(a, dtype=torch.float64), torch.tensor(b, dtype=torch.float64))
@@ -132,6 +154,12 @@ EXERCISES = [
                 ([0.5, 0.9, 0.9], [0.91, 0.92]),  # apart, and nearer than a standard deviation
                 ([0.7, 0.7, 0.9], [0.85, 0.95, 0.95]),  # overlapping, with both means outside
                 ([0.80, 0.82], [0.82, 0.85]),  # touching
+                ([0.84, 0.80, 0.81], [0.83, 0.85, 0.82]),  # overlapping; neither sorted
+                ([0.81, 0.79, 0.85, 0.80], [0.84, 0.86, 0.82]),
+                ([0.80, 0.84, 0.81], [0.90, 0.86, 0.87]),  # apart
+                ([0.81, 0.82, 0.803], [0.823, 0.821, 0.85]),  # apart by a thousandth
+                ([0.843, 0.829], [0.812, 0.828]),
+                ([0.826, 0.81], [0.834, 0.85]),  # apart, and yet alike to two digits
             )
         ],
     ),

@@ -91,6 +91,7 @@ AS_COLD_AS = exercise(
 
 
 def spares_false_negatives(push: Tensor, plain: Tensor, false: Tensor) -> bool:
+    push = push.clamp(min=0)  # to be drawn in is no push
     pushing = push.sum(dim=1) > 0
     if not bool(pushing.any()):
         return False
@@ -123,6 +124,36 @@ def _lower(push: Tensor, plain: Tensor, false: Tensor) -> Tensor:
     return (_shares(push, false) < _shares(plain, false) - 1e-9)[pushing]
 
 
+def _by(
+    less: Callable[[Tensor, Tensor], Tensor], largest: float = 1e-9
+) -> Callable[[Tensor, Tensor, Tensor], bool]:
+    """A test by another mean: `less` of ours and theirs, over the anchors that push, is below -`largest`."""
+
+    def test(push: Tensor, plain: Tensor, false: Tensor) -> bool:
+        pushing = push.sum(dim=1) > 0
+        ours, theirs = _shares(push, false)[pushing], _shares(plain, false)[pushing]
+        return bool(pushing.any()) and bool(less(ours, theirs).mean() < -largest)
+
+    return test
+
+
+def _with(shares: Tensor) -> Tensor:
+    """NT-Xent's push, so changed that false negatives have these shares of it (A,)."""
+    plain, false = _plain()
+    before = _shares(plain, false)
+    return plain * torch.where(false, (shares / before)[:, None], ((1 - shares) / (1 - before))[:, None])
+
+
+def _one_against_the_others(which: str) -> Tensor:
+    """A mean share that rises, though the smallest share is all but gone, or the largest falls by a tenth."""
+    shares = _shares(*_plain())
+    one = shares.argmin() if which == "smallest" else shares.argmax()
+    taken = 0.999 * shares[one] if which == "smallest" else torch.tensor(0.1)
+    changed = shares + 1.1 * taken / (len(shares) - 1)
+    changed[one] = shares[one] - taken
+    return _with(changed)
+
+
 def _made_up() -> list[tuple[Tensor, bool]]:
     """Pushes of losses whose answer is known, in the order of the exercise's wrong answers."""
     plain, false = _plain()
@@ -141,6 +172,11 @@ def _made_up() -> list[tuple[Tensor, bool]]:
         (spared * most, True),
         (plain * torch.where(false, torch.where(two, 0.9, 3.0), 1.0), False),
         (plain * torch.where(false, torch.where(two, 0.05, 1.05), 1.0), True),
+        (_with(_shares(plain, false) - 1e-4), True),
+        (plain * torch.where(false & (torch.arange(len(plain)) >= 3)[:, None], 0.5, 1.0), True),
+        (_one_against_the_others("smallest"), False),
+        (_one_against_the_others("largest"), False),
+        (plain * torch.where(false, -1.5, 1.0), True),
     ]
 
 
@@ -177,6 +213,15 @@ SPARES_FALSE_NEGATIVES = exercise(
         "a test that one anchor decides": lambda push, plain, false: bool(_lower(push, plain, false).any()),
         "a count of anchors": lambda push, plain, false: bool(
             _lower(push, plain, false).double().mean() > 0.5
+        ),
+        "a test that asks for a large effect": _by(torch.sub, 0.01),
+        "a test of the first anchors": lambda push, plain, false: spares_false_negatives(
+            push[:3], plain[:3], false[:3]
+        ),
+        "a mean of ratios": _by(lambda ours, theirs: ours / theirs - 1),
+        "a mean that the largest shares decide": _by(lambda ours, theirs: ours**2 - theirs**2),
+        "a test that takes being drawn in for a push": lambda push, plain, false: spares_false_negatives(
+            push.abs(), plain, false
         ),
     },
     judge=_tells,
