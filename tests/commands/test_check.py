@@ -53,7 +53,8 @@ def test_two_files_come_side_by_side_and_in_one_json_by_name(file, tmp_path):
     assert cells.count("A") == cells.count("B") >= 10
     assert text.count("Expected: ") >= 20 and "Expected ranges hold" in text
     held = json.loads(out[1].read_text())
-    assert list(held) == [str(file), f"{file} (2)"]
+    assert list(held) == [str(file), f"{file} (2)", "beside"]
+    assert held["beside"]["likeness"]["overlap"] == 1  # one file beside itself
     assert held[str(file)]["numbers"] == held[f"{file} (2)"]["numbers"]
 
 
