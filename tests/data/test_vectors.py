@@ -412,7 +412,7 @@ def test_the_command_line_describes_vectors(tmp_path, numbers, capsys):
     np.savez(tmp_path / "b.npz", vectors=numbers, labels=np.array(list("xyzxyz")))
     assert command_line.main(["data", f"vectors:array:{tmp_path / 'b.npz'}"]) == 0
     said = capsys.readouterr().out
-    assert "vectors   6, 4 numbers each, float32" in said and "masks" not in said
+    assert "vectors   6, float32 (N, D) = (6, 4), numbers: 4" in said and "masks" not in said
     assert "label   2        2  z" in said and "b.npz" in said
 
 
