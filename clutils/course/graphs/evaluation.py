@@ -97,8 +97,8 @@ def compare(
 ) -> pd.DataFrame:
     """Ten-fold accuracy of counts, of fresh weights and of what was learned: features, seed, accuracy.
 
-    Fresh weights twice: as they are, and after their batch normalisations have seen the graphs, as those of
-    every trained encoder have. No weight moves in that.
+    Fresh weights twice: as they are, and after their batch normalisations have seen these graphs; no weight
+    moves in that. Every trained encoder is judged in the second way, too.
 
     - learned: name -> settings of the run (method, loss), `LEARNED` where none are given; the first of those
       is the control, which learns with the labels that are judged. settings: of every run
@@ -118,9 +118,8 @@ def compare(
             if own is not None:
                 training.shorten(run)
                 run.finish(progress=False)
-            judged = {name: run.encoder} | (
-                {SETTLED: settled(run.encoder, seen.graphs)} if own is None else {}
-            )
+            even = settled(run.encoder, seen.graphs)
+            judged = {FRESH: run.encoder, SETTLED: even} if own is None else {name: even}
             for called, encoder in judged.items():
                 z = encoders.embed(encoder, seen.graphs)
                 rows.append((called, seed, ten_folds(z, seen.labels, seed)))

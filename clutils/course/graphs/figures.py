@@ -196,7 +196,7 @@ def beside(table: pd.DataFrame, chance: float) -> Axes:
     )
     ax.set_yticks(at, table.index)
     ax.axvline(chance, color=style.BLACK, linestyle=":")
-    ax.set(xlabel="accuracy, ten folds; bar: mean over seeds, line: their spread", xlim=(0, 1))
+    ax.set(xlabel="accuracy, ten folds; bar: mean over seeds, line: their spread", xlim=(0, 1.06))
     return figures.describe(
         ax, "Accuracy of each kind of features, with its spread over seeds; dotted: chance."
     )
