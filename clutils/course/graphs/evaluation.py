@@ -152,8 +152,9 @@ def told(rows: pd.DataFrame) -> str:
     """
     seeds = rows.pivot(index="seed", columns="features", values="accuracy")
     lines, counted = [], max(PLAIN[:2], key=lambda name: seeds[name].mean())
+    learned = [name for name in dict.fromkeys(rows["features"]) if name not in PLAIN]
     for other in (FRESH, SETTLED, counted):
-        for name in (name for name in dict.fromkeys(rows["features"]) if name not in PLAIN):
+        for name in [SETTLED, *learned] if other == FRESH else learned:
             gap = evidence.paired(seeds[name].tolist(), seeds[other].tolist())
             lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.told}")
     return "\n".join(lines)
