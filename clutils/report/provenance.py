@@ -54,7 +54,8 @@ def facts(
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
     told = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
     if told:
-        listed = ", ".join(f"{name} {told[name]}" for name in list(told)[:SETTINGS])
-        found["its settings"] = listed + (f", and {len(told) - SETTINGS} more" * (len(told) > SETTINGS))
+        shown = list(told)[: SETTINGS if len(told) > SETTINGS + 1 else None]  # a single one is not left out
+        listed = ", ".join(f"{name} {told[name]}" for name in shown)
+        found["its settings"] = listed + (f", and {len(told) - len(shown)} more" * (len(told) > len(shown)))
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
     return found | {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}

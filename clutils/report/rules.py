@@ -445,10 +445,9 @@ def _beside_raw(n: Numbers) -> Found:
         return _at_chance(n, value)
     if knn > raw + 2 * error or knn >= EASY:
         says = "Neighbours share a class more often than in raw pixels."
-        if knn <= raw:
-            says = (
-                "Neighbours share a class, though no more often than in raw pixels: these classes are easy."
-            )
+        if knn <= raw + 2 * error:
+            says = "Neighbours share a class, though not clearly more often than in raw pixels: these "
+            says += "classes are easy."
         return _beside_fresh(value, says, n)
     if probe > probe_raw + 2 * error:
         return _beside_fresh(value, "A probe tells classes apart better than in raw pixels.", n)

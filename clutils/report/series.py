@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
+from clutils.measures import BY_NAME
 from clutils.report.examined import as_json
 from clutils.report.layers import Layer
 
@@ -18,7 +19,7 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "classes": ("knn", "probe", "few", "map"),
     "classes by raw pixels": ("knn", "knn_raw", "chance"),
     "classes by fresh weights (fewer labels)": ("knn_beside_untrained", "knn_untrained"),
-    "similarity": ("positive_similarity", "negative_similarity"),
+    "cosine similarity, means": ("positive_similarity", "negative_similarity"),
     "ranks": ("effective_rank", "rankme", "lidar"),
     "NESum": ("nesum",),
     "α-ReQ": ("alpha_req",),
@@ -28,6 +29,20 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "W, share of negatives pushed": ("W", "share_of_negatives"),
     "kept under a change": ("kept_crop", "kept_flip", "kept_jitter", "kept_grey", "kept_blur"),
     "what it is fed (nats)": ("input_gap",),
+}
+CALLED = {key: number.label for key, number in BY_NAME.items()} | {
+    "knn_raw": "kNN, raw pixels",
+    "knn_beside_untrained": "kNN, this encoder",
+    "knn_untrained": "kNN, fresh weights",
+    "positive_similarity": "positives",
+    "negative_similarity": "negatives",
+    "alignment": "encoder",
+    "head_alignment": "after the head",
+    "uniformity": "encoder",
+    "head_uniformity": "after the head",
+    "dead": "dead units",
+    "share_of_negatives": "share of negatives",
+    "input_gap": "nats from training",
 }
 OF_A_RUN = ("encoder", "its settings")
 
@@ -91,11 +106,15 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
     for ax, (title, names) in zip(axes.flat, panels.items(), strict=False):
         for name, look in zip(names, style.series(len(names), ordered=False), strict=True):
             at, values = zip(*((m.at, m.numbers[name]) for m in found if name in m.numbers), strict=True)
-            ax.plot(at, values, markersize=5, label=name.replace("_", " "), **look)
-            said.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
+            label_of = CALLED.get(name, name.removeprefix("kept_"))
+            ax.plot(at, values, markersize=5, label=label_of, **look)
+            said.append(f"{title}, {label_of} from {values[0]:.3g} to {values[-1]:.3g}")
         ax.set_title(title, fontsize=10.5)
+        low, high = ax.get_ylim()
+        above = 0.1 + 0.15 * math.ceil(len(names) / 2)  # room for the legend
+        ax.set_ylim(low, high + above * (high - low))
         ax.xaxis.get_major_locator().set_params(integer=all(m.at == int(m.at) for m in found))
-        ax.legend(fontsize=8)
+        ax.legend(fontsize=8, loc="upper left", ncols=2)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     for ax in axes[-1]:

@@ -129,13 +129,18 @@ def numbers(found: Examination) -> list[Number]:
 
 @dataclass(frozen=True)
 class Difference:
-    """B less A of one number; interval: 95 % by the paired bootstrap, None where the number has none."""
+    """B less A of one number.
+
+    - interval: 95 % by the paired bootstrap, None where the number has none
+    - misleads, better: as a `Number` has them
+    """
 
     name: str
     a: float
     b: float
     interval: tuple[float, float] | None
     better: int
+    misleads: str
 
     @property
     def certain(self) -> bool:
@@ -168,7 +173,8 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
         if one is not None and other is not None and len(one) == len(other):
             interval = measures.bootstrap(other - one)
         value = theirs[number.key].value
-        found.append(Difference(number.name, number.value, value, interval, number.better))
+        what = number.better, number.misleads
+        found.append(Difference(number.name, number.value, value, interval, *what))
     return found
 
 

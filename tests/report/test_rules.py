@@ -206,7 +206,7 @@ CHANGED = [  # of whom, what is changed, the line, its level, and words of what 
     ("well", {}, "classes", GOOD, "Neighbours share a class more often"),
     ("well", {"knn_untrained": 1.0, "probe_untrained": 1.0}, "classes", LOOK, "not clearly better than the"),
     ("well", {"never_trained": 1.0}, "classes", LOOK, "as fresh weights may be"),
-    ("well", EASY | {"knn_untrained": 0.5}, "classes", GOOD, "no more often than in raw pixels"),
+    ("well", EASY | {"knn_untrained": 0.5}, "classes", GOOD, "not clearly more often than in raw pixels"),
     ("well", BELOW, "classes", LOOK, "^Not above raw pixels, and not clearly better than"),
     ("labels shuffled", {}, "class names", UNKNOWN, "no name is right or wrong"),
     ("well", {"probe_untrained": 1.0}, "against untrained", GOOD, "not by the probe"),
