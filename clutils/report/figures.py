@@ -98,7 +98,7 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
     """
     figure, (left, right) = new(9.0, 3.3, 1, 2)
     left.hist(scale.clamp(0, 1).numpy(), bins=40, range=(0, 1), color=style.BLUE, alpha=0.8)
-    left.set(xlabel="W (1: full force, 0: the anchor sleeps)", ylabel="anchors", xlim=(0, 1))
+    left.set(xlabel="W (1: full push, 0: none)", ylabel="anchors", xlim=(0, 1))
     s, weight = hardness
     edges = torch.linspace(-1, 1, 41)
     at = torch.bucketize(s, edges[1:-1])
@@ -173,7 +173,7 @@ def by_layer(layers: Sequence[Layer]) -> Figure:
         values = [getattr(layer, key) for layer in layers]
         left.plot(at, values, f"{mark}-", color=color, label=label)
     left.set(ylim=(0, 1), xlabel="layer", ylabel="accuracy")
-    left.legend(loc="lower right")
+    left.legend(loc="best")
     right.plot(at, [layer.effective_rank for layer in layers], "D-", color=style.PURPLE)
     right.set(ylim=(0, None), xlabel="layer", ylabel="effective rank")
     for ax in (left, right):
