@@ -30,8 +30,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from clutils import data
-from clutils.course import evidence, records
-from clutils.course.pinda import arms
+from clutils.course import arms, evidence, records
 from clutils.data import ImageSet
 
 RECORD = "evidence"

@@ -44,9 +44,9 @@ import recipes as cookbook
 import torch
 
 from clutils import data, encoders, losses, measures, methods, training
+from clutils.course import arms as equal
 from clutils.course import lab as lesson
 from clutils.course import records
-from clutils.course.pinda import arms as equal
 from clutils.training import provenance
 
 STOPPED = threading.Event()  # by a signal

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
-from clutils.course import records
+from clutils.course import arms, records
 from clutils.course.experiments import accuracy
-from clutils.course.pinda import arms
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment, Augmentation
 
@@ -44,7 +43,7 @@ def looked_at(
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
     - settings: of `training.Run`, but for data, steps and batch size; and two of its own: `at_a_time`, see
-      `in_parts`, and `arm`, the arguments of `pinda.arms.use`
+      `in_parts`, and `arm`, the arguments of `arms.use`
     - knn_validation, knn: accuracy (k = 20) on pictures to choose by and on those to judge by; the training
       pictures vote
     - effective_rank: of the test pictures' features

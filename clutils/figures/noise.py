@@ -13,7 +13,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from clutils.figures import describe, new
+from clutils.figures import describe, new, style
 
 COLOURS = ("red", "green", "blue")
 CHANNELS = ("mean", "highest", *COLOURS, "colour")
@@ -124,9 +124,7 @@ def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], columns: Sequenc
         ax.set_position(place(left, across))
         image = ax.imshow(_strip(values), interpolation="nearest", aspect="auto", **look)
         ax.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=8, fontsize=10)
-        ax.set(xticks=[], yticks=[])
-        ax.grid(False)
-        ax.spines[:].set_visible(False)
+        style.bare(ax)
         if look:
             bar = figure.colorbar(image, cax=figure.add_axes(place(left + across + 0.1, 0.11)))
             bar.outline.set_visible(False)

@@ -43,7 +43,7 @@ def sheet(pictures: ImageSet, each: int = 4, ax: Axes | None = None) -> Axes:
     canvas, side = _mosaic([[pictures.images[i] for i in column] for column in found])
     ax = axes_for(ax, 9.6, 0.6 + 0.96 * each * 10 / max(len(found), 4))
     ax.imshow(canvas, interpolation="nearest")
-    _bare(ax)
+    style.bare(ax)
     ax.tick_params(length=0, labelbottom=False, labeltop=True)
     ax.set_xticks(
         [c * (side + _gap(side)) + side / 2 for c in range(len(names))], [fill(name, 12) for name in names]
@@ -84,7 +84,7 @@ class Views:
         for k, look in enumerate(VIEW_LOOKS):  # the row's name in the colour of its boxes
             axes[k + 1, 0].set_ylabel(f"view {k + 1}", color=look["color"])
         for ax in axes.flat:
-            _bare(ax)
+            style.bare(ax)
 
     def update(self, drawn: Sequence[Parameters], made: Sequence[Tensor]) -> Figure:
         """Show views: what `Augmentation.draw` gave for each of the two, and what it made, (n, C, s, s)."""
@@ -186,7 +186,7 @@ def neighbours(
         said.append(f"{name} {int(same.sum())} of {same.numel()} (of all pictures {share:.0%})")
         left += k * step + side // 2
     ax.set(xlim=(-3, left - side // 2), ylim=(tall + 2, -18))
-    _bare(ax)
+    style.bare(ax)
     describe(
         ax,
         f"{len(queries)} pictures and their {k} nearest neighbours in {len(spaces)} spaces, those of "
@@ -201,13 +201,6 @@ def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:
     similarity = (unit @ unit.T).fill_diagonal_(-2.0)
     found = similarity.topk(k, dim=1).indices
     return float((labels[found] == labels[:, None]).double().mean())
-
-
-def _bare(ax: Axes) -> None:
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
 
 
 def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:

@@ -196,6 +196,13 @@ def step_axis(ax: Axes) -> None:
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
+def bare(ax: Axes) -> None:
+    """No ticks, no grid and no frame: axes that hold a picture."""
+    ax.set(xticks=[], yticks=[])
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+
+
 def _look(looks: dict[str, dict[str, Any]], what: str, name: str) -> dict[str, Any]:
     if name not in looks:
         raise ValueError(f"style: no look for the {what} {name!r}; there are {', '.join(looks)}")

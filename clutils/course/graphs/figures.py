@@ -60,9 +60,7 @@ def beside_its_view(ax: Axes, graph: Tensor, view: Tensor, at: np.ndarray) -> st
 
 
 def bare(ax: Axes) -> None:
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
+    style.bare(ax)
     ax.margins(0.12)
     ax.set_aspect("equal", adjustable="datalim")
 

@@ -212,8 +212,8 @@ def on_the_circle(
     handles = [ax.scatter([], [], color=style.BLACK, marker="*", s=44, label="the anchor")]
     handles += [ax.scatter([], [], s=44, label=name, color=c, marker=m) for name, _, c, m in marks]
     ax.figure.legend(handles=handles, loc="outside right center")
-    ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
+    ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal")
+    style.bare(ax)
     return describe(
         ax,
         f"An anchor and {len(negatives)} negatives on the circle; {synthetic} mixes of the {hardest} hardest "

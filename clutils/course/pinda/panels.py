@@ -7,7 +7,6 @@ import math
 import matplotlib
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from clutils import anatomy, figures
@@ -27,71 +26,53 @@ EVEN = 0.02  # an AUROC nearer to 0.5 is not called a side
 # ---- the derivation ----------------------------------------------------------------------------------------
 
 
-def auxiliary_gaussian(
-    positive: float = 0.6, count: int = 255, similarity: float = 0.0, temperature: float = 0.3
-) -> Panel:
+def auxiliary_gaussian(positive: float = 0.6, count: int = 255, temperature: float = 0.3) -> Panel:
     """From similarities to the auxiliary Gaussian: p⁺ = γ as a bar, and the density of α | x ~ N(0, 1/γ).
 
-    - positive: s⁺ of the anchor; count: K negatives, all at `similarity`; temperature: τ
+    - positive: s⁺ of the anchor; count: K negatives, all at one similarity; temperature: τ
 
     Raises ValueError on a value outside its slider's range.
     """
-    picture = _Gaussian()
-    return panel(
-        picture.figure,
-        picture.update,
-        positive=slider("s⁺ positive similarity", -1.0, 1.0, float(positive), 0.01),
-        count=among("K negatives", COUNTS, count),
-        similarity=slider("s⁻ of all negatives", -1.0, 1.0, float(similarity), 0.01),
-        temperature=log_slider("τ temperature", 0.05, 5.0, temperature),
+    alpha = torch.linspace(-REACH, REACH, 801, dtype=torch.float64)
+    figure, (left, right) = figures.new(10.2, 3.5, 1, 2, width_ratios=[1, 1.7])
+    with style.course():
+        looks = [{"color": "#9FC3DD", "edgecolor": style.BLUE}]
+        looks.append({"color": "#F2C9A8", "edgecolor": style.VERMILLION, "hatch": "///"})
+        bars = [left.barh(y, 0, height=0.6, **look)[0] for y, look in enumerate(looks)]
+        notes = [left.text(0, y, "", va="center", fontsize=10) for y in (0, 1)]
+        left.set_yticks([0, 1], ["p⁺ = γ", "the K negatives\ntogether"])
+        left.set(xlim=(0, 1.25), ylim=(1.6, -0.6), xlabel="share of the softmax")
+        left.set_xticks([0, 0.5, 1])
+        left.grid(axis="y", visible=False)
+        look = {"color": "#8A8A8A", "linestyle": "--", "linewidth": 1.4, "label": "N(0, 1): ℓ = 0"}
+        # what moves lies on top of what stands still: this line and the legend stay above the band
+        right.plot(alpha, pinda.density(0, alpha), **look, animated=True)
+        band = right.fill([], [], color="#CFE2F0", zorder=0.9, label="± 1/√γ")[0]
+        (curve,) = right.plot(alpha, 0 * alpha, color=style.BLUE, linestyle="-", label="N(0, 1/γ)")
+        right.set(xlim=(-REACH, REACH), ylim=(0, 0.44), xlabel="α", ylabel="density of α | x")
+        right.legend(loc="upper right")
+    figures.describe(
+        figure,
+        "Two charts: bars of the positive's share of the softmax and of all negatives' share; and the bell "
+        "curve of the auxiliary variable, with the range of one standard deviation around 0 and, dashed, the "
+        "standard normal, which it never gets narrower than.",
     )
 
-
-class _Gaussian:
-    """The bars and the density, and what of them moves."""
-
-    def __init__(self) -> None:
-        self.alpha = torch.linspace(-REACH, REACH, 801, dtype=torch.float64)
-        with style.course():
-            self.figure, (left, right) = figures.new(10.2, 3.5, 1, 2, width_ratios=[1, 1.7])
-            looks = [{"color": "#9FC3DD", "edgecolor": style.BLUE}]
-            looks.append({"color": "#F2C9A8", "edgecolor": style.VERMILLION, "hatch": "///"})
-            self.bars = [left.barh(y, 0, height=0.6, **look)[0] for y, look in enumerate(looks)]
-            self.notes = [left.text(0, y, "", va="center", fontsize=10) for y in (0, 1)]
-            left.set_yticks([0, 1], ["p⁺ = γ", "the K negatives\ntogether"])
-            left.set(xlim=(0, 1.25), ylim=(1.6, -0.6), xlabel="share of the softmax")
-            left.set_xticks([0, 0.5, 1])
-            left.grid(axis="y", visible=False)
-            x = self.alpha.numpy()
-            look = {"color": "#8A8A8A", "linestyle": "--", "linewidth": 1.4, "label": "N(0, 1): ℓ = 0"}
-            # what moves lies on top of what stands still: this line and the legend stay above the band
-            right.plot(x, pinda.density(0, self.alpha), **look, animated=True)
-            self.band = right.fill([], [], color="#CFE2F0", zorder=0.9, label="± 1/√γ")[0]
-            (self.curve,) = right.plot(x, 0 * x, color=style.BLUE, linestyle="-", label="N(0, 1/γ)")
-            right.set(xlim=(-REACH, REACH), ylim=(0, 0.44), xlabel="α", ylabel="density of α | x")
-            right.legend(loc="upper right")
-            figures.describe(
-                self.figure,
-                "Two charts: bars of the positive's share of the softmax and of all negatives' share; and "
-                "the bell curve of the auxiliary variable, with the range of one standard deviation around "
-                "0 and, dashed, the standard normal, which it never gets narrower than.",
-            )
-
-    def update(self, positive: float, count: int, similarity: float, temperature: float) -> str:
+    def update(positive: float, count: int, similarity: float, temperature: float) -> str:
         s = torch.tensor([[positive]], dtype=torch.float64)
         negatives = torch.full((1, count), similarity, dtype=torch.float64)
         loss = torch.nn.functional.softplus(anatomy.contrast(s, negatives, temperature))[0]
         gamma = float(torch.exp(-loss))
         shares = gamma, float(-torch.expm1(-loss))
-        for bar, note, share in zip(self.bars, self.notes, shares, strict=True):
+        for bar, note, share in zip(bars, notes, shares, strict=True):
             bar.set_width(share)
             note.set_text(f"{share:.3g}")
             note.set_x(share + 0.03)
         deviation = gamma**-0.5
-        self.curve.set_ydata(pinda.density(loss, self.alpha))
+        curve.set_ydata(pinda.density(loss, alpha))
         ends = deviation * torch.linspace(-1, 1, 101, dtype=torch.float64)
         under = torch.stack([ends, pinda.density(loss, ends)], dim=1)
-        self.band.set_xy(torch.cat([under, under[[-1, 0]] * torch.tensor([1.0, 0.0])]).numpy())
+        band.set_xy(torch.cat([under, under[[-1, 0]] * torch.tensor([1.0, 0.0])]).numpy())
         entropy = 0.5 * math.log(2 * math.pi * math.e / gamma)  # from the variance, not from the loss
         wide = ", wider than the picture" if deviation > REACH else ""
         text = (
@@ -100,6 +81,15 @@ class _Gaussian:
             f"½ log 2πe + ℓ/2 = {float(task_entropy(loss)):.4f}."
         )
         return text.replace("-", "−")
+
+    return panel(
+        figure,
+        update,
+        positive=slider("s⁺ positive similarity", -1.0, 1.0, float(positive), 0.01),
+        count=among("K negatives", COUNTS, count),
+        similarity=slider("s⁻ of all negatives", -1.0, 1.0, 0.0, 0.01),
+        temperature=log_slider("τ temperature", 0.05, 5.0, temperature),
+    )
 
 
 # ---- the maps as they are learned --------------------------------------------------------------------------
@@ -144,7 +134,6 @@ class _Noise:
 
     def __init__(self, maps: Maps, masks: Tensor | None, generator: torch.Generator | None) -> None:
         self.maps, self.masks = maps, masks
-        self.outlines: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         generator = generator or torch.Generator().manual_seed(0)
         shape = maps.pictures.shape[1:]
         self.drawn = torch.randn(shape, generator=generator, device=generator.device).cpu()
@@ -153,9 +142,10 @@ class _Noise:
             self.figure, axes = figures.new(9.6, 3.05, 1, 4)
             titles = ("picture", "scale σ of the noise", "a sample of ε", "picture + ε")
             look = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
-            self.images = [
-                _bare(ax, title).imshow(empty, **look) for ax, title in zip(axes, titles, strict=True)
-            ]
+            self.images = [ax.imshow(empty, **look) for ax in axes]
+            for ax, title in zip(axes, titles, strict=True):
+                style.bare(ax)
+                ax.set_title(title, loc="center")
             below = {"ha": "center", "va": "top", "fontsize": 9.5}
             self.notes = [ax.text(0.5, -0.03, " \n ", transform=ax.transAxes, **below) for ax in axes]
             self.lines = []
@@ -182,7 +172,7 @@ class _Noise:
         ):
             image.set_data(_colours(values))
         for line in self.lines:
-            line.set_data(*self._outline(index))
+            line.set_data(*outline(self.masks[index]))
         rms = float(noise.pow(2).mean().sqrt())
         ends = f"dark {low:.3g}, bright {high:.3g}"
         if channels == "colour":
@@ -224,11 +214,6 @@ class _Noise:
             where = "more noise on the object than on the background"
         return f" As a detector of the object the scale has an AUROC of {found:.2f}: {where}."
 
-    def _outline(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        if index not in self.outlines:
-            self.outlines[index] = outline(self.masks[index])
-        return self.outlines[index]
-
 
 def outline(mask: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """The sides of pixels between a mask (H, W) and the rest, as one line: x and y, broken by NaN."""
@@ -247,11 +232,3 @@ def _colours(values: Tensor) -> np.ndarray:
     """(C, H, W) in [0, 1], else cut off -> uint8 (H, W, 4), which matplotlib draws fastest."""
     rgb = (255 * values.float().expand(3, -1, -1).clamp(0, 1)).round().byte()
     return torch.cat([rgb, torch.full_like(rgb[:1], 255)]).permute(1, 2, 0).numpy()
-
-
-def _bare(ax: Axes, title: str) -> Axes:
-    ax.set(xticks=[], yticks=[])
-    ax.set_title(title, loc="center")
-    ax.grid(False)
-    ax.spines[:].set_visible(False)
-    return ax

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clutils import data, training
-from clutils.course.pinda import arms
+from clutils.course import arms
 
 SCENES = data.load("scenes", limit=64)
 VECTORS = data.load("vectors:digits", limit=64)
