@@ -179,7 +179,7 @@ class Exercise:
 
     def _seen(self, function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
         """What is compared of a function on one case."""
-        case = _copy(case)
+        case = tuple(part.clone() if isinstance(part, torch.Tensor) else part for part in case)
         if self.observe is not None:
             return self.observe(function, *case)
         return something(function(*case), self.question)
@@ -338,10 +338,6 @@ def _asked(answer: Any, variant: variants.Variant) -> Any:
     if not callable(answer):
         return variant.change(answer)
     return lambda *case: variant.change(answer(*variant.case(case, back=True)))
-
-
-def _copy(case: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in case)
 
 
 def _shape_problem(given: Any, expected: Any) -> str:

@@ -99,7 +99,6 @@ class Panel(W.VBox):
         figure: Figure,
         update: Callable[..., str | None],
         inputs: Mapping[str, W.Widget],
-        caption: str = "",
         extra: Sequence[W.Widget] = (),
     ):
         self.live, self.update, self.inputs = LiveFigure(figure), update, dict(inputs)
@@ -110,19 +109,17 @@ class Panel(W.VBox):
         self._start = {name: widget.value for name, widget in self.inputs.items()}
         self._held = False
         _align(self.inputs.values())
-        line = [W.HTML(below(caption, MUTED))] if caption else []
         controls = W.Box(
             [*extra, *self.inputs.values(), self.reset],
             layout=W.Layout(flex_flow="row wrap", align_items="center"),
         )
-        self._caption = caption
         self._refresh()
-        if not self._alt():
+        if not figures.alt(self.live.figure):
             raise ValueError("panels.panel: the figure has no alt text; call figures.describe(ax, '...')")
         for widget in self.inputs.values():
             widget.observe(self._refresh, "value")
         self.reset.on_click(lambda _: self.set(**self._start))
-        super().__init__([controls, self.error, self.live.image, self.readout, *line])
+        super().__init__([controls, self.error, self.live.image, self.readout])
 
     def values(self) -> dict[str, Any]:
         """What the update function gets."""
@@ -153,9 +150,6 @@ class Panel(W.VBox):
         still = figures.page(self.live.figure, self._sentence or None, self.live.image.value)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
 
-    def _alt(self) -> str:
-        return figures.alt(self.live.figure) or self._caption
-
     def _refresh(self, change: Any = None) -> None:
         with self.live.lock:
             if self._held:
@@ -167,25 +161,22 @@ class Panel(W.VBox):
                 self.error.say(f"{type(error).__name__}: {error}")
                 raise
             self.error.say()
-            self.readout.value = hidden(self._alt()) + below(self._sentence, role="status")
+            self.readout.value = hidden(figures.alt(self.live.figure)) + below(self._sentence, role="status")
 
 
-def panel(
-    figure: Figure, update: Callable[..., str | None], /, *, caption: str = "", **inputs: W.Widget
-) -> Panel:
+def panel(figure: Figure, update: Callable[..., str | None], /, **inputs: W.Widget) -> Panel:
     """A live figure under sliders: shown by a cell that ends with it.
 
     - figure: from `figures.new`, with what stands still already drawn, and described (`figures.describe`),
       by `update` at the latest
     - update: gets the inputs' values by name, changes artists (`line.set_ydata`), and returns one sentence
       with the numbers; a listener hears it, everyone else reads it under the picture
-    - caption: one line that stays
     - inputs: widgets, as from `slider`, `log_slider`, `among`, `choose`; the names are update's arguments
 
     An exception in `update` is shown in the panel in one line, and raised. Raises ValueError on a figure
     without alt text.
     """
-    return Panel(figure, update, inputs, caption)
+    return Panel(figure, update, inputs)
 
 
 def player(
@@ -196,7 +187,6 @@ def player(
     *,
     label: str = "step",
     interval: int = 100,
-    caption: str = "",
     **inputs: W.Widget,
 ) -> Panel:
     """A panel over something that was computed beforehand: play, pause, and a slider over its frames.
@@ -209,7 +199,7 @@ def player(
     step = slider(label, 0, frames - 1, 0)
     play = W.Play(min=0, max=frames - 1, interval=interval, description="play")
     W.jslink((play, "value"), (step, "value"))  # in the page, so that it runs while the kernel is busy
-    return Panel(figure, update, {"step": step, **inputs}, caption, extra=[play])
+    return Panel(figure, update, {"step": step, **inputs}, extra=[play])
 
 
 def button(

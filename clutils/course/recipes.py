@@ -41,7 +41,8 @@ class Recipe:
         size = f"{self.encoder}, {self.steps:,} steps of {self.batch_size}"
         if self.seconds is None:
             return f"{size}, not run yet: no time is known"
-        return f"{size}, about {_time(self.seconds)} on {self.on}"
+        time = f"{self.seconds:.0f} s" if self.seconds < 100 else f"{self.seconds / 60:.0f} min"
+        return f"{size}, about {time} on {self.on}"
 
 
 CORES = "2 cores"
@@ -85,7 +86,3 @@ def _both(name: str) -> tuple[Recipe, Recipe]:
     if name not in LESSONS:
         raise ValueError(f"recipes: no recipe is called {name!r}; there are {', '.join(LESSONS)}")
     return LESSONS[name]
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -64,22 +64,17 @@ def classes_on_the_circle(
 
 
 def classes_on_the_sphere(
-    width: float = 1.5,
-    spread: float = 0.6,
-    classes: int = 10,
-    pictures: int = 256,
-    dimension: int = 128,
-    seed: int = 0,
+    width: float = 1.5, classes: int = 10, pictures: int = 256
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Two views of a batch whose classes are clouds on the sphere: z1, z2 (N, D), labels (N,), float64.
+    """Two views of a batch whose classes are clouds on the sphere: z1, z2 (N, 128), labels (N,), float64.
 
     As many pictures of each class as fit evenly. No encoder is in it, so what is measured on it is the same
     everywhere and always.
 
     - width: how far a picture lies from the middle of its class, against 1, the distance of the middle from
-      the origin; 100 leaves nothing of the classes. spread: the same for a view and its picture
+      the origin; 100 leaves nothing of the classes. For a view and its picture it is 0.6
     """
-    draw = torch.Generator().manual_seed(seed)
+    draw, dimension, spread = torch.Generator().manual_seed(0), 128, 0.6
     labels = torch.arange(pictures) % classes
     middle = F.normalize(torch.randn(classes, dimension, generator=draw, dtype=torch.float64), dim=1)
 

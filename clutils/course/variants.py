@@ -170,7 +170,7 @@ def every(exercise: Any) -> list[Variant]:
     cases = list(exercise.cases() if exercise.cases else [()])
     asked = {"": "", **exercise.others}
     ways: list[tuple[str, Mapping[int, Convention]]] = [("", {}), *_ways(exercise.answer, cases)]
-    returned = [("", _as_it_is), *_conventions([exercise.answer(*case) for case in cases])]
+    returned = [("", lambda given: given), *_conventions([exercise.answer(*case) for case in cases])]
     more = len(asked) + len(ways) > 2
     found = []
     for (right, what), (how, given), (words, change) in itertools.product(asked.items(), ways, returned):
@@ -229,10 +229,6 @@ def _conventions(returned: Sequence[Any]) -> list[tuple[str, Callable[[Any], Any
         words = f"return {'minus ' if sign < 0 else ''}{times}{that}"
         choices.append((words + (", the last row first" if reverse else ""), _scaled(sign * factor, reverse)))
     return choices
-
-
-def _as_it_is(given: Any) -> Any:
-    return given
 
 
 def _ordered(order: Sequence[int]) -> Callable[[Any], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ def noise(
     sample: Tensor,
     mean: Tensor | None = None,
     channels: str = "mean",
-    columns: Sequence[str] | None = None,
 ) -> Figure:
     """Pictures, the scale of their noise, a sample, and picture + noise: the paper's figures 1, 4 and 5.
 
@@ -38,14 +36,13 @@ def noise(
       units of the picture (1 = black to white). The scale is a standard deviation; mean None = no row of it
     - channels: what a map shows of the C channels: "mean", "highest" (of the mean: furthest from 0), "red",
       "green", "blue", or "colour": all three as one colour, each picture's largest value = 1
-    - columns: a title for each picture
 
     Raises ValueError on shapes that differ and on channels there are not.
     """
     pictures, scale, sample = (given.detach().cpu() for given in (pictures, scale, sample))
     mean = None if mean is None else mean.detach().cpu()
     pictures = pictures.float() / (255 if pictures.dtype == torch.uint8 else 1)
-    _check_noise(pictures, {"scale": scale, "sample": sample, "mean": mean}, channels, columns)
+    _check_noise(pictures, {"scale": scale, "sample": sample, "mean": mean}, channels)
     shown: list[tuple[str, Tensor, dict[str, Any]]] = [("picture", pictures, {})]
     what = {"mean": "mean of channels", "highest": "highest channel"}.get(channels, f"{channels} channel")
     if channels == "colour":
@@ -65,7 +62,7 @@ def noise(
         shown.append((f"mean,\n{what}", values, {"cmap": AROUND_0, "vmin": -most, "vmax": most}))
     shown.append(("a sample,\nmid grey = 0", sample + 0.5, {}))
     shown.append(("picture\n+ noise", pictures + sample, {}))
-    figure = _strips(shown, columns)
+    figure = _strips(shown)
     low, high = (float(f(of_channels(scale, "mean"))) for f in (torch.amin, torch.amax))
     about = ""
     if mean is not None:
@@ -87,9 +84,7 @@ def of_channels(values: Tensor, channels: str) -> Tensor:
     return values[:, COLOURS.index(channels)]
 
 
-def _check_noise(
-    pictures: Tensor, parts: Mapping[str, Tensor | None], channels: str, columns: Sequence[str] | None
-) -> None:
+def _check_noise(pictures: Tensor, parts: Mapping[str, Tensor | None], channels: str) -> None:
     for name, part in parts.items():
         if part is not None and part.shape != pictures.shape:
             raise ValueError(
@@ -101,17 +96,15 @@ def _check_noise(
         raise ValueError(
             f"noise: channels is {channels!r}, but pictures {tuple(pictures.shape)} have {pictures.shape[1]}"
         )
-    if columns is not None and len(columns) != len(pictures):
-        raise ValueError(f"noise: {len(columns)} columns for {len(pictures)} pictures")
 
 
-def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], columns: Sequence[str] | None) -> Figure:
+def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]]) -> Figure:
     """Rows of pictures (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale."""
     n, (height, width) = len(rows[0][1]), rows[0][1].shape[-2:]
     gap = max(1, round(GAP * width))
     wide = min(1.25, 7.6 / n)  # of a picture; all lengths are inches
     across, tall = wide * (n + (n - 1) * gap / width), wide * height / width
-    left, right, above, between = 1.55, 1.35, 0.4 if columns else 0.1, 0.1
+    left, right, above, between = 1.55, 1.35, 0.1, 0.1
     total = left + across + right, above + len(rows) * (tall + between)
     figure, axes = new(*total, len(rows), squeeze=False)
     figure.set_layout_engine("none")  # every row as wide as the others, with a colour bar or without
@@ -132,11 +125,6 @@ def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]], columns: Sequenc
             bar.set_label(f"{what},\n1 = black to white", fontsize=8)
             bar.ax.locator_params(nbins=4)
             bar.ax.tick_params(labelsize=8)
-    if columns:
-        top = axes[0, 0]
-        top.tick_params(length=0, labelbottom=False, labeltop=True)
-        places = [k * (width + gap) + (width - 1) / 2 for k in range(n)]
-        top.set_xticks(places, [fill(str(name), max(6, round(12 * wide))) for name in columns], fontsize=9)
     return figure
 
 

@@ -67,7 +67,7 @@ class Views:
         self.shown: list[list[AxesImage]] = [[], []]
         self.notes: list[list[Text]] = [[], []]
         for column, (top, *below) in enumerate(axes.T):
-            top.imshow(_pixels(images[column]), interpolation="nearest")
+            top.imshow(pixels_of(images[column]), interpolation="nearest")
             top.set(xlim=(-1.5, width + 0.5), ylim=(height + 0.5, -1.5))
             if names:
                 top.set_title(fill(names[column], 12), fontsize=10, loc="center")
@@ -75,7 +75,7 @@ class Views:
                 box = Rectangle((0, 0), 1, 1, fill=False, linewidth=2, **look)
                 box.set_path_effects([withStroke(linewidth=4, foreground="white")])
                 self.boxes[k].append(top.add_patch(box))
-                empty = _pixels(images[column]) * 0
+                empty = pixels_of(images[column]) * 0
                 self.shown[k].append(ax.imshow(empty, interpolation="nearest", vmin=0, vmax=1))
                 self.notes[k].append(
                     ax.text(0.5, -0.05, "", transform=ax.transAxes, ha="center", va="top", fontsize=9)
@@ -98,7 +98,7 @@ class Views:
             for column in range(n):
                 y, x, tall, wide = parameters.boxes[column].tolist()
                 self.boxes[k][column].set_bounds(x - 0.5, y - 0.5, wide, tall)
-                picture = _pixels(views[column])
+                picture = pixels_of(views[column])
                 self.shown[k][column].set_data(picture)
                 extent = (0, picture.shape[1], picture.shape[0], 0)
                 if tuple(self.shown[k][column].get_extent()) != extent:  # setting it moves the axes' limits
@@ -212,7 +212,7 @@ def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:
     for x, column in enumerate(columns):
         for y, picture in enumerate(column):
             top, left = step * (y, x)
-            canvas[top : top + height, left : left + side] = _pixels(picture)
+            canvas[top : top + height, left : left + side] = pixels_of(picture)
     return canvas, side
 
 
@@ -221,7 +221,7 @@ def _gap(side: int) -> int:
     return max(1, side // 16)
 
 
-def _pixels(picture: Tensor) -> np.ndarray:
+def pixels_of(picture: Tensor) -> np.ndarray:
     """(C, H, W), uint8 or in [0, 1] -> (H, W, 3) in [0, 1], as imshow wants it."""
     picture = picture.detach().float() / (255 if picture.dtype == torch.uint8 else 1)
     return picture.expand(3, -1, -1).clamp(0, 1).permute(1, 2, 0).numpy()

@@ -76,7 +76,7 @@ def test_as_colour_each_pictures_own_maximum_is_full_and_it_says_so():
 
 
 @pytest.mark.parametrize(
-    "n, options", [(1, {}), (2, {"channels": "colour"}), (12, {"columns": "abcdefghijkl"})]
+    "n, options", [(1, {}), (2, {"channels": "colour"}), (12, {})]
 )
 def test_no_label_of_the_maps_is_cut(n, options):
     pictures, scale, sample, mean = drawn(n)
@@ -99,7 +99,6 @@ GREY = dict(zip(("pictures", "scale", "sample"), drawn(channels=1), strict=False
     [
         ({"scale": torch.zeros(2, 3, 8, 8)}, r"noise: scale is \(2, 3, 8, 8\), but the pictures are \(3, 3,"),
         ({"channels": "alpha"}, "noise: channels is 'alpha'; there are mean, highest, red"),
-        ({"columns": ["one"]}, "noise: 1 columns for 3 pictures"),
         (GREY | {"channels": "red"}, r"channels is 'red', but pictures \(3, 1, 8, 8\) have 1"),
     ],
 )

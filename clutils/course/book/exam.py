@@ -10,12 +10,10 @@ of a number of their own (`student`), so the course's solutions may stay public.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +23,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from clutils import files
 from clutils.course import exercise, student
-from clutils.course.book.running import QUIET
+from clutils.course.book import running
 from clutils.course.exercise import Exercise
 
 ROOT = Path(__file__).resolve().parents[3] / "notebooks"
@@ -124,7 +122,6 @@ def mark(path: str | Path) -> Mark:
 
     Raises ValueError, naming the file, on one that is no exam of this course, gives no number, or hangs.
     """
-    from nbclient import NotebookClient
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     try:
@@ -141,22 +138,20 @@ def mark(path: str | Path) -> Mark:
     for name, cell in answers.items():
         judged = f"from clutils.course import {lesson} as lesson\nlesson.{name}.check({name})"
         cells += [cell, new_code_cell(judged)]
-    ran = new_notebook(cells=cells, metadata=KERNEL)
-    with tempfile.TemporaryDirectory() as apart, _kept_in(Path(apart) / "progress.json"):
-        about = {"metadata": {"path": apart}}
+    whole = new_notebook(cells=cells, metadata=KERNEL)
+    with tempfile.TemporaryDirectory() as apart:
+        own = {"CLUTILS_PROGRESS": str(Path(apart) / "progress.json")}
         try:
-            client = NotebookClient(ran, timeout=SECONDS, allow_errors=True, resources=about)
-            client.extra_arguments = QUIET
-            client.execute()
+            ran, _ = running.execute(whole, Path(apart), timeout=SECONDS, allow_errors=True, **own)
         except (CellTimeoutError, DeadKernelError) as error:
             raise ValueError(f"exam: {path} did not run to its end: {type(error).__name__}") from error
-    number = _said(cells[2])
+    number = _said(ran.cells[2])
     if number == "None" or not number.isalnum():
         raise ValueError(
             f"exam: {path} gives no number, but {numbers[0].source.strip()!r}: a student's own goes there, "
             f"in letters and digits; with {student.EVERYBODY!r} it is what everybody is asked"
         )
-    return Mark(number, dict(zip(answers, map(_said, cells[4::2]), strict=True)))
+    return Mark(number, dict(zip(answers, map(_said, ran.cells[4::2]), strict=True)))
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
@@ -204,19 +199,6 @@ import torch.nn.functional as F
 from clutils import losses, maps, measures, similarities
 from clutils.course import student
 from clutils.course import {lesson} as lesson"""
-
-
-@contextlib.contextmanager
-def _kept_in(progress: Path) -> Iterator[None]:
-    """Within, a kernel that starts keeps its student's number there."""
-    was = os.environ.get("CLUTILS_PROGRESS")
-    os.environ["CLUTILS_PROGRESS"] = str(progress)
-    try:
-        yield
-    finally:
-        os.environ.pop("CLUTILS_PROGRESS")
-        if was is not None:
-            os.environ["CLUTILS_PROGRESS"] = was
 
 
 def _cell(cell: NotebookNode, name: str, solution: bool = False, points: int = 0) -> NotebookNode:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import time
 from collections.abc import Callable, Mapping
 
@@ -60,11 +58,8 @@ def watch(
 def _bundle(picture: Progress, run: Run, measured: Mapping[int, float]) -> dict[str, str]:
     """The picture in passing: at single resolution, which is drawn in a third of the time."""
     figure = picture.update(run.rows, measured, f"{_status(run)}; the stop button keeps what was learned")
-    text = figures.alt(figure)
-    image = base64.b64encode(figures.png(figure, scale=1.0)).decode()
-    width = round(figure.get_figwidth() * figures.PIXELS_PER_INCH)
-    page = f'<img src="data:image/png;base64,{image}" alt="{html.escape(text)}" width="{width}">'
-    return {"text/html": page, "text/plain": text}
+    page = figures.page(figure, picture=figures.png(figure, scale=1.0))
+    return {"text/html": page, "text/plain": figures.alt(figure)}
 
 
 def _status(run: Run) -> str:

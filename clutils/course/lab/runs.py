@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,19 +99,11 @@ class LabRun:
         return name, before
 
 
-def watched(
-    run: Run,
-    title: str,
-    data_name: str | None,
-    on_refused: Callable[[ValueError], bool] | None = None,
-    numbers: Iterable[str] = (),
-) -> LabRun:
+def watched(run: Run, title: str, data_name: str | None, numbers: Iterable[str] = ()) -> LabRun:
     """A run that is to train in the background, and be watched.
 
     - numbers: of `measures.BY_NAME`, measured besides kNN accuracy and effective rank
     - data_name: of its set, as `data.load` has it; None for an object of the caller's own
-    - on_refused: of its `Background`
     """
     source = getattr(run.data, "source", "your own data")
-    background = Background(run, on_refused=on_refused)
-    return LabRun(title, run, background, watching(run, data_name, numbers=numbers), source)
+    return LabRun(title, run, Background(run), watching(run, data_name, numbers=numbers), source)

@@ -141,7 +141,8 @@ class Following:
             self.screen.draw(record)
             if background.error is not None:
                 self.screen.complain(background.error)
-            self.screen.say(f"{_capital(background.status)}. {_numbers(record)}")
+            how = background.status
+            self.screen.say(f"{how[:1].upper()}{how[1:]}. {_numbers(record)}")
         except Exception as error:  # a picture that can't be drawn must not leave a panel that seems to train
             background.stop()
             self.screen.complain(error)
@@ -230,7 +231,3 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

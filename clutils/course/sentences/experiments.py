@@ -160,12 +160,5 @@ def shape(run: training.Run, tokens: Tensor) -> dict[str, float]:
 
 def table(rows: list[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of way, seed and accuracies -> way x what: 'mean ± standard deviation' over seeds, in percent."""
-    cells = pd.DataFrame(rows).drop(columns="seed").groupby("way", sort=False).agg(["mean", "std"])
-    return pd.DataFrame(
-        {
-            name: (100 * cells[name]["mean"]).map("{:.1f}".format)
-            + " ± "
-            + (100 * cells[name]["std"]).map("{:.1f}".format)
-            for name in cells.columns.get_level_values(0).unique()
-        }
-    )
+    cells = pd.DataFrame(rows).drop(columns="seed").groupby("way", sort=False)
+    return cells.agg(lambda own: f"{100 * own.mean():.1f} ± {100 * own.std():.1f}")

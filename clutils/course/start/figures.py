@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.pictures import pixels_of
 from clutils.similarities import normalise
 
 
@@ -30,10 +31,10 @@ def journey(
     - pairs: name of an encoder -> both views' embeddings (B, D) of a batch; losses: that name -> the loss
     """
     figure, axes = new(11.6, 2.9, columns=3 + len(pairs), width_ratios=[1, 1, 1.25, *[1.45] * len(pairs)])
-    axes[0].imshow(_pixels(picture))
+    axes[0].imshow(pixels_of(picture))
     axes[0].set_title("1  a picture")
     gap = np.ones((2, views[0].shape[-1], 3))
-    axes[1].imshow(np.concatenate([_pixels(views[0]), gap, _pixels(views[1])]))
+    axes[1].imshow(np.concatenate([pixels_of(views[0]), gap, pixels_of(views[1])]))
     axes[1].set_title("2  two views of it")
     strips = features.detach().float()
     reach = float(strips.abs().max())
@@ -93,15 +94,7 @@ def picture_map(
     corner = (unit * (pixels - thumbnail)).round().astype(int)
     for (x, y), picture in zip(corner, small, strict=True):
         top = pixels - thumbnail - y  # the map's second axis points up
-        canvas[top : top + thumbnail, x : x + thumbnail] = _pixels(picture)
+        canvas[top : top + thumbnail, x : x + thumbnail] = pixels_of(picture)
     ax.imshow(canvas)
     ax.set_axis_off()
     return describe(ax, f"{len(images)} small pictures, each placed where the map puts its embedding.")
-
-
-def _pixels(picture: Tensor) -> np.ndarray:
-    """(C, H, W), uint8 or in [0, 1] -> (H, W, 3) in [0, 1], as imshow wants it."""
-    picture = picture.detach().float() / (255 if picture.dtype == torch.uint8 else 1)
-    if picture.shape[0] == 1:
-        picture = picture.expand(3, -1, -1)
-    return picture.clamp(0, 1).permute(1, 2, 0).numpy()

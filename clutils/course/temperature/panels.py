@@ -21,75 +21,60 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
     temperature; right the share of the push that falls on false negatives, at the temperature chosen. The
     step length is proportional to τ (0.1 τ), so that 1/τ does not decide who is faster.
     """
-    picture = _Picture(temperatures, steps)
-    choice = among("τ temperature", temperatures, min(temperatures, key=lambda t: abs(t - 0.1)))
-    return player(picture.figure, picture.update, steps + 1, temperature=choice)
-
-
-class _Picture:
-    """The three axes, and the artists that move."""
-
-    def __init__(self, temperatures: Sequence[float], steps: int) -> None:
-        z1, z2, self.labels = toys.classes_on_the_circle()
-        self.paths, self.tolerance, self.uniformity, self.push = {}, {}, {}, {}
-        for t in temperatures:
-            path = descent.move(losses.NTXent(t), z1, z2, steps=steps, learning_rate=0.1 * t)
-            self.paths[t] = path.z1
-            self.tolerance[t] = [measures.tolerance(z, self.labels) for z in path.z1]
-            self.uniformity[t] = [measures.uniformity(z) for z in path.z1]
-            pairs = zip(path.z1, path.z2, strict=True)
-            self.push[t] = [
-                float(anatomy.push_on_false_negatives(a, b, self.labels, t).mean()) for a, b in pairs
-            ]
-        with style.course():
-            self._draw(steps)
-
-    def _draw(self, steps: int) -> None:
-        self.figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1, 1.1, 1.1])
+    z1, z2, labels = toys.classes_on_the_circle()
+    paths, tolerances, uniformities, pushes = {}, {}, {}, {}
+    for t in temperatures:
+        path = descent.move(losses.NTXent(t), z1, z2, steps=steps, learning_rate=0.1 * t)
+        paths[t] = path.z1
+        tolerances[t] = [measures.tolerance(z, labels) for z in path.z1]
+        uniformities[t] = [measures.uniformity(z) for z in path.z1]
+        pairs = zip(path.z1, path.z2, strict=True)
+        pushes[t] = [float(anatomy.push_on_false_negatives(a, b, labels, t).mean()) for a, b in pairs]
+    same = (labels[:, None] == labels[None, :]).sum(dim=1).double().mean().item()
+    fair = (same - 1) / (len(labels) - 1)  # the share of false negatives among an anchor's, in number
+    looks = style.series(int(labels.max()) + 1, ordered=False)
+    figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1, 1.1, 1.1])
+    with style.course():
         outline(ring, 1.18)
-        looks = style.series(int(self.labels.max()) + 1, ordered=False)
-        self.points = [
+        classes = [
             ring.scatter([], [], color=k["color"], marker=k["marker"], s=50, edgecolor="white", zorder=4)
             for k in looks
         ]
-        for t in self.paths:
-            plane.plot(self.uniformity[t], self.tolerance[t], color="#C9C9C9", linestyle="-", linewidth=1)
-            share.plot(self.push[t], color="#C9C9C9", linestyle="-", linewidth=1)
-        share.axhline(self._fair(), color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
-        share.text(steps, self._fair() - 0.03, "their share in number", ha="right", va="top")
+        for t in paths:
+            plane.plot(uniformities[t], tolerances[t], color="#C9C9C9", linestyle="-", linewidth=1)
+            share.plot(pushes[t], color="#C9C9C9", linestyle="-", linewidth=1)
+        share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
+        share.text(steps, fair - 0.03, "their share in number", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
-        (self.trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
-        (self.trade_here,) = plane.plot([], [], **here)
-        (self.shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
-        (self.share_here,) = share.plot([], [], **here)
+        (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
+        (trade_here,) = plane.plot([], [], **here)
+        (shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
+        (share_here,) = share.plot([], [], **here)
         plane.set(xlabel="uniformity (left: more even)", ylabel="tolerance (up: classes tighter)")
         plane.set_title("the dilemma")
         share.set(xlim=(0, steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
         share.set_title("push on false negatives")
-        figures.describe(
-            self.figure,
-            f"Three charts: {len(self.labels)} points of {len(looks)} classes on a circle, after the chosen "
-            "number of steps at the chosen temperature; their tolerance against their uniformity along the "
-            "way, other temperatures in grey; and the share of the push that falls on the same class.",
-        )
+    figures.describe(
+        figure,
+        f"Three charts: {len(labels)} points of {len(looks)} classes on a circle, after the chosen number of "
+        "steps at the chosen temperature; their tolerance against their uniformity along the way, other "
+        "temperatures in grey; and the share of the push that falls on the same class.",
+    )
 
-    def _fair(self) -> float:
-        """The share of false negatives among an anchor's negatives, in number."""
-        same = (self.labels[:, None] == self.labels[None, :]).sum(dim=1).double().mean().item()
-        return (same - 1) / (len(self.labels) - 1)
-
-    def update(self, step: int, temperature: float) -> str:
-        z = self.paths[temperature][step]
-        for label, points in enumerate(self.points):
-            points.set_offsets(z[self.labels == label])
-        tolerance, uniformity = self.tolerance[temperature], self.uniformity[temperature]
-        self.trade.set_data(uniformity, tolerance)
-        self.trade_here.set_data([uniformity[step]], [tolerance[step]])
-        push = self.push[temperature]
-        self.shares.set_data(range(len(push)), push)
-        self.share_here.set_data([step], [push[step]])
+    def update(step: int, temperature: float) -> str:
+        z = paths[temperature][step]
+        for label, points in enumerate(classes):
+            points.set_offsets(z[labels == label])
+        tolerance, uniformity, push = (of[temperature] for of in (tolerances, uniformities, pushes))
+        trade.set_data(uniformity, tolerance)
+        trade_here.set_data([uniformity[step]], [tolerance[step]])
+        shares.set_data(range(len(push)), push)
+        share_here.set_data([step], [push[step]])
         return (
             f"τ = {temperature:g}, step {step}: tolerance {tolerance[step]:.2f} (from {tolerance[0]:.2f}), "
             f"uniformity {uniformity[step]:.2f} (from {uniformity[0]:.2f}). {push[step]:.0%} of the push "
-            f"falls on false negatives, which are {self._fair():.0%} of all."
+            f"falls on false negatives, which are {fair:.0%} of all."
         )
+
+    choice = among("τ temperature", temperatures, min(temperatures, key=lambda t: abs(t - 0.1)))
+    return player(figure, update, steps + 1, temperature=choice)

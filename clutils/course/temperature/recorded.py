@@ -66,11 +66,12 @@ def judged_sweep() -> dict[str, Any]:
     said += [f"but {a} minus {b}: {_said(a, b)}, where the runs still move" for a, b in against]
     knn = {name: sum(values) / len(values) for name, values in evidence.results(SUBJECT).items()}
     best, start = max(knn, key=knn.__getitem__), evidence.curves(SUBJECT).query("step == 0")["mean"].mean()
+    powers = {column: _difference(names[0], names[-1], column)[0].detectable for column in SHAPES}
     judged: dict[str, Any] = {
         "always": False if against else True if ends == [-1, -1] else None,
         "shown_by": "; ".join(said) + " (in brackets: what both moved in the middle third of the steps)",
         "control": f"kNN accuracy is {start:.2f} untrained and {knn[best]:.2f} at {best}; these seeds tell "
-        f"apart {_power(names[0], names[-1])}",
+        f"apart {', '.join(f'{power:.2f} in {column}' for column, power in powers.items())}",
     }
     if against and warm <= len(names) - 3:
         steps = evidence.curves(SUBJECT)["step"].max()
@@ -107,7 +108,3 @@ def _sign(a: str, b: str, column: str) -> int:
 def _said(a: str, b: str) -> str:
     found = {column: _difference(a, b, column) for column in SHAPES}
     return ", ".join(f"{column} {each.mean:+.2f} ({moved:.2f})" for column, (each, moved) in found.items())
-
-
-def _power(a: str, b: str) -> str:
-    return ", ".join(f"{_difference(a, b, column)[0].detectable:.2f} in {column}" for column in SHAPES)
