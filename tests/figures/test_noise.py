@@ -75,9 +75,7 @@ def test_as_colour_each_pictures_own_maximum_is_full_and_it_says_so():
     assert "maximum = 1" in figure.axes[1].get_ylabel()
 
 
-@pytest.mark.parametrize(
-    "n, options", [(1, {}), (2, {"channels": "colour"}), (12, {})]
-)
+@pytest.mark.parametrize("n, options", [(1, {}), (2, {"channels": "colour"}), (12, {})])
 def test_no_label_of_the_maps_is_cut(n, options):
     pictures, scale, sample, mean = drawn(n)
     figure = figures.noise.noise(pictures, scale, sample, mean, **options)
