@@ -196,6 +196,11 @@ def step_axis(ax: Axes) -> None:
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
+def signed(number: float, digits: int = 2) -> str:
+    """With a true minus, and no minus before a zero."""
+    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
 def bare(ax: Axes) -> None:
     """No ticks, no grid and no frame: axes that hold a picture."""
     ax.set(xticks=[], yticks=[])

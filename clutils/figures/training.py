@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
@@ -57,10 +58,6 @@ class Progress:
             ax.set(xlabel="step", xlim=(0, steps))
         self.status = self.figure.suptitle(" ", x=0.01, ha="left", fontsize=11)
 
-    def artists(self) -> list[Artist]:
-        """What moves."""
-        return [self.loss, self.alignment, self.uniformity, self.accuracy]
-
     def update(
         self, rows: Sequence[Mapping[str, float]], measured: Mapping[int, float], status: str = ""
     ) -> Figure:
@@ -95,21 +92,10 @@ def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = 
 
     z1, z2: (B, D), row i of both from one picture.
     """
-    from matplotlib.patches import Rectangle
-
     ax = axes_for(ax, 4.6, 4.0)
     batch = len(z1)
     z = torch.cat([normalise(z1, "z1", "similarity_table"), normalise(z2, "z2", "similarity_table")])
-    table = z @ z.T
-    image = ax.imshow(table.detach().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-    for i in range(2 * batch):
-        box = Rectangle(((i + batch) % (2 * batch) - 0.5, i - 0.5), 1, 1, fill=False, linewidth=1.8)
-        ax.add_patch(box).set_edgecolor(style.BLACK)
-    middles = [(batch - 1) / 2, batch + (batch - 1) / 2]
-    ax.set_xticks(middles, ["view 1", "view 2"])
-    ax.set_yticks(middles, ["view 1", "view 2"], rotation=90, va="center")
-    ax.tick_params(length=0)
-    ax.grid(False)
+    image = similarity_cells(ax, z @ z.T)
     ax.set_title(title)
     ax.figure.colorbar(image, ax=ax, label="similarity s", shrink=0.8)
     pairs = two_views(z[:batch], z[batch:])
@@ -119,6 +105,23 @@ def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = 
         f"outlined positives are at {float(pairs.positives.mean()):.2f} on average, the negatives at "
         f"{float(pairs.negatives.mean()):.2f}.",
     )
+
+
+def similarity_cells(ax: Axes, similarities: Tensor) -> AxesImage:
+    """The cells of `similarity_table`: similarities (2B, 2B) of both views, whose positives are outlined."""
+    image = ax.imshow(
+        similarities.detach().float().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
+    )
+    batch = len(similarities) // 2
+    for i in range(2 * batch):
+        box = Rectangle(((i + batch) % (2 * batch) - 0.5, i - 0.5), 1, 1, fill=False, linewidth=1.8)
+        ax.add_patch(box).set_edgecolor(style.BLACK)
+    middles = [(batch - 1) / 2, batch + (batch - 1) / 2]
+    ax.set_xticks(middles, ["view 1", "view 2"])
+    ax.set_yticks(middles, ["view 1", "view 2"], rotation=90, va="center")
+    ax.tick_params(length=0)
+    ax.grid(False)
+    return image
 
 
 @style.in_course_style

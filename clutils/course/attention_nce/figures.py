@@ -154,7 +154,6 @@ def along_d_neg(
     positives: Tensor,
     negatives: Tensor,
     scales: Tensor | None = None,
-    temperature: float = 0.5,
     ax: Axes | None = None,
 ) -> Axes:
     """Mean loss and mean largest push against d_neg, positives (A, P), negatives (A, K).
@@ -165,10 +164,10 @@ def along_d_neg(
     d = torch.logspace(-2, 2, 41, dtype=torch.float64) if scales is None else scales.double()
     values, pushes = [], []
     for each in d.tolist():
-        loss = AttentionNCE(temperature, d_neg=each)
+        loss = AttentionNCE(0.5, d_neg=each)
         values.append(float(loss.per_anchor(positives, negatives).mean()))
         pushes.append(float(anatomy.forces(loss, positives, negatives)[1].amax(dim=1).mean()))
-    flat = float(AttentionNCE(temperature, d_neg=math.inf).per_anchor(positives, negatives).mean())
+    flat = float(AttentionNCE(0.5, d_neg=math.inf).per_anchor(positives, negatives).mean())
     near = d[(torch.tensor(values) / flat - 1).abs() < 0.1]
     if len(near):
         ends = float(near[0]), float(near[-1])

@@ -107,17 +107,11 @@ def views_panel(seen: GraphSet, shown: Sequence[int] = (0, 1, 2, 3)) -> Panel:
 def _marks() -> list[Line2D]:
     """What `beside_its_view` draws, for a legend."""
     node: dict[str, Any] = {"linestyle": "none", "markersize": 6}
+    open_circle = node | {"markerfacecolor": "white"}
     return [
         Line2D([], [], marker="o", color=style.BLACK, label="node", **node),
         Line2D([], [], marker="x", color=style.VERMILLION, label="node dropped", **node),
-        Line2D(
-            *([], []),
-            marker="o",
-            color=style.BLACK,
-            markerfacecolor="white",
-            label="attributes masked",
-            **node,
-        ),
+        Line2D([], [], marker="o", color=style.BLACK, label="attributes masked", **open_circle),
         Line2D([], [], color=style.VERMILLION, linewidth=1, linestyle=":", label="edge dropped"),
         Line2D([], [], color=style.BLUE, linewidth=2.4, linestyle="--", label="edge added"),
     ]

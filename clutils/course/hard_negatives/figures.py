@@ -29,22 +29,21 @@ def pull_under_priors(
     negatives: Tensor,
     temperature: float = 0.5,
     priors: Sequence[float] = (0.0, 0.01, 0.05, 0.1, 0.3),
-    beta: float = 0.0,
     ax: Axes | None = None,
 ) -> Axes:
     """Pull against s+ for several class priors; NT-Xent's maximum 1/τ dashed, a cross where the clamp sets
     in.
 
-    - negatives: (K,), one anchor's; beta: HCL's, 0 = debiased
+    - negatives: (K,), one anchor's
     """
     ax = axes_for(ax, 8.4, 4.0)
     table, told = negatives[None, :].expand(len(SWEEP), -1), []
     cross = {"marker": "x", "markersize": 10, "mew": 2.5}
     for k, (look, prior) in enumerate(zip(style.series(len(priors)), priors, strict=True)):
-        loss = HardNegative(temperature, prior, beta)
+        loss = HardNegative(temperature, prior, 0.0)
         pull, push = anatomy.forces(loss, SWEEP[:, None], table)
         clamped = (push == 0).all(dim=1)
-        name = f"τ⁺ = {prior:g}" + (" (NT-Xent)" if prior == beta == 0 else "")
+        name = f"τ⁺ = {prior:g}" + (" (NT-Xent)" if prior == 0 else "")
         free = pull[:, 0].where(~clamped, math.nan)
         ax.plot(SWEEP, free, **look, markevery=(9 * k, 60), label=name)
         largest = f"{name}: at most {float(free.nan_to_num(0).max()):.3g}"
@@ -61,7 +60,7 @@ def pull_under_priors(
     ax.plot([], [], color=style.INK, linestyle=":", **cross, label="clamp from here")
     ax.set(xlim=(-1.03, 1.03), xlabel="similarity s⁺ of the positive", ylabel="pull −∂ℓ/∂s⁺")
     style.log_axis(ax.yaxis)
-    ax.set_title(f"β = {beta:g}, τ = {temperature:g}, {len(negatives):,} negatives")
+    ax.set_title(f"β = 0, τ = {temperature:g}, {len(negatives):,} negatives")
     style.legend_outside(ax)
     return describe(
         ax,
@@ -171,13 +170,11 @@ def on_the_circle(
     hardest: int = 6,
     synthetic: int = 8,
     temperature: float = 0.5,
-    beta: float = 1.0,
-    seed: int = 0,
 ) -> Axes:
     """SSCL's figure 2 from vectors: mixes on the chords between the hardest negatives, and who is pushed.
 
     - anchor: (2,); negatives: (K, 2), unit vectors. The area of a mark is its part of HCL's push at this
-      temperature and β, among real negatives and mixes together; a cross is drawn in.
+      temperature and β = 1, among real negatives and mixes together; a cross is drawn in.
 
     Raises ValueError unless the vectors are in the plane, and where there are fewer than `hardest`.
     """
@@ -186,13 +183,13 @@ def on_the_circle(
             f"on_the_circle: anchor is {tuple(anchor.shape)} and negatives {tuple(negatives.shape)}, "
             f"but they must be (2,) and (K, 2)"
         )
-    draw = torch.Generator().manual_seed(seed)
+    draw = torch.Generator().manual_seed(0)
     columns = mixing.hardest((negatives @ anchor)[None], hardest, "on_the_circle")
     (i, a), (j, _) = (mixing.draw(columns, synthetic, draw, negatives.dtype) for _ in range(2))
     first, second, a = negatives[i[0]], negatives[j[0]], a[0, :, None]
     everyone = torch.cat([negatives, a * first + (1 - a) * second])
     s = (everyone @ anchor)[None]
-    push = anatomy.forces(HardNegative(temperature, 0.0, beta), torch.zeros_like(s[:, :1]), s)[1][0]
+    push = anatomy.forces(HardNegative(temperature, 0.0, 1.0), torch.zeros_like(s[:, :1]), s)[1][0]
     parts = push.clamp(min=0) / push.clamp(min=0).sum()
     real = torch.arange(len(everyone)) < len(negatives)
     _, ax = new(7.0, 4.2)

@@ -117,7 +117,7 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
     for look, (label, loss) in zip(style.series(len(curves), ordered=False), curves.items(), strict=True):
         y = torch.as_tensor(loss).detach().double()
         least = int(y.argmin())
-        where = f"{label}: lowest at {_number(float(x[least]))}"
+        where = f"{label}: lowest at {style.signed(float(x[least]))}"
         mark = {"markevery": [least], "markersize": 10, "markeredgecolor": "white"}
         ax.plot(x, y, **look, **mark, label=_folded(where))
         told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
@@ -145,7 +145,7 @@ def curves(
     for look, (label, line) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
         y = torch.as_tensor(line, dtype=torch.float64).detach()
         ax.plot(at, y, **look, markevery=max(1, len(at) // 7), label=_folded(label))
-        told.append(f"{label}: from {_number(float(y[0]))} to {_number(float(y[-1]))}")
+        told.append(f"{label}: from {style.signed(float(y[0]))} to {style.signed(float(y[-1]))}")
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
     style.legend_outside(ax)
     return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
@@ -278,10 +278,6 @@ def _folded(label: object) -> str:
 def _lines(labels: Iterable[object]) -> np.ndarray:
     """How many lines each label takes, folded."""
     return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
-
-
-def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def _more(ax: Axes, what: str) -> None:

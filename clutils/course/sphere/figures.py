@@ -48,7 +48,7 @@ def anchor_and_others(points: Tensor, ax: Axes | None = None) -> Axes:
         ends = torch.stack([anchor, point])
         ax.plot(ends[:, 0], ends[:, 1], color=look["color"], linestyle="--", linewidth=1.4)
         ax.plot(*point.tolist(), **look, markersize=12, linestyle="none")
-        _outside(ax, point, f"{name}\ns = {_signed(s, 2)}, d = {(2 - 2 * s) ** 0.5:.2f}", look["color"])
+        _outside(ax, point, f"{name}\ns = {style.signed(s)}, d = {(2 - 2 * s) ** 0.5:.2f}", look["color"])
         said.append(f"{name} {s:.2f}")
     ax.plot(*anchor.tolist(), **style.role("anchor"), markersize=12, linestyle="none")
     _outside(ax, anchor, "anchor", style.BLACK)
@@ -61,11 +61,6 @@ def _outside(ax: Axes, point: Tensor, text: str, color: str) -> None:
     x, y = (1.13 * point).tolist()
     vertical = "bottom" if y > 0.5 else "top" if y < -0.5 else "center"
     ax.text(x, y, text, color=color, ha="left" if x > 0 else "right", va=vertical)
-
-
-def _signed(number: float, digits: int) -> str:
-    """With a true minus, and no minus before a zero."""
-    return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def outline(ax: Axes, reach: float = 1.28) -> None:
@@ -111,7 +106,7 @@ def comparisons(
         ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **cell))
         if role:
             look = {"color": "white", "weight": "bold"} if role > 0 else {"color": style.INK}
-            number = _signed(float(similarities[i, j]), 1)
+            number = style.signed(float(similarities[i, j]), 1)
             ax.text(j, i, number, ha="center", va="center", fontsize=9, **look)
     ax.set(xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5), aspect="equal")
     ax.set_xticks(range(shape[1]), columns)

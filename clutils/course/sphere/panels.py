@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from clutils import figures, losses, measures
@@ -43,7 +42,6 @@ def circle(
     """
     if loss not in OFFERED:
         raise ValueError(f"circle: loss is {loss!r}, but must be one of {', '.join(OFFERED)}")
-    picture = _Circle()
     inputs = {
         "loss": choose("loss", {style.title(name): name for name in OFFERED}, loss),
         "margin": slider("m margin", 0.0, 2.0, float(margin), 0.1),
@@ -53,13 +51,73 @@ def circle(
     for name in ("margin", "temperature", "pictures"):
         inputs[name].continuous_update = False  # a new way takes longer to compute than to show
 
+    shown: tuple[str, float, int] | None = None
+    points, strongest, values = None, 1.0, {}
+    figure, axes = figures.new(9.6, 4.9, 3, 2, width_ratios=[1.25, 1], sharex="col")
+    with style.course():
+        grid = axes[0, 0].get_gridspec()
+        for ax in axes[:, 0]:
+            ax.remove()
+        disc = figure.add_subplot(grid[:, 0])
+        curves = {}
+        for ax, name in zip(axes[:, 1], CURVES, strict=True):
+            (line,) = ax.plot([], [], color=style.BLACK, linestyle="-")
+            cursor = ax.axvline(0, color=style.VERMILLION, linestyle="--", linewidth=1.4)
+            (here,) = ax.plot([], [], marker="o", markersize=8, color=style.VERMILLION, linestyle="none")
+            curves[name] = (ax, line, cursor, here)
+            ax.set_title(name)
+            ax.set_xlim(-2, STEPS + 2)
+        even = axes[2, 1].axhline(0, color=style.GREY, linestyle=":", linewidth=1.4)
+        axes[2, 1].set_xlabel("step")
+        drawn.key_to_points(figure)
+    figures.describe(
+        figure,
+        "Left, points on a circle, two views of each picture joined by a line, with arrows for the pull of "
+        "positives and the push of negatives. Right, loss, alignment and uniformity against the step, a mark "
+        "at the step shown and, dotted, the uniformity of evenly spread points.",
+    )
+
+    def show(path: Trajectory, made: Loss, pictures: int) -> None:
+        """What a new way changes beside the points: their number, the curves and the scales."""
+        nonlocal points, strongest, values
+        disc.clear()
+        points = drawn.Points(disc, pictures)
+        disc.set_title(drawn.name_of(made), loc="center")
+        first = descent.forces(made, path.z1[0], path.z2[0])
+        strongest = max(float(force.norm(dim=-1).max()) for force in first) or 1.0
+        values = {name: drawn.along(path, name) for name in CURVES}
+        best = measures.uniformity(drawn.evenly(pictures))
+        even.set_ydata([best, best])
+        for name, (ax, line, _, _) in curves.items():
+            line.set_data(range(len(values[name])), values[name])
+            low, high = min(values[name]), max(values[name])
+            low = min(low, best if name == "uniformity" else 0.0)
+            room = 0.08 * max(high - low, 1e-3)
+            ax.set_ylim(low - room, high + room)
+
     def update(step: int, loss: str, margin: float, temperature: float, pictures: int) -> str:
+        nonlocal shown
         cold = loss not in WITH_MARGIN
         inputs["margin"].layout.display = "none" if cold else ""
         inputs["temperature"].layout.display = "" if cold else "none"
-        return picture.update(step, loss, temperature if cold else margin, pictures)
+        chosen = loss, temperature if cold else margin
+        path, made = way(*chosen, pictures), build(*chosen)
+        if shown != (*chosen, pictures):
+            shown = (*chosen, pictures)
+            show(path, build(*chosen), pictures)  # of its own: a loss may draw at each call
+        pull, push = descent.forces(made, path.z1[step], path.z2[step])
+        points.update(path.z1[step], path.z2[step], pull, push, strongest, drawn.state(path, step))
+        for name, (_, _, cursor, here) in curves.items():
+            cursor.set_xdata([step, step])
+            here.set_data([step], [values[name][step]])
+        widest = float(descent.gaps(path.z1[step]).max())
+        return (
+            f"{drawn.name_of(made)}, step {step}: loss {float(path.loss[step]):.4f}, "
+            f"alignment {values['alignment'][step]:.4f}; the widest gap between neighbours is {widest:.0f}° "
+            f"(evenly spread, it would be {360 / pictures:.0f}°)."
+        )
 
-    return player(picture.figure, update, STEPS + 1, interval=80, **inputs)
+    return player(figure, update, STEPS + 1, interval=80, **inputs)
 
 
 def build(loss: str, setting: float) -> Loss:
@@ -91,75 +149,6 @@ def as_explored(
     start = {"pictures": pictures, "arc": arc, "scatter": SPREAD, "at": "".join(places)}
     steps = {"rate": RATE, "proportional": False, "beside_temperature": temperature}
     return {"loss": loss} | own | start | steps
-
-
-class _Circle:
-    """The circle, three curves beside it, and the artists that move."""
-
-    def __init__(self) -> None:
-        self.shown: tuple[str, float, int] | None = None
-        with style.course():
-            self.figure, axes = figures.new(9.6, 4.9, 3, 2, width_ratios=[1.25, 1], sharex="col")
-            grid = axes[0, 0].get_gridspec()
-            for ax in axes[:, 0]:
-                ax.remove()
-            self.ax: Axes = self.figure.add_subplot(grid[:, 0])
-            self.curves = {}
-            for ax, name in zip(axes[:, 1], CURVES, strict=True):
-                (line,) = ax.plot([], [], color=style.BLACK, linestyle="-")
-                cursor = ax.axvline(0, color=style.VERMILLION, linestyle="--", linewidth=1.4)
-                (here,) = ax.plot([], [], marker="o", markersize=8, color=style.VERMILLION, linestyle="none")
-                self.curves[name] = (ax, line, cursor, here)
-                ax.set_title(name)
-                ax.set_xlim(-2, STEPS + 2)
-            self.even = axes[2, 1].axhline(0, color=style.GREY, linestyle=":", linewidth=1.4)
-            axes[2, 1].set_xlabel("step")
-            drawn.key_to_points(self.figure)
-            figures.describe(
-                self.figure,
-                "Left, points on a circle, two views of each picture joined by a line, with arrows for the "
-                "pull of positives and the push of negatives. Right, loss, alignment and uniformity against "
-                "the step, a mark at the step shown and, dotted, the uniformity of evenly spread points.",
-            )
-
-    def update(self, step: int, loss: str, setting: float, pictures: int) -> str:
-        path = way(loss, setting, pictures)
-        if self.shown != (loss, setting, pictures):
-            self._show(path, loss, setting, pictures)
-        pull, push = descent.forces(build(loss, setting), path.z1[step], path.z2[step])
-        self.points.update(path.z1[step], path.z2[step], pull, push, self.strongest, drawn.state(path, step))
-        for name, (_, _, cursor, here) in self.curves.items():
-            cursor.set_xdata([step, step])
-            here.set_data([step], [self.values[name][step]])
-        return self._sentence(path, step, loss, setting)
-
-    def _show(self, path: Trajectory, loss: str, setting: float, pictures: int) -> None:
-        """What a new way changes beside the points: their number, the curves and the scales."""
-        self.shown = (loss, setting, pictures)
-        self.ax.clear()
-        self.points = drawn.Points(self.ax, pictures)
-        self.ax.set_title(drawn.name_of(build(loss, setting)), loc="center")
-        first = descent.forces(build(loss, setting), path.z1[0], path.z2[0])
-        self.strongest = max(float(force.norm(dim=-1).max()) for force in first) or 1.0
-        self.values = {name: drawn.along(path, name) for name in CURVES}
-        best = measures.uniformity(drawn.evenly(pictures))
-        self.even.set_ydata([best, best])
-        for name, (ax, line, _, _) in self.curves.items():
-            values = self.values[name]
-            line.set_data(range(len(values)), values)
-            low, high = min(values), max(values)
-            low = min(low, best if name == "uniformity" else 0.0)
-            room = 0.08 * max(high - low, 1e-3)
-            ax.set_ylim(low - room, high + room)
-
-    def _sentence(self, path: Trajectory, step: int, loss: str, setting: float) -> str:
-        widest, even = float(descent.gaps(path.z1[step]).max()), 360 / path.z1.shape[1]
-        apart = self.values["alignment"][step]
-        return (
-            f"{drawn.name_of(build(loss, setting))}, step {step}: loss {float(path.loss[step]):.4f}, "
-            f"alignment {apart:.4f}; the widest gap between neighbours is {widest:.0f}° "
-            f"(evenly spread, it would be {even:.0f}°)."
-        )
 
 
 def explore_pushes(compared: Sequence[Loss], positive: float, negatives: Tensor) -> Panel:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures.pictures import pixels_of
+from clutils.figures.training import similarity_cells
 from clutils.similarities import normalise
 
 
@@ -49,7 +49,7 @@ def journey(
         ax.set_axis_off()
     for number, (ax, (name, both)) in enumerate(zip(axes[3:], pairs.items(), strict=True), start=4):
         z = normalise(torch.cat(both).detach())
-        _similarities(ax, z @ z.T)
+        similarity_cells(ax, z @ z.T)
         ax.set_title(f"{number}  {name}: loss {losses[name]:.2f}")
     said = ", ".join(f"{name} {losses[name]:.2f}" for name in pairs)
     return describe(
@@ -57,17 +57,6 @@ def journey(
         "A picture, two randomly altered views of it, the features of both as coloured strips, and tables of "
         f"a batch's similarities with each picture's own other view outlined; loss: {said}.",
     )
-
-
-def _similarities(ax: Axes, similarities: Tensor) -> None:
-    size, batch = len(similarities), len(similarities) // 2
-    ax.imshow(similarities.float().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-    for i in range(size):
-        corner = ((i + batch) % size - 0.5, i - 0.5)
-        ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=style.BLACK, linewidth=1.6))
-    ax.set_xticks([0, batch], ["view 1", "view 2"])
-    ax.set_yticks([0, batch], ["view 1", "view 2"])
-    ax.grid(False)
 
 
 @style.in_course_style
