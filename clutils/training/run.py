@@ -247,11 +247,12 @@ class Run:
             augmentation = views.named(augmentation, self.images)
         if not callable(augmentation):
             raise ValueError(f"training: augmentation is {augmentation!r}, but must be a name or a function")
-        its, own = views.kinds_of(augmentation), self.kind.name
-        if its and own not in its:
+        own = self.kind.name
+        its = own if views.settings_of(augmentation) is None else getattr(augmentation, "kind", own)
+        if its != own:
             raise ValueError(
-                f"training: augmentation is {type(augmentation).__name__}, for {' and '.join(its)}, but must "
-                f"be one for {own}: {', '.join(views.names(own))}"
+                f"training: augmentation is {type(augmentation).__name__}, for {its}, but must be one for "
+                f"{own}: {', '.join(views.names(own))}"
             )
         self._augmentation = augmentation
 

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from clutils.data.kinds import kind_of
 from clutils.views import batched, everywhere, graphs, sentences, vectors
-from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour, per_image
+from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
@@ -56,6 +56,7 @@ class Augmentation:
     One-channel images have no colour: brightness and contrast apply, the others do nothing.
     """
 
+    kind = "pictures"
     size: int = 32
     crop_scale: tuple[float, float] = (0.2, 1.0)
     flip: float = 0.5
@@ -74,7 +75,7 @@ class Augmentation:
         device; without one torch's global CPU generator is used. Raises ValueError for a wrong shape, type,
         range or setting.
         """
-        check_images("Augmentation", images)
+        check_images(images)
         return self.apply(images, self.draw(len(images), images.shape[-2], images.shape[-1], generator))
 
     def draw(self, n: int, height: int, width: int, generator: torch.Generator | None = None) -> Parameters:
@@ -103,10 +104,7 @@ class Augmentation:
     def apply(self, images: Tensor, parameters: Parameters) -> Tensor:
         """The view of each image that `parameters` describe: float32, (N, C, size, size)."""
         self._check_settings()
-        check_images("Augmentation", images)
-        batched.check_boxes(images, parameters.boxes)
-        for name, *rest in (("flipped",), ("factors", 4), ("grayscaled",), ("sigma",)):
-            per_image("Augmentation", name, getattr(parameters, name), len(images), *rest)
+        batched.check(images, parameters)
         if self.check_inputs:
             batched.check_range(images)
         if images.device.type != "cpu":
@@ -162,7 +160,7 @@ class Ahead:
         self._ready: tuple[Any, ...] | None = None
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        check_images("Augmentation", images)
+        check_images(images)
         shape = (len(images), images.shape[-2], images.shape[-1])
         if self._shape is None:
             self._shape = shape
@@ -307,18 +305,6 @@ def names(kind: str | None = None) -> tuple[str, ...]:
     """The augmentations that have a name: those of one kind of samples (`data.KINDS`), None = of all."""
     of: dict[str, Mapping[str, Any]] = {"pictures": PRESETS, **OTHERS}
     return tuple(dict.fromkeys(name for each in of if kind in (None, each) for name in of[each]))
-
-
-def kinds_of(augmentation: Any) -> tuple[str, ...]:
-    """Kinds of samples that an augmentation of the package's is for; () where it is for any, or not ours."""
-    if type(augmentation) is Augmentation:
-        return ("pictures",)
-    own = [
-        kind
-        for kind, makers in OTHERS.items()
-        if any(type(m()) is type(augmentation) for m in makers.values())
-    ]
-    return () if type(augmentation) is Identity else tuple(own)
 
 
 def settings_of(augmentation: Any) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """Augmentations over a whole batch, a formula each, with one parameter an image; on any device.
 
 With equal parameters each gives what torchvision's function gives for a single float image;
-`tests/views` holds the two side by side. Nothing here carries gradients.
+`tests/views` holds the two side by side. Nothing here carries gradients. What comes in is as `check` has it:
+uint8 for the crop, float in [0, 1] for what follows it, parameters with a row an image.
 """
 
 from __future__ import annotations
@@ -50,14 +51,10 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None
     of each image do it, with torchvision's triangle filter in them and zeros beside the box: no pixel outside
     is ever seen.
     """
-    check_images("crop", images)
-    check_boxes(images, boxes)
-    n, _, height, width = images.shape
+    height, width = images.shape[2:]
     top, left, tall, wide = boxes.unbind(1)
-    if flipped is not None:
-        flipped = per_image("crop", "flipped", flipped, n).to(images.device)
-    rows = _triangle_weights(top.to(images.device), tall.to(images.device), size, height)
-    columns = _triangle_weights(left.to(images.device), wide.to(images.device), size, width, flipped)
+    rows = _triangle_weights(top, tall, size, height)
+    columns = _triangle_weights(left, wide, size, width, flipped)
     if images.dtype == torch.uint8:
         rows /= 255  # cheaper than dividing every pixel
     return _separable(images, rows, columns).clamp_(0, 1)
@@ -66,13 +63,13 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None
 @torch.no_grad()
 def adjust_brightness(images: Tensor, factor: Tensor) -> Tensor:
     """factor (N,) times the image, clamped to [0, 1]: 0 is black, 1 the image itself."""
-    return (images * _column("adjust_brightness", "factor", factor, images)).clamp_(0, 1)
+    return (images * _column(factor, images)).clamp_(0, 1)
 
 
 @torch.no_grad()
 def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
     """Away from (factor > 1) or towards (< 1) the image's mean gray, clamped to [0, 1]."""
-    factor = _column("adjust_contrast", "factor", factor, images)
+    factor = _column(factor, images)
     mean = _gray(images.mean(dim=(2, 3), keepdim=True))
     return (images * factor).add_(mean * (1 - factor)).clamp_(0, 1)
 
@@ -80,9 +77,9 @@ def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
 @torch.no_grad()
 def adjust_saturation(images: Tensor, factor: Tensor) -> Tensor:
     """Away from (factor > 1) or towards (< 1) each pixel's own gray, clamped to [0, 1]. One channel: kept."""
-    factor = _column("adjust_saturation", "factor", factor, images)
     if images.shape[1] == 1:
         return images.clone()
+    factor = _column(factor, images)
     return (images * factor).add_(_gray(images).mul_(1 - factor)).clamp_(0, 1)
 
 
@@ -95,9 +92,9 @@ def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
     The hue's distance from red is one product here, because telling apart 'red is highest', 'green is
     highest', 'blue is highest' with `torch.where` takes twice as long.
     """
-    shift = _column("adjust_hue", "shift", shift, images)[:, 0]
     if images.shape[1] == 1:
         return images.clone()
+    shift = _column(shift, images)[:, 0]
     red, green, blue = images.unbind(1)
     high, low = torch.maximum(red, green), torch.minimum(red, green)
     high, low = torch.maximum(high, blue, out=high), torch.minimum(low, blue, out=low)
@@ -130,7 +127,6 @@ def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
 @torch.no_grad()
 def to_grayscale(images: Tensor) -> Tensor:
     """Each pixel's gray, in as many channels as came in."""
-    check_images("to_grayscale", images, floating=True)
     return _gray(images).expand_as(images).contiguous()
 
 
@@ -140,9 +136,7 @@ def blur(images: Tensor, sigma: Tensor, kernel: int) -> Tensor:
 
     Equal to torchvision's `gaussian_blur` to 1e-6; a kernel wider than the image is reflected repeatedly.
     """
-    sigma = _column("blur", "sigma", sigma, images).flatten(1).float().clamp_min(1e-6)  # 0: sharp
-    if kernel != int(kernel) or kernel < 1 or kernel % 2 == 0:
-        raise ValueError(f"blur: kernel is {kernel}, should be an odd number of pixels")
+    sigma = _column(sigma, images).flatten(1).float().clamp_min(1e-6)  # 0: sharp
     offset = torch.arange(kernel, device=images.device) - kernel // 2
     weights = torch.softmax(-0.5 * (offset / sigma) ** 2, dim=1)  # (N, kernel)
     rows, columns = (_reflected(weights, offset, length) for length in images.shape[2:])
@@ -221,20 +215,27 @@ def change(images: Tensor, chosen: Tensor, change: Callable[..., Tensor], *param
     return images.index_copy_(0, index_there, changed)
 
 
-def _column(function: str, name: str, value: Tensor, images: Tensor) -> Tensor:
-    """One number an image, checked: (N,) -> (N, 1, 1, 1), of the images' type and on their device."""
-    check_images(function, images, floating=True)
-    return per_image(function, name, value, len(images)).to(images)[:, None, None, None]
+def _column(value: Tensor, images: Tensor) -> Tensor:
+    """One number an image: (N,) -> (N, 1, 1, 1), of the images' type and on their device."""
+    return value.to(images)[:, None, None, None]
 
 
-def per_image(function: str, name: str, value: Tensor, n: int, *rest: int) -> Tensor:
-    if not isinstance(value, Tensor) or value.shape != (n, *rest):
-        came = tuple(value.shape) if isinstance(value, Tensor) else repr(value)
-        raise ValueError(f"{function}: {name} is {came}, should be a tensor {(n, *rest)}, one row an image")
-    return value
+def check(images: Tensor, parameters: Parameters) -> None:
+    """Raise ValueError, quoting it, on what does not fit these images: a row an image, boxes within them."""
+    check_images(images)
+    for name, *rest in (("boxes", 4), ("flipped",), ("factors", 4), ("grayscaled",), ("sigma",)):
+        came, shape = tuple(getattr(getattr(parameters, name), "shape", ())), (len(images), *rest)
+        if came != shape:
+            raise ValueError(f"Augmentation: {name} is {came}, should be a tensor {shape}, one row an image")
+    height, width = images.shape[2:]
+    top, left, tall, wide = parameters.boxes.unbind(1)
+    outside = (top < 0) | (left < 0) | (tall < 1) | (wide < 1) | (top + tall > height) | (left + wide > width)
+    if outside.any():
+        box = parameters.boxes[outside.nonzero()[0, 0]].tolist()
+        raise ValueError(f"crop: box {box} (top, left, height, width) leaves the {height} x {width} image")
 
 
-def check_images(function: str, images: Tensor, floating: bool = False) -> None:
+def check_images(images: Tensor) -> None:
     if (
         not isinstance(images, Tensor)
         or images.ndim != 4
@@ -243,22 +244,11 @@ def check_images(function: str, images: Tensor, floating: bool = False) -> None:
     ):
         came = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
         raise ValueError(
-            f"{function}: images are {came}, should be a tensor (N, C, H, W) of at least one pixel, with "
+            f"Augmentation: images are {came}, should be a tensor (N, C, H, W) of at least one pixel, with "
             "C = 1 (gray) or 3 (RGB)"
         )
-    if floating and images.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"{function}: images are {images.dtype}, should be float32 in [0, 1] (see `crop`)")
     if images.dtype != torch.uint8 and not images.is_floating_point():
-        raise ValueError(f"{function}: images are {images.dtype}, should be uint8, or float in [0, 1]")
-
-
-def check_boxes(images: Tensor, boxes: Tensor) -> None:
-    height, width = images.shape[2:]
-    top, left, tall, wide = per_image("crop", "boxes", boxes, len(images), 4).unbind(1)
-    outside = (top < 0) | (left < 0) | (tall < 1) | (wide < 1) | (top + tall > height) | (left + wide > width)
-    if outside.any():
-        box = boxes[outside.nonzero()[0, 0]].tolist()
-        raise ValueError(f"crop: box {box} (top, left, height, width) leaves the {height} x {width} image")
+        raise ValueError(f"Augmentation: images are {images.dtype}, should be uint8, or float in [0, 1]")
 
 
 def check_range(images: Tensor) -> None:

@@ -15,9 +15,9 @@ from clutils.data.kinds import kind_called
 UNBOUNDED = ("strength", "reach")  # settings that are no shares or probabilities
 
 
-def checked(view: Any, samples: Tensor, kind: str) -> Tensor:
+def checked(view: Any, samples: Tensor) -> Tensor:
     """The samples; ValueError, quoting it, for a setting out of its range, or samples of another kind."""
-    who, own = type(view).__name__, kind_called(kind)
+    who, own = type(view).__name__, kind_called(view.kind)
     for setting in fields(view):
         value, most = getattr(view, setting.name), math.inf if setting.name in UNBOUNDED else 1
         if not 0 <= value <= most or value == math.inf:

@@ -34,6 +34,7 @@ class GraphAugmentation:
     version keeps the nodes that it should drop, adds no edges, and masks by noise N(0.5, 0.25) (aug.py).
     """
 
+    kind = "graphs"
     drop_nodes: float = 0.2
     perturb_edges: float = 0.2
     mask_attributes: float = 0.2
@@ -43,7 +44,7 @@ class GraphAugmentation:
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A view of each graph, of the same shape. Raises ValueError for a strength outside [0, 1]."""
-        checked(self, graphs, "graphs")
+        checked(self, graphs)
         strengths = {name: getattr(self, name) for name in STEP}
         N, V = graphs.shape[:2]
         sizes = [(N,), (N, V), (N, V, V), (N, V), (N, STEPS * V, 1)]
@@ -113,13 +114,14 @@ class NodeAugmentation:
     Zhu et al. 2020 (arXiv 2006.04131), section 3.3; the same in BGRL.
     """
 
+    kind = "nodes"
     drop_edges: float = 0.3
     mask_features: float = 0.3
 
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A view of each graph, of the same shape. Raises ValueError for a chance outside [0, 1]."""
-        nodes, attributes, adjacency = unpacked(checked(self, graphs, "nodes"))
+        nodes, attributes, adjacency = unpacked(checked(self, graphs))
         edges = drawn(adjacency.shape, graphs, generator)
         columns = drawn(attributes[:, :1].shape, graphs, generator)
         upper = (adjacency * (edges >= self.drop_edges)).triu(1)

@@ -18,9 +18,11 @@ class Dropout:
     section 3. `encoders.Transformer` has the dropout, drawn anew for every row of a batch.
     """
 
+    kind = "sentences"
+
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> the same. Raises ValueError on anything else."""
-        return checked(self, tokens, "sentences")
+        return checked(self, tokens)
 
 
 @dataclass
@@ -30,11 +32,12 @@ class Deletion:
     - rate: that probability. Default 0.2
     """
 
+    kind = "sentences"
     rate: float = 0.2
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), moved together, 0 behind. Raises ValueError on anything else."""
-        u = drawn(checked(self, tokens, "sentences").shape, tokens, generator)
+        u = drawn(checked(self, tokens).shape, tokens, generator)
         kept = (tokens > 0) & (u >= self.rate)
         luckiest = u.masked_fill(tokens == 0, -1).argmax(dim=1, keepdim=True)
         kept.scatter_(1, luckiest, tokens.gather(1, luckiest) > 0)
@@ -49,10 +52,11 @@ class Reordering:
     - reach: in words; a word moves by fewer places than that, at 1 and below by none. Default 4
     """
 
+    kind = "sentences"
     reach: float = 4.0
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), 0 behind as before. Raises ValueError on anything else."""
-        u = drawn(checked(self, tokens, "sentences").shape, tokens, generator)
+        u = drawn(checked(self, tokens).shape, tokens, generator)
         place = torch.arange(tokens.shape[1], device=tokens.device) + self.reach * u
         return tokens.gather(1, place.masked_fill(tokens == 0, torch.inf).argsort(dim=1, stable=True))

@@ -18,6 +18,8 @@ from clutils.views.checks import checked, drawn
 class _OfRows:
     """Of the two views of a row, one is the row itself, or both are drawn."""
 
+    kind = "vectors"
+
     def several_views(self, x: Tensor, generator: torch.Generator | None, number: int) -> list[Tensor]:
         """`number` views of x (N, D), each (N, D); the first is x where `both` is False."""
         views = [self(x, generator) for _ in range(number)]  # type: ignore[operator]
@@ -47,7 +49,7 @@ class Corruption(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = checked(self, x, "vectors").float()
+        x = checked(self, x).float()
         chosen, rows = drawn(x.shape, x, generator), drawn(x.shape, x, generator)
         other = x.gather(0, (rows * len(x)).long().clamp(max=len(x) - 1))
         return torch.where(chosen < self.rate, other, x)
@@ -64,7 +66,7 @@ class Noise(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = checked(self, x, "vectors").float()
+        x = checked(self, x).float()
         spread = x.std(dim=0, correction=0) if len(x) else x.new_zeros(x.shape[1])
         return x + self.strength * spread * drawn(x.shape, x, generator, torch.randn)
 
@@ -80,5 +82,5 @@ class Masking(_OfRows):
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
-        x = checked(self, x, "vectors").float()
+        x = checked(self, x).float()
         return torch.where(drawn(x.shape, x, generator) < self.rate, x.mean(dim=0), x)
