@@ -3,8 +3,6 @@
 Every 'penalty' plot of every notebook is made by these functions. `ruler` says what a loss's value means.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import dataclass

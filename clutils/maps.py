@@ -13,8 +13,6 @@ A map is a picture, not a measurement. What none of them can show:
 So read its colours (do neighbours share a class?), and let `neighbour_share` and `trustworthiness` check.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

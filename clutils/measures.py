@@ -4,8 +4,6 @@ Embeddings need not be normalised: alignment, uniformity, tolerance and kNN look
 normalise inside. Everything is computed without gradient, in float32 (float64 in, float64 inside).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

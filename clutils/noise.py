@@ -12,8 +12,6 @@ Zhang et al. 2024, "Data augmentation of contrastive learning is estimating posi
 (ϵ is symmetric, so a negative σ would draw the same noise as a positive one.)
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

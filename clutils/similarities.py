@@ -5,10 +5,8 @@ negatives. This module turns embeddings into those two tables; what is done with
 and stands in the paper's own file in `clutils.losses`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -110,7 +108,7 @@ class Everyone:
     z: Tensor
 
     @classmethod
-    def of(cls, z1: Tensor, z2: Tensor) -> Everyone:
+    def of(cls, z1: Tensor, z2: Tensor) -> Self:
         views = torch.stack([z1, z2])
         return cls(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
 
@@ -136,7 +134,7 @@ class Batch:
     drawn: tuple[Tensor, ...] = ()
 
     @classmethod
-    def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Batch:
+    def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Self:
         return cls(z1, z2, torch.arange(len(z1), device=z1.device), Everyone.of(z1, z2), **further)
 
     @property

@@ -1,7 +1,5 @@
 """The losses, one file a paper. `catalogue()` lists them."""
 
-from __future__ import annotations
-
 from clutils.losses.adnce import ADNCE
 from clutils.losses.alpha_cl import AlphaCL
 from clutils.losses.attention_nce import AttentionNCE

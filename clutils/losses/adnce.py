@@ -1,7 +1,5 @@
 """ADNCE: InfoNCE with a Gaussian weight on each negative, by its similarity."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """α-CL: the importance of each pair is chosen directly, and no gradient flows through it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

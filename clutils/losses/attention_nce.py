@@ -1,7 +1,5 @@
 """AttentionNCE: InfoNCE between prototypes, which an attention over the positives and negatives makes."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Barlow Twins: decorrelated features, by the cross-correlation matrix of two views."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

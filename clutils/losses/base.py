@@ -3,8 +3,6 @@
 A paper's own file holds its formula and nothing else.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Mapping

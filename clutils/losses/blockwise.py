@@ -5,8 +5,6 @@ gradient are taken, and it is gone before the next: memory grows with B instead 
 twice. A table that is small is one block.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace

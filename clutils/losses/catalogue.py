@@ -1,9 +1,7 @@
 """An entry of a catalogue, of losses or of methods: class, source, and what it compares."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 COMPARES = {
     "both views": "both views as anchors, against the 2B - 2 views of other pictures",
@@ -28,7 +26,7 @@ class Entry:
     takes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kind: Any) -> Entry:
+    def of(cls, kind: Any) -> Self:
         """What a class says of itself."""
         source = kind, kind.paper, kind.year, kind.equation
         if not hasattr(kind, "level"):

@@ -1,7 +1,5 @@
 """CLIP: pictures and texts, each to be found by the other."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The debiased contrastive loss: what false negatives add to the sum is estimated and taken off."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The decoupled contrastive loss: InfoNCE without the positive in its denominator."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

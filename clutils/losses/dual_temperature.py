@@ -1,7 +1,5 @@
 """Dual temperature: one for the softmax over negatives, a second for the per-anchor weight W."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """FlatNCE: a loss whose value never moves and whose gradient is InfoNCE's with its gate open (W = 1)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

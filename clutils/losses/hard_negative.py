@@ -1,7 +1,5 @@
 """HCL: the debiased loss with its negatives weighted by how hard they are."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Hyper-parameters: range, symbol and slider of each, declared once, on the loss or method that has it."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import numbers

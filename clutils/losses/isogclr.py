@@ -1,7 +1,5 @@
 """iSogCLR: SogCLR in which each sample learns a temperature of its own."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """MACL: alignment-adaptive temperature, and InfoNCE reweighted by 1/W."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Synthetic negatives: mixes of an anchor's hardest ones. SSCL and MoCHi are made from it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

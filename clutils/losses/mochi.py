@@ -1,7 +1,5 @@
 """MoCHi: mixes of hard negatives, and of the query with them, join the negatives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

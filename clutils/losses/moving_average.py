@@ -1,7 +1,5 @@
 """Moving averages per sample, as `SogCLR` and `ISogCLR` keep them: of the mean of e^{s-/τ} over negatives."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

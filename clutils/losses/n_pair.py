@@ -1,7 +1,5 @@
 """The N-pair loss: one anchor, one positive, and the positives of all other pairs as negatives."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """NNCLR: the nearest neighbour of a view in a support set stands in for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

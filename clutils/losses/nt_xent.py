@@ -1,7 +1,5 @@
 """InfoNCE with both views as anchors and all other views as negatives: NT-Xent."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

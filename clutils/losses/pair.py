@@ -1,7 +1,5 @@
 """The contrastive pair loss of siamese nets: every pair on its own."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Negative cosine similarity, the loss of BYOL and SimSiam: positives alone."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor
 

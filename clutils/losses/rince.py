@@ -1,7 +1,5 @@
 """RINCE: InfoNCE made robust against positives that are none."""
 
-from __future__ import annotations
-
 import math
 
 import torch

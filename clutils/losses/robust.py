@@ -1,7 +1,5 @@
 """The robust contrastive loss: how many negatives count is chosen, and each anchor's temperature follows."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

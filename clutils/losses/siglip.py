@@ -1,7 +1,5 @@
 """SigLIP: a sigmoid for each pair on its own, in place of a softmax over all of them."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

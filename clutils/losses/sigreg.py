@@ -1,7 +1,5 @@
 """SIGReg: embeddings are driven to a Gaussian, one random direction at a time (LeJEPA)."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

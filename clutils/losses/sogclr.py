@@ -1,7 +1,5 @@
 """SogCLR: a moving average per sample stands in for the negatives that a small batch lacks."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The spectral contrastive loss: inner products squared, and no temperature."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives

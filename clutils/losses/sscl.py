@@ -1,7 +1,5 @@
 """SSCL: the hard-negative loss with synthetic negatives among the real ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """SupCon: all pictures of the anchor's class are its positives."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

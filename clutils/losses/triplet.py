@@ -1,7 +1,5 @@
 """The triplet loss: the positive must be nearer than the negative, by a margin."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,7 +1,5 @@
 """VICReg: variance, invariance and covariance, each in a term of its own; no negatives."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """DCLW: the decoupled loss, whose positives weigh less the nearer they are."""
 
-from __future__ import annotations
-
 import math
 
 import torch
