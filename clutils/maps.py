@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.hyperparameters import one_of
-from clutils.measures import Vectors, as_classes, unit_rows, within
+from clutils.losses.hyperparameters import one_of, within
+from clutils.measures import Vectors, as_classes, unit_rows
 
 
 def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:

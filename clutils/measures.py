@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet, sentences
-from clutils.losses import hyperparameters
+from clutils.losses.hyperparameters import within
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
 NEIGHBOURS, PROBED = 20, 750  # of numbers by name: k of kNN, and how many labels train the linear probe
@@ -54,7 +53,7 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
     z = unit_rows(z, "uniformity", "z")
     if len(z) < 2:
         raise ValueError(f"uniformity: z is {tuple(z.shape)}, but a pair takes at least two rows")
-    hyperparameters.positive("uniformity", "t", t)
+    within("uniformity", "t", t, 0, open_below=True)
     logs = []
     for start in range(0, len(z), ROWS):
         rows = z[start : start + ROWS]
@@ -125,7 +124,7 @@ def rankme(z: Vectors, epsilon: float = EPSILON) -> float:
     Raises ValueError where all rows are zero.
     """
     z = finite_rows(z, "rankme", "z").double()
-    hyperparameters.positive("rankme", "epsilon", epsilon)
+    within("rankme", "epsilon", epsilon, 0, open_below=True)
     return _entropic_rank(torch.linalg.svdvals(z), epsilon, "rankme: every row of z is zero")
 
 
@@ -189,13 +188,13 @@ def lidar(views: Vectors, delta: float = DELTA, epsilon: float = EPSILON) -> flo
             f"the first two"
         )
     finite_rows(views.flatten(0, 1), "lidar", "views")
-    hyperparameters.positive("lidar", "delta", delta)
-    hyperparameters.positive("lidar", "epsilon", epsilon)
+    within("lidar", "delta", delta, 0, open_below=True)
+    within("lidar", "epsilon", epsilon, 0, open_below=True)
     views = views.double()
     means = views.mean(dim=1)
     around = (views - means[:, None]).flatten(0, 1)
-    within = around.T @ around / len(around) + delta * torch.eye(views.shape[2]).to(views)
-    scatter, directions = torch.linalg.eigh(within)
+    of_views = around.T @ around / len(around) + delta * torch.eye(views.shape[2]).to(views)
+    scatter, directions = torch.linalg.eigh(of_views)
     # Σ_b is Mᵀ M, so λ are the squared singular values of M Σ_w^(-1/2), in whose basis D columns scale
     between = _centred(means) / math.sqrt(len(means)) @ directions / scatter.sqrt()
     return _entropic_rank(
@@ -344,7 +343,7 @@ def _knn_right(
     train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
     train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
     within(who, "k", k, 1, len(train_z), whole=True)
-    hyperparameters.positive(who, "temperature", temperature)
+    within(who, "temperature", temperature, 0, open_below=True)
     classes, code = train_y.unique(return_inverse=True)
     won = [classes[knn_vote(rows @ train_z.T, code, k, temperature)] for rows in test_z.split(ROWS)]
     return (torch.cat(won) == test_y).double()
@@ -603,15 +602,6 @@ def by_name(name: str, features: Features) -> float:
 
 
 # ---- what comes in --------------------------------------------------------------------------------------
-
-
-def within(
-    who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
-) -> None:
-    """Raise ValueError, quoting it, unless the value is in this range; options: of a `Hyperparameter`."""
-    allowed = hyperparameters.Hyperparameter(lowest, highest, **options)
-    if not allowed.allows(value):
-        raise ValueError(f"{who}: {name} is {value!r}, but must be {allowed}")
 
 
 def finite_rows(z: Vectors, who: str, name: str) -> Tensor:

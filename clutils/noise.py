@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clutils import encoders
-from clutils.losses import hyperparameters
-from clutils.losses.hyperparameters import one_of
+from clutils.losses.hyperparameters import one_of, within
 
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 DISTRIBUTIONS = ("gaussian", "uniform")
@@ -94,7 +93,7 @@ class Generator(nn.Module):
             raise ValueError(f"noise: learned_mean is True, but {what} has none here")
         for name, value in (("highest", highest), ("start", start), ("rms", rms)):
             if value is not None:
-                hyperparameters.positive("noise", name, value)
+                within("noise", name, value, 0, open_below=True)
         if not skips and network not in WITH_SKIPS:
             raise ValueError(
                 f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have"

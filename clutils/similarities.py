@@ -52,16 +52,6 @@ def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool
     return F.normalize(z / largest, dim=1)
 
 
-def not_normalised(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
-    """z (N, D) as it is, in float32 (float64 stays float64), for losses on inner products or moments.
-
-    Raises ValueError on a row that is zero or not finite, as `normalise` does.
-    """
-    if check:
-        normalise(z.detach(), name, who)
-    return widen(z)
-
-
 def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
     """Columns of z (N, D) centred and of unit length over the batch, in float32 (float64 stays float64).
 
@@ -80,8 +70,13 @@ def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bo
 
 
 def one_device(who: str, **given: object) -> None:
-    """Raise ValueError, naming each, where these tensors do not lie on one device."""
-    places = {name: value.device for name, value in given.items() if isinstance(value, Tensor)}
+    """Raise ValueError, naming each, where these are no tensors of one device; None = left out."""
+    places = {}
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            places[name] = value.device
+        elif value is not None:
+            raise ValueError(f"{who}: {name} is of type {type(value).__name__}, but must be a torch.Tensor")
     if len(set(places.values())) > 1:
         said = ", ".join(f"{name} on {place}" for name, place in places.items())
         raise ValueError(

@@ -142,7 +142,7 @@ class Loss(nn.Module):
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
         """
         self.settings()
-        batch = self.batch(z1, z2, labels, extra_views, queue, index)
+        batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
         if index is None and "index" in self.takes:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with torch.autocast(z1.device.type, enabled=False):
@@ -179,8 +179,7 @@ class Loss(nn.Module):
 
         None where that means nothing.
         """
-        if not isinstance(K, int) or not 1 <= K <= MOST:
-            raise ValueError(f"{self.name}.chance: K is {K!r}, but must be a whole number from 1 to {MOST:,}")
+        hyperparameters.within(f"{self.name}.chance", "K", K, 1, MOST, whole=True)
         if self.level != "similarity":
             return None
         zeros = torch.zeros(1, K, dtype=torch.float64)
@@ -189,50 +188,46 @@ class Loss(nn.Module):
 
     # ---- how a batch becomes pairs ---------------------------------------------------------------------
 
-    def compare(self, *batch: Any, **further: Any) -> Any:
+    def compare(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Any:
         """Who is compared with whom in this batch: arguments as in `forward`, checked -> Pairs."""
-        return self.pair_up(self.batch(*batch, **further))
+        return self.pair_up(self.batch(z1, z2, **further))
 
-    def batch(
-        self,
-        z1: Tensor,
-        z2: Tensor,
-        labels: Tensor | None = None,
-        extra_views: Tensor | None = None,
-        queue: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Batch:
+    def batch(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
-        given = {"extra_views": extra_views, "labels": labels, "queue": queue, "index": index}
-        for argument, value in given.items():
-            if value is not None and argument not in self.takes:
-                known = ", ".join(sorted(self.takes)) or "nothing"
-                raise ValueError(
-                    f"{self.name} does not take {argument}: beside two views it takes {known}. "
-                    f"losses.catalogue() lists what each loss takes"
-                )
-        several = [argument for argument in ("extra_views", "labels", "queue") if given[argument] is not None]
+        given = {argument: value for argument, value in further.items() if value is not None}
+        for argument in given.keys() - self.takes:
+            known = ", ".join(sorted(self.takes)) or "nothing"
+            raise ValueError(
+                f"{self.name} does not take {argument}: beside two views it takes {known}. "
+                f"losses.catalogue() lists what each loss takes"
+            )
+        several = sorted(given.keys() - {"index"})
         if len(several) > 1:
             both = " and ".join(several)
             raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
         self._check_shapes(z1, {"z2": z2, **given})
         z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
-        if queue is not None:
-            queue = self.prepare(queue, "queue")
-        if extra_views is not None:
-            shape = tuple(extra_views.shape)
-            extra_views = self.prepare(extra_views.flatten(0, 1), f"extra_views {shape} as").view(shape)
+        if "queue" in given:
+            given["queue"] = self.prepare(given["queue"], "queue")
+        if "extra_views" in given:
+            views = given["extra_views"]
+            rows = self.prepare(views.flatten(0, 1), f"extra_views {tuple(views.shape)} as")
+            given["extra_views"] = rows.view(views.shape)
+        labels, index = given.get("labels"), given.pop("index", None)
         if self.check_inputs and self.needs_negatives and labels is not None and (labels == labels[0]).all():
             raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
         if self.check_inputs and index is not None and (index < 0).any():
             raise ValueError(f"{self.name}: index holds {int(index.min())}, but samples are numbered from 0")
-        drawn = self.draw(len(z1) * self.anchor_views(queue), z1)
-        return Batch.whole(z1, z2, labels=labels, extra_views=extra_views, queue=queue, drawn=drawn)
+        drawn = self.draw(len(z1) * self.anchor_views(given.get("queue")), z1)
+        return Batch.whole(z1, z2, drawn=drawn, **given)
 
     def prepare(self, z: Tensor, name: str) -> Tensor:
-        """Embeddings as the method compares them: unit vectors, or as they are; checked."""
-        made = similarities.normalise if self.normalised else similarities.not_normalised
-        return made(z, name, self.name, self.check_inputs)
+        """Embeddings (N, D) as the method compares them: unit vectors, or as they are; checked."""
+        if self.normalised:
+            return similarities.normalise(z, name, self.name, self.check_inputs)
+        if self.check_inputs:
+            similarities.normalise(z.detach(), name, self.name)
+        return similarities.widen(z)
 
     def pair_up(self, batch: Batch) -> Any:
         """The same for prepared vectors, or a block of them: what `formula` takes."""
@@ -281,42 +276,33 @@ class Loss(nn.Module):
 
     # ---- checks ----------------------------------------------------------------------------------------
 
-    def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor | None]) -> None:
+    def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor]) -> None:
         name = self.name
-        _tensors(name, z1=z1, **further)
+        similarities.one_device(name, z1=z1, **further)
         if z1.ndim != 2 or 0 in z1.shape or not z1.is_floating_point():
             raise ValueError(
                 f"{name}: z1 is {_what(z1)}, but embeddings are floating point, (batch, dimension)"
             )
         B, D = z1.shape
-        if further["queue"] is None and B < 2:
+        if "queue" not in further and B < 2:
             raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two pictures at least")
-        some = "at least 1"
-        right: dict[str, tuple[str, tuple[Any, ...]]] = {
-            "z2": ("floating point", (B, D)),
-            "extra_views": ("floating point", (B, some, D)),
-            "queue": ("floating point", (some, D)),
-            "labels": ("integers", (B,)),
-            "index": ("int64", (B,)),
-        }
+        shapes: dict[str, tuple[int | None, ...]] = {"z2": (B, D), "labels": (B,), "index": (B,)}
+        shapes |= {"extra_views": (B, None, D), "queue": (None, D)}  # None = at least 1
         for argument, given in further.items():
-            if given is None:
-                continue
-            kind, shape = right[argument]
-            if argument == "z2" and given.shape != z1.shape:
-                raise ValueError(f"{name}: z1 is {(B, D)} but z2 is {tuple(given.shape)}")
+            shape = shapes[argument]
+            kind = {"labels": "integers", "index": "int64"}.get(argument, "floating point")
             numbers = {
                 "floating point": given.is_floating_point(),
                 "integers": not (given.is_floating_point() or given.is_complex()),
                 "int64": given.dtype == torch.int64,
             }
             fits = given.ndim == len(shape) and all(
-                n > 0 if wanted is some else n == wanted for n, wanted in zip(given.shape, shape, strict=True)
+                right in (n, None) for n, right in zip(given.shape, shape, strict=True)
             )
-            if not fits or not numbers[kind]:
-                expected = str(shape).replace("'", "")
+            if not fits or 0 in given.shape or not numbers[kind]:
+                wanted = str(shape).replace("None", "at least 1")
                 raise ValueError(
-                    f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {expected}"
+                    f"{name}: {argument} is {_what(given)}, but beside z1, {(B, D)}, it is {kind} {wanted}"
                 )
             mixed = z1.dtype != given.dtype and torch.float64 in (z1.dtype, given.dtype)
             if mixed and kind == "floating point":
@@ -337,7 +323,9 @@ class Loss(nn.Module):
         name = self.name
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
-        _tensors(name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables})
+        similarities.one_device(
+            name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables}
+        )
         dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
         widened = []
         for argument, table, mask in tables:
@@ -441,16 +429,6 @@ def counted(pairs: Pairs) -> Tensor:
     if mask is None:
         return negatives.new_full((), negatives.shape[1])
     return mask.sum(dim=1, keepdim=True).to(negatives.dtype)
-
-
-def _tensors(who: str, **given: object) -> None:
-    """Raise ValueError on what is neither a tensor nor left out, and on tensors of different devices."""
-    for argument, value in given.items():
-        if value is not None and not isinstance(value, Tensor):
-            raise ValueError(
-                f"{who}: {argument} is of type {type(value).__name__}, but must be a torch.Tensor"
-            )
-    similarities.one_device(who, **given)
 
 
 def _what(tensor: Any) -> str:

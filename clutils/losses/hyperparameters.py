@@ -149,10 +149,13 @@ def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{who}: {name} is {value!r}, but must be one of {', '.join(known)}")
 
 
-def positive(who: str, name: str, value: object) -> None:
-    """Raise ValueError unless the value is a number above 0 and below infinity."""
-    if not (isinstance(value, int | float) and 0 < value < math.inf):
-        raise ValueError(f"{who}: {name} is {value!r}, but must be a positive number")
+def within(
+    who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
+) -> None:
+    """Raise ValueError, quoting it, unless the value is in this range; options: of a `Hyperparameter`."""
+    allowed = Hyperparameter(lowest, highest, **options)
+    if not allowed.allows(value):
+        raise ValueError(f"{who}: {name} is {value!r}, but must be {allowed}")
 
 
 def document(kind: Any) -> None:

@@ -113,7 +113,7 @@ def forces(loss: Loss, z1: Tensor, z2: Tensor, labels: Tensor | None = None) -> 
     here = torch.stack([F.normalize(z1.detach(), dim=1), F.normalize(z2.detach(), dim=1)]).requires_grad_()
     with torch.enable_grad():
         loss.only_similarities()
-        pairs = loss.compare(here[0], here[1], labels)
+        pairs = loss.compare(here[0], here[1], labels=labels)
         masks = pairs.positive_mask, pairs.negative_mask
         pull, push = anatomy.forces(loss, pairs.positives, pairs.negatives, *masks)
         # the normalisation inside `compare` leaves only what is tangent to the sphere
