@@ -143,8 +143,6 @@ class Batch:
         return self.pictures if self.queue is not None else self.pictures.repeat(2)
 
     def pairs(self, against: str = "both views") -> Pairs:
-        if self.queue is not None:
-            return with_queue(self.z1, self.z2, self.queue)
         rest, ends, z = self.everyone.rest, self.everyone.ends, self.everyone.z
         if self.labels is not None:
             y, s = self.labels.repeat(2), self.anchors @ z.T
@@ -156,6 +154,8 @@ class Batch:
             views = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.z1, self.z2)]
             return Pairs(torch.cat(views), to_others(self.anchors, self.own, rest, ends))
         positives = (self.z1 * self.z2).sum(dim=1)[:, None]
+        if self.queue is not None:
+            return Pairs(positives, self.z1 @ self.queue.detach().T)
         if against not in ("other view", "one way"):
             return Pairs(positives.repeat(2, 1), to_others(self.anchors, self.own, rest, ends))
         of_1 = to_others(self.z1, self.pictures, rest[1:], ends[1:])
@@ -180,7 +180,7 @@ class Batch:
         return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
 
 
-def two_views(z1: Tensor, z2: Tensor, against: str = "both views") -> Pairs:
+def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: Tensor) -> Pairs:
     """Two views of a batch, unit vectors (B, D) each: picture i's positive is its own other view.
 
     - against="both views": 2B anchors, each against the 2B - 2 views of other pictures (SimCLR)
@@ -189,8 +189,17 @@ def two_views(z1: Tensor, z2: Tensor, against: str = "both views") -> Pairs:
 
     Columns of negatives: all pictures but the last in view 1, then in view 2. An anchor's own picture is no
     negative of it: the last picture stands in its place. `owners` says whose a column is.
+
+    One of these changes who is compared, as an argument of a loss does:
+
+    - extra_views (B, M, D): the positives of both anchor views, of which the other is then neither positive
+      nor negative (AttentionNCE, as its authors' code has it)
+    - labels (B,): positives share the anchor's label, its own other view among them; both tables are
+      (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i))
+    - queue (K, D), unit vectors: z1 are queries and the anchors, z2 their keys; the queue alone gives the
+      negatives, and gets no gradient (He et al. 2020, eq. 1)
     """
-    return Batch.whole(z1, z2).pairs(against)
+    return Batch.whole(z1, z2, **further).pairs(against)
 
 
 def count(batch: int, against: str = "both views", queue: int | None = None) -> int:
@@ -198,32 +207,6 @@ def count(batch: int, against: str = "both views", queue: int | None = None) -> 
     if queue is not None:
         return queue
     return 2 * batch - 2 if against == "both views" else batch - 1
-
-
-def several_views(z1: Tensor, z2: Tensor, views: Tensor) -> Pairs:
-    """Two anchor views (B, D) each and M further views (B, M, D) that are the positives of both.
-
-    The other anchor view is neither positive nor negative; the negatives are the 2B - 2 anchor views of other
-    pictures. AttentionNCE, as its authors' code has it.
-    """
-    return Batch.whole(z1, z2, extra_views=views).pairs()
-
-
-def labelled_views(z1: Tensor, z2: Tensor, labels: Tensor) -> Pairs:
-    """Two views of a labelled batch: positives share the anchor's label, its own other view among them.
-
-    z1, z2: unit vectors (B, D); labels: (B,). 2B anchors; both tables are (2B, 2B) and masked, since rows
-    are ragged. Khosla et al. 2020, the sets P(i) and A(i).
-    """
-    return Batch.whole(z1, z2, labels=labels).pairs()
-
-
-def with_queue(q: Tensor, k: Tensor, queue: Tensor) -> Pairs:
-    """Queries against their keys and a queue: q, k (B, D), queue (K, D), all unit vectors.
-
-    Only q is an anchor; the queue alone gives the negatives and gets no gradient (He et al. 2020, eq. 1).
-    """
-    return Pairs((q * k).sum(dim=1, keepdim=True), q @ queue.detach().T)
 
 
 def to_others(anchors: Tensor, own: Tensor, rest: Tensor, ends: Tensor) -> Tensor:
@@ -278,8 +261,3 @@ def false_negatives(labels: Tensor) -> Tensor:
     columns = torch.arange(2 * batch - 2, device=labels.device).expand(2 * batch, -1)
     y = labels.repeat(2)
     return y[owners(columns, batch)] == y[:, None]
-
-
-def among_negatives(z1: Tensor, z2: Tensor, queue: Tensor | None, i: Tensor, j: Tensor) -> Tensor:
-    """Similarity of an anchor's negatives to one another: columns i, j (A, k) of its negatives -> (A, k)."""
-    return Batch.whole(z1, z2, queue=queue).among_negatives(i, j)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, counted, fill, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -32,10 +32,8 @@ class ADNCE(Loss):
 
     paper, year, equation = "ADNCE (Wu et al.)", 2023, "authors' code"
     temperature: float = hyperparameter(TEMPERATURE, default=0.4)
-    mean: float = hyperparameter(Hyperparameter(-2, 2, "μ", dial=(-1, 1, "even")), default=0.7)
-    deviation: float = hyperparameter(
-        Hyperparameter(1e-6, 1e12, "σ", dial=(0.01, 10, "log"), also=(math.inf,)), default=0.5
-    )
+    mean: float = hyperparameter(-2, 2, "μ", dial=(-1, 1, "even"), default=0.7)
+    deviation: float = hyperparameter(1e-6, 1e12, "σ", dial=(0.01, 10, "log"), also=(math.inf,), default=0.5)
 
     @staticmethod
     def as_written(

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, fill, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -32,7 +32,7 @@ class AlphaCL(Loss):
 
     paper, year, equation = "α-CL (Tian)", 2022, "α-CL-direct"
     temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    alpha: float = hyperparameter(Hyperparameter(0.01, 100, "α", dial=(0.5, 4, "even")), default=1.0)
+    alpha: float = hyperparameter(0.01, 100, "α", dial=(0.5, 4, "even"), default=1.0)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, alpha: float) -> Tensor:

@@ -302,7 +302,7 @@ class Loss(nn.Module):
             if not fits or 0 in given.shape or not numbers[kind]:
                 wanted = str(shape).replace("None", "at least 1")
                 raise ValueError(
-                    f"{name}: {argument} is {_what(given)}, but beside z1, {(B, D)}, it is {kind} {wanted}"
+                    f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {wanted}"
                 )
             mixed = z1.dtype != given.dtype and torch.float64 in (z1.dtype, given.dtype)
             if mixed and kind == "floating point":

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, loss_over_weight, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -29,7 +29,7 @@ class DualTemperature(Loss):
 
     paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    ratio: float = hyperparameter(Hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log")), default=10.0)
+    ratio: float = hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0)
     against = "other view"
 
     @staticmethod

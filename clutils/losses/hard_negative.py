@@ -7,7 +7,7 @@ from torch import Tensor
 
 from clutils.losses.base import Loss, counted, log_sum, mean_over_positives, softplus
 from clutils.losses.debiased import Debiased, debiased
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -39,7 +39,7 @@ class HardNegative(Loss):
     paper, year, equation = "HCL (Robinson et al.)", 2021, "L with q_β"
     temperature: float = hyperparameter(TEMPERATURE, default=0.5)
     class_prior: float = hyperparameter(Debiased.ranges["class_prior"], default=0.1)
-    beta: float = hyperparameter(Hyperparameter(0, 100, "β", dial=(0, 5, "even")), default=1.0)
+    beta: float = hyperparameter(0, 100, "β", dial=(0, 5, "even"), default=1.0)
 
     @staticmethod
     def as_written(

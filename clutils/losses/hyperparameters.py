@@ -67,11 +67,13 @@ class Declared(NamedTuple):
     default: Any
 
 
-def hyperparameter(within: Hyperparameter | None, *, default: Any) -> Any:
-    """One of a loss or method, as in `temperature: float = hyperparameter(TEMPERATURE, default=0.1)`.
+def hyperparameter(within: Hyperparameter | float | None, *further: Any, default: Any, **options: Any) -> Any:
+    """One of a loss or method: `q: float = hyperparameter(0, 1, "q", default=0.5)`.
 
-    - within: None = no number, and what it may be is checked elsewhere
+    - within: a range that stands already, or its own arguments; None = no number, checked elsewhere
     """
+    if isinstance(within, int | float):
+        within = Hyperparameter(within, *further, **options)
     return Declared(within, default)
 
 

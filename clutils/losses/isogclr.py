@@ -8,7 +8,7 @@ from torch import Tensor
 
 from clutils.losses import moving_average
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.losses.sogclr import SogCLR
 from clutils.similarities import Pairs
 
@@ -41,10 +41,10 @@ class ISogCLR(Loss):
     log_average: Tensor
     temperatures: Tensor
     paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"
-    radius: float = hyperparameter(Hyperparameter(0, 100, "ρ", dial=(0, 6, "even")), default=0.3)
+    radius: float = hyperparameter(0, 100, "ρ", dial=(0, 6, "even"), default=0.3)
     rate: float = hyperparameter(SogCLR.ranges["rate"], default=0.9)
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    step: float = hyperparameter(Hyperparameter(0, 1e3, "η", dial=(0, 0.1, "even")), default=0.01)
+    step: float = hyperparameter(0, 1e3, "η", dial=(0, 0.1, "even"), default=0.01)
     lowest: float = hyperparameter(replace(TEMPERATURE, symbol="τ min"), default=0.05)
     highest: float = hyperparameter(replace(TEMPERATURE, symbol="τ max"), default=0.7)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from clutils.losses import moving_average
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
 from clutils.similarities import Pairs
 
 
@@ -38,7 +38,7 @@ class SogCLR(Loss):
     log_average: Tensor
     paper, year, equation = "SogCLR (Yuan et al.)", 2022, "algorithm 1"
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    rate: float = hyperparameter(Hyperparameter(1e-6, 1, "γ", dial=(0.05, 1, "even")), default=0.9)
+    rate: float = hyperparameter(1e-6, 1, "γ", dial=(0.05, 1, "even"), default=0.9)
 
     def of_an_unseen_sample(self) -> dict[str, float]:
         return {"log_average": -math.inf}
