@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from clutils import data, losses, measures, training
+from clutils.course import modalities
 from clutils.data import ImageSet, scenes
-from tests.course import modalities
 from tests.losses.inputs import fails
 
 SCENES = data.load("scenes", limit=400, size=32)
