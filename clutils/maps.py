@@ -102,7 +102,7 @@ def neg_tsne(
     stronger the attraction.
 
     - spectrum: 1 = UMAP's c = 1, Z̄ = N²/m; 0 = Z̄ is the map's own sum of q, t-SNE's, estimated from what is
-      drawn; Z̄ goes from the one to the other in equal ratios, and on for numbers below 0 or above 1
+      drawn, any point but i itself; Z̄ goes from the one to the other in equal ratios, and on for numbers below 0 or above 1
     - neighbours: of the kNN graph, made symmetric; negatives: m, drawn for each of its pairs in each epoch
     - epochs: times through the graph, all pairs at once, by Adam from the principal components
     - seed: of what is drawn. The same seed gives the same map
@@ -124,7 +124,8 @@ def neg_tsne(
     optimiser, own = torch.optim.Adam([y], lr=0.5), None
     for epoch in range(epochs):
         optimiser.param_groups[0]["lr"] = 0.5 * (1 - epoch / epochs)
-        k = torch.randint(len(z), (len(i), negatives), generator=draw)
+        k = torch.randint(1, len(z), (len(i), negatives), generator=draw)
+        k = (i[:, None] + k) % len(z)  # no point draws itself: its q is 1, and Z leaves it out
         _, y.grad, found = _slope(y.detach(), i, j, k, own, spectrum)
         own = found if own is None else 0.9 * own + 0.1 * found
         optimiser.step()

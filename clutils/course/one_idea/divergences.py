@@ -20,11 +20,11 @@ Weigh = Callable[[losses.Loss, Tensor, Tensor], Tensor]
 class Row:
     """A loss inside: p uniform over an anchor's positives, q a softmax over its candidates.
 
-    No weight in q depends on the positive's similarity; in three rows the negatives' depend on their own.
+    No weight in q depends on the positive's similarity; in some rows the negatives' depend on their own.
 
     - q: in words; logits: (loss, s (A, P), n (A, K)) -> (A, P + K), log q up to a constant of the anchor
     - pairs: whether each pair is asked for itself, so that p and q are over match and no match
-    - says: a setting, beside its name
+    - says: the one setting at which it is inside, where it is not at others
     """
 
     loss: losses.Loss
@@ -34,15 +34,18 @@ class Row:
     pairs: bool = False
     says: str = ""
 
+    @property
+    def name(self) -> str:
+        """As the literature writes it, with its setting."""
+        return style.title(self.loss.name) + self.says
+
 
 def _plain(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
     return torch.cat([s, n], dim=1) / getattr(loss, "temperature", 1.0)
 
 
 def _attended(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
-    a = torch.softmax(s.detach() / loss.d_pos, dim=1)
-    b = n.shape[1] * torch.softmax(n.detach() / loss.d_neg, dim=1)
-    return _plain(loss, (a * s).sum(dim=1, keepdim=True), b * n)
+    return _plain(loss, s, n.shape[1] * torch.softmax(n.detach() / loss.d_neg, dim=1) * n)
 
 
 def _hard(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
@@ -61,8 +64,9 @@ def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
 
 
 def inside(t: float = 0.3) -> list[Row]:
-    """The losses that are such a divergence, each at temperature t."""
+    """The losses that are such a divergence, each at temperature t: at every setting, then at one alone."""
     info, over = "softmax of s/τ over all candidates", "the same, "
+    hard = "softmax, each negative times a weight of all s⁻ with gradient"
     return [
         Row(losses.NTXent(t), info, _plain),
         Row(losses.CLIP(t), over + "over a row or a column of the table", _plain),
@@ -70,36 +74,35 @@ def inside(t: float = 0.3) -> list[Row]:
         Row(losses.NNCLR(t), over + "a neighbour in the anchor's place", _plain),
         Row(losses.NPair(), "softmax of inner products", _plain),
         Row(losses.SupCon(t), info, _plain, 3),
+        Row(losses.ADNCE(t), "softmax, each negative times a weight of its s without gradient", _middling),
+        Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
         Row(
             losses.AttentionNCE(t),
-            "softmax of attended similarities, each by a weight of them; one positive",
+            "softmax, each s⁻ by a weight of all s⁻ without gradient",
             _attended,
-            3,
+            says=", one positive",
         ),
-        Row(losses.ADNCE(t), "softmax, each negative times a weight of its s without gradient", _middling),
-        Row(
-            losses.HardNegative(t, 0.0, 1.0),
-            "the same, a weight of all s⁻ with gradient",
-            _hard,
-            says=", τ⁺ = 0",
-        ),
-        Row(losses.SigLIP(t, -1.0), "σ(s/τ + b), of match or no match, pair by pair", _sigmoid, 1, True),
+        Row(losses.HardNegative(t, 0.0, 1.0), hard, _hard, says=", τ⁺ = 0"),
+        Row(losses.SSCL(t, class_prior=0.0), hard + ", on mixes", _hard, says=", τ⁺ = 0"),
+        Row(losses.Debiased(t, 0.0), info, _plain, says=", τ⁺ = 0"),
+        Row(losses.RINCE(t, q=0.0), info, _plain, says=", q = 0"),
+        Row(losses.DualTemperature(t, 1.0), info, _plain, says=", m = 1"),
     ]
 
 
 def counted() -> str:
     """How many losses of the catalogue are such a divergence, in a sentence."""
     rows, every = inside(), losses.catalogue()
-    one = sum(row.logits is _plain and row.positives == 1 for row in rows)
+    always = [row for row in rows if not row.says]
+    one = sum(row.logits is _plain and row.positives == 1 for row in always)
     return (
-        f"{len(rows)} of the {len(every)} losses of the catalogue have the form, {one} of them one formula "
-        f"with other candidates, {sum(bool(row.says) for row in rows)} at one setting alone, and "
-        f"{sum(row.pairs for row in rows)} pair by pair, without a softmax; "
-        f"{len(every) - len(rows)} are outside"
+        f"{len(always)} of the {len(every)} losses of the catalogue have the form at every setting, {one} of "
+        f"them one formula with other candidates, and {sum(row.pairs for row in rows)} pair by pair, without "
+        f"a softmax; {len(rows) - len(always)} have it at one setting alone; {len(every) - len(rows)} at none"
     )
 
 
-# every other loss of the catalogue -> why no q of this form exists
+# what is outside, or outside at other settings than one -> why no q of this form exists
 OUTSIDE = {
     "Decoupled": "p sits on the positive, which its denominator leaves out: in this form q = 0, KL ∞",
     "WeightedDecoupled": "as Decoupled",
@@ -108,13 +111,16 @@ OUTSIDE = {
     "Robust": "as Decoupled: its KL bounds the weights on the negatives, and is not what is minimised",
     "FlatNCE": "its value is constant; its gradient is Decoupled's",
     "MACL": "KL of the softmax at τ_a, but divided by W anchor by anchor: no mean of divergences",
-    "DualTemperature": "KL of the softmax, but each anchor's times W_mτ/W: no mean of divergences",
+    "DualTemperature": "where m is not 1: KL of the softmax, but each anchor's times W_mτ/W: no mean of "
+    "divergences",
+    "AttentionNCE": "with several positives their weights depend on the positives' similarities",
     "AlphaCL": "a weighted sum of differences: no logarithm, no sum over candidates",
-    "Debiased": "N τ⁺/(1 - τ⁺) positives are taken off the denominator: from N = (1 - τ⁺)/τ⁺ negatives on "
-    "the positive's weight there is 0 or negative, and so would be its q; with fewer it is inside",
+    "Debiased": "where τ⁺ > 0: N τ⁺/(1 - τ⁺) positives are taken off the denominator, and from "
+    "N = (1 - τ⁺)/τ⁺ negatives on the positive's weight there is 0 or negative, and so would be its q; with "
+    "fewer it is inside where no clamp acts",
     "HardNegative": "where τ⁺ > 0, as Debiased",
     "SSCL": "where τ⁺ > 0, as Debiased",
-    "RINCE": "a power in place of the logarithm; q → 0 is NT-Xent",
+    "RINCE": "where q > 0: a power in place of the logarithm",
     "PairMargin": "a hinge on distances: no distribution over candidates",
     "Triplet": "a hinge on differences: no distribution over candidates",
     "Spectral": "squares of similarities: a matrix to approximate, not a distribution",
@@ -191,12 +197,13 @@ def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[st
     - within: the rows of `inside` in place of those outside
     """
     if within:
-        asked = {row.loss.name: row.loss for row in inside(t) if row.positives == 1 and not row.pairs}
+        rows = (row for row in inside(t) if row.positives == 1 and not row.pairs)
+        asked = {row.name: row.loss for row in rows}
     else:
         kinds = (losses.Decoupled, losses.MACL, losses.DualTemperature, losses.AlphaCL, losses.Debiased)
         kinds += (losses.HardNegative, losses.SSCL, losses.RINCE, losses.Triplet, losses.PairMargin)
         kinds += (losses.Spectral, losses.Robust, losses.FlatNCE)
-        asked = {kind.__name__: kind() for kind in kinds}
+        asked = {style.title(kind.__name__): kind() for kind in kinds}
     s, n = toys.random_similarities(50, 1, 20, torch.Generator().manual_seed(seed))
     found = {}
     for name, loss in asked.items():
@@ -210,7 +217,7 @@ def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[st
             line = torch.stack([pull.mean(), pull.new_zeros(())])[:, None]
         apart = (columns @ line)[:, 0] - pull
         largest = float(pull.abs().max())
-        found[style.title(name)] = float(apart.abs().max()) / largest, float(line[1, 0]) / largest
+        found[name] = float(apart.abs().max()) / largest, float(line[1, 0]) / largest
     return found
 
 
@@ -223,9 +230,7 @@ def table() -> tuple[str, float]:
         worst = max(worst, value, gradient)
         p = "on the positive" if row.positives == 1 else "uniform over the positives"
         p = "match for the positive, none for the others" if row.pairs else p
-        p = "on the attended positive" if isinstance(row.loss, losses.AttentionNCE) else p
-        name = style.title(row.loss.name) + row.says
-        lines.append(f"| {name} | {p} | {row.q} | {value:.0e} | {gradient:.0e} |")
+        lines.append(f"| {row.name} | {p} | {row.q} | {value:.0e} | {gradient:.0e} |")
     lines += [f"| {style.title(name)} | outside | {why} | | |" for name, why in OUTSIDE.items()]
     return "\n".join(lines), worst
 

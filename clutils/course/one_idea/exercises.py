@@ -126,7 +126,6 @@ def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
     positions[0] *= 40  # far away
     one_way = torch.stack([torch.arange(9), torch.arange(1, 10)])
     drawn = torch.randint(10, (9, 5), generator=draw)
-    drawn[:, 0] = one_way[0]  # a point may draw itself, as `maps.neg_tsne` does
     return [*made, (positions, one_way, drawn, 0.5)]
 
 

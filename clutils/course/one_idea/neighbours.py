@@ -26,7 +26,7 @@ class CauchyInfoNCE(nn.Module):
     """InfoNCE with log q, -log(1 + d²), in the place of s/τ: vectors keep their lengths. Both views anchors.
 
     Damrich et al. 2023 (arXiv 2206.01816), InfoNC-t-SNE, on views in place of neighbours: t-SimCNE (Böhm,
-    Berens & Kobak, ICLR 2023), from that description; its three stages of training are left out.
+    Berens & Kobak, ICLR 2023), from that description.
     """
 
     def forward(self, z1: Tensor, z2: Tensor) -> Tensor:
@@ -39,19 +39,31 @@ class CauchyInfoNCE(nn.Module):
 
 
 def learned_map(steps: int, pictures: data.ImageSet, seed: int = 0) -> training.Run:
-    """An encoder whose head ends in two numbers, trained by `CauchyInfoNCE`: `run.project` is the map."""
-    run = training.Run(
-        loss=CauchyInfoNCE(),
-        data=pictures,
-        steps=steps,
-        batch_size=128,
-        learning_rate=5e-3,
-        seed=seed,
-        precision="float32",
-        method_settings={"out": 2},
+    """An encoder whose head ends in two numbers, to be trained by `CauchyInfoNCE`: `run.project` is the map.
+
+    As many steps are done before, with a head that ends in 128; all but its last layer is carried over. (The
+    authors train the new layer by itself in between, which is left out.)
+    """
+    wide, plane = (
+        training.Run(
+            loss=CauchyInfoNCE(),
+            data=pictures,
+            steps=steps,
+            batch_size=128,
+            learning_rate=5e-3,
+            seed=seed,
+            precision="float32",
+            method_settings={"out": out},
+        )
+        for out in (128, 2)
     )
-    training.shorten(run)
-    return run
+    for run in (wide, plane):
+        training.shorten(run)
+    wide.finish(progress=False)
+    learned = plane.method.state_dict()
+    carried = {k: v for k, v in wide.method.state_dict().items() if v.shape == learned[k].shape}
+    plane.method.load_state_dict(learned | carried)
+    return plane
 
 
 def sum_of_q(positions: np.ndarray | Tensor) -> float:
