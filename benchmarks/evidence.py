@@ -238,7 +238,8 @@ def further_methods() -> Iterator[Case]:
 
     grid = by(loss=losses_of("BarlowTwins", off_diagonal=(0.005, 0.02, 0.1)))
     yield from tuned("further_methods", "Barlow Twins", {"method": "barlowtwins"}, grid)
-    grid = by(loss=losses_of("VICReg", invariance=(1.0, 5.0, 25.0)))
+    weighted = ["VICReg", {"invariance": 25 / 128, "variance": 12.5}]  # the authors' code at (25, 25, 1)
+    grid = by(loss=(*losses_of("VICReg", invariance=(1.0, 5.0, 25.0)), weighted))
     yield from tuned("further_methods", "VICReg", {"method": "vicreg"}, grid)
     grid = of_method(momentum=(0.8, 0.95, 0.99))
     yield from tuned("further_methods", "MoCo v3", {"method": "mocov3"}, grid)

@@ -127,13 +127,17 @@ def test_the_debiased_loss_is_inside_with_few_negatives_alone(make):
 
 def test_a_push_is_q_but_where_the_weights_carry_a_gradient_or_stand_in_the_exponent():
     uneven = {row.loss.name for row in lesson.inside() if not row.pairs and lesson.push_beside_q(row) > 1e-9}
-    assert uneven == {"AttentionNCE", "HardNegative"}
+    assert uneven == {"AttentionNCE", "HardNegative", "SSCL"}
 
 
 def test_the_count_adds_up():
-    inside, every = len(lesson.inside()), len(losses.catalogue())
-    assert lesson.counted().startswith(f"{inside} of the {every} ")
-    assert lesson.counted().endswith(f"; {every - inside} are outside")
+    rows, every = lesson.inside(), set(losses.catalogue())
+    always = {row.loss.name for row in rows if not row.says}
+    once = {row.loss.name for row in rows if row.says}
+    assert once < set(divergences.OUTSIDE) == every - always
+    said = lesson.counted()
+    assert said.startswith(f"{len(always)} of the {len(every)} ")
+    assert f"{len(once)} have it at one setting alone; {len(every) - len(rows)} at none" in said
 
 
 def test_the_table_has_a_line_a_loss_and_its_differences():

@@ -20,11 +20,11 @@ def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -
     """Each of `ARMS` in SimCLR with batches of 32 -> name -> its kNN and its loss.
 
     - knn, untrained: (seeds,) kNN accuracy on the test pictures; loss: the last seed's, with its state
-    - alike: the last seed's mean similarity of two test pictures after the head
+    - uniformity: the last seed's, of its first training batch and of its last
     """
     found = {}
     for name, make in ARMS.items():
-        before, after, loss, alike = [], [], make(), 0.0
+        before, after = [], []
         for seed in range(seeds):
             loss = make()
             run = training.Run(loss=loss, data=train, steps=steps, batch_size=32, seed=seed)
@@ -32,10 +32,8 @@ def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -
             before.append(experiments.accuracy(run.embed, train, test))
             run.finish(progress=False)
             after.append(experiments.accuracy(run.embed, train, test))
-            z = torch.nn.functional.normalize(run.project(test), dim=1)
-            alike = float((z.sum(dim=0).square().sum() - len(z)) / (len(z) * (len(z) - 1)))
-        kept = {"untrained": torch.tensor(before), "knn": torch.tensor(after)}
-        found[name] = kept | {"loss": loss, "alike": alike}
+        kept = {"untrained": torch.tensor(before), "knn": torch.tensor(after), "loss": loss}
+        found[name] = kept | {"uniformity": run.history["uniformity"].iloc[[0, -1]].tolist()}
     return found
 
 
