@@ -16,7 +16,7 @@ from clutils.course.one_idea.exercises import EXERCISES
 from clutils.course.one_idea.limit import by_class, decay, drawn_errors, negatives_needed, slope
 from clutils.course.one_idea.multiplier import beside_the_best, best_weights, choose_how_many, frontier
 from clutils.course.one_idea.neighbours import CauchyInfoNCE, cauchy, learned_map, spectrum, sum_of_q
-from clutils.course.one_idea.pairs import balance
+from clutils.course.one_idea.pairs import balance, first_similarities
 from clutils.course.one_idea.training_runs import seen, trained
 
 temperature_for, map_loss, few_points = EXERCISES

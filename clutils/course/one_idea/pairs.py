@@ -8,8 +8,18 @@ from collections.abc import Sequence
 import torch
 from matplotlib.axes import Axes
 
-from clutils import anatomy, losses
+from clutils import anatomy, data, losses, training
 from clutils.figures import axes_for, describe, style
+from clutils.similarities import Pairs, normalise, two_views
+
+
+def first_similarities(pictures: data.ImageSet, batch_size: int) -> Pairs:
+    """What a loss sees in the first step of a new SimCLR: one encoder for both views, in training."""
+    run, seen = training.Run(data=pictures, batch_size=batch_size, steps=1, precision="float32"), []
+    run.loss.register_forward_pre_hook(lambda loss, given: seen.extend(given))
+    run.step()
+    z1, z2 = (normalise(z.detach().double(), "z", "first_similarities") for z in seen[:2])
+    return two_views(z1, z2, "other view")
 
 
 @style.in_course_style
