@@ -6,15 +6,14 @@ Every 'penalty' plot of every notebook is made by these functions. `ruler` says 
 import copy
 import math
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from clutils import similarities
-from clutils.losses import base, hyperparameters
-from clutils.losses.hyperparameters import Hyperparameter
+from clutils.losses import base
+from clutils.losses.hyperparameters import within
 from clutils.similarities import Pairs, widen
 
 
@@ -112,18 +111,9 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     return (weights * (y[:, None] == y[None, :])).sum(dim=1)
 
 
-def push_on_hardest(negatives: Tensor, push: Tensor, tenths: float = 1.0) -> Tensor:
-    """Share of each anchor's push that falls on the hardest tenth of its negatives, (A,); 0 where none is
-    pushed.
-
-    - negatives, push: (A, K), as from `forces`; a negative that is drawn in (push below 0) counts for nothing
-    - tenths: how many tenths of the negatives; the number is rounded, and at least one
-
-    Raises ValueError unless tenths lies above 0 and at most at 10.
-    """
-    if not 0 < tenths <= 10:
-        raise ValueError(f"push_on_hardest: tenths is {tenths}, but must be above 0, and at most 10")
-    count = max(1, round(negatives.shape[1] * tenths / 10))
+def push_on_hardest(negatives: Tensor, push: Tensor) -> Tensor:
+    """`push_share` of the hardest tenth of an anchor's negatives, at least one: (A, K), (A, K) -> (A,)."""
+    count = max(1, round(negatives.shape[1] / 10))
     hardest = torch.zeros_like(negatives, dtype=torch.bool)
     return push_share(push, hardest.scatter(1, negatives.topk(count, dim=1).indices, True))
 
@@ -164,12 +154,6 @@ def _above_zero(who: str, temperature: float | Tensor) -> None:
 POSITIVE, SPREAD = 0.85, 0.2
 NEAR = 0.02  # of the way from chance to the best reachable: so close counts as being there
 MOST_VECTORS = 4096  # of a loss that needs them
-OF_A_RULER = {
-    "batch_size": Hyperparameter(2, base.MOST // 2, whole=True),
-    "queue": Hyperparameter(1, base.MOST, whole=True, also=(None,)),
-    "positive": Hyperparameter(-1, 1),
-    "spread": Hyperparameter(0, 1),
-}
 
 
 @dataclass(frozen=True)
@@ -286,8 +270,10 @@ def ruler(
         raise ValueError(
             f"ruler: loss is {loss!r}, but must be one of losses.catalogue(), as losses.NTXent(0.1)"
         )
-    given = SimpleNamespace(batch_size=batch_size, queue=queue, positive=positive, spread=spread)
-    hyperparameters.check(given, OF_A_RULER, "ruler")
+    within("ruler", "batch_size", batch_size, 2, base.MOST // 2, whole=True)
+    within("ruler", "queue", queue, 1, base.MOST, whole=True, also=(None,))
+    within("ruler", "positive", positive, -1, 1)
+    within("ruler", "spread", spread, 0, 1)
     loss.settings()
     if queue is not None and "queue" not in loss.takes:
         raise ValueError(f"ruler: queue is {queue}, but {loss.name} takes none")

@@ -24,6 +24,7 @@ FEW, DRAWS = 10, 5  # labels of each class, and how often they are drawn
 DELTA, EPSILON = 1e-4, 1e-7  # LiDAR's δ, and ε of it and of RankMe
 
 Vectors = Tensor | np.ndarray
+Rows = Callable[[Vectors, str, str], Tensor]  # `finite_rows`, or `unit_rows`
 
 
 @torch.no_grad()
@@ -238,11 +239,7 @@ def neighbour_overlap(a: Vectors, b: Vectors, k: int = 10) -> float:
     Raises ValueError where k is not from 1 to N - 1.
     """
     who = "neighbour_overlap"
-    a, b = unit_rows(a, who, "a"), unit_rows(b, who, "b")
-    if len(a) != len(b):
-        raise ValueError(
-            f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
-        )
+    a, b = _both(unit_rows, who, a, b)
     within(who, "k", k, 1, len(a) - 1, whole=True)
     near = []
     for z in (a, b):
@@ -260,8 +257,7 @@ def average_precision(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_
     (M, D); train_y (N,), test_y (M,). The information-retrieval definition, without interpolation.
     """
     who = "average_precision"
-    train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
-    train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
+    train_z, train_y, test_z, test_y = _split(unit_rows, who, train_z, train_y, test_z, test_y)
     ranks = torch.arange(1, len(train_z) + 1, dtype=torch.float64, device=train_z.device)
     found = []
     for rows, truth in zip(test_z.split(ROWS), test_y.split(ROWS), strict=True):
@@ -303,12 +299,7 @@ def cka(a: Vectors, b: Vectors) -> float:
 
     Raises ValueError where the rows of either are all equal.
     """
-    a, b = finite_rows(a, "cka", "a").double(), finite_rows(b, "cka", "b").double()
-    if len(a) != len(b):
-        raise ValueError(
-            f"cka: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
-        )
-    similarities.one_device("cka", a=a, b=b)
+    a, b = (z.double() for z in _both(finite_rows, "cka", a, b))
     sizes = [spectrum(z, "cka").square().square().sum().sqrt() for z in (a, b)]  # ‖ZᵀZ‖
     return ((_centred(a).T @ _centred(b)).square().sum() / (sizes[0] * sizes[1])).item()
 
@@ -330,8 +321,7 @@ def knn_accuracy(
 
     Raises ValueError where k is not between 1 and N.
     """
-    right = _knn_right(train_z, train_y, test_z, test_y, k, temperature)
-    return right.sum().item() / len(right)
+    return _knn_right(train_z, train_y, test_z, test_y, k, temperature).mean().item()
 
 
 @torch.no_grad()
@@ -340,8 +330,7 @@ def _knn_right(
 ) -> Tensor:
     """Which test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
     who = "knn_accuracy"
-    train_z, test_z = unit_rows(train_z, who, "train_z"), unit_rows(test_z, who, "test_z")
-    train_y, test_y = _split(train_z, train_y, test_z, test_y, who)
+    train_z, train_y, test_z, test_y = _split(unit_rows, who, train_z, train_y, test_z, test_y)
     within(who, "k", k, 1, len(train_z), whole=True)
     within(who, "temperature", temperature, 0, open_below=True)
     classes, code = train_y.unique(return_inverse=True)
@@ -375,9 +364,22 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
 
 def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "probed") -> Tensor:
     """The classes that `linear_probe`'s regression gives the test rows, (M,) int64: arguments as there."""
-    train_z, test_z = finite_rows(train_z, who, "train_z"), finite_rows(test_z, who, "test_z")
-    train_y, _ = _split(train_z, train_y, test_z, torch.zeros(len(test_z), dtype=torch.int64), who)
-    return _probe(train_z, train_y, test_z)
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    unasked = torch.zeros(len(test_z), dtype=torch.int64)
+    train_z, train_y, test_z, _ = _split(finite_rows, who, train_z, train_y, test_z, unasked)
+    classes, y = train_y.unique(return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"linear_probe: every training label is {int(classes[0])}, but a probe parts at least two"
+        )
+    if train_z.is_cuda:
+        return classes[_probed_there(train_z, y, test_z, len(classes))]
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+    probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
+    return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
 
 
 @dataclass(frozen=True)
@@ -391,36 +393,30 @@ class FewLabels:
     def mean(self) -> float:
         return sum(self.accuracies) / len(self.accuracies)
 
-    def __str__(self) -> str:
-        spread = f"{min(self.accuracies):.3f} to {max(self.accuracies):.3f}"
-        return f"{self.mean:.3f} ({spread} in {len(self.accuracies)} draws of {self.labels} labels)"
-
 
 def few_label_probe(
-    z: Vectors,
-    y: Vectors,
+    train_z: Vectors,
+    train_y: Vectors,
     test_z: Vectors,
     test_y: Vectors,
     labels: int = 100,
     draws: int = 5,
     seed: int = 0,
 ) -> FewLabels:
-    """`linear_probe` on few labels, drawn several times, the same number of each class.
+    """`linear_probe` on few labels, drawn several times from the training rows, as many of each class.
 
-    z (N, D), y (N,): what may be drawn from; labels: how many in all, a multiple of the number of classes.
-    The same seed draws the same rows, whatever the features: so two encoders can be compared draw by draw.
+    labels: how many in all, a multiple of the number of classes. The same seed draws the same rows, whatever
+    the features: so two encoders can be compared draw by draw.
 
     Raises ValueError where labels is no such multiple, or a class has too few rows.
     """
     who = "few_label_probe"
-    z, test_z = finite_rows(z, who, "z"), finite_rows(test_z, who, "test_z")
-    y, test_y = _split(z, y, test_z, test_y, who, names=("z", "y"))
+    sides = _split(finite_rows, who, train_z, train_y, test_z, test_y)
+    z, y, test_z, test_y = (side.cpu() for side in sides)
     classes, sizes = y.unique(return_counts=True)
     each, rest = divmod(labels, len(classes))
     if each < 1 or rest:
-        raise ValueError(
-            f"{who}: labels is {labels}, but must be a multiple of the {len(classes)} classes in y"
-        )
+        raise ValueError(f"{who}: labels is {labels}, but must be a multiple of the {len(classes)} classes")
     if each > sizes.min():
         rare = int(sizes.argmin())
         raise ValueError(
@@ -429,36 +425,17 @@ def few_label_probe(
         )
     within(who, "draws", draws, 1, whole=True)
     random = np.random.default_rng(seed)
-    z, y, test_z, test_y = (part.cpu() for part in (z, y, test_z, test_y))
     accuracies = []
     for _ in range(draws):
         drawn = np.concatenate(
             [random.choice(np.flatnonzero(y == c), each, replace=False) for c in classes.tolist()]
         )
-        accuracies.append((_probe(z[drawn], y[drawn], test_z) == test_y).double().mean().item())
+        accuracies.append(linear_probe(z[drawn], y[drawn], test_z, test_y))
     return FewLabels(labels, tuple(accuracies))
 
 
-def _probe(train_z: Tensor, train_y: Tensor, test_z: Tensor) -> Tensor:
-    """The classes of the test rows by scikit-learn's regression; on a GPU by the same objective there."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    classes, y = train_y.unique(return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"linear_probe: every training label is {int(classes[0])}, but a probe parts at least two"
-        )
-    if train_z.is_cuda:
-        return classes[_probe_there(train_z, y, test_z, len(classes))]
-    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-    probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
-    return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
-
-
-def _probe_there(train_z: Tensor, y: Tensor, test_z: Tensor, classes: int) -> Tensor:
-    """`_probe` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
+def _probed_there(train_z: Tensor, y: Tensor, test_z: Tensor, classes: int) -> Tensor:
+    """`probed` on the tensors' own device: the mean loss plus |W|²/2 per row, as scikit-learn has it."""
     train_z, test_z = train_z.double(), test_z.double()
     mean, deviation = train_z.mean(dim=0), train_z.std(dim=0, correction=0)
     deviation = torch.where(deviation > 0, deviation, 1.0)
@@ -622,6 +599,17 @@ def unit_rows(z: Vectors, who: str, name: str) -> Tensor:
     return similarities.normalise(finite_rows(z, who, name), name, who)
 
 
+def _both(rows: Rows, who: str, a: Vectors, b: Vectors) -> tuple[Tensor, Tensor]:
+    """Two representations of the same images, checked by `rows`."""
+    a, b = rows(a, who, "a"), rows(b, who, "b")
+    if len(a) != len(b):
+        raise ValueError(
+            f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
+        )
+    similarities.one_device(who, a=a, b=b)
+    return a, b
+
+
 def as_classes(y: Vectors, who: str, name: str, z: Tensor) -> Tensor:
     """y as int64 (rows,), a class for each row of z, on z's device."""
     y = torch.as_tensor(y).detach()
@@ -632,21 +620,18 @@ def as_classes(y: Vectors, who: str, name: str, z: Tensor) -> Tensor:
     return y.to(z.device, torch.int64)
 
 
-def _split(
-    train_z: Tensor,
-    train_y: Vectors,
-    test_z: Tensor,
-    test_y: Vectors,
-    who: str,
-    names: tuple[str, str] = ("train_z", "train_y"),
-) -> tuple[Tensor, Tensor]:
+def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
+    """train_z, train_y, test_z and test_y, checked, the embeddings by `rows`."""
+    train_z, train_y, test_z, test_y = given
+    train_z, test_z = rows(train_z, who, "train_z"), rows(test_z, who, "test_z")
     if train_z.shape[1] != test_z.shape[1]:
         raise ValueError(
-            f"{who}: {names[0]} is {tuple(train_z.shape)} but test_z is {tuple(test_z.shape)}: "
+            f"{who}: train_z is {tuple(train_z.shape)} but test_z is {tuple(test_z.shape)}: "
             f"the dimensions differ"
         )
-    similarities.one_device(who, **{names[0]: train_z, "test_z": test_z})
-    return as_classes(train_y, who, names[1], train_z), as_classes(test_y, who, "test_y", test_z)
+    similarities.one_device(who, train_z=train_z, test_z=test_z)
+    train_y, test_y = as_classes(train_y, who, "train_y", train_z), as_classes(test_y, who, "test_y", test_z)
+    return train_z, train_y, test_z, test_y
 
 
 def raw_inputs(data: ImageSet | VectorSet | GraphSet | SentenceSet) -> Tensor:

@@ -175,7 +175,18 @@ def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> n
         return encoders.MLP(channels, features=out)
     if name == "conv":
         return Plain(channels, out, padding)
-    return (UNet if name == "unet" else ResNetUNet)(channels, out, padding, skips)
+    if name == "unet":
+        widths = (16, 32, 64)
+        return UNet(Halvings(channels, widths, padding), widths, out, padding, skips)
+    from torchvision.models._utils import IntermediateLayerGetter
+
+    net = encoders.build("resnet18", channels=channels)
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1):
+            module.padding_mode = cast(Any, padding)
+            module._reversed_padding_repeated_twice = [1] * 4  # pixels on each side of a 3x3 convolution
+    down = IntermediateLayerGetter(net, {f"layer{n}": str(n) for n in range(1, 5)})
+    return UNet(down, (64, 128, 256, 512), out, padding, skips)
 
 
 def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
@@ -195,63 +206,37 @@ class Plain(nn.Sequential):
         )
 
 
-class UNet(nn.Module):
-    """Two halvings by average pooling and back, with a skip at each size: (N, C, H, W) -> (N, out, H, W)."""
+class Halvings(nn.ModuleList):
+    """Convolutions with average pooling between: (N, C, H, W) -> the image of each, the largest first."""
 
-    def __init__(self, channels: int, out: int, padding: str, skips: bool = True, width: int = 16) -> None:
-        super().__init__()
-        self.skips = skips
-        self.down = nn.ModuleList(
-            _convolution(narrow, wide, padding)
-            for narrow, wide in ((channels, width), (width, 2 * width), (2 * width, 4 * width))
-        )
-        self.up = _way_up((4 * width, 2 * width, width), padding, skips)
-        self.last = _convolution(width, out, padding)
+    def __init__(self, channels: int, widths: tuple[int, ...], padding: str) -> None:
+        pairs = itertools.pairwise((channels, *widths))
+        super().__init__(_convolution(narrow, wide, padding) for narrow, wide in pairs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        sizes: list[Tensor] = []
-        for convolution in self.down:
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        sizes: dict[str, Tensor] = {}
+        for convolution in self:
             x = F.leaky_relu(convolution(F.avg_pool2d(x, 2) if sizes else x), SLOPE)
-            sizes.append(x)
-        return self.last(_climb(self.up, sizes, self.skips))
+            sizes[str(len(sizes))] = x
+        return sizes
 
 
-class ResNetUNet(nn.Module):
-    """torchvision's ResNet-18 (3x3 stem) down, a decoder with skips up: (N, C, H, W) -> (N, out, H, W)."""
+class UNet(nn.Module):
+    """A way down and a decoder up, with a skip at each size or none: (N, C, H, W) -> (N, out, H, W).
 
-    def __init__(self, channels: int, out: int, padding: str, skips: bool = True) -> None:
+    - down: image -> images of these widths, the largest first
+    """
+
+    def __init__(self, down: nn.Module, widths: tuple[int, ...], out: int, padding: str, skips: bool) -> None:
         super().__init__()
-        self.skips = skips
-        self.down = encoders.build("resnet18", channels=channels)
-        for module in self.down.modules():
-            if isinstance(module, nn.Conv2d) and module.kernel_size != (1, 1):
-                module.padding_mode = cast(Any, padding)
-                module._reversed_padding_repeated_twice = [
-                    p for p in reversed(cast(tuple[int, ...], module.padding)) for _ in range(2)
-                ]
-        self.up = _way_up((512, 256, 128, 64), padding, skips)
-        self.last = _convolution(64, out, padding)
+        self.skips, self.down = skips, down
+        steps = itertools.pairwise(reversed(widths))
+        self.up = nn.ModuleList(_convolution(low + high * skips, high, padding) for low, high in steps)
+        self.last = _convolution(widths[0], out, padding)
 
     def forward(self, x: Tensor) -> Tensor:
-        net: Any = self.down  # torchvision's ResNet
-        x = net.relu(net.bn1(net.conv1(x)))
-        sizes = []
-        for layer in (net.layer1, net.layer2, net.layer3, net.layer4):
-            x = layer(x)
-            sizes.append(x)
-        return self.last(_climb(self.up, sizes, self.skips))
-
-
-def _way_up(widths: tuple[int, ...], padding: str, skips: bool) -> nn.ModuleList:
-    """A convolution from each width to the next, which takes the skip beside it where there are skips."""
-    steps = itertools.pairwise(widths)
-    return nn.ModuleList(_convolution(narrow + wide * skips, wide, padding) for narrow, wide in steps)
-
-
-def _climb(up: nn.ModuleList, sizes: list[Tensor], skips: bool) -> Tensor:
-    """From the smallest image to the largest: enlarge, put the skip beside it if asked for, convolve."""
-    *sizes, x = sizes
-    for convolution, size in zip(up, reversed(sizes), strict=True):
-        x = F.interpolate(x, size=size.shape[-2:], mode="bilinear", align_corners=False)
-        x = F.leaky_relu(convolution(torch.cat([x, size], dim=1) if skips else x), SLOPE)
-    return x
+        *sizes, x = self.down(x).values()
+        for convolution, size in zip(self.up, reversed(sizes), strict=True):
+            x = F.interpolate(x, size=size.shape[-2:], mode="bilinear", align_corners=False)
+            x = F.leaky_relu(convolution(torch.cat([x, size], dim=1) if self.skips else x), SLOPE)
+        return self.last(x)

@@ -53,7 +53,9 @@ def test_an_anchor_of_the_package_has_as_many_negatives_as_the_exercise_says(bat
     pairs = similarities.two_views(*torch.eye(2 * batch).chunk(2))
     assert pairs.negatives.shape == (2 * batch, lesson.negatives_of_an_anchor.answer(batch, 2))
     labels = torch.arange(batch)
-    three = similarities.two_views(*torch.randn(2, 3 * batch, 4), labels=labels.repeat(3))  # six views of each
+    three = similarities.two_views(
+        *torch.randn(2, 3 * batch, 4), labels=labels.repeat(3)
+    )  # six views of each
     assert int(three.negative_mask[0].sum()) == lesson.negatives_of_an_anchor.answer(batch, 6)
 
 
