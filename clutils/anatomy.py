@@ -196,45 +196,31 @@ class Ruler:
     at_chance: Stand | None
     trained: Stand | None
 
-    def learned(self, value: float) -> float | None:
-        """How far a value lies on the way from chance, 0, to the best reachable, 1; below 0 above chance."""
+    def says(self, value: float) -> str:
+        """One sentence: is such a loss normal? Above or at chance, learning, at or below the floor."""
         if not math.isfinite(value):
             raise ValueError(f"ruler: value is {value}, but must be a finite number")
         if self.chance is None or self.best is None or math.isclose(self.chance, self.best):
-            return None
-        return (self.chance - value) / (self.chance - self.best)
-
-    def verdict(self, value: float) -> str:
-        """'above chance', 'at chance', 'learning', 'at the floor' or 'below the floor'; else 'unknown'."""
-        learned = self.learned(value)
-        if learned is None:
-            return "unknown"
-        if self.floor is not None and value < self.floor - 1e-6 * max(1.0, abs(self.floor)):
-            return "below the floor"
-        if learned < -NEAR:
-            return "above chance"
-        return "at chance" if learned <= NEAR else "learning" if learned < 1 - NEAR else "at the floor"
-
-    def says(self, value: float) -> str:
-        """One sentence: is such a loss normal?"""
-        verdict, learned = self.verdict(value), self.learned(value)
-        if learned is None or self.chance is None or self.best is None:
             why = "has no chance level" if self.chance is None else "is no measure of progress"
             other = "" if self.collapsed is None else f"; a collapsed encoder gives {self.collapsed:.4g}"
             return f"Whether a loss of {value:g} is normal can't be said: {self.loss} {why}{other}."
+        learned = (self.chance - value) / (self.chance - self.best)
         chance, best = f"{self.chance:.4g}", f"the best reachable, {self.best:.4g}"
         if self.K is not None and math.isclose(self.chance, math.log(self.K + 1), rel_tol=1e-9):
             chance = f"log {self.K + 1} = {chance}"
         other = "what was measured has another K, temperature or scale"
-        meaning = {
-            "above chance": f"chance is {chance}, so positives are less alike than negatives, or {other}",
-            "at chance": f"chance is {chance}{self._as_collapsed(self.chance)}: nothing is told apart",
-            "learning": f"{learned:.0%} of the way from chance, {chance}, to {best}",
-            "at the floor": f"less than {NEAR:.0%} of the way from chance, {chance}, is left to {best}"
-            f"{self._as_collapsed(self.best)}",
-            "below the floor": f"no similarities give less than {self.floor or 0:.4g}, so {other}",
-        }
-        return f"A loss of {value:g} is {verdict}: {meaning[verdict]}."
+        if self.floor is not None and value < self.floor - 1e-6 * max(1.0, abs(self.floor)):
+            said = f"below the floor: no similarities give less than {self.floor:.4g}, so {other}"
+        elif learned < -NEAR:
+            said = f"above chance: chance is {chance}, so positives are less alike than negatives, or {other}"
+        elif learned <= NEAR:
+            said = f"at chance: chance is {chance}{self._as_collapsed(self.chance)}: nothing is told apart"
+        elif learned < 1 - NEAR:
+            said = f"learning: {learned:.0%} of the way from chance, {chance}, to {best}"
+        else:
+            left = f"less than {NEAR:.0%} of the way from chance, {chance}, is left to {best}"
+            said = f"at the floor: {left}{self._as_collapsed(self.best)}"
+        return f"A loss of {value:g} is {said}."
 
     def _as_collapsed(self, mark: float) -> str:
         same = self.collapsed is not None and math.isclose(self.collapsed, mark, rel_tol=1e-6, abs_tol=1e-6)
