@@ -321,16 +321,14 @@ def knn_accuracy(
 
     Raises ValueError where k is not between 1 and N.
     """
-    return _knn_right(train_z, train_y, test_z, test_y, k, temperature).mean().item()
+    return _knn_right(train_z, train_y, test_z, test_y, k=k, temperature=temperature).mean().item()
 
 
 @torch.no_grad()
-def _knn_right(
-    train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Vectors, k: int, temperature: float
-) -> Tensor:
+def _knn_right(*given: Vectors, k: int, temperature: float) -> Tensor:
     """Which test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
     who = "knn_accuracy"
-    train_z, train_y, test_z, test_y = _split(unit_rows, who, train_z, train_y, test_z, test_y)
+    train_z, train_y, test_z, test_y = _split(unit_rows, who, *given)
     within(who, "k", k, 1, len(train_z), whole=True)
     within(who, "temperature", temperature, 0, open_below=True)
     classes, code = train_y.unique(return_inverse=True)

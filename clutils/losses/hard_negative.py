@@ -54,13 +54,9 @@ class HardNegative(Loss):
         return -torch.log(E_plus / (E_plus + Ng)).mean(dim=1)
 
     def formula(self, pairs: Pairs) -> Tensor:
-        return reweighted(pairs, self.temperature, self.class_prior, self.beta)
-
-
-def reweighted(pairs: Pairs, temperature: float, class_prior: float, beta: float) -> Tensor:
-    """HCL's formula, (A,)."""
-    harder = log_sum(pairs, temperature / (1 + beta))
-    weights = log_sum(pairs, temperature / beta if beta else math.inf)
-    # log Σ w E = log ΣE^(1+β) - log ΣE^β + log N
-    c = harder - weights + counted(pairs).log() - pairs.positives / temperature
-    return mean_over_positives(softplus(debiased(c, pairs, temperature, class_prior)), pairs)
+        harder = log_sum(pairs, self.temperature / (1 + self.beta))
+        weights = log_sum(pairs, self.temperature / self.beta if self.beta else math.inf)
+        # log Σ w E = log ΣE^(1+β) - log ΣE^β + log N
+        c = harder - weights + counted(pairs).log() - pairs.positives / self.temperature
+        values = softplus(debiased(c, pairs, self.temperature, self.class_prior))
+        return mean_over_positives(values, pairs)

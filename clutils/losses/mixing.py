@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.hyperparameters import Hyperparameter
-
 SHORTEST_MIX = 1e-12  # squared length: a mix of two opposite vectors has no direction
 
 
@@ -33,11 +31,6 @@ def draw(
     which = torch.randint(columns.shape[1], shape, generator=generator, device=device)
     coefficient = torch.rand(shape, generator=generator, device=device, dtype=dtype)
     return columns.gather(1, which.to(columns.device)), coefficient.to(columns.device)
-
-
-def numbers(lowest: int, symbol: str) -> Hyperparameter:
-    """How many negatives are mixed, or mixes made."""
-    return Hyperparameter(lowest, symbol=symbol, whole=True, dial=(lowest, 4096, "doubling"))
 
 
 def length(a: Tensor, mutual: Tensor) -> Tensor:

@@ -40,9 +40,9 @@ class MoCHi(Loss):
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
     temperature: float = hyperparameter(TEMPERATURE, default=0.2)
-    hardest: int = hyperparameter(mixing.numbers(1, "N"), default=1024)
-    synthetic: int = hyperparameter(mixing.numbers(0, "s"), default=512)
-    query_mixed: int = hyperparameter(mixing.numbers(0, "s'"), default=256)
+    hardest: int = hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling"), default=1024)
+    synthetic: int = hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling"), default=512)
+    query_mixed: int = hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling"), default=256)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them and of the anchor with them"
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from clutils.losses import mixing
 from clutils.losses.base import Loss
-from clutils.losses.hard_negative import HardNegative, reweighted
+from clutils.losses.hard_negative import HardNegative
 from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, hyperparameter
 from clutils.similarities import Batch, Pairs
 
@@ -47,8 +47,8 @@ class SSCL(Loss):
     temperature: float = hyperparameter(TEMPERATURE, default=0.5)
     class_prior: float = hyperparameter(HardNegative.ranges["class_prior"], default=0.1)
     beta: float = hyperparameter(HardNegative.ranges["beta"], default=1.0)
-    hardest: int = hyperparameter(mixing.numbers(1, "s"), default=32)
-    synthetic: int = hyperparameter(mixing.numbers(0, "k"), default=8)
+    hardest: int = hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling"), default=32)
+    synthetic: int = hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling"), default=8)
     normalise: bool = hyperparameter(SWITCH, default=False)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them"
@@ -62,8 +62,7 @@ class SSCL(Loss):
         everyone = torch.cat([negatives, mixes], dim=1)
         return HardNegative.as_written(positives, everyone, **of_hcl)
 
-    def formula(self, pairs: Pairs) -> Tensor:
-        return reweighted(pairs, self.temperature, self.class_prior, self.beta)
+    formula = HardNegative.formula
 
     def draw(self, anchors: int, like: Tensor) -> tuple[Tensor, ...]:
         """Ranks of both parents among the hardest, and the first one's share: (anchors, k) each."""
