@@ -174,7 +174,10 @@ def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> n
     if name == "mlp":
         return encoders.MLP(channels, features=out)
     if name == "conv":
-        return Plain(channels, out, padding)
+        steps = itertools.pairwise((channels, 32, 32, out))
+        first, second, third = (_convolution(narrow, wide, padding) for narrow, wide in steps)
+        between = nn.LeakyReLU(SLOPE, inplace=True)
+        return nn.Sequential(first, between, second, between, third)
     if name == "unet":
         widths = (16, 32, 64)
         return UNet(Halvings(channels, widths, padding), widths, out, padding, skips)
@@ -191,19 +194,6 @@ def _network(name: str, channels: int, out: int, padding: str, skips: bool) -> n
 
 def _convolution(narrow: int, wide: int, padding: str) -> nn.Conv2d:
     return nn.Conv2d(narrow, wide, kernel_size=3, padding=1, padding_mode=cast(Any, padding))
-
-
-class Plain(nn.Sequential):
-    """Three 3x3 convolutions with leaky ReLUs between: (N, C, H, W) -> (N, out, H, W)."""
-
-    def __init__(self, channels: int, out: int, padding: str, width: int = 32) -> None:
-        super().__init__(
-            _convolution(channels, width, padding),
-            nn.LeakyReLU(SLOPE, inplace=True),
-            _convolution(width, width, padding),
-            nn.LeakyReLU(SLOPE, inplace=True),
-            _convolution(width, out, padding),
-        )
 
 
 class Halvings(nn.ModuleList):

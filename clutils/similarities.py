@@ -102,11 +102,6 @@ class Everyone:
     ends: Tensor
     z: Tensor
 
-    @classmethod
-    def of(cls, z1: Tensor, z2: Tensor) -> Self:
-        views = torch.stack([z1, z2])
-        return cls(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -130,7 +125,9 @@ class Batch:
 
     @classmethod
     def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Self:
-        return cls(z1, z2, torch.arange(len(z1), device=z1.device), Everyone.of(z1, z2), **further)
+        views = torch.stack([z1, z2])
+        everyone = Everyone(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
+        return cls(z1, z2, torch.arange(len(z1), device=z1.device), everyone, **further)
 
     @property
     def anchors(self) -> Tensor:

@@ -18,8 +18,6 @@ class NPair(Loss):
     for ever once every positive is nearest. The paper therefore adds a penalty on the squared lengths, and
     TensorFlow's contrib had 0.0005 (mean ‖z1‖² + mean ‖z2‖²); neither here nor in pytorch-metric-learning.
 
-    No hyper-parameters and so no defaults.
-
     Sohn 2016, "Improved deep metric learning with multi-class N-pair loss objective" (NeurIPS), the
     N-pair-mc loss as reviews of it give it; the paper's own text could not be read here.
     """

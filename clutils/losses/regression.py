@@ -18,8 +18,6 @@ class Regression(Loss):
     (BYOL) or averages (SimSiam). The loss itself is symmetric and lets gradients flow to both arguments.
     SimSiam's negative cosine is ℓ/2 - 1: the same gradient, halved.
 
-    No anchors (level "batch"), no hyper-parameters and so no defaults; without negatives no chance level.
-
     Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2; Chen & He 2021,
     "Exploring simple siamese representation learning" (arXiv 2011.10566), eq. 1.
     """

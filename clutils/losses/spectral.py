@@ -18,8 +18,8 @@ class Spectral(Loss):
     s: negatives are driven to a right angle, not apart, and one beyond 90° is drawn back. Nothing else bounds
     the lengths, and nothing has to: on unit vectors it would be another loss.
 
-    No hyper-parameters and so no defaults. The authors' code first shortens every vector longer than √μ to
-    that length (μ = 1 by default there) and divides the loss by μ; not done here.
+    The authors' code first shortens every vector longer than √μ to that length (μ = 1 by default there) and
+    divides the loss by μ; not done here.
 
     HaoChen et al. 2021, "Provable guarantees for self-supervised deep learning with spectral contrastive
     loss" (arXiv 2106.04156), its population loss, estimated in a batch as in the authors' code.
