@@ -310,11 +310,8 @@ def _stand(loss: base.Loss, positive: float, negatives: Tensor) -> Stand:
 def _of_vectors(loss: Any, batch: int, queue: int | None) -> tuple[float | None, float | None, float | None]:
     """Chance, collapse and the best reachable of a loss that needs vectors."""
     pictures = batch + (queue or 0)
-    if pictures > MOST_VECTORS:
-        what = "batch_size" if queue is None else "batch_size and queue together"
-        raise ValueError(
-            f"ruler: {what} is {pictures}, but must be at most {MOST_VECTORS} for {loss.name}, on vectors"
-        )
+    what = "batch_size" if queue is None else "batch_size and queue together"
+    within(f"ruler of {loss.name}, on vectors", what, pictures, 2, MOST_VECTORS, whole=True)
 
     def value(z1: Tensor, z2: Tensor, others: Tensor) -> float:
         if hasattr(loss, "generator"):
