@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +79,7 @@ class Method(nn.Module):
     year: int
     equation = ""  # or algorithm, or section
     ranges = declare()
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {}  # of settings that are words
     live: tuple[str, ...] = ()
     usual_loss: nn.Module = losses.NTXent(temperature=0.2)  # of a run that names none
     usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
@@ -223,6 +224,18 @@ class Method(nn.Module):
         self.loss = loss
 
     @classmethod
+    def checked(cls, settings: Any, called: str) -> dict[str, Any]:
+        """A copy of these settings. Raises ValueError unless they name what the method has, with values."""
+        if not isinstance(settings, Mapping | None):
+            raise ValueError(f"training: {called} is {settings!r}, but must name settings and values")
+        known = cls.setting_names()
+        for name in settings or {}:
+            if name not in known:
+                own = f"{cls.__name__.lower()} has no setting {name!r}; it has {', '.join(known)}"
+                raise ValueError(f"training: {own}")
+        return dict(settings or {})
+
+    @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """The names of the method's own settings, as the class takes them."""
         return tuple(name for name in inspect.signature(cls).parameters if name not in PARTS)
@@ -232,8 +245,11 @@ class Method(nn.Module):
         return {name: getattr(self, name) for name in self.setting_names()}
 
     def check_settings(self) -> None:
-        """Raise ValueError when a setting is outside its range; more where a method's file says so."""
-        hyperparameters.check(self, self.ranges, type(self).__name__)
+        """Raise ValueError when a setting is outside its range, or none of its `choices`."""
+        who = type(self).__name__
+        hyperparameters.check(self, self.ranges, who)
+        for name, known in self.choices.items():
+            hyperparameters.one_of(who, name, getattr(self, name), known)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter, one_of
+from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.views.checks import drawn
 
 OPERATIONS = ("interpolate", "extrapolate", "difference", "noise")
 
@@ -38,12 +42,9 @@ class MODALS(Method):
 
     paper, year = "MODALS (Cheung & Yeung)", 2021
     out, hidden = 128, None
+    choices: ClassVar = {"operation": ("any", *OPERATIONS)}
     operation: str = hyperparameter(None, default="any")
     strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 1, "even")), default=0.3)
-
-    def check_settings(self) -> None:
-        super().check_settings()
-        one_of("MODALS", "operation", self.operation, ("any", *OPERATIONS))
 
     def step(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))
@@ -55,19 +56,16 @@ class MODALS(Method):
     def direction(self, h: Tensor, generator: torch.Generator) -> Tensor:
         """Where each row of h (B, features) goes at a strength of 1."""
         pool, size = h.detach(), len(h)
-
-        def draw(*shape: int) -> Tensor:
-            return torch.rand(shape, generator=generator, device=generator.device).to(h)
-
+        draw = partial(drawn, like=h, generator=generator)
         centred = pool - pool.mean(dim=0)
         unit = normalize(centred, dim=1)
         cosines = (unit @ unit.T).fill_diagonal_(-torch.inf)
-        some = draw(size, size).fill_diagonal_(2).argsort(dim=1)[:, : max(1, size // 20)]  # never itself
+        some = draw((size, size)).fill_diagonal_(2).argsort(dim=1)[:, : max(1, size // 20)]  # never itself
         near = some.gather(1, cosines.gather(1, some).argmax(dim=1, keepdim=True))[:, 0]
-        a, b = draw(size, size).argsort(dim=1)[:, :2].T  # two different ones
-        normal = torch.randn(h.shape, generator=generator, device=generator.device).to(h)
+        a, b = draw((size, size)).argsort(dim=1)[:, :2].T  # two different ones
+        normal = draw(h.shape, draw=torch.randn)
         ways = (pool[near] - h, h - pool.mean(dim=0), pool[a] - pool[b], pool.std(dim=0) * normal)
-        chosen = (draw(size) * len(ways)).long()
+        chosen = (draw((size,)) * len(ways)).long()
         if self.operation != "any":
             chosen = torch.full_like(chosen, OPERATIONS.index(self.operation))
         return torch.stack(ways)[chosen, torch.arange(size, device=h.device)]

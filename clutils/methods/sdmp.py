@@ -6,6 +6,7 @@ import torch
 
 from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method, drawing_on
+from clutils.views.checks import drawn
 
 
 class SDMP(Method):
@@ -41,9 +42,7 @@ class SDMP(Method):
     def step(self, given: Given) -> Compared:
         """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""
         first, second = given.views()
-        generator = drawing_on(first.device, given.generator)
-        drawn = torch.rand(len(first), generator=generator, device=generator.device).to(first)
-        share = 0.1 + 0.8 * drawn
+        share = 0.1 + 0.8 * drawn((len(first),), first, drawing_on(first.device, given.generator))
         of = share.view(-1, *[1] * (first.ndim - 1))
         mixes = [of * x + (1 - of) * x.flip(0) for x in (first, second)]
         z1, z2, m1, m2 = self.embedded(first, second, *mixes)

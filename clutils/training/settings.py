@@ -155,10 +155,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         one_of("training", "method", self.method, methods.catalogue())
-        if not isinstance(self.method_settings, Mapping | None):
-            raise ValueError(
-                f"training: method_settings is {self.method_settings!r}, but must name settings and values"
-            )
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
         one_of("training", "optimiser", self.optimiser, WEIGHT_DECAYS)
@@ -166,13 +162,9 @@ class Settings:
             one_of("training", "precision", self.precision, PRECISIONS)
         ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
         check(self, ranges, "training")
-        # the caller's may change
-        object.__setattr__(self, "method_settings", dict(self.method_settings or {}))
         kind = methods.catalogue()[self.method].kind
-        for name in self.method_settings:
-            if name not in kind.setting_names():
-                known = ", ".join(kind.setting_names())
-                raise ValueError(f"training: {self.method} has no setting {name!r}; it has {known}")
+        own = kind.checked(self.method_settings, "method_settings")  # a copy: the caller's may change
+        object.__setattr__(self, "method_settings", own)
         if self.batch_size is not None and self.batch_size % processes.number():
             shared = f"{processes.number()} processes can only share it equally"
             raise ValueError(f"training: batch_size is {self.batch_size}, but {shared}")

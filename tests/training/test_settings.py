@@ -48,9 +48,9 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
         ({"method": "pinda", "method_settings": {"base": [1]}}, r"base is \[1\], but must be one of simclr"),
         (
             {"method": "pinda", "method_settings": {"base_settings": {"size": 3}}},
-            "base_settings is {'size': 3}",
+            "simclr has no setting 'size'; it has out",
         ),
-        ({"method": "pinda", "method_settings": {"base_settings": 3}}, "base_settings is 3, but must set"),
+        ({"method": "pinda", "method_settings": {"base_settings": 3}}, "base_settings is 3, but must name"),
         ({"method": "pinda", "method_settings": {"learned_mean": 3}}, "learned_mean is 3, but must be True"),
         ({"data": np.zeros((300, 3))}, r"data is of type ndarray, \(300, 3\), but must be a name"),
     ],
