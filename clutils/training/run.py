@@ -17,7 +17,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -72,7 +72,10 @@ class Run:
     _claiming: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, *settings: Any, **by_name: Any) -> None:
-        _demand_known(by_name)
+        for name in by_name:
+            if name not in names():
+                own = f"; a method's own go into method_settings={{{name!r}: {shortened(by_name[name])}}}"
+                raise TypeError(f"training: there is no setting {name!r}, but {', '.join(names())}{own}")
         given = Settings(*settings, **by_name)
         self.device = device(given.device)
         self.data = datasets.load(given.data) if isinstance(given.data, str) else given.data
@@ -107,20 +110,19 @@ class Run:
 
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
-        given, encoder = self.settings, self.settings.encoder
+        given, encoder, own = self.settings, self.settings.encoder, self.kind.name
         kind = methods.catalogue()[given.method].kind
-        if self.kind.name not in kind.kinds:
-            own = self.kind.name
+        if own not in kind.kinds:
             fitting = ", ".join(methods.catalogue(own))
             takes = ("the default, " * (given.method == Settings.method)) + "for " + " and ".join(kind.kinds)
             raise ValueError(
                 f"training: method is {given.method!r}, {takes}, but must be one for {own}: {fitting}"
             )
         if isinstance(encoder, str):
-            if encoders.NAMES.get(encoder, self.kind.name) != self.kind.name:
-                own = f"{self.kind.name} {self.kind.shape}"
-                fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == self.kind.name)
-                raise ValueError(f"training: encoder is {encoder!r}, but must be one for {own}: {fitting}")
+            if encoders.NAMES.get(encoder, own) != own:
+                fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == own)
+                right = f"one for {own} {self.kind.shape}: {fitting}"
+                raise ValueError(f"training: encoder is {encoder!r}, but must be {right}")
             encoder = encoders.build(encoder, channels=datasets.width(self.images))
         kind.check_loss(given.loss)
         if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
@@ -128,11 +130,10 @@ class Run:
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
         method = kind(encoder, given.loss, **given.method_settings)
         method.half_type = PRECISIONS[str(given.precision)]
-        if method.uses_labels and self.labels is None:
-            raise ValueError(f"training: {given.method} learns from labels, but the data has none")
         # -1 stands for no label, as in STL-10's unlabeled part
-        if method.uses_labels and self.labels is not None and (without := int((self.labels < 0).sum())):
-            few = f"{without:,} of {len(self.images):,} {self.kind.name}"
+        without = len(self.images) if self.labels is None else int((self.labels < 0).sum())
+        if method.uses_labels and without:
+            few = f"{without:,} of {len(self.images):,} {own}"
             raise ValueError(f"training: {given.method} learns from labels, but {few} have none")
         method.check_batch(self.batch_size)
         method.extra_views = given.extra_views
@@ -414,8 +415,7 @@ class Run:
 
     def _rate(self) -> float:
         check_rate(self.learning_rate)
-        rate = float(self.learning_rate)
-        rising = max(1, round(WARM_UP * self.steps))
+        rate, rising = float(self.learning_rate), max(1, round(WARM_UP * self.steps))
         if self.steps_done < rising:
             return rate * (self.steps_done + 1) / rising
         return rate * (1 + math.cos(math.pi * (self.steps_done - rising) / (self.steps - rising))) / 2
@@ -468,10 +468,17 @@ class Run:
 
     def _embedded(self, network: nn.Module, images: Tensor | datasets.ImageSet) -> Tensor:
         half = self.method.half_type if self.device.type == "cuda" else None
+        inputs: Any = getattr(images, "inputs", images)
+        if isinstance(inputs, Tensor):
+            kind, channels, came = self.kind, datasets.width(self.images), tuple(inputs.shape)
+            if inputs.ndim != self.images.ndim:
+                raise ValueError(f"embed: images is {came}, but must be the run's {kind.name} {kind.shape}")
+            if datasets.width(inputs) != channels:
+                raise ValueError(f"embed: images is {came}, but the run's have {channels} {kind.parts}")
         # not compiled, which it would be again for each new shape and mode
         eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
         with eager, half_precision(self.device, half):
-            return encoders.embed(network, self._checked(images))
+            return encoders.embed(network, inputs)
 
     def _follow_schedules(self) -> None:
         live = self.live() if self.schedules else {}
@@ -503,17 +510,6 @@ class Run:
         found = dict.fromkeys(of_loss, self.loss) | dict.fromkeys(self.method.live, self.method)
         return found | {"learning_rate": self}
 
-    def _checked(self, images: Any) -> Tensor:
-        inputs: Any = getattr(images, "inputs", images)
-        if isinstance(inputs, Tensor):
-            kind, channels, shape = self.kind, datasets.width(self.images), tuple(inputs.shape)
-            if inputs.ndim != self.images.ndim:
-                own = f"{kind.name} {kind.shape}"
-                raise ValueError(f"embed: images is {shape}, but must be the run's {own}")
-            if datasets.width(inputs) != channels:
-                raise ValueError(f"embed: images is {shape}, but the run's have {channels} {kind.parts}")
-        return inputs
-
 
 def device(name: str | torch.device | None = None) -> torch.device:
     """The device called `name`; None = CUDA where there is one, else the CPU (Apple's "mps" only by name).
@@ -539,14 +535,6 @@ def device(name: str | torch.device | None = None) -> torch.device:
     if found.type == "cuda" and found.index is None:  # by its number: a thread has a current GPU of its own
         found = torch.device("cuda", torch.cuda.current_device())
     return found
-
-
-def _demand_known(given: Mapping[str, Any]) -> None:
-    """Raise TypeError on what is no setting, with those that there are."""
-    for name, value in given.items():
-        if name not in names():
-            own = f"; a method's own go into method_settings={{{name!r}: {shortened(value)}}}"
-            raise TypeError(f"training: there is no setting {name!r}, but {', '.join(names())}{own}")
 
 
 def _learned_by(loss: nn.Module) -> list[nn.Parameter]:

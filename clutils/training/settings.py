@@ -181,11 +181,7 @@ class Settings:
         size = self.batch_size or max(2, min(BATCH_SIZE, len(images)) // share * share)
         if kind.name == "nodes":
             size = int((images[0, :, 0] > 0).sum())
-        augmentation, precision = self.augmentation, self.precision
-        if augmentation is None:
-            augmentation = views.suiting(images)
-        if isinstance(augmentation, str):
-            augmentation = views.named(augmentation, images)
+        precision = self.precision
         if precision is None:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
@@ -196,7 +192,7 @@ class Settings:
             self,
             loss=loss,
             encoder=encoder,
-            augmentation=augmentation,
+            augmentation=views.suiting(images) if self.augmentation is None else self.augmentation,
             steps=self.steps if self.epochs is None else self.epochs * max(1, len(images) // size),
             batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,
