@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import io
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 
-def replace(path: str | Path, content: bytes | memoryview | str) -> None:
+def replace(path: str | Path, content: bytes | memoryview | str | Callable[[io.BytesIO], object]) -> None:
     """Write a file, in UTF-8 where it is text; one already there is replaced at once and whole, or kept.
+
+    - content: or what writes it into a file that it is called with, as functools.partial(torch.save, state)
 
     It is written beside, as `.NAME.PROCESS.part`, and renamed when it is on the disk. What an earlier writer
     left there when it was killed is removed. Raises OSError, naming the file, where it can't be written.
     """
     path = Path(path)
+    if callable(content):  # in memory first: what can't be written is none of the disk's errors
+        content(written := io.BytesIO())
+        content = written.getbuffer()
     if isinstance(content, str):
         content = content.encode()
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")

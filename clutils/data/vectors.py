@@ -7,12 +7,12 @@ What scikit-learn fetched lies in `scikit-learn/` of the data directory, what wa
 
 from __future__ import annotations
 
-import io
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,9 +236,8 @@ def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
         if not any(file.is_file() for file in (home / fetched.folder).rglob("*")):  # else it may have all
             reach(fetched.url)
         home.mkdir(parents=True, exist_ok=True)
-        arrays, packed = _divided(fetched.make(home)), io.BytesIO()
-        np.savez_compressed(packed, **arrays)
-        files.replace(path, packed.getbuffer())
+        arrays = _divided(fetched.make(home))
+        files.replace(path, partial(np.savez_compressed, **arrays))
     return arrays
 
 

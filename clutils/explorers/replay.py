@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clutils.data.sets import SampleSet
 from clutils.training.saved import taken
-from clutils.training.watcher import Look, Pictures
+from clutils.training.watcher import Look
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ CURVES = ("loss", "chance", "alignment", "uniformity")
 
 
 def of_run(
-    history: pd.DataFrame, looks: Sequence[Look], pictures: Pictures, title: str, source: str = ""
+    history: pd.DataFrame, looks: Sequence[Look], pictures: SampleSet, title: str, source: str = ""
 ) -> dict[str, Any]:
     """A run as the page has it, in plain values.
 

@@ -5,8 +5,6 @@ background.call(lambda run: setattr(run.loss, "temperature", 0.5))    # from the
 weights = background.call(lambda run: copy.deepcopy(run.encoder)).result()
 background.run.history                 # so far: whole rows, also while a step is under way
 background.stop()                      # after the step under way; start() goes on
-
-Nothing here draws or knows of widgets.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ def temperature(run: Comparable) -> float:
 def table(runs: Sequence[Comparable]) -> pd.DataFrame:
     """A row for all runs that share every setting but the seed, with means over their seeds.
 
-    Two of one seed share a row where one is the other as far as it goes, as a kept copy is; where they are
-    not (another device rounds otherwise, say) each has its row.
+    Two of one seed share a row where one is the other as far as it goes, as a kept copy is.
 
     Columns: runs, method, loss, temperature (at the end), data, steps, seeds, knn, knn_low, knn_high,
     effective_rank, uniformity, turned, planned (steps), differs. Settings that were changed on the way count
@@ -45,16 +44,14 @@ def table(runs: Sequence[Comparable]) -> pd.DataFrame:
 
     differs: setting -> value, of those that rows have with different values and that no other column tells.
     An augmentation is there by its name (`views.name_of`), None is one of the caller's own.
-    turned: setting -> how often its column of the history changes from a step to the next, where it does. The
-    learning rate, whose column has a course of its own, is not among them.
+    turned: setting -> how often it changed on the way; the learning rate, which always does, is not there.
     """
     import pandas as pd
 
     groups = _pooled(runs)
-    lines = [_line(group) for group in groups]
     differences = _differences([_without_a_column(group[0]) for group in groups])
     return pd.DataFrame(
-        [line | {"differs": differs} for line, differs in zip(lines, differences, strict=True)]
+        [_line(group) | {"differs": own} for group, own in zip(groups, differences, strict=True)]
     )
 
 
@@ -86,18 +83,13 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
     kept = runs[0].configuration
     longest = sorted(runs, key=lambda run: len(taken(run.history)))  # one that was kept, too, is one run
     by_seed = {run.configuration.get("seed"): run for run in longest}
-    ends = pd.DataFrame(
-        [
-            {name: last(run, name) for name in ("knn", "effective_rank", "uniformity")}
-            | {"temperature": temperature(run)}
-            for run in by_seed.values()
-        ]
-    )
+    names = ("knn", "effective_rank", "uniformity")
+    ends = pd.DataFrame([{name: last(run, name) for name in names} for run in by_seed.values()])
     return {
         "runs": "; ".join(run.name for run in runs),
         "method": kept["method"],
         "loss": (kept["loss"] or {"name": "of your own"})["name"],
-        "temperature": ends["temperature"].mean(),
+        "temperature": pd.Series([temperature(run) for run in by_seed.values()]).mean(),
         "data": kept["data"] or kept.get("data_source") or "of your own",
         "steps": len(taken(runs[0].history)),
         "planned": kept["steps"],
@@ -112,12 +104,10 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
 
 
 def _turned(run: Comparable) -> dict[str, int]:
-    counts = {
-        name: sum(before != after for before, after in pairwise(course))
-        for name, course in _courses(run).items()
-        if name != "learning_rate"
-    }
-    return {name: count for name, count in sorted(counts.items()) if count}
+    """Setting -> how often it changed from a step to the next, where it did."""
+    courses = sorted(_courses(run).items())
+    counts = {name: sum(before != after for before, after in pairwise(course)) for name, course in courses}
+    return {name: count for name, count in counts.items() if count and name != "learning_rate"}
 
 
 FIXED = tuple(name for name in settings.names(kept=True, fixed=True) if name not in ("seed", "threads"))
@@ -168,14 +158,7 @@ def _all_but_the_seed(run: Comparable) -> str:
 
 def _courses(run: Comparable) -> dict[str, list[str]]:
     """Setting -> its value at each step, for those that can be turned."""
-    kept = run.configuration
-    live = {
-        "learning_rate",
-        *(kept.get("loss") or {}).get("settings", ()),
-        *(kept.get("method_settings") or ()),
-    }
-    steps = taken(run.history)
-    return {
-        name: [format(value, ".9g") for value in steps[name].astype(float)]
-        for name in live & set(steps.columns)
-    }
+    kept, steps = run.configuration, taken(run.history)
+    of_loss = (kept.get("loss") or {}).get("settings", ())
+    live = {"learning_rate", *of_loss, *(kept.get("method_settings") or ())} & set(steps.columns)
+    return {name: [format(value, ".9g") for value in steps[name].astype(float)] for name in live}

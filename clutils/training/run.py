@@ -3,16 +3,13 @@
 Each random stream (first weights, order of the images, views, what a loss draws) is seeded by (seed,
 stream, step), so a run resumed from its weights, the optimiser's state and its step is bit-identical.
 
-On a GPU a seed gives the first weights, the order and the views that it gives on a CPU. Noise on images or
-features (PiNDA's, SimCL's), mixes (DACL's, SDMP's, MODALS') and mixed negatives (SSCL's, MoCHi's) are drawn
-on the device: from the seed too, but other numbers. Sums are not the same to the last bit, and
-convolutions in float32 take cuDNN's default, TF32. In one process and uncompiled, the processor waits for a
-GPU once a step.
+On a GPU a seed gives the first weights, the order and the views that it gives on a CPU; noise and mixes that
+methods and losses draw are other numbers. Sums are not the same to the last bit, and convolutions in float32
+take cuDNN's default, TF32. In one process and uncompiled, the processor waits for a GPU once a step.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import sys
 import threading
@@ -20,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda", "mps")
 STREAMS = ("weights", "order", "views", "mixes", "dropout")
 MOMENTUM = 0.9  # of SGD
+COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity", "gradient_norm", "seconds")
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
 
@@ -264,10 +263,7 @@ class Run:
     def finish(self, on_step: Callable[[Run], object] | None = None, progress: bool = True) -> Run:
         """Step until done; returns the run. A keyboard interrupt stops it and keeps what was learned.
 
-        Raises ValueError while another run trains in this process (`background.Background`).
-
-        - on_step: called with the run after each step
-        - progress: show a bar with the loss and its chance level, where it has one, on stdout
+        Raises ValueError while another run trains in this process. on_step, progress: see `train`.
         """
         from tqdm import tqdm
 
@@ -312,21 +308,18 @@ class Run:
         """A row a step.
 
         step (from 1), loss, chance (the loss where all similarities are 0; NaN where that means nothing),
-        learning_rate, alignment and uniformity of what the loss compared (`clutils.measures` says what they
-        are; the method, which embeddings these were), gradient_norm (of all weights together; NaN where a
-        float16 gradient overflowed and the step was skipped), what the method and the loss report of
-        themselves (MACL's temperature moves: effective_temperature), every setting of the loss, the method's
-        live ones, and seconds spent in steps so far.
+        learning_rate, alignment and uniformity of what the loss compared (see `clutils.measures`),
+        gradient_norm (of all weights together; NaN where a float16 gradient overflowed and the step was
+        skipped), what method and loss report of themselves (MACL's effective_temperature), every setting of
+        the loss, the method's live ones, and seconds spent in steps so far.
 
-        What was looked at (`looks`) has a column a number, NaN between two looks, and of the weights before
-        the first step a row 0 of its own, with nothing else in it.
+        What was looked at (`looks`) has a column a number, NaN between two looks; before the first step that
+        is row 0, with nothing else in it.
         """
         import pandas as pd
 
-        shapes = ("alignment", "uniformity", "gradient_norm")
-        columns = ["step", "loss", "chance", "learning_rate", *shapes, "seconds"]
         rows, looks = list(self.rows), dict(self.looks)  # as they are now: another thread may be adding
-        names = list(dict.fromkeys(name for row in rows for name in row)) or columns
+        names = list(dict.fromkeys(name for row in rows for name in row)) or list(COLUMNS)
         names += dict.fromkeys(name for seen in looks.values() for name in seen)
         before = [{"step": 0, **looks[0]}] if 0 in looks else []
         return pd.DataFrame(
@@ -336,7 +329,7 @@ class Run:
     def embed(self, images: Tensor | datasets.ImageSet) -> Tensor:
         """Features of the encoder, before the head: images (N, C, H, W) or an ImageSet -> (N, D) float32.
 
-        The run is afterwards as it was. Raises ValueError on images of more or fewer channels than its own.
+        Raises ValueError on images of more or fewer channels than the run's own.
         """
         return self._embedded(self.method.encoder, images)
 
@@ -361,7 +354,7 @@ class Run:
     def save(self, path: str | Path) -> None:
         """Write a checkpoint for `resume`. A file already there is replaced at once and whole, or kept.
 
-        So a run that is killed, while it saves too, goes on from the last one. Raises OSError on a full disk.
+        Raises OSError on a full disk.
         """
         state = {
             "format": checkpoint.FORMAT,
@@ -375,9 +368,7 @@ class Run:
             "looks": self.looks,
             "schedules": {name: asdict(schedule) for name, schedule in self.schedules.items()},
         }
-        written = io.BytesIO()
-        torch.save(state, written)
-        files.replace(path, written.getbuffer())
+        files.replace(path, partial(torch.save, state))
 
     # ---- one run at a time: two would share the cores, and their times and sliders be mixed up -----------
 

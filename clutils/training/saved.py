@@ -8,7 +8,6 @@ A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a r
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import re
@@ -16,6 +15,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -215,11 +215,9 @@ def _refuse_taken(folder: Path) -> None:
 
 
 def _write_map(path: Path, seen: Map) -> None:
-    written = io.BytesIO()
     names = np.array(seen.class_names, dtype=str)
-    positions = np.asarray(seen.positions, np.float32)
-    np.savez_compressed(written, positions=positions, labels=seen.labels, class_names=names, step=seen.step)
-    files.replace(path, written.getbuffer())
+    own = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
+    files.replace(path, partial(np.savez_compressed, **own, class_names=names, step=seen.step))
 
 
 # ---- from a folder -----------------------------------------------------------------------------------------

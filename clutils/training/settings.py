@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
+from clutils.data.sets import SampleSet
 from clutils.losses.hyperparameters import SWITCH, Hyperparameter, check, one_of
 
 BATCH_SIZE = 256
@@ -28,7 +29,7 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.floa
 FROM_0, STEPS = Hyperparameter(0, whole=True), Hyperparameter(1, whole=True)
 LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
-Data = str | datasets.ImageSet | datasets.VectorSet | datasets.GraphSet | datasets.SentenceSet | Tensor
+Data = str | SampleSet | Tensor
 
 
 def _setting(

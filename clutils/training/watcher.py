@@ -1,18 +1,14 @@
 """Periodic evaluation during training, limited to 8 % of its time: effective rank, kNN accuracy, a PCA map.
 
-watcher = Watcher(*parts(run.data, "scenes"))
+watcher = watching(run, "scenes")
 if watcher.due(run):                   # not while watching has had more than its share of the time
     watcher.look(background.call(snapshot).result())
 watcher.table                          # step, knn, effective_rank
-watcher.positions                      # the map of the last look, turned to lie as the one before did
 
-In a loop of one's own, on any encoder; the numbers are those of `measures.BY_NAME`:
+In a loop of one's own, on any encoder:
 
 watcher = Watcher(judged, gallery, numbers=("rankme", "knn", "probe"), every=100)
-watcher(encoder, step)                 # in the loop: looks every 100 steps
-watcher.table                          # step, knn, effective_rank, rankme, probe
-
-Nothing here draws or knows of widgets.
+watcher(encoder, step)                 # looks every 100 steps
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ from torch import Tensor, nn
 
 from clutils import data, encoders, maps, measures, views
 from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
+from clutils.data.sets import SampleSet
 from clutils.measures import BY_NAME
 from clutils.methods.base import half_precision
 from clutils.training import saved
@@ -46,15 +43,12 @@ SHARE = 0.08  # of the training's seconds that `look`, and what `spend` adds, ma
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
-Pictures = ImageSet | VectorSet | GraphSet | SentenceSet
-
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A run's encoder as it was at a step: a copy, to be used while the run trains on.
+    """A copy of a run's encoder as it was at a step, to be used while the run trains on.
 
-    - device, half: where the run computes, and the half precision that its encoder is computed in, or None
-    - seconds: what the copy cost
+    - half: what its encoder is computed in, None = float32; seconds: what the copy cost
     """
 
     step: int
@@ -73,9 +67,8 @@ def snapshot(run: Run) -> Snapshot:
     """For the thread that owns the run, between two steps: `background.call(snapshot).result()`."""
     began = time.perf_counter()
     encoder = copy.deepcopy(run.encoder).requires_grad_(False)
-    return Snapshot(
-        run.steps_done, encoder, run.device, run.method.half_type, seconds=time.perf_counter() - began
-    )
+    seconds = time.perf_counter() - began
+    return Snapshot(run.steps_done, encoder, run.device, run.method.half_type, seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +106,9 @@ class Watcher:
 
     def __init__(
         self,
-        pictures: Pictures,
-        bank: Pictures | None = None,
-        test: Pictures | None = None,
+        pictures: SampleSet,
+        bank: SampleSet | None = None,
+        test: SampleSet | None = None,
         every: int | None = None,
         numbers: Iterable[str] = (),
     ) -> None:
@@ -155,10 +148,7 @@ class Watcher:
         return self.spent < SHARE * _trained(run) + CREDIT
 
     def due(self, run: Run) -> bool:
-        """Whether to look now: `every` steps after the last time, and not beyond half of the share.
-
-        The other half is the drawing's, of which there is more, and each much cheaper.
-        """
+        """Whether to look now: `every` steps after the last time, within half of the share."""
         since = run.steps_done - (self.looks[-1].step if self._looks else -math.inf)
         affordable = self.looked < SHARE / 2 * _trained(run) and self.room(run)
         return self.wanted(run) or (since >= (self.every or 1) and affordable)
@@ -172,11 +162,7 @@ class Watcher:
         return self._wanted is not None and run.steps_done >= self._wanted
 
     def spend(self, seconds: float) -> None:
-        """Seconds by the clock that something else took, such as drawing what was seen.
-
-        Not processor time: a thread that draws has Python's lock, and where other programs take its core
-        from it, the run waits for it all the same.
-        """
+        """Seconds by the clock that something else took, such as drawing: the run waits for Python's lock."""
         self.spent += seconds
 
     # ---- what ------------------------------------------------------------------------------------------
@@ -184,16 +170,13 @@ class Watcher:
     def __call__(self, encoder: nn.Module, step: int) -> Look | None:
         """In a loop of one's own: look where `every` steps have passed since the last time, and at first.
 
-        - encoder: images in [0, 1] -> (N, D); what normalises them stands before it, as in
-          nn.Sequential(normalise, encoder). Its weights, buffers and mode stay as they are
+        - encoder: images in [0, 1] -> (N, D), as in nn.Sequential(normalise, encoder); it stays as it is
         - step: counted on over the epochs; ValueError where it is before the last look
         """
-        if self._looks and step < self.looks[-1].step:
-            last = self.looks[-1].step
-            raise ValueError(f"Watcher: step is {step}, but the last look was at {last}: count on")
-        if self._looks and step - self.looks[-1].step < (self.every or 1):
-            return None
-        return self.look(encoder, step=step)
+        since = step - (self.looks[-1].step if self._looks else -math.inf)
+        if since < 0:
+            raise ValueError(f"Watcher: step is {step}, but the last look was at {step - since}: count on")
+        return self.look(encoder, step=step) if since >= (self.every or 1) else None
 
     def look(
         self, run: Run | Snapshot | nn.Module, free: bool = False, step: int = 0, few: bool = False
@@ -201,8 +184,7 @@ class Watcher:
         """Measure now; the look is added to `looks`, in the place of one at the same step.
 
         - run: one at rest; of one that trains meanwhile a `snapshot`; an encoder of one's own, at this step
-        - free: does not count against the share, as of a run that is at rest
-        - few: without `numbers`
+        - free: does not count against the share; few: without `numbers`
         """
         if isinstance(run, nn.Module):
             weights = next(run.parameters(), torch.empty(0))
@@ -260,7 +242,7 @@ class Watcher:
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _judged(self, features: Callable[[Pictures], Tensor]) -> measures.Features | None:
+    def _judged(self, features: Callable[[SampleSet], Tensor]) -> measures.Features | None:
         """The judged images and the bank by their features; None where there are no labels."""
         if self._votes is None:
             return None
@@ -297,7 +279,9 @@ def aligned(positions: np.ndarray, before: np.ndarray) -> np.ndarray:
     return (moved @ left @ right + centre).astype(np.float32)
 
 
-def parts(pictures: Pictures, name: str | None = None) -> tuple[Pictures, Pictures | None, Pictures | None]:
+def parts(
+    pictures: SampleSet, name: str | None = None
+) -> tuple[SampleSet, SampleSet | None, SampleSet | None]:
     """What a run on these images is watched by: the sample, and for kNN the bank and what is judged.
 
     - name: of the set, as `data.load` knows it: then its test part is judged, and is the sample too. Without
@@ -324,7 +308,7 @@ def watching(run: Run, name: str | None = None, **settings: Any) -> Watcher:
     return Watcher(*parts(_as_set(run), name), **settings)
 
 
-def _as_set(run: Run) -> Pictures:
+def _as_set(run: Run) -> SampleSet:
     """The run's images as a set; a bare tensor has no labels."""
     if not isinstance(run.data, Tensor):
         return run.data
@@ -337,7 +321,7 @@ def _as_set(run: Run) -> Pictures:
     return (VectorSet if name == "vectors" else GraphSet)(run.data, none, (), own)
 
 
-def _labelled(bank: Pictures | None, test: Pictures | None) -> bool:
+def _labelled(bank: SampleSet | None, test: SampleSet | None) -> bool:
     """Whether both parts have labels throughout, of more than one class."""
     if bank is None or test is None or not len(bank) or not len(test):
         return False

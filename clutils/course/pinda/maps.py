@@ -7,10 +7,10 @@ watch.maps.save("maps.npz")                    # the maps as they were learned, 
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,9 +48,8 @@ class Maps:
     def save(self, path: str | Path) -> None:
         """Write an .npz file, in half precision; one already there is replaced at once and whole, or kept."""
         half = {name: getattr(self, name).half().numpy() for name in ("scale", "mean")}
-        written = io.BytesIO()
-        np.savez_compressed(written, steps=np.array(self.steps), pictures=self.pictures.numpy(), **half)
-        files.replace(path, written.getbuffer())
+        known = {"steps": np.array(self.steps), "pictures": self.pictures.numpy()}
+        files.replace(path, partial(np.savez_compressed, **known, **half))
 
 
 def load(path: str | Path) -> Maps:
