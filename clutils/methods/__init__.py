@@ -4,6 +4,9 @@ A method is an nn.Module made from an encoder and a loss (`base.Method` says wha
 a batch of images, an augmentation and a generator gives `(loss, z1, z2)`: a scalar to descend, and the two
 views' embeddings that it compared, detached, for the history. It holds all that is learned or carried from
 step to step (parameters, buffers), so that its `state_dict()` is all of it.
+
+No default of BarlowTwins, VICReg, MoCoV3 and LeJEPA is tuned yet, no run of them measured:
+`benchmarks/evidence.py further_methods` is to do both.
 """
 
 from __future__ import annotations

@@ -13,20 +13,16 @@ class BarlowTwins(SimCLR):
 
     $$\ell = \sum_f (1 - C_{ff})^2 + \lambda \sum_f \sum_{g \ne f} C_{fg}^2$$
 
-    One encoder and one projector make both views' embeddings, with a gradient into both. Nothing compares two
-    images: what keeps the embeddings apart is that each feature has to vary over the batch (a correlation has
-    its standard deviation below the line) and that no two features may say the same.
+    Nothing compares two images: what keeps the embeddings apart is that each feature has to vary over the
+    batch (a correlation has its standard deviation below the line) and that no two may say the same.
 
     - out: features that the loss correlates. The paper has 8,192, four times the encoder's 2,048, and reports
       a higher accuracy the more there are (from memory)
     - hidden: of the projector's two hidden layers, None = as many as `out`, as in the paper
-    - encoder, loss: see `Method`. With another loss it is SimCLR with a deeper head.
+    - loss: with another it is SimCLR with a deeper head
 
     The projector is linear, batch normalisation, ReLU, twice, then linear. Each view goes through as a batch
-    of its own, so the statistics of batch normalisation are each view's. Left out: LARS, and the paper's two
-    augmentations that differ in blur and solarisation.
-
-    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
+    of its own. Left out: LARS, and the paper's two augmentations that differ in blur and solarisation.
 
     Zbontar et al. 2021, "Barlow Twins" (arXiv 2103.03230), algorithm 1 and section 2.2; the layers as in the
     authors' code (facebookresearch/barlowtwins, main.py).

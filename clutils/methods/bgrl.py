@@ -16,13 +16,12 @@ class BGRL(BYOL):
     $$\ell = -\frac{2}{B}\sum_i \frac{p_{1,i}^\top h'_{2,i}}{\|p_{1,i}\|\,\|h'_{2,i}\|}, \qquad
     p = \mathrm{predictor}(h)$$
 
-    and the same with the views exchanged; up to a constant it is `losses.Regression`, the squared distance of
-    the unit vectors. Nodes are compared with
+    and the same with the views exchanged; up to a constant it is `losses.Regression`. Nodes are compared with
     themselves alone, so that the cost grows with their number and not with its square.
 
     - momentum (live), predictor_rate: as BYOL's, with 0.99 and 1 as defaults; the paper's momentum begins
       there and rises to 1
-    - encoder, loss: see `Method`; the encoder gives a row a node
+    - encoder: gives a row a node
 
     The target starts as a copy; the authors' code gives it weights of its own. Its predictor has PReLU.
 

@@ -25,12 +25,11 @@ class BYOL(Followed):
     - predictor_rate: the predictor's learning rate over all else's. Default 10: it has to keep up
       with a target that moves this fast. With 1, and m = 0.99, as many steps leave the features no better
       than an untrained encoder's; the paper has 1 and many more steps. The run's own default rate is half of
-      the encoder's usual one: with all of it one seed in three ended below an untrained encoder.
-    - encoder, loss, out: see `Method`. The loss must compare the two views of an image alone.
+      the encoder's usual one.
+    - loss: must compare the two views of an image alone
 
     Head and predictor are alike, as in the paper: linear, batch normalisation, ReLU, linear; as wide within
-    as the encoder's features. Each view is normalised as a batch of its own, in both networks: the target is
-    in training mode, and its running statistics are its own.
+    as the encoder's features. Each view is normalised as a batch of its own, in both networks.
 
     Grill et al. 2020, "Bootstrap your own latent" (arXiv 2006.07733), eq. 2 and algorithm 1.
     """

@@ -14,14 +14,12 @@ class DACL(Method):
 
     $$\tilde x = \lambda x + (1 - \lambda)\,x', \qquad \lambda \sim U(\alpha, 1)$$
 
-    x' is another picture of the batch, and each of the two views has its own x' and its own λ. The mix keeps
-    x's name: it is x with noise, and the noise is data. It needs no scale, as Gaussian noise does, and stays
-    where data lies; so it serves vectors, where `views.Identity` is all there is. On pictures it comes on top
+    x' is another picture of the batch, and each of the two views has its own x' and its own λ. The mix is x
+    with noise, and the noise is data: it needs no scale, as Gaussian noise does. On pictures it comes on top
     of the augmentation, as in the paper's runs with SimCLR.
 
     - mixed: 1 - α, the largest share of the other picture (live). Default 0.3; the paper's α is 0.5 to 0.9
       by the data (from memory). At most 0.5: beyond, the other picture would be most of the mix
-    - encoder, loss: see `Method`
 
     The paper's other two mixes, geometric and by a binary mask, and mixing in a hidden layer are not here.
 

@@ -23,13 +23,11 @@ class LeJEPA(SimCLR):
     - a run's `extra_views`: V - 2; the authors' example has V = 4, at twice the cost of two
     - out: default 16, as in that example: the batch has to fill the space with a Gaussian
     - hidden: of the projector's two hidden layers, None = four times the encoder's features, as there
-    - encoder, loss: see `Method`. Another loss makes it SimCLR with a deeper head.
+    - loss: another makes it SimCLR with a deeper head
 
     All views go through the networks as one batch, as in the example. Left out: the paper's smaller, local
-    crops, which are drawn to the mean of the full-size ones alone (here all views are alike); the vision
-    transformer; weights averaged for the evaluation.
-
-    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
+    crops, which are drawn to the mean of the full-size ones alone; the vision transformer; weights averaged
+    for the evaluation.
 
     Balestriero & LeCun 2025, "LeJEPA" (arXiv 2511.08544), as in the authors' code (rbalestr-lab/lejepa,
     MINIMAL.md); the local crops as lightly's documentation tells them.

@@ -24,19 +24,17 @@ class MoCo(Queued, Followed):
 
     - queue_size: keys kept, unit vectors, random ones at the start. Default 4096; the papers have 65,536
       for the 1.28 million images of ImageNet. It need be no multiple of the batch, but a batch must fit in.
-    - momentum: may be changed while a run trains. Default 0.99, for runs of hundreds of steps: the papers'
-      0.999 remembers some 1,000 steps, so that after 300 three quarters of the keys' encoder would still be
-      the random start.
+    - momentum (live): default 0.99, for runs of hundreds of steps: with the papers' 0.999 three quarters of
+      the keys' encoder would still be the random start after 300.
     - version: 2, a head of two layers with a ReLU; 1, a linear one. Neither has batch normalisation. With it
       goes the loss of a run that names none: NT-Xent at a temperature of 0.2, or 0.07. Version 2's other two
       changes, blur and a cosine for the learning rate, are the augmentation's and the run's.
-    - encoder, loss, out, hidden (of version 2): see `Method`. The loss must take a queue.
+    - hidden: of version 2; loss: must take a queue
 
     Both encoders are in training mode: each batch is normalised by its own statistics, queries and keys
-    apart, and the running ones of the keys' encoder are its own, not the follower's share of the other's.
-    The papers shuffle the keys' batch over several devices, so that a key is not normalised together with its
-    query's neighbours, which would give it away; on one device there is one batch to normalise, and a
-    shuffled one has the same statistics. Not done here.
+    apart. The papers shuffle the keys' batch over several devices, so that a key is not normalised together
+    with its query's neighbours, which would give it away; on one device a shuffled batch has the same
+    statistics. Not done here.
 
     He et al. 2020, "Momentum contrast for unsupervised visual representation learning" (arXiv 1911.05722),
     algorithm 1 and eq. 2; Chen et al. 2020, "Improved baselines with momentum contrastive learning"

@@ -26,22 +26,17 @@ class MoCoV3(BYOL):
       \mathrm{ctr}(q, k) = -\frac{2\tau}{B}\sum_b
       \log\frac{e^{\langle q_b, k_b\rangle/\tau}}{\sum_{b'} e^{\langle q_b, k_{b'}\rangle/\tau}}$$
 
-    A query is what the predictor makes of a view's embedding; its key is what a copy of encoder and head,
-    without a predictor, makes of the other view. No gradient reaches the copy, which follows after each step,
-    ξ ← m ξ + (1 - m) θ. The negatives are the other images' keys of this batch: at the paper's 4,096 (from
-    memory) there is no need for a queue. The factor 2τ makes up for the gradient's 1/τ; AdamW divides any
-    factor out.
+    Queries and keys are BYOL's predictions and targets. The negatives are the other images' keys of this
+    batch: at the paper's 4,096 (from memory) there is no need for a queue. The factor 2τ makes up for the
+    gradient's 1/τ; AdamW divides any factor out.
 
-    - momentum: may be changed while a run trains. Default 0.9, for runs of hundreds of steps; the
-      authors' rises from 0.99 to 1 as half a cosine. Here it stays where it is put.
-    - encoder, loss, out: see `Method`. The loss must have a temperature and work on cosines alone,
-      as NT-Xent's `per_anchor` does.
+    - momentum (live): default 0.9, for runs of hundreds of steps; the authors' rises from 0.99 to 1 as half a
+      cosine. Here it stays where it is put.
+    - loss: must have a temperature and work on cosines alone, as NT-Xent's `per_anchor` does
 
     Head and predictor have two layers, as for the paper's ResNet (the head for its ViT has three). Each view
     is normalised as a batch of its own, in both networks. Left out: the batch normalisation without weights
     behind head and predictor, the ViT and its frozen patch projection.
-
-    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
 
     Chen, Xie & He 2021, "An empirical study of training self-supervised vision transformers" (arXiv
     2104.02057), algorithm 1, as in the authors' code (facebookresearch/moco-v3, moco/builder.py).

@@ -27,14 +27,11 @@ class MODALS(Method):
 
     - operation: one of these, or "any": each row draws its own
     - strength: s (live). Default 0.3
-    - encoder, loss: see `Method`
 
-    Of the paper these four operations are here. Not here: their search (how often and how strongly each, by
-    population-based training on labels), so one strength serves all; the classes (μ, σ, the pool and the
-    hard examples near a class's boundary are per class there; here they are of the batch, and h_near is the
-    nearest by cosine of a twentieth of it, drawn, by features less their mean); and its triplet and
-    discriminator losses. There the
-    moved features train a classifier; here they are views.
+    h_near is the nearest by cosine, of features less their mean, of a drawn twentieth of the batch. Not here:
+    the paper's search (how often and how strongly each, by population-based training on labels), so one
+    strength serves all; the classes (μ, σ, the pool and the hard examples are per class there); its triplet
+    and discriminator losses. There the moved features train a classifier; here they are views.
 
     Cheung & Yeung 2021, "MODALS: modality-agnostic automated data augmentation in the latent space" (ICLR),
     read in the authors' code (jamestszhim/modals, augmentation_transforms.py).

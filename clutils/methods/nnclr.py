@@ -17,15 +17,14 @@ class NNCLR(Queued):
     $$\ell = \tfrac12\,\ell\bigl(\mathrm{NN}(z_1, Q),\, z_2\bigr) +
       \tfrac12\,\ell\bigl(\mathrm{NN}(z_2, Q),\, z_1\bigr)$$
 
-    Both views go through one encoder and one head. Each embedding is replaced by its nearest vector in the
-    support set Q, another picture's; that vector's positive is the picture's other view, its negatives are
-    the other pictures of the batch in that view. Q is a queue of earlier embeddings of the second view; the
-    step's own enter after the step, in place of the oldest. MoCo's queue gives negatives, this one positives,
-    and there is no second encoder.
+    Each embedding is replaced by its nearest vector in the support set Q, another picture's; that vector's
+    positive is the picture's other view, its negatives are the other pictures of the batch in that view. Q is
+    a queue of earlier embeddings of the second view. MoCo's queue gives negatives, this one positives, and
+    there is no second encoder.
 
     - queue_size: vectors kept, unit length, random ones at the start. Default 1024; the paper has 98,304 for
       the 1.28 million images of ImageNet. In a short run an old vector is one of another encoder.
-    - encoder, loss, out, hidden: see `Method`. The loss must take neighbours from a queue.
+    - loss: must take neighbours from a queue
 
     The paper also sends z₂ through a prediction head before it is compared, as BYOL does, and reports a small
     gain for it; here there is none, for the loss looks its neighbours up among what it compares.

@@ -23,8 +23,8 @@ class NPID(Method):
     the entries of all others. An entry has no gradient and moves after a step that saw its picture, once an
     epoch; so entries grow as old as that, which MoCo's queue is the answer to.
 
-    - momentum: m, may be changed while a run trains. Default 0.5, the paper's
-    - encoder, loss, out, hidden: see `Method`. Any loss of similarities, against the bank
+    - momentum: m (live). Default 0.5, the paper's
+    - loss: any of similarities, against the bank
 
     The softmax is over the whole bank, as in the authors' code for CIFAR-10. NCE, which estimates it from
     4,096 entries, and the proximal term are not here; nor is their linear head, but that of all methods.

@@ -22,7 +22,7 @@ class SDMP(Method):
     $c_i = \min(\lambda_i, 1-\lambda_{\bar\imath}) + \min(1-\lambda_i, \lambda_{\bar\imath})$.
 
     - mixing: weight of the sum of both terms (live). Default 0.5, as in the authors' code; 0 is SimCLR
-    - encoder, loss: see `Method`. A loss of similarities
+    - loss: one of similarities
 
     λ ~ U(0.1, 0.9) for each picture. The paper stands on MoCo v3 and DINO, whose second branch is a moving
     average without gradient; here, on SimCLR, both branches are one network and both get it. It resizes the

@@ -18,8 +18,7 @@ class SimCo(Method):
     does that without them. So both views go through one encoder, each as a batch of its own, both get the
     gradient, and each anchor's negatives are the B - 1 other pictures of the opposite view.
 
-    - encoder, loss, out, hidden: see `Method`. Any loss; the default is `DualTemperature`, τ = 0.1
-      for the shares and ten times that for W
+    - loss: any; the default is `DualTemperature`, τ = 0.1 for the shares and ten times that for W
 
     The head is MoCo v2's, without batch normalisation. The authors' later code has the second temperature at
     infinity, where W is the same for all anchors, and one negative more: the anchor's own other view, its

@@ -18,19 +18,18 @@ class SimSiam(Method):
     One encoder and one head make both sides. Nothing is pushed apart; that the embeddings do not all fall
     onto one point, where the loss is 0, is owed to the stop-gradient sg.
 
-    - stop_gradient: False lets the gradient into both sides, and the run collapses: the history's alignment
-      and uniformity go to 0. May be changed while a run trains.
-    - predictor_rate: the predictor's learning rate over all else's. Default 10, and the run's own
-      default rate is a fifth of the encoder's usual one: what is predicted moves with every step, and a
-      predictor that does not keep up learns features worse than random ones. The paper needs neither, over
-      some hundred thousand steps.
-    - encoder, loss, out: see `Method`. The loss must compare the two views of an image alone.
+    - stop_gradient (live): False lets the gradient into both sides, and the run collapses: the history's
+      alignment and uniformity go to 0.
+    - predictor_rate: the predictor's learning rate over all else's. Default 10, and the run's own default
+      rate is a fifth of the encoder's usual one: a predictor that does not keep up learns features worse
+      than random ones. The paper needs neither, over some hundred thousand steps.
+    - loss: must compare the two views of an image alone
 
     With the default loss, 2 - 2s, the value and its gradient are those of the paper's -s, doubled and raised
-    by 2. The predictor is linear, batch normalisation, ReLU, linear, within as wide as `out`; the paper's,
-    2048-512-2048, is a quarter as wide, which of 128 leaves 32: too few, tried here. The head is that of all
-    methods here; the paper's has three layers (two for CIFAR-10), and batch normalisation at its output too:
-    tried, and no better in short runs. Each view is normalised as a batch of its own.
+    by 2. The predictor is as wide within as `out`; the paper's, 2048-512-2048, is a quarter as wide, which of
+    128 leaves 32: too few, tried here. The paper's head has three layers (two for CIFAR-10), and batch
+    normalisation at its output too: tried, and no better in short runs. Each view is normalised as a batch of
+    its own.
 
     Chen & He 2021, "Exploring simple siamese representation learning" (arXiv 2011.10566), algorithm 1, eq. 4.
     """

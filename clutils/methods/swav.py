@@ -26,7 +26,7 @@ class SwAV(Method):
 
     - prototypes: how many. Default 64; the paper has 3,000 for the 1,000 classes of ImageNet
     - sharpness, rounds: of Sinkhorn-Knopp; ε (live), default 0.05, small for nearly hard codes, and 3
-    - encoder, loss, out, hidden: see `Method`. A loss of similarities
+    - loss: one of similarities
 
     ε and the rounds are the paper's. Its τ is 0.1; here 0.3, for at 0.1 the loss stayed at log K, all codes
     even (40 steps of 32 digits). One run of 200 steps of 32 scenes did not beat the untrained encoder (kNN 19

@@ -16,19 +16,14 @@ class VICReg(BarlowTwins):
     $$\ell = \lambda \frac1B\sum_b \|z^1_b - z^2_b\|^2 + \mu\,[v(z^1) + v(z^2)] + \nu\,[c(z^1) + c(z^2)]$$
 
     with v the lack of a standard deviation of 1, c the squared covariances of features (`losses.VICReg` has
-    both in full). One encoder and one expander make both views' embeddings; nothing compares two images.
+    both in full). Nothing compares two images. The expander is `BarlowTwins`' projector, `hidden` too.
 
-    - out: of the expander, that of the embeddings that the loss sees; the paper's has four times as many as
-      the encoder has features (8,192 of 2,048)
-    - hidden: of the expander's two hidden layers, None = as many as `out`, as in the paper
-    - encoder, loss: see `Method`. With another loss it is SimCLR with a deeper head. The loss of a
-      run that names none is weighted as in the authors' code, (25/out, 12.5, 1), whose 25, 25 and 1 stand
-      before means. As printed, 25, 25 and 1 pull the views together `out` times as strongly.
+    - out: the paper's is four times as many as the encoder has features (8,192 of 2,048)
+    - loss: with another it is SimCLR with a deeper head. That of a run that names none is weighted as in the
+      authors' code, (25/out, 12.5, 1), whose 25, 25 and 1 stand before means. As printed, 25, 25 and 1 pull
+      the views together `out` times as strongly.
 
-    The expander is Barlow Twins' projector. Each view goes through as a batch of its own. Left out: LARS,
-    solarisation, and branches that differ in weights or architecture, which the paper allows.
-
-    No default is tuned yet, no run measured: `benchmarks/evidence.py further_methods` is to do both.
+    Left out: LARS, solarisation, and branches that differ in weights or architecture.
 
     Bardes et al. 2022, "VICReg" (arXiv 2105.04906), section 4; the layers as in a copy of the authors' code
     (facebookresearch/vicreg, main_vicreg.py).
