@@ -67,8 +67,7 @@ class Method(nn.Module):
 
     A method's own settings are declared in its class's body, each with range and default, and are the further
     arguments that the class takes; a body that gives `out` or `hidden` a plain value leaves a run no choice.
-    They are attributes of plain types, so that a run can be rebuilt from them. What has a dial is `live`: it
-    may be changed between two steps, and the history follows it.
+    What has a dial is `live`: it may be changed between two steps, and the history follows it.
 
     Head and loss are computed in float32, the encoder in `half_type`, which a run sets; None: float32 too.
     """
@@ -151,21 +150,12 @@ class Method(nn.Module):
             given["index"] = index
         return self.loss(z1, z2, **given)
 
-    def per_anchor(self, positives: Tensor, negatives: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The loss of each anchor, (A,), of similarities that are no two views' of a batch.
-
-        - positives, negatives: (A, P), (A, K); mask: (A, K) bool, the negatives that count, None = all
-
-        For a loss of `SIMILARITIES`, which a method that calls it `needs`.
-        """
-        return self.loss.per_anchor(positives, negatives, negative_mask=mask)
-
     def one_way(self, anchors: Tensor, others: Tensor) -> Tensor:
         """The loss of each anchor (B, out), (B,): its own row of others the positive, the rest negatives."""
         check, who = getattr(self.loss, "check_inputs", True), type(self).__name__
         first, second = (similarities.normalise(z, who=who, check=check) for z in (anchors, others))
         pairs = similarities.two_views(first, second, "one way")
-        return self.per_anchor(pairs.positives, pairs.negatives)
+        return self.loss.per_anchor(pairs.positives, pairs.negatives)
 
     def allocate(self, samples: int) -> None:
         """Make room for a state per sample: called before training, and after `use`."""

@@ -64,7 +64,7 @@ class NPID(Method):
         """The mean over v (B, out): the own entry is the positive, all others are negatives."""
         cosines = v @ self.bank.T  # (B, samples)
         others = torch.ones_like(cosines, dtype=torch.bool).scatter_(1, index[:, None], False)
-        return self.per_anchor(cosines.gather(1, index[:, None]), cosines, others).mean()
+        return self.loss.per_anchor(cosines.gather(1, index[:, None]), cosines, negative_mask=others).mean()
 
     @torch.no_grad()
     def after_step(self) -> None:

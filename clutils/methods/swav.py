@@ -58,7 +58,7 @@ class SwAV(Method):
 
     def swapped(self, scores: Tensor, codes: Tensor) -> Tensor:
         """ℓ of one view's scores (B, prototypes) and the other's codes, the mean over the batch."""
-        return self.per_anchor((codes * scores).sum(dim=1, keepdim=True), scores).mean()
+        return self.loss.per_anchor((codes * scores).sum(dim=1, keepdim=True), scores).mean()
 
     def negatives(self, batch_size: int) -> int:
         """All prototypes."""

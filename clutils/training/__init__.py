@@ -64,9 +64,8 @@ def resume(
 ) -> Run:
     """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
 
-    data, encoder, loss and augmentation are needed where the run was made from such an object and not from a
-    name (or, for loss and augmentation, from one of this package's). data may also be the name under
-    which the same images are found now.
+    data, encoder, loss and augmentation are needed where the run was made from such an object of your own and
+    not from a name; data may also be the name under which the same images are found now.
 
     - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
       rounding

@@ -144,7 +144,11 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
 
     - resumed_at_step: None = the step that it has reached
     """
-    earlier = _parts(Path(folder) / CONFIG) if run.steps_done and resumed_at_step is None else []
+    path, earlier = Path(folder) / CONFIG, []
+    if run.steps_done and resumed_at_step is None:
+        with contextlib.suppress(OSError, ValueError):  # what can't be read is not kept
+            before = _configuration(path)
+            earlier = [*before.get("earlier", []), {name: before.get(name) for name in PART}]
     config = {
         **run.configuration,
         "schedules": {name: asdict(schedule) for name, schedule in run.schedules.items()},
@@ -156,16 +160,7 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
         **provenance(),
         "earlier": earlier,
     }
-    files.replace(Path(folder) / CONFIG, json.dumps(config, indent=2) + "\n")
-
-
-def _parts(path: Path) -> list[dict[str, Any]]:
-    """Where the parts of a run were made that its config.json knows of; none where it can't be read."""
-    try:
-        before = _configuration(path)
-    except (OSError, ValueError):
-        return []
-    return [*before.get("earlier", []), {name: before.get(name) for name in PART}]
+    files.replace(path, json.dumps(config, indent=2) + "\n")
 
 
 def keep(run: Run, folder: str | Path) -> None:
@@ -251,7 +246,14 @@ def listed(folder: str | Path) -> list[SavedRun]:
     """
     base, marks = Path(folder), {CHECKPOINT, HISTORY, CONFIG}
     found = [Path(path) for path, _, names in os.walk(base) if marks & set(names)]
-    return [_read_or_say(path, base) for path in sorted(found, key=lambda path: (_when(path, marks), path))]
+    runs = []
+    for path in sorted(found, key=lambda path: (_when(path, marks), path)):
+        name = path.name if path == base else str(path.relative_to(base))
+        try:
+            runs.append(replace(read(path), name=name))
+        except (OSError, ValueError) as error:
+            runs.append(SavedRun(name=name, path=path, problem=" ".join(str(error).split())))
+    return runs
 
 
 def _when(path: Path, names: Iterable[str]) -> float:
@@ -261,14 +263,6 @@ def _when(path: Path, names: Iterable[str]) -> float:
         with contextlib.suppress(OSError):  # missing, or not ours to look at: reading it will say so
             times.append((path / name).stat().st_mtime)
     return max(times)
-
-
-def _read_or_say(path: Path, base: Path) -> SavedRun:
-    name = path.name if path == base else str(path.relative_to(base))
-    try:
-        return replace(read(path), name=name)
-    except (OSError, ValueError) as error:
-        return SavedRun(name=name, path=path, problem=" ".join(str(error).split()))
 
 
 def _configuration(path: Path) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """A run's settings, each declared once.
 
 `Run`, `train`, `resume`, the command's flags, config.json, the comparison of runs and the panel read the
-fields of `Settings`: a new setting is one line here, with its range, and one where it does its work. It goes
-to the end, for the fields may be given in their order.
+fields of `Settings`. A new one goes to the end, for they may be given in their order.
 """
 
 from __future__ import annotations
@@ -32,30 +31,19 @@ LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 
 Data = str | SampleSet | Tensor
 
 
-def _setting(
-    default: Any,
-    about: str,
-    flag: type | None = None,
-    usual: str = "",
-    fixed: bool = True,
-    kept: bool = True,
-    within: Hyperparameter | None = None,
-    in_python: str = "",
-) -> Any:
+def _setting(default: Any, about: str, flag: type | None = None, usual: str = "", **further: Any) -> Any:
     """A field of `Settings`.
 
     - about: what it is, for docstrings and `--help`; in_python: the same where it may be more than a name
     - flag: the type of its option on the command line; None = it has none of that kind
     - usual: what it is where none is given
-    - fixed: what is learned depends on it, so a resumed run must have the same
-    - kept: config.json and checkpoints have it
-    - within: the range of a number
+    - fixed (True): what is learned depends on it, so a resumed run must have the same
+    - kept (True): config.json and checkpoints have it
+    - within (None): the range of a number
     """
-    metadata: dict[str, Any] = {"about": about, "flag": flag, "usual": usual, "fixed": fixed, "kept": kept}
-    metadata |= {"within": within, "in_python": in_python or about}
-    if isinstance(default, Mapping):
-        return field(default_factory=dict, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    metadata = {"about": about, "flag": flag, "usual": usual, "fixed": True, "kept": True, "within": None}
+    given: Any = {"default_factory": dict} if isinstance(default, Mapping) else {"default": default}
+    return field(**given, metadata=metadata | {"in_python": about} | further)
 
 
 @dataclass(frozen=True, eq=False)
