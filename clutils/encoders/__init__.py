@@ -37,10 +37,9 @@ FLAGS_OF_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 (two kinds), Arm:
 class ConvNet(nn.Module):
     """Four 3x3 convolutions, each with batch normalisation and ReLU; (N, C, H, W) -> (N, 8 * width).
 
-    The image is halved in each of the first three layers, but not below 2x2, and averaged at the end: 8x8
-    digits lose one halving, 32x32 images none. Pooling stands before normalisation, not after the ReLU: the
-    two do nearly the same (a maximum passes through any rising function), and on a CPU, where a net this
-    small waits for memory, normalising a quarter of the pixels saves time (`benchmarks/training.py`).
+    The image is halved in each of the first three layers, but not below 2x2, and averaged at the end. Pooling
+    stands before normalisation: nearly the same as after the ReLU (a maximum passes through any rising
+    function), and normalising a quarter of the pixels saves a CPU time (`benchmarks/training.py`).
 
     - channels: of the images; width: of the first layer, the others have 2, 4 and 8 times as many
     """
@@ -132,10 +131,6 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
         return Transformer(channels)
     if name.startswith("conv"):
         return ConvNet(channels, width=int(name.removeprefix("conv")))
-    return _resnet(name, channels, stem)
-
-
-def _resnet(name: str, channels: int, stem: str) -> nn.Module:
     import torchvision
 
     net = torchvision.models.get_model(name, weights=None)
@@ -158,8 +153,7 @@ def width(encoder: nn.Module) -> int:
 def half_precision(device: torch.device) -> torch.dtype | None:
     """The 16-bit type that this device multiplies in faster than in float32; None where it has none.
 
-    bfloat16, whose range is float32's, goes first; float16 (on GPUs before Ampere, as Colab's T4) wants its
-    loss scaled.
+    bfloat16, whose range is float32's, goes first; float16 is for GPUs before Ampere, as Colab's T4.
     """
     if computes_bfloat16(str(device)):
         return torch.bfloat16
@@ -168,11 +162,9 @@ def half_precision(device: torch.device) -> torch.dtype | None:
 
 @cache
 def computes_bfloat16(device: str) -> bool:
-    """Whether the device of this name multiplies in bfloat16, so that it is faster than float32.
+    """Whether the device of this name has instructions for bfloat16; without, it takes twice as long.
 
-    torch computes in bfloat16 on any processor, but without instructions for it by way of float32, at half
-    the speed (`benchmarks/training.py`). Processors are asked by their flags in Linux's /proc/cpuinfo: where
-    there is none, or no such flag, the answer is no.
+    Processors are asked by their flags in Linux's /proc/cpuinfo: where there is none, the answer is no.
     """
     kind = torch.device(device)
     if kind.type == "cuda":
@@ -190,10 +182,8 @@ def computes_bfloat16(device: str) -> bool:
 def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     """What an encoder makes of images (N, C, H, W) or vectors (N, D): (N, features) float32 on the CPU.
 
-    The encoder is in evaluation mode meanwhile and afterwards, layer by layer, in the mode it was in: nothing
-    about it changes. Images may be uint8, or float in [0, 1]; computed on the encoder's device in float32.
-
-    Raises ValueError on anything else.
+    In evaluation mode, on the encoder's device; nothing about it changes. Images may be uint8, or float in
+    [0, 1]; ValueError on anything else.
     """
     if not isinstance(images, Tensor) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__

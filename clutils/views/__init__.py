@@ -9,8 +9,8 @@ grayscale, blur. It draws (`draw`) and applies (`apply`) separately, so that a f
     drawn = augment.draw(len(images), 96, 96, generator)    # boxes, flips, factors: one row an image
     view = augment.apply(images, drawn)
 
-What each step does to an image is a plain function over the whole batch, in `batched`; a GPU takes the same
-steps in fewer operations, by `everywhere`, and gives the same views to rounding.
+Each step is a plain function over the whole batch, in `batched`; a GPU takes the same steps in fewer
+operations, by `everywhere`, and gives the same views to rounding.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ AUTO = "what suits the pictures"  # the name of the augmentation that `suiting` 
 class Augmentation:
     """SimCLR's random view of every image of a batch.
 
-    Every setting is a plain attribute that may be changed between two calls. The random numbers that a call
-    takes don't depend on the settings: with the same seed a slider changes *these* crops and colours smoothly
-    instead of drawing new ones.
+    Every setting is an attribute that may be changed between two calls, and the random numbers don't depend
+    on it: with the same seed a slider changes *these* crops and colours smoothly.
 
     - `size`: height and width of the view in pixels.
     - `crop_scale`: the crop's area as a share of the image's, drawn uniformly; (1, 1) keeps the whole image.
@@ -51,9 +50,8 @@ class Augmentation:
     - `crop_ratio`: the crop's width / height, drawn log-uniformly. `blur_sigma`: its range in pixels.
     - `check_inputs`: look for values outside [0, 1] in float images (a GPU must wait for the answer).
 
-    The four adjustments of the jitter come in a random order that is drawn once a call; all else is drawn for
-    each image. (torchvision draws an order for each; that took 1.4 times as long.)
-    One-channel images have no colour: brightness and contrast apply, the others do nothing.
+    The four adjustments of the jitter come in a random order, one a call (one an image, torchvision's way,
+    took 1.4 times as long). To one-channel images saturation and hue do nothing.
     """
 
     kind = "pictures"
@@ -115,10 +113,7 @@ class Augmentation:
         )
 
     def apply_packed(self, images: Tensor, drawn: everywhere.Packed, compiled: bool = False) -> Tensor:
-        """`apply` of numbers that lie on the images' device, which nothing is asked about: no waiting.
-
-        - compiled: by torch.compile, which takes a minute before the first
-        """
+        """`apply` of numbers that are on the images' device: nothing waits. compiled: by torch.compile."""
         view = everywhere.compiled() if compiled else everywhere.view
         return view(images, drawn, int(self.size), self._kernel)
 
@@ -185,8 +180,7 @@ class Ahead:
 
 @dataclass
 class Identity:
-    """No augmentation: what comes in, as float32; uint8 images in [0, 1]. For vectors, and for PiNDA alone
-    (its algorithm 2: the identity where nothing else is given)."""
+    """No augmentation: what comes in, as float32; uint8 images in [0, 1]."""
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """(N, ...) -> (N, ...) float32."""
@@ -267,9 +261,7 @@ def _random_boxes(
 def suiting(images: Tensor) -> Augment:
     """What suits the images (N, C, H, W): SimCLR's for colour; for one channel gentler crops, no mirror.
 
-    A mirrored digit is another one or none, a fifth of one could be any, and grey has only its brightness and
-    contrast to jitter. Another kind's is the first of `OTHERS`: for vectors (N, D) `Identity`,
-    for graphs GraphCL's.
+    A mirrored digit is another one or none, a fifth of one any. Another kind's is the first of `OTHERS`.
     """
     kind = kind_of(images).name
     if kind != "pictures":

@@ -41,15 +41,13 @@ class Parameters:
 
 @torch.no_grad()
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None) -> Tensor:
-    """Cut each image's box out and resize it to size x size: bilinear, antialiased when shrinking.
+    """Cut each image's box out, mirror it where flipped (N,), and resize it to size x size, antialiased.
 
-    images: uint8 or float (N, C, H, W); boxes: (N, 4) whole numbers, top, left, height, width; flipped:
-    (N,) bool, which to mirror on the way. Returns float32 (N, C, size, size).
+    images: uint8 or float (N, C, H, W) -> float32 (N, C, size, size); boxes: as in `Parameters`.
 
     Equal to torchvision's `resized_crop(..., antialias=True)` on float images, to 1e-6 when enlarging and to
-    1e-5 when shrinking. A resize is linear and separable, so one matrix for the rows and one for the columns
-    of each image do it, with torchvision's triangle filter in them and zeros beside the box: no pixel outside
-    is ever seen.
+    1e-5 when shrinking. A resize is linear and separable: a matrix for the rows and one for the columns of
+    each image, with torchvision's triangle filter in them and zeros beside the box.
     """
     height, width = images.shape[2:]
     top, left, tall, wide = boxes.unbind(1)
@@ -88,7 +86,6 @@ def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
     """Turn each image's hue by `shift` (N,) turns of the colour wheel, with HSV's saturation and value kept.
     One channel: kept. Equal to torchvision's float `adjust_hue` to 1e-5.
 
-    A pixel's highest and lowest value stay what they are; the hue says where between them each channel lies.
     The hue's distance from red is one product here, because telling apart 'red is highest', 'green is
     highest', 'blue is highest' with `torch.where` takes twice as long.
     """

@@ -1,9 +1,8 @@
 """Augmentation on a GPU in few operations: each step is computed for every image of the batch.
 
 The same steps as in `batched`, and the same views to rounding. There a step is done to those images alone
-that were drawn for it; a GPU would have to synchronise to know which, and launching an operation costs it
-more than computing one. So here all parameters are copied once, in one table, and an image that a step shall
-leave as it is gets the neutral parameter.
+that were drawn for it; a GPU would have to synchronise to know which. So here all parameters are copied
+once, in one table, and an image that a step shall leave as it is gets the neutral parameter.
 """
 
 from __future__ import annotations
