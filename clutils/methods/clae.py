@@ -15,9 +15,8 @@ class CLAE(Method):
 
     $$x_1' = x_1 + s\,\operatorname{sign}\nabla_{x_1}\ell(x_1, x_2)$$
 
-    and the weights then descend ℓ(x₁', x₂). Their method adds the loss of the clean views, weighted; here
-    `clean` is that weight, 0 by default, so that nothing but the direction differs from PiNDA. Twice the work
-    of a SimCLR step; the batch statistics of both passes enter the running averages.
+    and the weights then descend ℓ(x₁', x₂). Their method adds the loss of the clean views; here `clean` is
+    its weight, 0 by default, so that nothing but the direction differs from PiNDA. Twice the work of SimCLR.
 
     - strength: in units of the input (live); 0.03 is 8 of 255 gray levels
     """

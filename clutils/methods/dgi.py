@@ -22,8 +22,7 @@ class DGI(Method):
     and b = 0, of one positive and one negative a node, halved; scores are not cosines, and have no bounds.
     NT-Xent and the decoupled loss may take its place: then a node is preferred to its corrupted one.
 
-    - encoder: a graph network, with `.each_node`. The head is W: no head stands behind it. The augmentation
-      of a run is not used: the corruption is the view.
+    - encoder: a graph network, with `.each_node`. The head is W. A run's augmentation is not used.
 
     Veličković et al. 2019, "Deep graph infomax" (arXiv 1809.10341), eq. 1, networks as in the
     authors' code (dgi.py, discriminator.py), whose discriminator has a bias.

@@ -14,10 +14,8 @@ class GRACE(SimCLR):
     + \sum_{j\ne i} e^{s(u_i, v_j)/\tau} + \sum_{j\ne i} e^{s(u_i, u_j)/\tau}}$$
 
     and the same for v_i: NT-Xent, letter by letter, with the B nodes of a graph in the place of a batch. So
-    the step is SimCLR's, and every loss that serves SimCLR serves here.
-
-    encoder, loss, out, hidden: see `Method`; the encoder gives a row a node. The head has batch
-    normalisation and ReLU, where the paper's has ELU. Its views: `views.NodeAugmentation`.
+    the step is SimCLR's. The encoder gives a row a node; the head has batch normalisation and ReLU, where the
+    paper's has ELU. Its views: `views.NodeAugmentation`.
 
     Zhu et al. 2020, "Deep graph contrastive representation learning" (arXiv 2006.04131), eq. 1 and 2, the
     formula as in the authors' code (model.py, semi_loss); τ = 0.4 is theirs for Cora.

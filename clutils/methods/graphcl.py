@@ -15,8 +15,6 @@ class GraphCL(Method):
     one way, of the first view's graphs against the second's. Any loss that is a function of an anchor's
     similarities may take its place, and then has the same anchors and the same B - 1 negatives.
 
-    encoder, loss, out, hidden: see `Method`. Both views go through the encoder as one batch.
-
     You et al. 2020, "Graph contrastive learning with augmentations" (arXiv 2010.13902), eq. 3, formula
     and τ = 0.2 as in the authors' code (gsimclr.py of unsupervised_TU, whose first view is the graph itself).
     """

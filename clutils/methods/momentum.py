@@ -38,9 +38,8 @@ class Followed(Method):
 def follow(followers: Iterable[nn.Module], leaders: Iterable[nn.Module], momentum: float) -> None:
     r"""$$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta$$ for every weight, in one fused call.
 
-    - followers, leaders: modules of the same build, in the same order
-
-    Buffers are left alone: the follower's batch normalisation keeps statistics of its own.
+    Both are modules of the same build, in the same order. Buffers are left alone: the follower's batch
+    normalisation keeps statistics of its own.
     """
     targets = [weight for module in followers for weight in module.parameters()]
     weights = [weight for module in leaders for weight in module.parameters()]

@@ -25,9 +25,8 @@ class SDMP(Method):
     - loss: one of similarities
 
     λ ~ U(0.1, 0.9) for each picture. The paper stands on MoCo v3 and DINO, whose second branch is a moving
-    average without gradient; here, on SimCLR, both branches are one network and both get it. It resizes the
-    other picture into a box (ResizeMix), mixup being one of its choices; here it is mixup. Its code takes the
-    logarithm of the mixed probabilities, its README, as here, mixes the losses.
+    average without gradient; here, on SimCLR, both get it. Mixup is one of its choices; ResizeMix is not
+    here. Its code takes the logarithm of the mixed probabilities, its README, as here, mixes the losses.
 
     Ren et al. 2022, "A simple data mixing prior for improving self-supervised learning" (CVPR), read in the
     authors' README and moco/builder.py (OliverRensu/SDMP).

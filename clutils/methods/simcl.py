@@ -14,9 +14,9 @@ class SimCL(Method):
 
     $$h_v = f_\theta(x_v) + s\,\frac{n_v}{\|n_v\|},\quad n_v\sim N(0, I)$$
 
-    PiNDA's baseline for data without augmentations, where both views are x and only the noise tells them
-    apart (arXiv 2408.09929, section 4.2.1, which calls it SimCL). It needs no scale of the data, but one of
-    the features: a unit is much or little depending on their length, which no one holds fixed.
+    PiNDA's baseline for data without augmentations, where only the noise tells the views apart (arXiv
+    2408.09929, section 4.2.1, which calls it SimCL). A unit is much or little depending on the features'
+    length, which no one holds fixed.
 
     - strength: length of the noise, live
     """

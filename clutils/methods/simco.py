@@ -15,8 +15,7 @@ class SimCo(Method):
 
     What a queue does for MoCo, the paper says, is to make anchors count more alike: the gate W that shuts for
     easy anchors is nearly open for all where there are many negatives. A second, hotter temperature for W
-    does that without them. So both views go through one encoder, each as a batch of its own, both get the
-    gradient, and each anchor's negatives are the B - 1 other pictures of the opposite view.
+    does that without them. Each view goes through the encoder as a batch of its own, with a gradient.
 
     - loss: any; the default is `DualTemperature`, τ = 0.1 for the shares and ten times that for W
 

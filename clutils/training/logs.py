@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from clutils.losses.hyperparameters import one_of
+
 if TYPE_CHECKING:
     from clutils.training.run import Run
 
@@ -31,8 +33,7 @@ class Log(NamedTuple):
 
 def demand(kind: str) -> Any:
     """The module that this kind of log needs. Raises ValueError, saying what to install, without it."""
-    if kind not in KINDS:
-        raise ValueError(f"{kind!r} is no kind of log: there are {', '.join(KINDS)}")
+    one_of("training", "log", kind, KINDS)
     try:
         return importlib.import_module(KINDS[kind])
     except ImportError as error:  # it, or what it needs itself

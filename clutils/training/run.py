@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, files, losses, methods, processes, views
+from clutils.losses.hyperparameters import one_of
 from clutils.methods.base import half_precision
 from clutils.training import checkpoint, interrupts
 from clutils.training.schedules import Cosine
@@ -474,8 +475,7 @@ class Run:
     def _follow_schedules(self) -> None:
         live = self.live() if self.schedules else {}
         for name, schedule in self.schedules.items():
-            if name not in live:
-                raise ValueError(f"schedules has {name!r}, but must be of live settings: {', '.join(live)}")
+            one_of("schedules", "a live setting", name, live)
             setattr(live[name], name, schedule(self.steps_done))
 
     def _learn_with_the_loss(self) -> None:

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from clutils import data, encoders, maps, measures, views
 from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
 from clutils.data.sets import SampleSet
+from clutils.losses.hyperparameters import one_of
 from clutils.measures import BY_NAME
 from clutils.methods.base import half_precision
 from clutils.training import saved
@@ -132,14 +133,13 @@ class Watcher:
             if needs == "views" and not isinstance(pictures, ImageSet):
                 raise ValueError(f"{name!r} needs views of pictures, but these are none")
         self._views: Tensor | None = None  # two of each image, once they are asked for
-        self._looks: list[Look] = []  # only appended to: several threads may look at once
+        self._looks: dict[int, Look] = {}  # by step; several threads may look at once
         self._wanted: int | None = None  # the step of the next look, whatever it costs
 
     @property
     def looks(self) -> list[Look]:
         """In order of their steps; of several at one step the last."""
-        found = {look.step: look for look in self._looks}
-        return [found[step] for step in sorted(found)]
+        return [self._looks[step] for step in sorted(self._looks)]
 
     # ---- when ------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Watcher:
             seen.seconds + time.perf_counter() - began,
             found,
         )
-        self._looks.append(look)
+        self._looks[look.step] = look
         if self._wanted is not None and seen.step >= self._wanted:
             self._wanted = None
         if not free:
@@ -333,8 +333,7 @@ def demand_known(numbers: Iterable[str]) -> tuple[str, ...]:
     """These names, each once. Raises ValueError, listing those of `measures.BY_NAME`, on another."""
     names = tuple(dict.fromkeys([numbers] if isinstance(numbers, str) else numbers))
     for name in names:
-        if name not in BY_NAME:
-            raise ValueError(f"no number is called {name!r}; there are {', '.join(BY_NAME)}")
+        one_of("training", "a number", name, BY_NAME)
     return names
 
 

@@ -103,7 +103,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
-        ([*TRAIN, "--look", "knn,rankmee"], "no number is called 'rankmee'; there are rankme"),
+        ([*TRAIN, "--look", "knn,rankmee"], "a number is 'rankmee', but must be one of rankme"),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),

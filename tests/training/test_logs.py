@@ -23,7 +23,7 @@ def test_what_is_not_installed_is_asked_for_in_a_line(monkeypatch, kind):
     monkeypatch.setitem(sys.modules, logs.KINDS[kind], None)
     with pytest.raises(ValueError, match=rf"{kind} is not installed \(.*\): pip install {kind}"):
         logs.demand(kind)
-    with pytest.raises(ValueError, match="'csv' is no kind of log: there are tensorboard, wandb"):
+    with pytest.raises(ValueError, match="log is 'csv', but must be one of tensorboard, wandb"):
         logs.demand("csv")
 
 
