@@ -244,10 +244,11 @@ class Method(nn.Module):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.
 
-        A predictor is a group of its own where the method has a setting `predictor_rate`, its factor.
+        A predictor is a group of its own where the method has a setting `predictor_rate`, its factor. What a
+        loss of the package learns is not among them.
         """
         faster = list(self.predictor.parameters()) if "predictor_rate" in self.setting_names() else []
-        own = set(map(id, faster))
+        own = set(map(id, [*faster, *learned_by(self.loss)]))
         others = [p for p in self.parameters() if p.requires_grad and id(p) not in own]
         groups = [{"params": others, "factor": 1.0}]
         return [*groups, {"params": faster, "factor": self.predictor_rate}] if faster else groups
@@ -298,6 +299,14 @@ hyperparameters.gather(Method)
 def takes(loss: nn.Module | type[nn.Module]) -> frozenset[str]:
     """What a loss understands beside two views."""
     return getattr(loss, "takes", frozenset())
+
+
+def learned_by(loss: nn.Module) -> list[nn.Parameter]:
+    """What a loss of the package learns itself, as CLIP its scale."""
+    if not isinstance(loss, losses.Loss):
+        return []
+    loss.settings()  # which may begin or end it
+    return list(loss.parameters())
 
 
 def class_of(loss: nn.Module | type[nn.Module]) -> type[nn.Module]:

@@ -26,9 +26,9 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, files, losses, methods, processes, views
+from clutils import encoders, files, methods, processes, views
 from clutils.losses.hyperparameters import one_of
-from clutils.methods.base import half_precision
+from clutils.methods.base import half_precision, learned_by
 from clutils.training import checkpoint, interrupts
 from clutils.training.schedules import Cosine
 from clutils.training.settings import (
@@ -83,16 +83,16 @@ class Run:
         labels: Tensor | None = getattr(self.data, "labels", None)
         self.labels = None if labels is None else labels.to(self.device)
         self.kind = datasets.kind_of(self.images)
-        self.settings = given = given.fitted(self.images, self.device)
-        assert given.augmentation is not None and given.learning_rate is not None  # `fitted` sees to it
-        assert given.batch_size is not None
-        self.augmentation, self.steps, self.batch_size = given.augmentation, given.steps, given.batch_size
-        self.learning_rate: float = given.learning_rate
+        self.settings = given.fitted(self.images, self.device)
+        fitted: Any = self.settings  # nothing in it is None
+        self.augmentation, self.steps = fitted.augmentation, fitted.steps
+        self.batch_size: int = fitted.batch_size
+        self.learning_rate: float = fitted.learning_rate
         self.steps_an_epoch = max(1, len(self.images) // self.batch_size)  # of a network, all of it
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(_seed(given.seed, "weights"))
             self.method = self._built().to(self.device).to(memory_format=torch.channels_last)
-        self.optimiser = _optimiser(given, self.method, self.device)
+        self.optimiser = _optimiser(self.settings, self.method, self.device)
         self._learn_with_the_loss()
         if given.compile:
             _demand_compiler(self.device)
@@ -124,7 +124,6 @@ class Run:
                 right = f"one for {own} {self.kind.shape}: {fitting}"
                 raise ValueError(f"training: encoder is {encoder!r}, but must be {right}")
             encoder = encoders.build(encoder, channels=datasets.width(self.images))
-        kind.check_loss(given.loss)
         if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
             name = type(given.loss).__name__
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
@@ -480,7 +479,7 @@ class Run:
 
     def _learn_with_the_loss(self) -> None:
         """Let the optimiser move what the loss learns itself now, and nothing that another one did."""
-        own, groups = _learned_by(self.loss), self.optimiser.param_groups
+        own, groups = learned_by(self.loss), self.optimiser.param_groups
         held = [p for group in groups if group.get("of_loss") for p in group["params"]]
         if list(map(id, own)) == list(map(id, held)):
             return
@@ -528,21 +527,8 @@ def device(name: str | torch.device | None = None) -> torch.device:
     return found
 
 
-def _learned_by(loss: nn.Module) -> list[nn.Parameter]:
-    """What a loss of the package learns itself, as CLIP its scale."""
-    if not isinstance(loss, losses.Loss):
-        return []
-    loss.settings()  # which may begin or end it
-    return list(loss.parameters())
-
-
 def _optimiser(settings: Settings, method: methods.Method, device: torch.device) -> torch.optim.Optimizer:
-    """Of the method's groups of parameters, without what its loss learns."""
-    apart = set(map(id, _learned_by(method.loss)))
-    groups = [
-        group | {"params": [p for p in group["params"] if id(p) not in apart]}
-        for group in method.parameter_groups()
-    ]
+    groups = method.parameter_groups()
     fused = True if device.type == "cuda" else None
     given: dict[str, Any] = {"weight_decay": settings.weight_decay, "fused": fused}
     if settings.optimiser == "sgd":

@@ -261,13 +261,10 @@ def check_rate(value: Any) -> None:
 def plain(value: Any) -> Any:
     """What a file can hold of a value: numbers are Python's own, None for an object that it can't name."""
     if isinstance(value, nn.Module):
-        loss: Any = value
-        name = type(value).__name__
-        known = losses.catalogue().get(name)
-        if known is None or type(value) is not known.loss:
+        if not isinstance(value, losses.Loss) or type(value) not in losses.CLASSES:
             return None
-        own = {key: plain(getattr(value, key)) for key in loss.hyperparameters()}
-        return {"name": name, "settings": own}
+        own = {key: plain(getattr(value, key)) for key in value.hyperparameters()}
+        return {"name": type(value).__name__, "settings": own}
     if (chosen := views.settings_of(value)) is not None:
         return chosen
     if isinstance(value, Mapping):

@@ -112,6 +112,7 @@ class Augmentation:
             view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, self._kernel), parameters.sigma
         )
 
+    @torch.no_grad()
     def apply_packed(self, images: Tensor, drawn: everywhere.Packed, compiled: bool = False) -> Tensor:
         """`apply` of numbers that are on the images' device: nothing waits. compiled: by torch.compile."""
         view = everywhere.compiled() if compiled else everywhere.view
@@ -160,8 +161,8 @@ class Ahead:
         if self._shape is None:
             self._shape = shape
         ready, self._ready = self._ready, None
-        same = ready is not None and ready[:2] == (shape, repr(self.augment))
-        if ready is not None and same and ready[2].equal(generator.get_state()):
+        own = shape, repr(self.augment)
+        if ready is not None and ready[:2] == own and ready[2].equal(generator.get_state()):
             generator.set_state(ready[3])
             drawn = ready[4]
         else:

@@ -1,7 +1,7 @@
 """Augmentations over a whole batch, a formula each, with one parameter an image; on any device.
 
 With equal parameters each gives what torchvision's function gives for a single float image;
-`tests/views` holds the two side by side. Nothing here carries gradients. What comes in is as `check` has it:
+`tests/views` holds the two side by side. What comes in is as `check` has it:
 uint8 for the crop, float in [0, 1] for what follows it, parameters with a row an image.
 """
 
@@ -39,7 +39,6 @@ class Parameters:
     sigma: Tensor
 
 
-@torch.no_grad()
 def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None) -> Tensor:
     """Cut each image's box out, mirror it where flipped (N,), and resize it to size x size, antialiased.
 
@@ -58,13 +57,11 @@ def crop(images: Tensor, boxes: Tensor, size: int, flipped: Tensor | None = None
     return _separable(images, rows, columns).clamp_(0, 1)
 
 
-@torch.no_grad()
 def adjust_brightness(images: Tensor, factor: Tensor) -> Tensor:
     """factor (N,) times the image, clamped to [0, 1]: 0 is black, 1 the image itself."""
     return (images * _column(factor, images)).clamp_(0, 1)
 
 
-@torch.no_grad()
 def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
     """Away from (factor > 1) or towards (< 1) the image's mean gray, clamped to [0, 1]."""
     factor = _column(factor, images)
@@ -72,7 +69,6 @@ def adjust_contrast(images: Tensor, factor: Tensor) -> Tensor:
     return (images * factor).add_(mean * (1 - factor)).clamp_(0, 1)
 
 
-@torch.no_grad()
 def adjust_saturation(images: Tensor, factor: Tensor) -> Tensor:
     """Away from (factor > 1) or towards (< 1) each pixel's own gray, clamped to [0, 1]. One channel: kept."""
     if images.shape[1] == 1:
@@ -81,7 +77,6 @@ def adjust_saturation(images: Tensor, factor: Tensor) -> Tensor:
     return (images * factor).add_(_gray(images).mul_(1 - factor)).clamp_(0, 1)
 
 
-@torch.no_grad()
 def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
     """Turn each image's hue by `shift` (N,) turns of the colour wheel, with HSV's saturation and value kept.
     One channel: kept. Equal to torchvision's float `adjust_hue` to 1e-5.
@@ -121,13 +116,11 @@ def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
     return turned.clamp_(0, 1)
 
 
-@torch.no_grad()
 def to_grayscale(images: Tensor) -> Tensor:
     """Each pixel's gray, in as many channels as came in."""
     return _gray(images).expand_as(images).contiguous()
 
 
-@torch.no_grad()
 def blur(images: Tensor, sigma: Tensor, kernel: int) -> Tensor:
     """Gaussian blur: sigma (N,) pixels, a kernel of an odd number of pixels, borders reflected.
 

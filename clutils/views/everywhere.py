@@ -58,7 +58,6 @@ def packed(parameters: Parameters, device: torch.device) -> Packed:
     )
 
 
-@torch.no_grad()
 def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
     """Crop, flip, jitter, grayscale, blur: (N, C, H, W), uint8 or float in [0, 1] -> (N, C, size, size).
 
@@ -79,12 +78,7 @@ def compiled() -> Callable[[Tensor, Packed, int, int], Tensor]:
     arithmetic, but fused into few kernels, and one function is compiled once.
     """
     whole = torch.compile(_whole)
-
-    @torch.no_grad()
-    def view(images: Tensor, drawn: Packed, size: int, kernel: int) -> Tensor:
-        return whole(images, drawn.numbers, size, kernel, drawn.blurs)
-
-    return view
+    return lambda images, drawn, size, kernel: whole(images, drawn.numbers, size, kernel, drawn.blurs)
 
 
 def _whole(images: Tensor, numbers: Tensor, size: int, kernel: int, blurs: bool) -> Tensor:

@@ -53,9 +53,7 @@ class GraphAugmentation:
         which = (u[0] * len(used)).long()
         for name, numbers in zip(strengths, u[1:], strict=True):
             if name in used:
-                chosen = (
-                    which == used.index(name) if self.one_each else torch.ones_like(which, dtype=torch.bool)
-                )
+                chosen = which == used.index(name) if self.one_each else slice(None)
                 changed = graphs.clone()
                 changed[chosen] = STEP[name](graphs[chosen], strengths[name], numbers[chosen])
                 graphs = changed
@@ -149,10 +147,7 @@ def _of(nodes: Tensor, share: float) -> Tensor:
 
 def _first(u: Tensor, among: Tensor, number: Tensor) -> Tensor:
     """Of each row's places `among`, (N, K) bool, as many as `number`, (N,): those of the smallest u."""
-    order = torch.where(among, u, 2.0).argsort(dim=1)
-    rank = torch.empty_like(order).scatter_(
-        1, order, torch.arange(u.shape[1], device=u.device).expand_as(order)
-    )
+    rank = torch.where(among, u, 2.0).argsort(dim=1).argsort(dim=1)
     return among & (rank < number[:, None])
 
 
