@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from clutils import similarities
-from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet, sentences
+from clutils.data import SentenceSet, sentences
+from clutils.data.sets import SampleSet
 from clutils.losses.hyperparameters import within
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
@@ -632,7 +633,7 @@ def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
     return train_z, train_y, test_z, test_y
 
 
-def raw_inputs(data: ImageSet | VectorSet | GraphSet | SentenceSet) -> Tensor:
+def raw_inputs(data: SampleSet) -> Tensor:
     """The inputs themselves as features, (N, numbers) float32: what learning nothing is worth.
 
     Images go from -0.5 (black) to 0.5 (white): grey is the origin. Around black no coordinate would be

@@ -211,7 +211,7 @@ def _refuse_taken(folder: Path) -> None:
 
 def _write_map(path: Path, seen: Map) -> None:
     names = np.array(seen.class_names, dtype=str)
-    own = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
+    own: dict[str, Any] = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
     files.replace(path, partial(np.savez_compressed, **own, class_names=names, step=seen.step))
 
 

@@ -290,7 +290,8 @@ def parts(
 
     The bank is None where the images have no labels.
     """
-    test, third = None, len(pictures) // 3
+    test: SampleSet | None = None
+    third = len(pictures) // 3
     if name is not None:
         with contextlib.suppress(ValueError, data.Unavailable):  # a folder without one
             test = data.load(name, "test", limit=TEST, download=False)
