@@ -40,7 +40,7 @@ class Given:
 
 
 class Need(NamedTuple):
-    """What a method asks of a loss: the words after "a loss that", and the test of one or its class."""
+    """What a method asks of a loss: the words after "a loss that", and the test of its class."""
 
     words: str
     met: Callable[[Any], bool]
@@ -190,8 +190,8 @@ class Method(nn.Module):
         return cls.usual_share
 
     @classmethod
-    def fits(cls, loss: nn.Module | type[nn.Module]) -> bool:
-        """Whether the method can descend such a loss; its class says as much as an instance."""
+    def fits(cls, loss: type[nn.Module]) -> bool:
+        """Whether the method can descend losses of this class."""
         return cls.needs.met(loss)
 
     @classmethod
@@ -201,7 +201,7 @@ class Method(nn.Module):
             raise ValueError(
                 f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
             )
-        if not cls.fits(loss):
+        if not cls.fits(type(loss)):
             fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.loss)]
             raise ValueError(
                 f"{cls.__name__} needs a loss that {cls.needs.words}, which {type(loss).__name__} does not: "
@@ -307,11 +307,6 @@ def learned_by(loss: nn.Module) -> list[nn.Parameter]:
         return []
     loss.settings()  # which may begin or end it
     return list(loss.parameters())
-
-
-def class_of(loss: nn.Module | type[nn.Module]) -> type[nn.Module]:
-    """The class of a loss, which may be one already."""
-    return loss if isinstance(loss, type) else type(loss)
 
 
 def half_precision(device: torch.device, half: torch.dtype | None) -> torch.autocast:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from clutils import encoders, losses
 from clutils.data.graphs import repacked, unpacked
-from clutils.methods.base import Compared, Given, Method, Need, class_of
+from clutils.methods.base import Compared, Given, Method, Need
 from clutils.similarities import Pairs
 
 
@@ -32,8 +32,7 @@ class DGI(Method):
     usual_loss = losses.SigLIP(temperature=1.0, bias=0.0)
     kinds = ("graphs", "nodes")
     needs = Need(
-        "bears scores without bounds",
-        lambda loss: class_of(loss).__name__ in ("SigLIP", "NTXent", "Decoupled"),
+        "bears scores without bounds", lambda loss: loss.__name__ in ("SigLIP", "NTXent", "Decoupled")
     )
     out, hidden = 0, None  # out: as many as the encoder has features
 

@@ -6,14 +6,13 @@ from torch import Tensor, nn
 
 from clutils.losses.base import Loss
 from clutils.losses.hyperparameters import hyperparameter
-from clutils.methods.base import MOMENTUM, Method, Need, class_of
+from clutils.methods.base import MOMENTUM, Method, Need
 from clutils.methods.byol import BYOL
 
 
-def _of_cosines(loss: nn.Module | type[nn.Module]) -> bool:
+def _of_cosines(kind: type[nn.Module]) -> bool:
     """Losses of similarities with a τ; not those that mix negatives or know the samples: in `per_anchor` they
     would be others."""
-    kind = class_of(loss)
     if not issubclass(kind, Loss) or kind.level != "similarity" or "temperature" not in kind.ranges:
         return False
     return kind.pair_up is Loss.pair_up and "index" not in kind.takes

@@ -105,7 +105,6 @@ class Run:
         self.looks: dict[int, dict[str, float]] = {}  # step -> numbers by name, which the history has too
         self.schedules: dict[str, Cosine] = {}  # of live settings, by name
         self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its images
-        self._ahead: views.Ahead | None = None
         self.scaler = self._new_scaler()
 
     def _built(self) -> methods.Method:
@@ -173,7 +172,8 @@ class Run:
             if hasattr(drawing, "generator"):  # a loss that draws: SSCL, MoCHi
                 drawing.generator = self._stream("mixes", self.device)
             with self._drawing():
-                loss, z1, z2 = self.method(images, self._augment(), self._stream("views"), labels, chosen)
+                augment = self._ahead or self.augmentation
+                loss, z1, z2 = self.method(images, augment, self._stream("views"), labels, chosen)
             self.optimiser.zero_grad()
             self.scaler.scale(loss).backward()
             learned = [p.grad for p in self.method.parameters() if p.grad is not None]
@@ -255,6 +255,9 @@ class Run:
                 f"{own}: {', '.join(views.names(own))}"
             )
         self._augmentation = augmentation
+        self._ahead: views.Ahead | None = None
+        if self.device.type == "cuda" and type(augmentation) is views.Augmentation:
+            self._ahead = views.Ahead(augmentation, self.settings.compile)
 
     @property
     def done(self) -> bool:
@@ -418,15 +421,6 @@ class Run:
         there = "cpu" if device is None or device.type != "cuda" else device
         number = self.steps_done if step is None else step
         return torch.Generator(there).manual_seed(_seed(self.settings.seed, name, number))
-
-    def _augment(self) -> views.Augment:
-        """The augmentation; on a GPU one that may draw the next step's numbers while the GPU works."""
-        if self.device.type != "cuda" or type(self.augmentation) is not views.Augmentation:
-            self._ahead = None
-            return self.augmentation
-        if self._ahead is None or self._ahead.augment is not self.augmentation:
-            self._ahead = views.Ahead(self.augmentation, self.settings.compile)
-        return self._ahead
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SAMPLE, BANK, TEST = 500, 1000, 500
 VIEWED = 256  # images of which LiDAR sees two views
-SHARE = 0.08  # of the training's seconds that `look`, and what `spend` adds, may have had when one takes more
+SHARE = 0.08  # of the training's seconds that may be `spent` when a look takes more
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
 
@@ -120,7 +120,9 @@ class Watcher:
         self.measures_knn = _labelled(bank, test)
         self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom
         self.looked = 0.0  # seconds, of all looks beside a run that trains
-        self.spent = 0.0  # those, and what `spend` added
+        self.spent = (
+            0.0  # those, and what a caller adds that draws: the run waits for Python's lock meanwhile
+        )
         self.ceiling: int | None = None  # of the effective rank, min(N - 1, D); None before the first look
         self.numbers = demand_known(numbers)
         for name in self.numbers:
@@ -160,10 +162,6 @@ class Watcher:
     def wanted(self, run: Run) -> bool:
         """Whether a look that was wanted is due."""
         return self._wanted is not None and run.steps_done >= self._wanted
-
-    def spend(self, seconds: float) -> None:
-        """Seconds by the clock that something else took, such as drawing: the run waits for Python's lock."""
-        self.spent += seconds
 
     # ---- what ------------------------------------------------------------------------------------------
 
@@ -214,7 +212,7 @@ class Watcher:
             self._wanted = None
         if not free:
             self.looked += look.seconds
-            self.spend(look.seconds)
+            self.spent += look.seconds
         return look
 
     def raw(self) -> float:

@@ -86,7 +86,7 @@ def test_looks_and_drawing_wait_while_they_had_more_than_their_share():
     assert watcher.due(run)
     watcher.looked = watcher.spent = 1.01 * SHARE / 2 * 10
     assert not watcher.due(run) and watcher.room(run)  # the other half is the drawing's
-    watcher.spend(SHARE / 2 * 10 + CREDIT)
+    watcher.spent += SHARE / 2 * 10 + CREDIT
     assert not watcher.room(run)
     run.rows = [{"seconds": 100.0}]
     assert watcher.due(run) and watcher.room(run)
@@ -95,7 +95,7 @@ def test_looks_and_drawing_wait_while_they_had_more_than_their_share():
 def test_a_look_that_is_wanted_is_due_at_its_step_whatever_was_spent_and_is_counted():
     run, watcher = small(), Watcher(SAMPLE, BANK, TEST, every=50)
     run.rows = [{"seconds": 1.0}]
-    watcher.spend(100.0)
+    watcher.spent += 100.0
     watcher.want(12)
     run.steps_done = 11
     assert not watcher.due(run) and not watcher.wanted(run)

@@ -160,7 +160,7 @@ class Following:
             time.sleep(PAUSE)
             began = time.perf_counter()
             self.screen.say(self._progress())
-            watcher.spend(time.perf_counter() - began)
+            watcher.spent += time.perf_counter() - began
             if not background.running:
                 break
             wanted = watcher.wanted(run)
@@ -169,7 +169,7 @@ class Following:
             if wanted or watcher.room(run):
                 began = time.perf_counter()
                 self.screen.draw(self.record)
-                watcher.spend(time.perf_counter() - began)
+                watcher.spent += time.perf_counter() - began
 
     def _progress(self) -> str:
         """The step, the images a second and the time left."""
