@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from clutils.losses.catalogue import Entry
 from clutils.methods.barlow_twins import BarlowTwins
-from clutils.methods.base import Method, several_views
+from clutils.methods.base import Method
 from clutils.methods.bgrl import BGRL
 from clutils.methods.byol import BYOL
 from clutils.methods.clae import CLAE
@@ -46,7 +46,7 @@ CLASSES = (
     *(DACL, SDMP, MODALS),  # mixes
     *(GraphCL, SimGRACE, GRACE, BGRL, DGI, MVGRL),  # of graphs, and of the nodes of one
 )
-__all__ = ["Method", "catalogue", "several_views", *(of.__name__ for of in CLASSES)]
+__all__ = ["Method", "catalogue", *(of.__name__ for of in CLASSES)]
 
 
 def catalogue(kind: str | None = None) -> dict[str, Entry]:

@@ -46,9 +46,7 @@ class Need(NamedTuple):
     met: Callable[[Any], bool]
 
 
-TWO_VIEWS = Need("takes two views", lambda loss: True)
-# one of a reader's own need not say
-OWN_VIEWS = Need(
+OWN_VIEWS = Need(  # one of a reader's own need not say
     "compares the two views of a picture alone",
     lambda loss: getattr(loss, "against", "own view") == "own view",
 )
@@ -82,7 +80,7 @@ class Method(nn.Module):
     live: tuple[str, ...] = ()
     usual_loss: nn.Module = losses.NTXent(temperature=0.2)  # of a run that names none
     usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
-    needs = TWO_VIEWS
+    needs = Need("takes two views", lambda loss: True)
     uses_labels = False
     kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
     takes_extra_views = False  # whether a run may ask for `extra_views`

@@ -168,9 +168,6 @@ class Run:
             self._follow_schedules()
             self._learn_with_the_loss()
             rate = self._rate()
-            drawing: Any = self.loss
-            if hasattr(drawing, "generator"):  # a loss that draws: SSCL, MoCHi
-                drawing.generator = self._stream("mixes", self.device)
             with self._drawing():
                 augment = self._ahead or self.augmentation
                 loss, z1, z2 = self.method(images, augment, self._stream("views"), labels, chosen)
@@ -424,11 +421,13 @@ class Run:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """Within, dropout in the encoder draws from the step's own stream; each process has another one.
+        """Within, loss and dropout draw from the step's own streams; each process has its own for dropout.
 
         On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.
         """
-        on_gpu, loss = self.device.type == "cuda", self.loss
+        on_gpu, loss = self.device.type == "cuda", cast(Any, self.loss)
+        if hasattr(loss, "generator"):  # one that draws: SSCL, MoCHi
+            loss.generator = self._stream("mixes", self.device)
         looking: list[Any] = [p for p in loss.modules() if on_gpu and getattr(p, "check_inputs", False)]
         layers = [part for part in self.method.modules() if isinstance(part, encoders.Dropout)]
         if layers:
