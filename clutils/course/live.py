@@ -11,7 +11,6 @@ from weakref import WeakSet
 import ipywidgets as W
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -72,13 +71,10 @@ class LiveFigure:
         """What can be drawn by itself: the leaves of flat axes, titles too, but no axis and no spine."""
         for ax in self.figure.axes:
             if ax.name != "3d":  # there the axes project every artist as they draw
-                frame = {id(part) for part in _frame(ax)}
+                parts = (ax.patch, ax.xaxis, ax.yaxis, *ax.spines.values(), *ax.child_axes)
+                frame = set(map(id, parts))
                 yield from (artist for artist in ax.get_children() if id(artist) not in frame)
         yield from self.figure.texts
-
-
-def _frame(ax: Axes) -> list[Artist]:
-    return [ax.patch, ax.xaxis, ax.yaxis, *ax.spines.values(), *ax.child_axes]
 
 
 def beside_cells(*widgets: Iterable[W.Widget]) -> None:

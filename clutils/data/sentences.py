@@ -35,7 +35,7 @@ def tokens(texts: Sequence[str]) -> Tensor:
     """Word numbers of sentences: (N, 24) int64, 0 after a sentence's end; further words are cut off."""
     found = torch.zeros(len(texts), LENGTH, dtype=torch.int64)
     for row, text in zip(found, texts, strict=True):
-        own = [_number(word) for word in words(text)[:LENGTH]]
+        own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in words(text)[:LENGTH]]
         row[: len(own)] = torch.tensor(own, dtype=torch.int64)
     return found
 
@@ -89,10 +89,6 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     source = f"{len(texts):,} sentences from the file {file}"
     whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, source)
     return whole.subset(slice(limit))
-
-
-def _number(word: str) -> int:
-    return zlib.crc32(word.encode()) % (BUCKETS - 1) + 1
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from textwrap import fill
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
@@ -199,6 +200,14 @@ def step_axis(ax: Axes) -> None:
 def signed(number: float, digits: int = 2) -> str:
     """With a true minus, and no minus before a zero."""
     return f"{round(number, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def folded(label: object, longest: int = 36) -> str:
+    """A long label in several lines, so that it leaves room for the chart; "λ = 1" stays together."""
+    label = str(label)
+    if len(label) <= longest:
+        return label
+    return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), longest)
 
 
 def bare(ax: Axes) -> None:

@@ -1,4 +1,4 @@
-"""Training curves, distributions of similarities, and accuracies side by side."""
+"""Curves, those of training among them, distributions of similarities, and accuracies side by side."""
 
 from __future__ import annotations
 
@@ -84,6 +84,35 @@ class Progress:
             against = "".join(f", {name} {value:.2f}" for name, value in self.baselines.items())
             parts.append(f"kNN accuracy from {values[0]:.2f} to {values[-1]:.2f}{against}")
         return f"Three charts against the step, {last['step']} steps: {'; '.join(parts)}."
+
+
+@style.in_course_style
+def curves(
+    x: Sequence[float] | Tensor,
+    lines: Mapping[str, Sequence[float] | Tensor],
+    xlabel: str,
+    ylabel: str,
+    log: bool = False,
+    ordered: bool = False,
+    digits: int = 2,
+    ax: Axes | None = None,
+) -> Axes:
+    """Several quantities against one: x (T,), and label -> (T,).
+
+    - log: x on a logarithmic axis; ordered: as in `style.series`; digits: of the values in the alt text
+    """
+    ax = axes_for(ax, 8.8, 3.8)
+    at, told = torch.as_tensor(x, dtype=torch.float64), []
+    every = max(1, len(at) // 7)
+    looks = style.series(len(lines), ordered)
+    for k, (look, (label, line)) in enumerate(zip(looks, lines.items(), strict=True)):
+        y = torch.as_tensor(line, dtype=torch.float64).detach()
+        ax.plot(at, y, **look, markevery=(k % every, every), label=style.folded(label))
+        first, last = (style.signed(float(value), digits) for value in (y[0], y[-1]))
+        told.append(f"{label}: from {first} to {last}")
+    ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
+    style.legend_outside(ax)
+    return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
 
 
 @style.in_course_style

@@ -106,7 +106,7 @@ def test_the_pulls_are_drawn_in_the_order_of_similarity():
     ax = att.pulls_by_similarity(S, {"a": 2 * S, "b": -S})
     x, y = line(ax, "a")
     assert x.tolist() == sorted(S.tolist()) and y == pytest.approx([0.2, 1.0, 1.6])
-    assert "b from -0.10 to -0.80" in figures.alt(ax)
+    assert "b: from −0.10 to −0.80" in figures.alt(ax)
 
 
 # ---- the paper's tables ----------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_a_measure_against_the_number_of_mixes_is_drawn_as_it_came():
     assert line(ax, "both")[0].tolist() == list(COUNTS)
     assert line(ax, "both")[1].tolist() == [0.4, 0.5, 0.6]
     assert line(ax, "k = H = 4")[0].tolist() == [4, 4]
-    assert "alone from 0.1 at k = 0 to 0.3 at 16" in figures.alt(ax)
+    assert "alone: from 0.10 to 0.30" in figures.alt(ax)
 
 
 def test_the_colder_temperature_is_where_the_angle_is_smallest():

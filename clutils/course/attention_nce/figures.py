@@ -17,6 +17,7 @@ from torch import Tensor
 from clutils import anatomy
 from clutils.course import records
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.training import curves
 from clutils.losses import AttentionNCE, NTXent
 
 # ---- the paper's numbers ---------------------------------------------------------------------------------
@@ -200,18 +201,11 @@ def weights(loss: AttentionNCE, positives: Tensor, negatives: Tensor) -> tuple[T
 @style.in_course_style
 def pulls_by_similarity(positives: Tensor, pulls: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     """The pull on each positive (P,) against its similarity, a line for each loss: name -> (P,)."""
-    ax = axes_for(ax, 7.2, 4.0)
     order = positives.argsort()
-    for look, (name, pull) in zip(style.series(len(pulls), ordered=False), pulls.items(), strict=True):
-        ax.plot(positives[order], pull[order], **look, label=name)
+    lines = {name: pull[order] for name, pull in pulls.items()}
+    ax = curves(positives[order], lines, "similarity of the positive s⁺", "pull −∂ℓ/∂s⁺", ax=ax)
     ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle="-")
-    ax.set(xlabel="similarity of the positive s⁺", ylabel="pull −∂ℓ/∂s⁺")
-    ax.legend(loc="best")
-    ends = "; ".join(
-        f"{name} from {float(pull[order[0]]):.2f} to {float(pull[order[-1]]):.2f}"
-        for name, pull in pulls.items()
-    )
-    return describe(ax, f"Pull on {len(positives)} positives, from the least to the most similar: {ends}.")
+    return ax
 
 
 # ---- its tables, redrawn ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.training import curves
 
 # the axis of every figure here: from one-negative-takes-all to all-negatives-alike
 TEMPERATURES = (0.02, 20.0)
@@ -202,10 +203,9 @@ def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: 
 @style.in_course_style
 def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax: Axes | None = None) -> Axes:
     """W against the number of negatives in the extreme case, a line a temperature; dashed K/(K+1)."""
-    ax, grid = axes_for(ax), count_axis()
-    for look, temperature in zip(style.series(len(temperatures)), temperatures, strict=True):
-        W = scale(*EXTREME, temperature, grid)[0]
-        ax.plot(grid, W, **look, markevery=(3 * len(ax.lines) % 12, 12), label=f"τ = {temperature:g}")
+    grid = count_axis()
+    lines = {f"τ = {t:g}": scale(*EXTREME, t, grid)[0] for t in temperatures}
+    ax = curves(grid, lines, "number of negatives", "W", ordered=True, ax=axes_for(ax))
     ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
     count_frame(ax)
     ax.set_title(EXTREME_IN_WORDS)
@@ -300,17 +300,14 @@ def hardness(
 
     By default 41 negatives, evenly spaced over [-1, 1].
     """
-    ax = axes_for(ax)
     if negatives is None:
         negatives = torch.linspace(-1, 1, 41, dtype=torch.float64)
     s = negatives.flatten().sort().values
-    for k, (look, t) in enumerate(zip(style.series(len(temperatures)), temperatures, strict=True)):
-        every = max(len(s) // 8, 1)
-        weights = anatomy.hardness_weights(s[None], t)[0]
-        ax.plot(s, weights, **look, markevery=(k % every, every), label=f"τ = {t:g}")
+    lines = {f"τ = {t:g}": anatomy.hardness_weights(s[None], t)[0] for t in temperatures}
+    named = "similarity of the negative s⁻", r"hardness weight $\hat{p}_j$, share of the push"
+    ax = curves(s, lines, *named, ordered=True, ax=axes_for(ax))
     ax.axhline(1 / len(s), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="1/K: all alike")
     ax.set(xlim=(-1, 1), yscale="log", ylim=(1e-6, 1.5))
-    ax.set(xlabel="similarity of the negative s⁻", ylabel=r"hardness weight $\hat{p}_j$, share of the push")
     style.legend_outside(ax)
     return describe(
         ax,

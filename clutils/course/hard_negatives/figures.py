@@ -16,6 +16,7 @@ from torch import Tensor
 from clutils import anatomy
 from clutils.course import records
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.training import curves
 from clutils.losses import HardNegative, mixing
 
 SWEEP = torch.linspace(-1, 1, 401, dtype=torch.float64)
@@ -233,18 +234,14 @@ def with_more_mixes(
 
     - counts: the k; lines: name -> a value for each k; what: the measure, on the axis
     """
-    ax, told = axes_for(ax, 6.0, 3.6), []
-    for look, (name, values) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
-        ax.plot(counts, values, **look, label=name)
-        told.append(f"{name} from {values[0]:.3g} at k = {counts[0]:,} to {values[-1]:.3g} at {counts[-1]:,}")
+    ax = curves(counts, lines, "number of mixes k", what, ax=axes_for(ax, 6.0, 3.6))
     ax.axvline(hardest, color=style.GREY, linestyle=":", label=f"k = H = {hardest}")
     ax.set_xscale("symlog", base=2, linthresh=min(k for k in counts if k))
     ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
     ax.minorticks_off()
     ax.set_xlim(-min(k for k in counts if k) / 3, 1.25 * max(counts))
-    ax.set(xlabel="number of mixes k", ylabel=what)
     ax.legend(loc="best", frameon=True, framealpha=0.95, edgecolor="none")
-    return describe(ax, f"{what} against the number of mixes: {'; '.join(told)}.")
+    return ax
 
 
 @style.in_course_style

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from clutils import encoders, methods
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.training import curves
 
 if TYPE_CHECKING:
     import pandas
@@ -91,7 +92,8 @@ def flow(method: methods.Method) -> Flow:
 
     vars(stepping).update(compare=watched, per_anchor=ask)
     draw = torch.Generator().manual_seed(0)
-    pictures = torch.rand(4, _channels(method), 16, 16, generator=draw)
+    channels = next(p for p in method.encoder.parameters() if p.ndim == 4).shape[1]
+    pictures = torch.rand(4, channels, 16, 16, generator=draw)
     labels = torch.tensor([0, 0, 1, 1]) if method.uses_labels else None
     method(pictures, views, draw, labels, torch.arange(4))
     return Flow(tuple(calls or asked), tuple(taken))
@@ -197,10 +199,6 @@ def _built(name: str) -> methods.Method:
     kind = methods.catalogue()[name].kind
     with torch.random.fork_rng(devices=[]):
         return kind(encoders.build("conv16"), kind.default_loss())
-
-
-def _channels(method: methods.Method) -> int:
-    return next(p for p in method.encoder.parameters() if p.ndim == 4).shape[1]
 
 
 def _bars(ax: Axes, start: Sequence[float], stop: Sequence[float]) -> None:
@@ -363,17 +361,13 @@ def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, 
 
     - ridge, end: where w² neither falls nor grows; a course that starts below the first collapses
     """
-    ax = axes_for(None, 8.6, 3.6)
-    told = []
-    for look, (label, sizes) in zip(style.series(len(courses), ordered=False), courses.items(), strict=True):
-        time = step * np.arange(len(sizes))
-        ax.plot(time, sizes, **look, markevery=max(1, len(sizes) // 8), label=label)
-        told.append(f"{label}: from {sizes[0]:.3f} to {sizes[-1]:.3f}")
+    time = step * np.arange(len(next(iter(courses.values()))))
+    ax = curves(time, courses, "time", "size of the embedding, w²", digits=3)
     for level, dash, label in ((end, (0, (6, 2)), "stable"), (ridge, (0, (1, 1.5)), "ridge")):
         ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=label, zorder=1)
-    ax.set(xlabel="time", ylabel="size of the embedding, w²", ylim=(-0.02, None))
+    ax.set_ylim(-0.02, None)
     style.legend_outside(ax)
-    return describe(ax, f"Size of the embedding against time in the linear theory. {'; '.join(told)}.")
+    return ax
 
 
 # ---- the records -------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from clutils.course.pinda import detectors, experiments, maps
 from clutils.course.pinda.exercises import EXERCISES
-from clutils.course.pinda.figures import along, auxiliary, collapse, cost, curves, found, turning
+from clutils.course.pinda.figures import along, auxiliary, collapse, cost, found, turning
 from clutils.course.pinda.panels import auxiliary_gaussian, noise_maps
+from clutils.figures.training import curves
 
 sample, task_entropy, on_dead, spared, mean_lead, positive_control = EXERCISES

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 
 # SimCLR on CIFAR-10, seconds an epoch on the paper's GPU; the generators' are on top of the first
 TABLE_5 = {"SimCLR": 39, "DNN3": 5, "ResNet-18": 11, "ResNet-50": 36}
-ENDS = {"object": ("the background", "the object"), "outline": ("the rest", "the outline")}
 CHANCE = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3, "zorder": 1}
-LONGEST = 36  # characters of a label, before it is folded
 
 
 # ---- the derivation ----------------------------------------------------------------------------------------
@@ -90,7 +87,7 @@ def collapse(
         for j, run in enumerate(runs):
             every = max(1, len(run) // 6)
             look["markevery"] = (k * every // len(histories), every)
-            look["label"] = None if j else _folded(label)
+            look["label"] = None if j else style.folded(label)
             ax.plot(run["step"], run["noise"], **look, linewidth=2.0 if len(runs) == 1 else 1.1)
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
         told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
@@ -119,36 +116,11 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
         least = int(y.argmin())
         where = f"{label}: lowest at {style.signed(float(x[least]))}"
         mark = {"markevery": [least], "markersize": 10, "markeredgecolor": "white"}
-        ax.plot(x, y, **look, **mark, label=_folded(where))
+        ax.plot(x, y, **look, **mark, label=style.folded(where))
         told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
     style.legend_outside(ax)
     return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(told)}.")
-
-
-@style.in_course_style
-def curves(
-    x: Sequence[float] | Tensor,
-    lines: Mapping[str, Sequence[float] | Tensor],
-    xlabel: str,
-    ylabel: str,
-    log: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """Several quantities against one: x (T,), and label -> (T,).
-
-    - log: x on a logarithmic axis
-    """
-    ax = axes_for(ax, 8.8, 3.8)
-    at = torch.as_tensor(x, dtype=torch.float64)
-    told = []
-    for look, (label, line) in zip(style.series(len(lines), ordered=False), lines.items(), strict=True):
-        y = torch.as_tensor(line, dtype=torch.float64).detach()
-        ax.plot(at, y, **look, markevery=max(1, len(at) // 7), label=_folded(label))
-        told.append(f"{label}: from {style.signed(float(y[0]))} to {style.signed(float(y[-1]))}")
-    ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
-    style.legend_outside(ax)
-    return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
 
 
 # ---- what the maps find ------------------------------------------------------------------------------------
@@ -165,8 +137,12 @@ def found(table: pandas.DataFrame) -> Figure:
     each = max(0.34, 0.19 * _lines(table["map"]).max())
     figure, axes = new(10.4, 1.75 + each * len(table), 1, 2, sharey=True)
     places, point = np.arange(len(table)), {"color": style.BLUE, "marker": "o", "linestyle": "none"}
-    titles = (("object", "the object"), ("outline", "a band along its outline"))
-    for ax, (what, title) in zip(axes, titles, strict=True):
+    end = {"va": "bottom", "fontsize": 9, "color": style.GREY}
+    asked = (
+        ("object", "the object", "the background", "the object"),
+        ("outline", "a band along its outline", "the rest", "the outline"),
+    )
+    for ax, (what, title, below, above) in zip(axes, asked, strict=True):
         values = table[what].to_numpy()
         around = np.abs(table[[f"{what}_low", f"{what}_high"]].to_numpy().T - values)
         ax.axvline(0.5, **CHANCE)
@@ -174,8 +150,9 @@ def found(table: pandas.DataFrame) -> Figure:
         ax.errorbar(values, places, xerr=around, **point, capsize=3, zorder=4)
         ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
         ax.set_title(title, pad=20)
-        _more(ax, what)
-    axes[0].set_yticks(places, [_folded(name) for name in table["map"]])
+        ax.text(0, 1.005, f"← more on {below}", ha="left", transform=ax.transAxes, **end)
+        ax.text(1, 1.005, f"more on {above} →", ha="right", transform=ax.transAxes, **end)
+    axes[0].set_yticks(places, [style.folded(name) for name in table["map"]])
     keys = [
         Line2D([], [], **point, label="the map, and its 95 % interval"),
         Line2D([], [], **point, markerfacecolor="white", label="inverted"),
@@ -246,7 +223,7 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     for bars in (own, theirs):
         ax.bar_label(bars, fmt="%.2f", padding=6, fontsize=9.5)
     ax.axvline(1, **CHANCE | {"zorder": 3})
-    ax.set_yticks(places, [_folded(name) for name in (*names, *paper)])
+    ax.set_yticks(places, [style.folded(name) for name in (*names, *paper)])
     highest = max([*rows["highest_ratio"], *paper.values()])
     ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
     ax.grid(axis="y", visible=False)
@@ -267,22 +244,6 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
 # ---- what several of them share ----------------------------------------------------------------------------
 
 
-def _folded(label: object) -> str:
-    """A long label in several lines, so that it leaves room for the chart; "λ = 1" stays together."""
-    label = str(label)
-    if len(label) <= LONGEST:
-        return label
-    return fill(label.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), LONGEST)
-
-
 def _lines(labels: Iterable[object]) -> np.ndarray:
     """How many lines each label takes, folded."""
-    return np.array([1 + _folded(label).count("\n") for label in labels] or [0])
-
-
-def _more(ax: Axes, what: str) -> None:
-    """What a value below and above chance means, at the two ends over the chart."""
-    left, right = ENDS[what]
-    style_of = {"transform": ax.transAxes, "va": "bottom", "fontsize": 9, "color": style.GREY}
-    ax.text(0, 1.005, f"← more on {left}", ha="left", **style_of)
-    ax.text(1, 1.005, f"more on {right} →", ha="right", **style_of)
+    return np.array([1 + style.folded(label).count("\n") for label in labels] or [0])

@@ -10,6 +10,7 @@ from scipy import stats
 
 from clutils import figures
 from clutils.course.pinda import figures as pinda
+from clutils.figures.training import curves
 from tests.course.drawn import inside, line
 
 
@@ -73,7 +74,7 @@ def test_along_marks_each_minimum_where_it_is():
     assert "off 0: lowest at 0.50, 1, and 1.25 at 0" in figures.alt(ax)
 
 
-@pytest.mark.parametrize("draw", [pinda.along, lambda x, lines: pinda.curves(x, lines, "x", "y")])
+@pytest.mark.parametrize("draw", [pinda.along, lambda x, lines: curves(x, lines, "x", "y")])
 def test_a_curve_of_another_length_is_refused(draw):
     with pytest.raises(ValueError, match="same first dimension"):
         draw([0, 1, 2, 3], {"short": torch.zeros(3)})
@@ -116,7 +117,7 @@ def test_found_keeps_long_names_and_many_rows_inside():
 
 def test_curves_are_the_numbers_given():
     lines = {"one": [1.0, 2.0, 3.0], "two": torch.zeros(3)}
-    ax = pinda.curves([0.1, 1.0, 10.0], lines, "σ", "nats", log=True)
+    ax = curves([0.1, 1.0, 10.0], lines, "σ", "nats", log=True)
     x, y = line(ax, "one")
     assert x.tolist() == [0.1, 1.0, 10.0] and y.tolist() == [1.0, 2.0, 3.0]
     assert ax.get_xscale() == "log" and "one: from 1.00 to 3.00" in figures.alt(ax)
@@ -159,7 +160,7 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
         lambda ax: pinda.auxiliary([1.0], ax=ax),
         lambda ax: pinda.collapse({"run": history([0.2, 0.1])}, ax=ax),
         lambda ax: pinda.along(t, {"one": t**2}, ax=ax),
-        lambda ax: pinda.curves(t, {"one": t**2}, "x", "y", ax=ax),
+        lambda ax: curves(t, {"one": t**2}, "x", "y", ax=ax),
     ]
     for ax, call in zip(axes.flat, calls, strict=True):
         assert call(ax) is ax
