@@ -13,10 +13,12 @@ temperature by; the test pictures decide nothing.
 from __future__ import annotations
 
 import argparse
+import math
+from typing import Any
 
 import torch
 
-from clutils import data, losses
+from clutils import data, losses, training
 from clutils.course import experiments, records
 from clutils.data import ImageSet
 
@@ -57,6 +59,32 @@ def build(name: str, temperature: float) -> tuple[losses.Loss, int]:
     return getattr(losses, name)(temperature=temperature), int(views or 0)
 
 
+def with_loss(
+    loss: losses.Loss, train: ImageSet, validation: ImageSet, test: ImageSet, **settings: Any
+) -> tuple[training.Run, dict[str, Any]]:
+    """SimCLR with any loss -> the run, and kNN (k = 20) by its features, all else equal.
+
+    - settings: further ones of `training.Run`; 120 steps of 128 where they do not say otherwise
+    - knn_validation: accuracy on pictures that settings are chosen by; knn: on those that they are judged by;
+      the neighbours are the training pictures in both
+    - seconds: spent in steps; final_loss: mean of the last tenth of them
+    """
+
+    def after(run: training.Run) -> dict[str, Any]:
+        return {
+            "knn_validation": experiments.accuracy(run.embed, train, validation),
+            "knn": experiments.accuracy(run.embed, train, test),
+            "final_loss": experiments.late(run),
+            **experiments.last(run, "seconds"),
+        }
+
+    usual = {"steps": 120, "batch_size": 128}
+    run = training.Run(loss=loss, data=train, learning_rate=1e-2, **usual | settings)
+    named = {"loss": loss.name, "temperature": getattr(loss, "temperature", math.nan)}
+    columns = ("extra_views", "seed", "steps", "batch_size", "precision")
+    return run, named | experiments.measured(run, columns, after)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("source", nargs="?", default="scenes")
@@ -75,7 +103,7 @@ def main() -> None:
                 loss, views = build(label, temperature)
                 if (name, loss.name, views, temperature, seed, options.steps) in done:
                     continue
-                _, found = experiments.with_loss(
+                _, found = with_loss(
                     loss, train, validation, test, steps=options.steps, seed=seed, extra_views=views
                 )
                 found = {k: round(v, 5) if isinstance(v, float) else v for k, v in found.items()}

@@ -22,8 +22,7 @@ from typing import Any
 import torch
 
 from clutils import data, measures, training, views
-from clutils.course import records
-from clutils.course.methods import experiments
+from clutils.course import experiments, records
 
 # what each augmentation is when it is on, as in SimCLR's chain; without it the value that changes nothing
 ALONE: dict[str, dict[str, Any]] = {
@@ -44,6 +43,53 @@ def composed(first: str, second: str) -> views.Augmentation:
     return views.Augmentation(**(views.PRESETS["none"] | chosen))
 
 
+def of_method(
+    method: str, train: data.ImageSet, test: data.ImageSet, **settings: Any
+) -> tuple[training.Run, dict[str, Any]]:
+    """A method with its own loss and settings -> the run, and what its encoder has learned.
+
+    - settings: further ones of `training.Run`
+    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
+    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
+    - loss: mean of the last tenth of the steps; seconds: spent in steps
+    """
+    run = training.Run(method=method, data=train, encoder="conv16", **settings)
+    return run, experiments.measured(
+        run,
+        ("method", "seed", "steps", "batch_size", "learning_rate", "precision"),
+        lambda run: {
+            "knn": experiments.accuracy(run.embed, train, test),
+            "effective_rank": measures.effective_rank(run.embed(test)),
+            "loss": experiments.late(run),
+            **experiments.last(run, "alignment", "uniformity", "seconds"),
+        },
+        lambda run: {"knn_untrained": experiments.accuracy(run.embed, train, test)},
+    )
+
+
+def kept_for_backward(run: training.Run) -> int:
+    """Bytes that a step's forward pass keeps for its backward pass, each storage counted once.
+
+    The run goes on by no step, but its batch normalisation has seen one batch more.
+    """
+    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in run.method.parameters()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    chosen = slice(0, run.settings.batch_size)
+    labels = run.labels[chosen] if run.method.uses_labels else None
+    run.method.train()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
+    del loss
+    return sum(kept.values())
+
+
 def composition(options: argparse.Namespace) -> None:
     """The order of two is that of the chain, so each two are run once."""
     train, test = data.load("scenes"), data.load("scenes", "test")
@@ -57,7 +103,7 @@ def composition(options: argparse.Namespace) -> None:
             if options.record and tuple(row.values()) in records.known("methods_composition", *row):
                 continue
             augmentation = composed(first, second)
-            _, found = experiments.of_method(
+            _, found = of_method(
                 "simclr",
                 train,
                 test,
@@ -94,7 +140,7 @@ def cost(options: argparse.Namespace) -> None:
             row[f"{clock}_ratio_lowest"], row[f"{clock}_ratio_highest"] = min(ratios), max(ratios)
         row["parameters_trained"] = sum(p.numel() for p in learned)
         row["parameters_and_buffers"] = sum(t.numel() for t in run.method.state_dict().values())
-        row["kept_for_backward_mb"] = experiments.kept_for_backward(run) / 1e6
+        row["kept_for_backward_mb"] = kept_for_backward(run) / 1e6
         records.keep("methods_cost", row, options.record)
 
 

@@ -31,11 +31,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from clutils import data, figures, training
-from clutils.course import records
+from clutils import data, figures, losses, training, views
+from clutils.course import experiments, records
+from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
+from clutils.course.pinda import maps as noise_maps
 from clutils.data import ImageSet, VectorSet
 
+SHOWN = (
+    *("network", "positive", "padding", "skips", "on", "distribution", "learned_mean", "penalty"),
+    *("noise_rate", "start"),
+)
 SEEDS = (0, 1, 2)
 # each changes one thing: plain convolutions, softplus, from σ = 0.02, the paper's rate and λ, SimCLR's views
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -86,6 +92,68 @@ def masked(options: argparse.Namespace, size: int) -> ImageSet:
     return found
 
 
+def learned_maps(
+    train: ImageSet,
+    test: ImageSet,
+    settings: dict[str, Any],
+    augmentation: str = "simclr",
+    steps: int = 400,
+    batch_size: int = 64,
+    seed: int = 0,
+    every: int | None = None,
+) -> tuple[training.Run, noise_maps.Watch, dict[str, Any]]:
+    """Train PiNDA and keep its maps of `test` -> the run, what was watched, and a row of its settings.
+
+    - settings: of `methods.PiNDA`
+    - augmentation: of `views.PRESETS`; "none" = algorithm 1 with the identity
+    - every: keep the maps of `test` after so many steps, too; None = only before the first and after the last
+
+    The row has `noise`, the root mean square of ε, and `loss` too: means over the last tenth of the steps.
+    """
+    run = training.Run(
+        method="pinda",
+        loss=losses.NTXent(noise_experiments.TEMPERATURE),
+        data=train,
+        augmentation=views.preset(augmentation, train.images.shape[-1]),
+        steps=steps,
+        batch_size=batch_size,
+        seed=seed,
+        method_settings=settings,
+    )
+    watch = noise_maps.Watch(test, every or steps)
+    watch.take(run)
+    named = {name: getattr(run.method, name) for name in SHOWN} | {"rms": run.method.rms or 0.0}
+    row = experiments.measured(
+        run,
+        ("batch_size", "steps", "seed"),
+        lambda run: {name: experiments.late(run, name) for name in ("noise", "loss")},
+        on_step=watch,
+    )
+    return run, watch, {"augmentation": augmentation} | named | row
+
+
+def on_the_way(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
+    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
+    over all pictures of `test`, over those whose object is plain (without a texture), and over the others;
+    and the `contrast` of the maps. For generated scenes, whose classes are textures.
+    """
+    plain = test.labels == test.class_names.index("plain")
+    rows = []
+    for step in sorted(watch.taken):
+        scale = watch.taken[step][0].mean(dim=1)
+        each, flat = detectors.auroc(scale, test.masks), scale.flatten(1)
+        rows.append(
+            {
+                "step": step,
+                "object": each.mean().item(),
+                "object_plain": each[plain].mean().item(),
+                "object_textured": each[~plain].mean().item(),
+                "contrast": (flat.std(dim=1) / flat.mean(dim=1)).mean().item(),
+            }
+        )
+    return rows
+
+
 def maps(options: argparse.Namespace) -> None:
     """A row a map: of each run the learned scale, its controls, and the ceiling where there are masks."""
     train, test = pictures(options)
@@ -101,9 +169,7 @@ def maps(options: argparse.Namespace) -> None:
             if (name, options.size, variant, seed, options.steps) in done:
                 continue
             settings, others = VARIANTS[variant]
-            run, watch, row = noise_experiments.learned_maps(
-                train, test, settings, steps=options.steps, seed=seed, **others
-            )
+            run, watch, row = learned_maps(train, test, settings, steps=options.steps, seed=seed, **others)
             told = None
             if train.masks is not None:
                 form = {"network": row["network"], "skips": row["skips"]}
@@ -152,7 +218,7 @@ def along(options: argparse.Namespace) -> None:
             if (options.source, variant, seed, options.steps) in done:
                 continue
             settings, others = VARIANTS[variant]
-            run, watch, _ = noise_experiments.learned_maps(
+            run, watch, _ = learned_maps(
                 train,
                 test,
                 LONG | settings,
@@ -169,7 +235,7 @@ def along(options: argparse.Namespace) -> None:
             blind = noise_experiments.compared(run, test)["encoder's indifference"]
             indifferent = noise_experiments.measured({"blind": blind}, test)["object"].item()
             head |= {"steps": options.steps, "object_indifference": indifferent}
-            for each in noise_experiments.along(watch, test):
+            for each in on_the_way(watch, test):
                 records.keep("pinda_along", head | each, options.record)
 
 

@@ -73,31 +73,6 @@ def first_run(train: ImageSet, test: ImageSet, **settings: Any) -> tuple[Run, Ro
     return run, measured(run, ("seed", "steps", "batch_size", "precision"), after, before)
 
 
-def with_loss(
-    loss: losses.Loss, train: ImageSet, validation: ImageSet, test: ImageSet, **settings: Any
-) -> tuple[Run, Row]:
-    """SimCLR with any loss -> the run, and kNN (k = 20) by its features, all else equal.
-
-    - settings: further ones of `training.Run`; 120 steps of 128 where they do not say otherwise
-    - knn_validation: accuracy on pictures that settings are chosen by; knn: on those that they are judged by;
-      the neighbours are the training pictures in both
-    - seconds: spent in steps; final_loss: mean of the last tenth of them
-    """
-
-    def after(run: Run) -> Row:
-        return {
-            "knn_validation": accuracy(run.embed, train, validation),
-            "knn": accuracy(run.embed, train, test),
-            "final_loss": late(run),
-            **last(run, "seconds"),
-        }
-
-    usual = {"steps": 120, "batch_size": 128}
-    run = Run(loss=loss, data=train, learning_rate=1e-2, **usual | settings)
-    named = {"loss": loss.name, "temperature": getattr(loss, "temperature", math.nan)}
-    return run, named | measured(run, ("extra_views", "seed", "steps", "batch_size", "precision"), after)
-
-
 def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> float:
     """kNN accuracy (k = 20) on the test pictures, with the training pictures' labels, by these features."""
     return measures.knn_accuracy(embed(train), train.labels, embed(test), test.labels, k=NEIGHBOURS)

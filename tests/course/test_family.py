@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from clutils import anatomy, figures, losses
-from clutils.course import evidence, experiments, records, toys
+from clutils.course import evidence, records, toys
 from clutils.course import family as lesson
 from clutils.course.family import figures as family
 from clutils.course.family import table
@@ -124,7 +124,7 @@ def test_the_shortest_recorded_run_of_the_comparison_comes_out_again(comparison)
     assert (name, train.source) == (row["pictures"], row["source"])
     loss, views = comparison["build"](row["loss"], float(row["temperature"]))
     settings = {"seed": int(row["seed"]), "batch_size": int(row["batch_size"]), "precision": row["precision"]}
-    _, found = experiments.with_loss(
+    _, found = comparison["with_loss"](
         loss, train, validation, test, steps=int(row["steps"]), extra_views=views, **settings
     )
     for column in ("loss", "temperature", "extra_views", "seed", "steps", "precision"):

@@ -300,7 +300,7 @@ def test_the_ages_are_drawn_as_measured():
 
 def kept(**settings) -> int:
     run = training.Run(data=SCENES, steps=1, precision="float32", **settings)
-    return experiments.kept_for_backward(run)
+    return SCRIPT["kept_for_backward"](run)
 
 
 def test_what_is_kept_for_backward_is_counted_once_and_grows_with_the_batch():
@@ -329,9 +329,9 @@ def test_a_collapsed_run_is_drawn_with_its_history():
 
 
 def test_of_method_tells_what_the_encoder_learned():
-    run, row = experiments.of_method("byol", SCENES, SCENES, steps=2, batch_size=32, seed=1)
+    run, row = SCRIPT["of_method"]("byol", SCENES, SCENES, steps=2, batch_size=32, seed=1)
     assert row["steps"] == run.steps_done == 2 and row["method"] == "byol"
-    assert row["knn"] == experiments.accuracy(run.embed, SCENES, SCENES)
+    assert row["knn"] == SCRIPT["experiments"].accuracy(run.embed, SCENES, SCENES)
     assert 0 <= row["knn_untrained"] <= 1 and row["effective_rank"] >= 1
     assert isinstance(run.loss, losses.Regression)
 

@@ -70,13 +70,8 @@ def wl_counts(graphs: Tensor, rounds: int = 3, most: int = 200) -> np.ndarray:
     """The same as a table, (N, columns): the colours that most graphs have, as in the WL subtree kernel."""
     counted = wl_colours(graphs, rounds)
     often = Counter(colour for counts in counted for colour in counts)
-    columns = {colour: at for at, (colour, _) in enumerate(often.most_common(most))}
-    table = np.zeros((len(counted), len(columns)))
-    for row, counts in zip(table, counted, strict=True):
-        for colour, number in counts.items():
-            if colour in columns:
-                row[columns[colour]] = number
-    return table
+    kept = [colour for colour, _ in often.most_common(most)]
+    return np.array([[counts[colour] for colour in kept] for counts in counted], dtype=float)
 
 
 PLAIN = ("degrees counted", "WL colours counted", FRESH, SETTLED)  # what no step made

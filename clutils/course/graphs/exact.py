@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 
 import networkx as nx
@@ -43,16 +43,11 @@ def changed_by_one_edge(
     """
     rows = {}
     for invariant in invariants:
-        counted = {kind: [0, 0] for kind in (True, False)}
-        for before, edges, changes in after_one_edge(invariant):
-            counted[before][0] += edges
-            counted[before][1] += changes
-        share = {
-            name: counted[kind][1] / counted[kind][0]
-            for kind, name in ((True, "it has"), (False, "it lacks"))
-        }
-        every = sum(changed for _, changed in counted.values()) / sum(edges for edges, _ in counted.values())
-        rows[PLURAL[invariant]] = share | {"all": every}
+        counted = pd.DataFrame(after_one_edge(invariant), columns=["has", "edges", "changes"])
+        by_class, whole = counted.groupby("has").sum(), counted.sum()
+        share = by_class["changes"] / by_class["edges"]
+        every = whole["changes"] / whole["edges"]
+        rows[PLURAL[invariant]] = {"it has": share[True], "it lacks": share[False], "all": every}
     return pd.DataFrame(rows).T
 
 
@@ -64,11 +59,9 @@ def told_apart(rounds: int = 7) -> tuple[int, int, list[tuple[int, int]]]:
     from clutils.course.graphs.evaluation import wl_colours
 
     colours = wl_colours(graphs.atlas_graphs()[1], rounds)
-    alike, sizes = defaultdict(list), defaultdict(int)
+    alike, sizes = defaultdict(list), Counter(map(len, graphs.atlas_graphs()[0]))
     for at, counted in enumerate(colours):
         alike[tuple(sorted(counted.items()))].append(at)
-    for graph in graphs.atlas_graphs()[0]:
-        sizes[len(graph)] += 1
     pairs = [(a, b) for group in alike.values() for i, a in enumerate(group) for b in group[i + 1 :]]
     return sum(n * (n - 1) // 2 for n in sizes.values()), len(pairs), pairs
 

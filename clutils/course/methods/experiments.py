@@ -3,61 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from clutils import measures, similarities, training
-from clutils.course.experiments import accuracy, last, late, measured
+from clutils import similarities, training
 from clutils.data import ImageSet
-
-
-def of_method(
-    method: str, train: ImageSet, test: ImageSet, **settings: Any
-) -> tuple[training.Run, dict[str, Any]]:
-    """A method with its own loss and settings -> the run, and what its encoder has learned.
-
-    - settings: further ones of `training.Run`
-    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
-    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
-    - loss: mean of the last tenth of the steps; seconds: spent in steps
-    """
-    run = training.Run(method=method, data=train, encoder="conv16", **settings)
-    return run, measured(
-        run,
-        ("method", "seed", "steps", "batch_size", "learning_rate", "precision"),
-        lambda run: {
-            "knn": accuracy(run.embed, train, test),
-            "effective_rank": measures.effective_rank(run.embed(test)),
-            "loss": late(run),
-            **last(run, "alignment", "uniformity", "seconds"),
-        },
-        lambda run: {"knn_untrained": accuracy(run.embed, train, test)},
-    )
-
-
-def kept_for_backward(run: training.Run) -> int:
-    """Bytes that a step's forward pass keeps for its backward pass, each storage counted once.
-
-    The run goes on by no step, but its batch normalisation has seen one batch more.
-    """
-    kept: dict[int, int] = {}
-    weights = {p.untyped_storage().data_ptr() for p in run.method.parameters()}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    chosen = slice(0, run.settings.batch_size)
-    labels = run.labels[chosen] if run.method.uses_labels else None
-    run.method.train()
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss, *_ = run.method(run.images[chosen], run.augmentation, torch.Generator().manual_seed(0), labels)
-    del loss
-    return sum(kept.values())
 
 
 class KeyAges(NamedTuple):

@@ -26,7 +26,7 @@ from clutils.figures.training import curves
 if TYPE_CHECKING:
     import pandas
 
-    from clutils.course.experiments import KeyAges
+    from clutils.course.methods.experiments import KeyAges
 
 # Chen et al. 2020, figure 5: a linear probe on ImageNet, %; rows: 1st transformation, columns: 2nd
 SIMCLR_FIGURE_5 = {

@@ -13,7 +13,7 @@ from clutils.course.panels import Panel, among, choose, panel
 from clutils.figures import style
 
 if TYPE_CHECKING:
-    from clutils.course.experiments import KeyAges
+    from clutils.course.methods.experiments import KeyAges
 
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 

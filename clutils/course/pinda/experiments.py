@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional as F
 
-from clutils import encoders, losses, measures, noise, training, views
+from clutils import encoders, losses, measures, noise, training
 from clutils.course import experiments
 from clutils.course.pinda import detectors
 from clutils.course.pinda import maps as noise_maps
@@ -19,50 +19,6 @@ if TYPE_CHECKING:
 
 TEMPERATURE = 0.1  # the paper's, on all its data
 NEIGHBOURS = 5  # likewise
-SHOWN = (
-    *("network", "positive", "padding", "skips", "on", "distribution", "learned_mean", "penalty"),
-    *("noise_rate", "start"),
-)
-
-
-def learned_maps(
-    train: ImageSet,
-    test: ImageSet,
-    settings: Mapping[str, Any],
-    augmentation: str = "simclr",
-    steps: int = 400,
-    batch_size: int = 64,
-    seed: int = 0,
-    every: int | None = None,
-) -> tuple[training.Run, noise_maps.Watch, dict[str, Any]]:
-    """Train PiNDA and keep its maps of `test` -> the run, what was watched, and a row of its settings.
-
-    - settings: of `methods.PiNDA`
-    - augmentation: of `views.PRESETS`; "none" = algorithm 1 with the identity
-    - every: keep the maps of `test` after so many steps, too; None = only before the first and after the last
-
-    The row has `noise`, the root mean square of ε, and `loss` too: means over the last tenth of the steps.
-    """
-    run = training.Run(
-        method="pinda",
-        loss=losses.NTXent(TEMPERATURE),
-        data=train,
-        augmentation=views.preset(augmentation, train.images.shape[-1]),
-        steps=steps,
-        batch_size=batch_size,
-        seed=seed,
-        method_settings=settings,
-    )
-    watch = noise_maps.Watch(test, every or steps)
-    watch.take(run)
-    named = {name: getattr(run.method, name) for name in SHOWN} | {"rms": run.method.rms or 0.0}
-    row = experiments.measured(
-        run,
-        ("batch_size", "steps", "seed"),
-        lambda run: {name: experiments.late(run, name) for name in ("noise", "loss")},
-        on_step=watch,
-    )
-    return run, watch, {"augmentation": augmentation} | named | row
 
 
 def compared(
@@ -125,28 +81,6 @@ def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFra
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
     return noise_maps.measure({name: each[both] for name, each in maps.items()}, test.masks[both])
-
-
-def along(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
-    """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
-    over all pictures of `test`, over those whose object is plain (without a texture), and over the others;
-    and the `contrast` of the maps. For generated scenes, whose classes are textures.
-    """
-    plain = test.labels == test.class_names.index("plain")
-    rows = []
-    for step in sorted(watch.taken):
-        maps = watch.taken[step][0].mean(dim=1)
-        each, flat = detectors.auroc(maps, test.masks), maps.flatten(1)
-        rows.append(
-            {
-                "step": step,
-                "object": each.mean().item(),
-                "object_plain": each[plain].mean().item(),
-                "object_textured": each[~plain].mean().item(),
-                "contrast": (flat.std(dim=1) / flat.mean(dim=1)).mean().item(),
-            }
-        )
-    return rows
 
 
 CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {  # on vectors, where the usual rate is the paper's 1e-3

@@ -1,19 +1,21 @@
 """PiNDA's experiments: what moves, what a row says, and every contender on vectors and pictures."""
 
+import runpy
+
 import pytest
 import torch
 
 from clutils import data, encoders
+from clutils.course import records
 from clutils.course.pinda import detectors, experiments, maps
 
 SCENES = data.load("scenes", limit=60)
+learned_maps = runpy.run_path(str(records.ROOT / "benchmarks" / "pinda.py"))["learned_maps"]
 
 
 def test_the_row_of_a_run_has_its_settings_and_the_watch_its_maps():
     test = SCENES.subset(slice(0, 10))
-    run, watch, row = experiments.learned_maps(
-        SCENES, test, {"penalty": 3.0}, steps=4, batch_size=16, every=2
-    )
+    run, watch, row = learned_maps(SCENES, test, {"penalty": 3.0}, steps=4, batch_size=16, every=2)
     assert watch.maps.steps == [0, 2, 4]
     assert row["penalty"] == 3.0 and row["steps"] == 4 and row["start"] == 0.02 and row["skips"]
     torch.testing.assert_close(maps.of(run.method.noise, test)[0], watch.maps.scale[-1])
@@ -21,7 +23,7 @@ def test_the_row_of_a_run_has_its_settings_and_the_watch_its_maps():
 
 def test_a_runs_maps_stand_beside_what_they_have_to_beat():
     test = SCENES.subset(slice(0, 10))
-    run, watch, _ = experiments.learned_maps(SCENES, test, {}, steps=2, batch_size=16)
+    run, watch, _ = learned_maps(SCENES, test, {}, steps=2, batch_size=16)
     found = experiments.compared(run, test, watch.maps.scale[0], ceiling=torch.rand(10, 32, 32))
     assert [*found][:2] == ["scale, trained", "scale, untrained"] and [*found][-1].endswith("the ceiling")
     assert all(each.shape == test.masks.shape for each in found.values())

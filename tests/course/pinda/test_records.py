@@ -18,7 +18,7 @@ def test_the_shortest_recorded_run_of_the_maps_comes_out_again():
     assert row["steps"] <= 20, "a row short enough to be run again is missing"
     train, test = data.load("scenes", limit=4000), data.load("scenes", "test", limit=200)
     settings, others = SCRIPT["VARIANTS"][row["variant"]]
-    run, watch, found = experiments.learned_maps(
+    run, watch, found = SCRIPT["learned_maps"](
         train, test, settings, steps=int(row["steps"]), seed=int(row["seed"]), **others
     )
     for column in ("network", "positive", "penalty", "skips", "start", "batch_size", "augmentation"):
