@@ -13,16 +13,49 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from typing import Any
 
-from clutils import data, maps, training, views
+from clutils import data, losses, maps, measures, training, views
 from clutils.course import experiments, records
 
 SEEDS = (0, 1, 2)
 NAME = "first_run"
 FOUR = ("automobile", "frog", "horse", "ship")
 POINTS = 600  # of a recorded map
+QUESTIONS = ("class", "bright", "right")  # of `experiments.readable`
+
+
+def first_run(
+    train: data.ImageSet, test: data.ImageSet, **settings: Any
+) -> tuple[training.Run, dict[str, Any]]:
+    """NT-Xent at τ = 0.2 on any pictures -> the run, and kNN (k = 20) before and after it.
+
+    - settings: further ones of `training.Run`
+    - knn_raw, knn_untrained, knn: accuracy on the test pictures by raw pixels, and by the encoder before its
+      first step and after its last
+    - knn_head: the same after the head, in the space that the loss sees
+    - probe_class, probe_bright, probe_right, and the same with _head: see `experiments.readable`
+    - loss: mean of the last tenth of the steps; alignment, uniformity: of the last step
+    """
+
+    def before(run: training.Run) -> dict[str, Any]:
+        raw = experiments.accuracy(measures.raw_inputs, train, test)
+        return {"knn_raw": raw, "knn_untrained": experiments.accuracy(run.embed, train, test)}
+
+    def after(run: training.Run) -> dict[str, Any]:
+        found = {
+            "knn": experiments.accuracy(run.embed, train, test),
+            "knn_head": experiments.accuracy(run.project, train, test),
+        }
+        for space, embed in (("", run.embed), ("_head", run.project)):
+            read = experiments.readable(embed, train, test)
+            found |= {f"probe_{name}{space}": read.get(name, math.nan) for name in QUESTIONS}
+        return found | {"loss": experiments.late(run)} | experiments.last(run, "alignment", "uniformity")
+
+    run = training.Run(loss=losses.NTXent(0.2), data=train, encoder="conv16", **settings)
+    return run, experiments.measured(run, ("seed", "steps", "batch_size", "precision"), after, before)
 
 
 def keep_maps(augmentation: str, run: training.Run, test: data.ImageSet, row: dict[str, Any]) -> None:
@@ -65,7 +98,7 @@ def main() -> None:
                 continue
             began = time.perf_counter()
             preset = views.preset(augmentation, train.images.shape[-1])
-            run, found = experiments.first_run(
+            run, found = first_run(
                 train,
                 test,
                 augmentation=preset,

@@ -1,23 +1,18 @@
-"""Experiments that notebooks repeat in small and `benchmarks/` records at full length: one function each.
-
-So what a notebook runs live, and what its record holds, are the same code at different settings.
-"""
+"""What notebooks measure live in small and `benchmarks/` records at full length, and runs gone wrong."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from clutils import losses, measures, views
+from clutils import measures, views
 from clutils.data import ImageSet
 from clutils.training import Run
 
 NEIGHBOURS = 20
-QUESTIONS = ("class", "bright", "right")
 PROBE_TRAIN = 2000  # labelled images for the linear probes of `readable`
 
 Row = dict[str, Any]
@@ -45,32 +40,6 @@ def late(run: Run, column: str = "loss") -> float:
 def last(run: Run, *columns: str) -> Row:
     """Columns of the history at the last step."""
     return {name: run.rows[-1][name] for name in columns}
-
-
-def first_run(train: ImageSet, test: ImageSet, **settings: Any) -> tuple[Run, Row]:
-    """NT-Xent at τ = 0.2 on any pictures -> the run, and kNN (k = 20) before and after it.
-
-    - settings: further ones of `training.Run`
-    - knn_raw, knn_untrained, knn: accuracy on the test pictures by raw pixels, and by the encoder before its
-      first step and after its last
-    - knn_head: the same after the head, in the space that the loss sees
-    - probe_class, probe_bright, probe_right, and the same with _head: see `readable`
-    - loss: mean of the last tenth of the steps; alignment, uniformity: of the last step
-    """
-
-    def before(run: Run) -> Row:
-        raw = accuracy(measures.raw_inputs, train, test)
-        return {"knn_raw": raw, "knn_untrained": accuracy(run.embed, train, test)}
-
-    def after(run: Run) -> Row:
-        found = {"knn": accuracy(run.embed, train, test), "knn_head": accuracy(run.project, train, test)}
-        for space, embed in (("", run.embed), ("_head", run.project)):
-            read = readable(embed, train, test)
-            found |= {f"probe_{name}{space}": read.get(name, math.nan) for name in QUESTIONS}
-        return found | {"loss": late(run)} | last(run, "alignment", "uniformity")
-
-    run = Run(loss=losses.NTXent(0.2), data=train, encoder="conv16", **settings)
-    return run, measured(run, ("seed", "steps", "batch_size", "precision"), after, before)
 
 
 def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> float:

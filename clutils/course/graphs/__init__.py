@@ -1,6 +1,6 @@
 """Notebook 14, graphs."""
 
-from clutils.course.graphs.depth import depths, similarity_of_nodes
+from clutils.course.graphs.depth import depths
 from clutils.course.graphs.evaluation import (
     LEARNED,
     PLAIN,
@@ -11,9 +11,8 @@ from clutils.course.graphs.evaluation import (
     ten_folds,
     told,
     wl_colours,
-    wl_counts,
 )
-from clutils.course.graphs.exact import after_one_edge, changed_by_one_edge, gaps, holds, told_apart
+from clutils.course.graphs.exact import after_one_edge, changed_by_one_edge, gaps, told_apart
 from clutils.course.graphs.exercises import EXERCISES
 from clutils.course.graphs.figures import beside, networks, smoothing, views_panel
 

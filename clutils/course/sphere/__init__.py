@@ -1,6 +1,6 @@
 """Points that move on a sphere under a loss: their descent, figures and panels."""
 
-from clutils.course.sphere.descent import Trajectory, forces, gaps, move, start
+from clutils.course.sphere.descent import forces, gaps, move, start
 from clutils.course.sphere.figures import (
     anchor_and_others,
     comparisons,
