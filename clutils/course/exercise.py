@@ -59,7 +59,7 @@ class Exercise:
     - name: as in `lesson.<name>`
     - answer: the right answer: a function, or a value
     - hints: one after another, each call of `hint()` gives the next
-    - wrong: known wrong answers: name -> (answer, why), or as `Wrong`
+    - wrong: known wrong answers
     - cases: arguments that a function is tried on; tuples, made by a function so that they are fresh
     - tolerance: relative to the larger of 1 and the right value
     - observe: what of a function is compared: (function, *case) -> name -> value, as `value_and_gradients`
@@ -78,7 +78,7 @@ class Exercise:
     question: str
     answer: Any
     hints: Sequence[str]
-    wrong: Sequence[Wrong] | Mapping[str, tuple[Any, str]] = ()
+    wrong: Sequence[Wrong] = ()
     cases: Callable[[], Sequence[tuple[Any, ...]]] | None = None
     tolerance: float = 1e-6
     observe: Callable[..., Mapping[str, Any]] | None = None
@@ -86,27 +86,19 @@ class Exercise:
     others: Mapping[str, str] = field(default_factory=dict)
     _given: list[int] = field(default_factory=lambda: [0], repr=False)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.wrong, Mapping):
-            named = [Wrong(name, *answer_and_why) for name, answer_and_why in self.wrong.items()]
-            object.__setattr__(self, "wrong", named)
-
     def check(self, answer: Any) -> Result:
         """Try an answer; what was found shows itself in a notebook. Never raises on what a reader writes.
 
         For a student who gave a number it is that number's variant: see `student`.
         """
-        asked = self.of()
-        result = asked.judged(answer)
+        result = self.of().judged(answer)
         variants.note(self.name, result.right)
         return result
 
     def of(self, number: str | None = None) -> Exercise:
         """The exercise as the student of this number is asked; None = the number that was given, if any."""
         variant = variants.variant(self, number)
-        if variant is None:
-            return self
-        return self._varied(variant)
+        return self if variant is None else self._varied(variant)
 
     def differs(self, variant: variants.Variant) -> bool:
         """Whether everybody's answer is another one than the variant's: two changes may undo each other."""
@@ -274,7 +266,7 @@ def written(module: str) -> Callable[..., Exercise]:
         why = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
         if odd := sorted(why.keys() ^ wrong.keys()):
             raise ValueError(f"exercise {name}: {odd[0]!r} is a wrong answer in its text or its module alone")
-        explained = {each: (given, why[each]) for each, given in wrong.items()}
+        explained = [Wrong(each, given, why[each]) for each, given in wrong.items()]
         hints = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
         others = dict(re.findall(r"^\+ \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
         if unknown := sorted(others.keys() - wrong.keys()):

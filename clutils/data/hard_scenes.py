@@ -21,7 +21,6 @@ RADIUS = (4.8, 8.2)  # of a disc of the object's area, in units
 NEAR, FAR = (0.04, 0.10), (0.20, 0.30)  # distance of the two mean colours, of the channel that differs most
 
 _STREAM = (1,)  # apart from the random streams of `scenes`
-_LUMA = np.array([0.299, 0.587, 0.114])
 _PLAIN = scenes.CLASS_NAMES.index("plain")
 
 
@@ -77,5 +76,5 @@ def _colours(rng: np.random.Generator, near: np.ndarray) -> np.ndarray:
 def _of_no_brightness(rng: np.random.Generator, n: int) -> np.ndarray:
     """Random directions of colour that leave the grey as it is, (n, 3); the largest channel is 1 or -1."""
     direction = rng.normal(size=(n, 3))
-    direction -= (direction @ _LUMA)[:, None]
+    direction -= (direction @ scenes.LUMA)[:, None]
     return direction / abs(direction).max(1, keepdims=True)

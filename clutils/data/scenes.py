@@ -16,6 +16,7 @@ COUNTS = {"train": 8000, "test": 2000}  # without a limit; with one there are as
 SHAPES = ("disc", "square", "diamond")
 SIDE = 32.0  # units along an image's side
 SIZES = (16, 512)
+LUMA = np.array([0.299, 0.587, 0.114])  # the shares of red, green and blue in a grey
 
 CHUNK = 100  # images drawn from one seed: ten of each class, in random order
 HALF_EXTENT = np.array([1.0, np.sqrt(np.pi) / 2, np.sqrt(np.pi / 2)])  # for equal areas, in radii
@@ -116,7 +117,7 @@ def _colours(rng: np.random.Generator, n: int) -> np.ndarray:
     the background differs from both in some channel.
     """
     tries = rng.uniform(0.05, 0.95, (32, 3, n, 3))
-    grey = tries @ np.array([0.299, 0.587, 0.114])
+    grey = tries @ LUMA
     first, second, ground = (tries[:, i] for i in range(3))
     good = abs(grey[:, 0] - grey[:, 1]) > 0.25
     for colour in (first, second):

@@ -51,9 +51,7 @@ class Points:
         for c in self.classes if names else ():
             text = fill(_name(class_names, c), 12)
             self.names.append(ax.text(0, 0, text, color=look(c)["color"], fontsize=9.5, zorder=5, **options))
-        ax.set_xticks([])  # the axes of such a map have no unit and no meaning
-        ax.set_yticks([])
-        ax.grid(False)
+        style.bare(ax)  # the axes of such a map have no unit and no meaning
         ax.spines[:].set_visible(True)
         ax.spines[:].set_color("#CCCCCC")
         ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), aspect="equal")
