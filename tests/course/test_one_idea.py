@@ -10,7 +10,7 @@ import torch
 from clutils import anatomy, data, figures, losses, maps, training
 from clutils.course import one_idea as lesson
 from clutils.course import records, toys
-from clutils.course.one_idea import divergences
+from clutils.course.one_idea import divergences, multiplier
 from clutils.similarities import Pairs, two_views
 
 
@@ -23,7 +23,7 @@ def tables(anchors=6, K=25):
 
 def test_no_weights_of_as_many_negatives_push_harder_ones_than_the_best():
     _, negatives = tables()
-    q, tau = lesson.best_weights(negatives, 7.0)
+    q, tau = multiplier.best_weights(negatives, 7.0)
     torch.testing.assert_close(q, torch.softmax(negatives / tau[:, None], dim=1))
     torch.testing.assert_close(torch.special.entr(q).sum(dim=1).exp(), torch.full((6,), 7.0).double())
     dice = torch.Generator().manual_seed(4)

@@ -1,6 +1,5 @@
 """Pull, push and W of a loss, drawn against what they depend on, and under sliders."""
 
-from clutils.course.forces.explorer import gradient_scale
 from clutils.course.forces.figures import Beside, beside, pulls, title_of
 from clutils.course.forces.gradient_scaling import (
     against_count,
@@ -15,4 +14,4 @@ from clutils.course.forces.gradient_scaling import (
     surface,
     turning_point,
 )
-from clutils.course.forces.panels import explore, family, one_anchor
+from clutils.course.forces.panels import explore, family, gradient_scale, one_anchor
