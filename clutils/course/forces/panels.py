@@ -30,7 +30,7 @@ READS = {
     "gaussian": {"similarity": "s⁻ mean", "deviation": "s⁻ spread"},
     "few hard": {"similarity": "s⁻ of the easy", "hard": "s⁻ of the hard", "number": "number of hard"},
 }
-# numbers of negatives: powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers that the course talks about
+# of negatives: powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers of the course
 NEGATIVES = sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510})
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024)
 # attribute -> label and range; a pair of logarithmic ends, or low, high and step
