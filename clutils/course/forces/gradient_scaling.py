@@ -291,18 +291,9 @@ def directions(
 
 
 @style.in_course_style
-def hardness(
-    negatives: Tensor | None = None,
-    temperatures: Sequence[float] = (0.05, 0.1, 0.2, 0.5, 1.0),
-    ax: Axes | None = None,
-) -> Axes:
-    """The hardness weights p̂_j against the negatives' similarities (K,), a line for each temperature.
-
-    By default 41 negatives, evenly spaced over [-1, 1].
-    """
-    if negatives is None:
-        negatives = torch.linspace(-1, 1, 41, dtype=torch.float64)
-    s = negatives.flatten().sort().values
+def hardness(temperatures: Sequence[float] = (0.05, 0.1, 0.2, 0.5, 1.0), ax: Axes | None = None) -> Axes:
+    """The hardness weights p̂_j of 41 negatives, evenly spaced over [-1, 1], a line for each temperature."""
+    s = torch.linspace(-1, 1, 41, dtype=torch.float64)
     lines = {f"τ = {t:g}": anatomy.hardness_weights(s[None], t)[0] for t in temperatures}
     named = "similarity of the negative s⁻", r"hardness weight $\hat{p}_j$, share of the push"
     ax = curves(s, lines, *named, ordered=True, ax=axes_for(ax))

@@ -26,6 +26,7 @@ HEADINGS = (
 # columns whose words may break anywhere, for names and paths -> pixels that they have at least
 LONG = {"runs": 110, "differs in": 160, "data": 60}
 LONGEST = 120  # letters of a setting
+TIMES = {1: "once", 2: "twice"}
 
 
 class Comparison(W.VBox):
@@ -142,17 +143,15 @@ def compare_runs(
     return Comparison(lab_or_runs, folder)
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
 def _table(runs: Sequence[Comparable]) -> str:
     rows = []
     for row in comparison.table(runs).to_dict("records"):
         accuracy = _number(row["knn"], ".3f", "not measured")
         if row["knn_low"] < row["knn_high"]:
             accuracy += f" ({row['knn_low']:.3f} to {row['knn_high']:.3f})"
-        turned = "; ".join(f"{words_of(name)} {_times(count)}" for name, count in row["turned"].items())
+        turned = "; ".join(
+            f"{words_of(name)} {TIMES.get(count, f'{count} times')}" for name, count in row["turned"].items()
+        )
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
         differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
         steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")

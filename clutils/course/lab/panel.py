@@ -17,7 +17,7 @@ from clutils.course.lab.dials import Dials, check
 from clutils.course.lab.figures import NUMBERS, LabFigure
 from clutils.course.lab.runs import LabRun, watched
 from clutils.course.lab.thread import Following, Screen, first_charts
-from clutils.course.live import LiveFigure, beside_cells
+from clutils.course.live import beside_cells
 from clutils.course.panels import MUTED, below
 from clutils.training import Run, saved
 from clutils.training.background import Background
@@ -77,17 +77,8 @@ class Lab(W.VBox):
         return None if self.current is None else self.current.background
 
     @property
-    def data_name(self) -> str | None:
-        """The chosen set, as `data.load` has it; None for an object of the caller's own."""
-        return self.choices.data_name
-
-    @property
     def sliders(self) -> dict[str, W.Widget]:
         return self.dials.sliders
-
-    @property
-    def live(self) -> LiveFigure:
-        return self.screen.live
 
     # ---- what is turned --------------------------------------------------------------------------------
 
@@ -177,7 +168,7 @@ class Lab(W.VBox):
                 self._finish_following()
                 self._loading()
                 self.error.say()
-                self.screen.say(f"Loading {self.data_name or 'the data'} …")
+                self.screen.say(f"Loading {self.choices.data_name or 'the data'} …")
                 record = self._built()
                 charts = first_charts(record, self.choices.shown)
                 self._begin(record)
@@ -274,7 +265,7 @@ class Lab(W.VBox):
     # ---- a start ---------------------------------------------------------------------------------------
 
     def _built(self) -> LabRun:
-        name, shown = self.data_name, self.choices.shown
+        name, shown = self.choices.data_name, self.choices.shown
         run = self.choices.run(name, self.dials.values())
         shorter = training.shorten(run)
         self.note.value = below(shorter, MUTED) if shorter else ""
@@ -367,7 +358,7 @@ class Lab(W.VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and beside it the picture as it stands, for an export where no kernel runs."""
-        still = figures.page(self.live.figure, None, self.live.image.value)
+        still = figures.page(self.screen.live.figure, None, self.screen.live.image.value)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
 
 

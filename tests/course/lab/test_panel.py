@@ -50,7 +50,7 @@ def test_a_run_of_the_panel_is_the_run_that_python_makes_though_it_is_watched():
     assert kept.run is lab.run and kept.measured["step"].iloc[0] == 0 and kept.measured["step"].iloc[-1] == 6
     assert kept.map.positions.shape == (445, 2) and kept.map.step == 6
     assert 'role="status"' in lab.status.value and "done" in lab.status.value and "digits" in lab.status.value
-    assert bytes(lab.live.image.value).startswith(b"\x89PNG") and "6 steps" in lab.alt.value
+    assert bytes(lab.screen.live.image.value).startswith(b"\x89PNG") and "6 steps" in lab.alt.value
 
 
 def test_what_is_turned_takes_effect_at_the_next_step_and_is_in_the_history_with_it():
