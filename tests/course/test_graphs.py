@@ -10,7 +10,7 @@ from clutils import data, encoders, figures, losses, views
 from clutils.course import graphs as lesson
 from clutils.course import records
 from clutils.course.graphs import figures as drawn
-from clutils.course.graphs.depth import nearest
+from clutils.course.graphs.evaluation import nearest
 from clutils.data.graphs import atlas_graphs, packed, unpacked
 
 PAIR = [nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))]

@@ -12,7 +12,7 @@ import io
 import pkgutil
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -255,14 +255,14 @@ def api_page(room: str) -> str:
         ]
     parts = [f"# {module.__name__}", markdown(module.__doc__)]
     for each in modules:
-        members = list(public(each))
+        members = public(each)
         if each is not module and members:
             parts += [f"## {each.__name__.removeprefix(f'clutils.{room}.')}", markdown(each.__doc__)]
         parts += [described(each, name, member) for name, member in members]
     return "\n\n".join(parts) + "\n"
 
 
-def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+def public(module: ModuleType) -> list[tuple[str, Any]]:
     """The classes and functions that a module itself defines and documents, in the order of its file."""
     found = [
         (name, member)
@@ -272,7 +272,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
         and member.__module__ == module.__name__
         and member.__doc__
     ]
-    return iter(sorted(found, key=lambda pair: inspect.getsourcelines(pair[1])[1]))
+    return sorted(found, key=lambda pair: inspect.getsourcelines(pair[1])[1])
 
 
 def described(module: ModuleType, name: str, member: Any) -> str:

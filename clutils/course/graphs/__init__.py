@@ -1,11 +1,11 @@
 """Notebook 14, graphs."""
 
-from clutils.course.graphs.depth import depths
 from clutils.course.graphs.evaluation import (
     LEARNED,
     PLAIN,
     compare,
     degree_counts,
+    depths,
     half_of_each_class,
     table,
     ten_folds,

@@ -49,7 +49,6 @@ def ceiling(
     skips: bool = True,
     steps: int = 200,
     batch_size: int = 32,
-    learning_rate: float = 5e-3,
     seed: int = 0,
 ) -> torch.Tensor:
     """The positive control of the map test: the generator's network trained on masks -> maps (N, H, W).
@@ -64,7 +63,7 @@ def ceiling(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = noise.Generator(network, train.images.shape[1], skips=skips).network
-    dice, optimiser = torch.Generator().manual_seed(seed), torch.optim.Adam(net.parameters(), learning_rate)
+    dice, optimiser = torch.Generator().manual_seed(seed), torch.optim.Adam(net.parameters(), 5e-3)
     for _ in range(steps):
         some = torch.randint(len(train), (batch_size,), generator=dice)
         logits = net(encoders.as_input(train.images[some])).mean(dim=1)
