@@ -49,7 +49,7 @@ class Points:
         halo = [withStroke(linewidth=3, foreground="white")]
         options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
         for c in self.classes if names else ():
-            text = fill(_name(class_names, c), 12)
+            text = fill(class_name(class_names, c), 12)
             self.names.append(ax.text(0, 0, text, color=look(c)["color"], fontsize=9.5, zorder=5, **options))
         style.bare(ax)  # the axes of such a map have no unit and no meaning
         ax.spines[:].set_visible(True)
@@ -112,7 +112,7 @@ def side_by_side(
         share = maps.neighbour_share(positions, labels)
         embedding_map(positions, labels, class_names, f"{name}: {share:.2f}", ax, size)
     handles = [
-        Line2D([], [], linestyle="none", markersize=7, label=_name(class_names, c), **look(c))
+        Line2D([], [], linestyle="none", markersize=7, label=class_name(class_names, c), **look(c))
         for c in torch.as_tensor(labels).unique().tolist()
     ]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
@@ -230,8 +230,9 @@ def worlds(
     )
 
 
-def _name(class_names: Sequence[str], label: int) -> str:
-    return class_names[label] if class_names else str(label)
+def class_name(class_names: Sequence[str], label: int) -> str:
+    """The name of a class, or its number where it has none."""
+    return class_names[label] if label < len(class_names) else str(label)
 
 
 def _densest(points: np.ndarray) -> tuple[float, float]:

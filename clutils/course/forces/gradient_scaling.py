@@ -183,12 +183,10 @@ def push_frame(ax: Axes) -> None:
 @style.in_course_style
 def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: Axes | None = None) -> Axes:
     """W against τ in the extreme case, a line for each number of negatives, its limit K/(K+1) dashed."""
-    ax, grid = axes_for(ax), temperature_axis()
-    looks = style.series(len(counts))
-    for look, count in zip(looks, counts, strict=True):
-        W = scale(*EXTREME, grid, count)[:, 0]
-        ax.plot(grid, W, **look, markevery=(4 * len(ax.lines) % 20, 20), label=f"K = {count:,}")
-    for look, count in zip(looks, counts, strict=True):
+    grid = temperature_axis()
+    lines = {f"K = {count:,}": scale(*EXTREME, grid, count)[:, 0] for count in counts}
+    ax = curves(grid, lines, "temperature", "W", ordered=True, ax=axes_for(ax))
+    for look, count in zip(style.series(len(counts)), counts, strict=True):
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     temperature_frame(ax)
     ax.set_title(EXTREME_IN_WORDS)

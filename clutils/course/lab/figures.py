@@ -19,7 +19,7 @@ from torch import Tensor
 
 from clutils import losses, methods
 from clutils.figures import describe, new, style
-from clutils.figures.maps import Points, look
+from clutils.figures.maps import Points, class_name, look
 from clutils.measures import BY_NAME
 from clutils.training import comparison
 from clutils.training.saved import Comparable
@@ -142,9 +142,10 @@ class LabFigure:
         self.points = Points(ax, labels, size=7, names=False)
         known = [c for c in labels.unique().tolist() if c >= 0]
         if 1 < len(known) <= MOST_NAMES:
+            names = [shorten(class_name(class_names, c), 18, placeholder="…") for c in known]
             handles = [
-                Line2D([], [], linestyle="none", markersize=5, label=_short(class_names, c), **look(c))
-                for c in known
+                Line2D([], [], linestyle="none", markersize=5, label=name, **look(c))
+                for c, name in zip(known, names, strict=True)
             ]
             ax.set_anchor("W")  # the square at the left, the names in what is left of the room
             small = {"fontsize": 8, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
@@ -352,7 +353,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
             f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
         )
     names = {
-        (c, _name(run.map.class_names, c)): None
+        (c, class_name(run.map.class_names, c)): None
         for run in shown
         for c in np.unique(run.map.labels).tolist()
         if c >= 0
@@ -484,11 +485,3 @@ def _turned_to(name: str, value: Any) -> str:
 
 def _in_full(name: str, value: Any) -> str:
     return _turned_to(name, value) if isinstance(value, bool) else f"{name.replace('_', ' ')} to {value:.3g}"
-
-
-def _name(class_names: Sequence[str], label: int) -> str:
-    return class_names[label] if label < len(class_names) else str(label)
-
-
-def _short(class_names: Sequence[str], label: int) -> str:
-    return shorten(_name(class_names, label), 18, placeholder="…")

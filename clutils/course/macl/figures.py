@@ -18,11 +18,10 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.course import records
-from clutils.course.forces.figures import title_of
 from clutils.course.forces.gradient_scaling import temperature_axis, temperature_frame
 from clutils.course.sphere.figures import ARROWS, outline
 from clutils.figures import axes_for, describe, new, style
-from clutils.losses import MACL, Loss, catalogue
+from clutils.losses import MACL, Loss
 
 if TYPE_CHECKING:
     import pandas
@@ -227,7 +226,7 @@ def table_b3(column: int = 0, ax: Axes | None = None) -> Axes:
     told = []
     for name, both in TABLE_B3.items():
         values = both[column]
-        title = title_of(catalogue()[name].loss())
+        title = style.title(name)
         ax.plot(range(len(BATCHES)), values, **style.loss(name), label=title)
         told.append(f"{title} from {values[0]:.2f} to {values[-1]:.2f}")
     ax.set_xticks(range(len(BATCHES)), [f"{batch:,}" for batch in BATCHES])
