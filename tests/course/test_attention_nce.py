@@ -67,7 +67,7 @@ def test_dots_above_the_line_are_counted_and_the_papers_side_is_below_it():
 
 def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_closed_forms():
     s = torch.linspace(-0.8, 0.8, 9, dtype=torch.float64)
-    left, right = att.inside_or_outside(s, scales=(0.4,), temperature=0.5, positive=0.6).axes
+    left, right = att.inside_or_outside(s, scales=(0.4,), positive=0.6).axes
     plain = by_hand([0.6], s.tolist(), 0.5, 1.0, 1e12)[2]
     _, beta, logits, _ = by_hand([0.6], s.tolist(), 0.5, 1.0, 0.4)
     inside = [a - b for a, b in zip(logits[1:], plain[1:], strict=True)]

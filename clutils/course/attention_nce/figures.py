@@ -115,7 +115,6 @@ def against_infonce(attended: Tensor, infonce: Tensor, title: str = "", ax: Axes
 def inside_or_outside(
     negatives: Tensor,
     scales: Sequence[float] = (0.3, 1.0, 10.0),
-    temperature: float = 0.5,
     positive: float = 0.7,
 ) -> Figure:
     """Weights inside the exponent and outside: negatives (K,) in InfoNCE, HCL and AttentionNCE.
@@ -124,7 +123,7 @@ def inside_or_outside(
     log w for HCL's weight w = e^(s⁻/τ) over its mean (its β is 1). Right: the push.
     """
     figure, (left, right) = new(9.6, 3.9, 1, 2)
-    s = negatives.double().sort().values
+    s, temperature = negatives.double().sort().values, 0.5
     one = torch.tensor([[positive]], dtype=torch.float64)
     plain = {"color": style.INK, "linestyle": "-", "linewidth": 1.4}
     left.axhline(0, **plain, label="InfoNCE")

@@ -65,12 +65,12 @@ def bare(ax: Axes) -> None:
     ax.set_aspect("equal", adjustable="datalim")
 
 
-def views_panel(seen: GraphSet, shown: Sequence[int] = (0, 1, 2, 3)) -> Panel:
-    """GraphCL's four under sliders, all of those above 0 in turn, on a few graphs."""
-    figure, axes = figures.new(9.6, 3.3, 1, len(shown))
+def views_panel(seen: GraphSet) -> Panel:
+    """GraphCL's four under sliders, all of those above 0 in turn, on the first four graphs."""
+    figure, axes = figures.new(9.6, 3.3, 1, 4)
     with style.course():
         figure.legend(handles=_marks(), loc="outside lower center", ncols=5, fontsize=9.5)
-    chosen = seen.graphs[list(shown)]
+    chosen, labels = seen.graphs[:4], seen.labels[:4]
     at = [places(graph) for graph in chosen]
 
     def update(
@@ -82,16 +82,14 @@ def views_panel(seen: GraphSet, shown: Sequence[int] = (0, 1, 2, 3)) -> Panel:
         found = augment(chosen, torch.Generator().manual_seed(draw))
         told = []
         with style.course():
-            for ax, graph, view, where, label in zip(
-                axes, chosen, found, at, seen.labels[list(shown)], strict=True
-            ):
+            for ax, graph, view, where, label in zip(axes, chosen, found, at, labels, strict=True):
                 ax.clear()
                 said = beside_its_view(ax, graph, view, where)
                 ax.set_title(seen.class_names[label], fontsize=10)
                 told.append(f"{seen.class_names[label]}: {said}")
         figures.describe(
             figure,
-            f"{len(shown)} graphs and a view of each: crosses are dropped nodes, dotted lines dropped edges, "
+            "Four graphs and a view of each: crosses are dropped nodes, dotted lines dropped edges, "
             "dashed ones added, open circles nodes whose attributes are masked.",
         )
         return "; ".join(told)

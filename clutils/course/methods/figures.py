@@ -49,6 +49,8 @@ LOSS, PICTURE, VIEW = 7.9, 0.0, 1.2
 ROWS = (1.5, 0.0)  # the first view's branch, the second's
 WIDTH, HEIGHT = 1.3, 0.62  # of a box
 LOSS_WIDTH = 1.46
+MIDDLE = sum(ROWS) / 2
+BETWEEN = (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2)  # the boxes of the two branches
 
 
 @dataclass(frozen=True)
@@ -125,35 +127,32 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     for row, (parts, flows) in enumerate(zip((upper, lower), into, strict=True)):
         _branch(ax, row, parts, flows)
     loss = type(method.loss).__name__
-    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, sum(ROWS) / 2), "#E8E8E8", LOSS_WIDTH)
-    _box(ax, None, "picture", (PICTURE, sum(ROWS) / 2), "white", 0.95)
+    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, MIDDLE), "#E8E8E8", LOSS_WIDTH)
+    _box(ax, None, "picture", (PICTURE, MIDDLE), "white", 0.95)
     told = [f"view 1 goes through {_listed(upper)}"]
     told.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
     if banked:
-        start, end = ((PLACES["head"], y) for y in (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2))
-        _arrow(ax, start, end, "enters", **FOLLOWS)
+        _arrow(ax, *((PLACES["head"], y) for y in BETWEEN), "enters", **FOLLOWS)
         said = f"after the step\nm = {method.momentum:g}"
-        ax.text(PLACES["head"] + 0.1, sum(ROWS) / 2, said, va="center", fontsize=9)
+        ax.text(PLACES["head"] + 0.1, MIDDLE, said, va="center", fontsize=9)
         told.append("after the step the picture's entry moves towards what was seen of it")
     elif below == "encoder":
         for part in ("encoder", "head"):
-            ax.plot([PLACES[part]] * 2, [ROWS[1] + HEIGHT / 2, ROWS[0] - HEIGHT / 2], **SAME)
-        ax.text(PLACES["encoder"] + 0.08, sum(ROWS) / 2, "same\nweights", va="center", fontsize=9)
+            ax.plot([PLACES[part]] * 2, BETWEEN, **SAME)
+        ax.text(PLACES["encoder"] + 0.08, MIDDLE, "same\nweights", va="center", fontsize=9)
         told.append("both branches have the same weights")
     else:
         for part in ("encoder", "head"):
-            start, end = ((PLACES[part], y) for y in (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2))
-            _arrow(ax, start, end, "follows", **FOLLOWS)
+            _arrow(ax, *((PLACES[part], y) for y in BETWEEN), "follows", **FOLLOWS)
         said = f"follows\nm = {method.momentum:g}"
-        ax.text(PLACES["encoder"] + 0.1, sum(ROWS) / 2, said, va="center", fontsize=9)
+        ax.text(PLACES["encoder"] + 0.1, MIDDLE, said, va="center", fontsize=9)
         told.append("the target's weights follow the others as a moving average")
     if not into[1]:
         where = "the bank" if banked else "view 2's branch"
         told.append(f"no gradient flows into {where}")
     if isinstance(method, methods.SwAV):
-        middle = sum(ROWS) / 2
-        _box(ax, "vectors", "prototypes", (PLACES["predictor"], middle), "#DCEBF6")
-        ends = (PLACES["predictor"] + WIDTH / 2, middle), (LOSS - WIDTH / 2, middle)
+        _box(ax, "vectors", "prototypes", (PLACES["predictor"], MIDDLE), "#DCEBF6")
+        ends = (PLACES["predictor"] + WIDTH / 2, MIDDLE), (LOSS - WIDTH / 2, MIDDLE)
         _arrow(ax, *ends, "gradient", **WITH)
         ax.text(PLACES["predictor"] - 0.5, ROWS[1] - 0.1, "codes", ha="center", va="center", fontsize=9)
         told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
@@ -214,19 +213,18 @@ def _bars(ax: Axes, start: Sequence[float], stop: Sequence[float]) -> None:
 def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
     """view → parts → loss, one row."""
     y, look = ROWS[row], WITH if flows else WITHOUT
-    middle = sum(ROWS) / 2
     end = PICTURE + 0.48 if "bank" in parts else VIEW + 0.43
     if "bank" not in parts:
         _box(ax, None, f"view {row + 1}", (VIEW, y), "white", 0.85)
-        _arrow(ax, (PICTURE + 0.48, middle), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
+        _arrow(ax, (PICTURE + 0.48, MIDDLE), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
     for part in parts:
         place = PLACES["head" if part == "bank" else part.removeprefix("target_")]
         target = part.startswith("target")
-        start = (end, middle if part == "bank" else y)
+        start = (end, MIDDLE if part == "bank" else y)
         _arrow(ax, start, (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
         _box(ax, part, part.replace("_", "\n"), (place, y), "#FBE9DD" if target else "#DCEBF6", hatch=target)
         end = place + WIDTH / 2
-    corner = (LOSS - LOSS_WIDTH / 2, middle + (0.12 if row == 0 else -0.12))
+    corner = (LOSS - LOSS_WIDTH / 2, MIDDLE + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
     if not flows:
         _bars(ax, (end, y), corner)
@@ -238,7 +236,7 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         size = len(method.queue)
         at = (PLACES["predictor"], -1.2)
         _box(ax, "queue", f"queue\n{size:,} keys", at, "#FFF6CF", 1.5)
-        ends = (at[0] + 0.75, at[1]), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2)
+        ends = (at[0] + 0.75, at[1]), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
         _arrow(ax, *ends, "no gradient", **WITHOUT)
         _bars(ax, *ends)
         _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters", **FOLLOWS)
@@ -248,13 +246,13 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         told.append(f"a queue of {size:,} earlier keys gives {gives}; new ones enter after the step")
     if "labels" in moved.taken:
         _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
-        _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, sum(ROWS) / 2 - HEIGHT / 2), "no gradient", **WITHOUT)
+        _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, MIDDLE - HEIGHT / 2), "no gradient", **WITHOUT)
         told.append("labels say who is a positive")
     if "extra_views" in moved.taken:
         number = method.extra_views
         said = f"{number} more views of the picture\nthrough the same encoder and head"
         ax.text(PLACES["head"], -1.1, said, ha="center", va="center", fontsize=9)
-        start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, sum(ROWS) / 2 - HEIGHT / 2)
+        start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
         _arrow(ax, start, end, "gradient", **WITH)
         told.append(f"{number} more views go the same way")
     if len(moved.gradient) > 1:
