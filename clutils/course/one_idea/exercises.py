@@ -87,30 +87,23 @@ def map_loss(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tenso
     return -torch.log(near / (near + c)).sum() - torch.log(c / (far + c)).sum()
 
 
-def _squared_distances(positions: Tensor, pairs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each pair, (pairs,), and of its first point from those drawn, (pairs, drawn)."""
-    first = positions[pairs[0]]
-    return (first - positions[pairs[1]]).square().sum(1), (first[:, None] - positions[drawn]).square().sum(2)
-
-
 def _of(q: Callable[[Tensor], Tensor], total: Callable[..., Tensor] = torch.sum) -> Callable[..., Tensor]:
     """The answer with another kernel, a function of d², or with another sum over the drawn."""
 
     def answer(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-        near, far = map(q, _squared_distances(positions, pairs, drawn))
+        i, j = pairs
+        near = q((positions[i] - positions[j]).square().sum(dim=1))
+        far = q((positions[i][:, None] - positions[drawn]).square().sum(dim=2))
         return -torch.log(near / (near + c)).sum() - total(torch.log(c / (far + c)), dim=1).sum()
 
     return answer
 
 
 def _infonce(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-    near, far = map(CAUCHY, _squared_distances(positions, pairs, drawn))
+    i, j = pairs
+    near = 1 / (1 + (positions[i] - positions[j]).square().sum(dim=1))
+    far = 1 / (1 + (positions[i][:, None] - positions[drawn]).square().sum(dim=2))
     return -torch.log(near / (near + far.sum(dim=1))).sum()
-
-
-def _exchanged(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-    near, far = map(CAUCHY, _squared_distances(positions, pairs, drawn))
-    return -torch.log(c / (near + c)).sum() - torch.log(1 - c / (far + c)).sum()
 
 
 def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
@@ -141,7 +134,11 @@ MAP_LOSS = exercise(
         "InfoNCE": _infonce,
         "c left out": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn, 1.0),
         "no push": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn[:, :0], c),
-        "the two parts exchanged": _exchanged,
+        "the two parts exchanged": lambda y, pairs, drawn, c: (
+            map_loss(y, pairs, drawn[:, :0], c) * 0
+            - torch.log(c / (CAUCHY((y[pairs[0]] - y[pairs[1]]).square().sum(1)) + c)).sum()
+            - torch.log(1 - c / (CAUCHY((y[pairs[0]][:, None] - y[drawn]).square().sum(2)) + c)).sum()
+        ),
     },
     cases=_map_cases,
     observe=value_and_gradients("positions"),

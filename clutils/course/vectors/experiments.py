@@ -5,7 +5,6 @@ Notebook 16 trains a few of these live, `benchmarks/vectors.py` records all: the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -23,7 +22,6 @@ TEMPERATURE, NEIGHBOURS, WIDTH = 0.2, 5, 256
 COMPONENTS = 10  # of PCA, or as many as there are columns
 NOTHING = ("raw", "PCA", "untrained")  # features without training
 
-Embed = Callable[[data.VectorSet], Tensor]
 # name -> method, the name of its strength, strengths to choose from
 WAYS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "two equal views": ("simclr", "", (0.0,)),
@@ -81,30 +79,31 @@ def accuracy(z: Tensor, of: data.VectorSet, z_test: Tensor, test: data.VectorSet
 
 def train_one(way: str, strength: float, name: str, seed: int, **settings: Any) -> dict[str, Any]:
     """One run -> a row: kNN by its features on the part to choose by (`validation`), and on the test part."""
-    learned, chosen_by = parts(data.load(name), seed)
+    whole, test = data.load(name), data.load(name, "test")
+    learned, chosen_by = parts(whole, seed)
     run = run_of(way, strength, learned, seed, **settings)
     training.shorten(run)
     run.finish(progress=False)
-    row = {"data": name, "way": way, "strength": strength, "seed": seed, "steps": run.steps_done}
-    return row | _judged(run.embed, learned, chosen_by, data.load(name, "test"))
+    z = run.embed(learned)
+    found = {part: accuracy(z, learned, run.embed(of), of) for part, of in _judged(chosen_by, test)}
+    return {"data": name, "way": way, "strength": strength, "seed": seed, "steps": run.steps_done, **found}
 
 
 def nothing_learned(way: str, name: str, seed: int) -> dict[str, Any]:
     """A row as of `train_one` for features that learned nothing: one of `NOTHING`."""
-    learned, chosen_by = parts(data.load(name), seed)
-    row = {"data": name, "way": way, "strength": 0.0, "seed": seed, "steps": 0}
-    return row | _judged(_embedding(way, learned, seed), learned, chosen_by, data.load(name, "test"))
-
-
-def _judged(
-    embed: Embed, learned: data.VectorSet, validation: data.VectorSet, test: data.VectorSet
-) -> dict[str, float]:
+    whole, test = data.load(name), data.load(name, "test")
+    learned, chosen_by = parts(whole, seed)
+    embed = _embedding(way, learned, seed)
     z = embed(learned)
-    judged = {"validation": validation, "test": test}
-    return {part: accuracy(z, learned, embed(of), of) for part, of in judged.items()}
+    found = {part: accuracy(z, learned, embed(of), of) for part, of in _judged(chosen_by, test)}
+    return {"data": name, "way": way, "strength": 0.0, "seed": seed, "steps": 0, **found}
 
 
-def _embedding(way: str, learned: data.VectorSet, seed: int) -> Embed:
+def _judged(chosen_by: data.VectorSet, test: data.VectorSet) -> tuple:
+    return ("validation", chosen_by), ("test", test)
+
+
+def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
     if way == "untrained":
         return run_of("two equal views", 0.0, learned, seed).embed
     centre = learned.vectors.mean(dim=0)
@@ -125,8 +124,8 @@ def recorded() -> pd.DataFrame:
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """way x data: 'mean ± standard deviation' of the test accuracy over seeds, in percent."""
     order = [way for way in (*NOTHING, *CONTROL, *WAYS) if way in set(rows["way"])]
-    cells = rows.groupby(["way", "data"])["test"]
-    text = cells.agg(lambda own: f"{100 * own.mean():.1f} ± {100 * own.std():.1f}")
+    cells = rows.groupby(["way", "data"])["test"].agg(["mean", "std"])
+    text = (100 * cells["mean"]).map("{:.1f}".format) + " ± " + (100 * cells["std"]).map("{:.1f}".format)
     return text.unstack("data").reindex(order)[list(dict.fromkeys(rows["data"]))]
 
 
