@@ -70,13 +70,13 @@ def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bo
 
 
 def one_device(who: str, **given: object) -> None:
-    """Raise ValueError, naming each, where these are no tensors of one device; None = left out."""
+    """Raise ValueError, naming each, where these are no tensors of one device."""
     places = {}
     for name, value in given.items():
-        if isinstance(value, Tensor):
-            places[name] = value.device
-        elif value is not None:
-            raise ValueError(f"{who}: {name} is of type {type(value).__name__}, but must be a torch.Tensor")
+        if not isinstance(value, Tensor):
+            what = "None" if value is None else f"of type {type(value).__name__}"
+            raise ValueError(f"{who}: {name} is {what}, but must be a torch.Tensor")
+        places[name] = value.device
     if len(set(places.values())) > 1:
         said = ", ".join(f"{name} on {place}" for name, place in places.items())
         raise ValueError(

@@ -217,7 +217,8 @@ class Loss(nn.Module):
         if self.check_inputs and self.needs_negatives and labels is not None and (labels == labels[0]).all():
             raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
         if self.check_inputs and index is not None and (index < 0).any():
-            raise ValueError(f"{self.name}: index holds {int(index.min())}, but samples are numbered from 0")
+            lowest = f"index has the number {int(index.min())}"
+            raise ValueError(f"{self.name}: {lowest}, but samples are numbered from 0")
         drawn = self.draw(len(z1) * self.anchor_views(given.get("queue")), z1)
         return Batch.whole(z1, z2, drawn=drawn, **given)
 
@@ -323,9 +324,8 @@ class Loss(nn.Module):
         name = self.name
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
-        similarities.one_device(
-            name, **{a: t for a, t, _ in tables}, **{f"the mask of {a}": m for a, _, m in tables}
-        )
+        given = {a: t for a, t, _ in tables} | {f"the mask of {a}": m for a, _, m in tables if m is not None}
+        similarities.one_device(name, **given)
         dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
         widened = []
         for argument, table, mask in tables:

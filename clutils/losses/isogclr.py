@@ -24,9 +24,10 @@ class ISogCLR(Loss):
     $$\tau_i \leftarrow \tau_i - \eta\,\Bigl[\log u_i + \rho -
       \frac1K\sum_j \frac{E_j}{u_i}\frac{s^-_{ij}}{\tau_i}\Bigr],$$
 
-    the mean over its two anchors, clipped to bounds. At γ = 1 the bracket is ρ - KL(q‖u), and τ_i rests at
-    `Robust`'s temperature. `effective_temperature` has each anchor's, as the last call used it. Without
-    samples, as in `per_anchor`, all have `temperature`, and it rests.
+    the mean over its two anchors, clipped to bounds. At γ = 1 an anchor's bracket is ρ - KL(q‖u), and τ_i
+    rests where the mean of the two is 0, between the temperatures that `Robust` gives them.
+    `effective_temperature` has each anchor's, as the last call used it. Without samples, as in `per_anchor`,
+    all have `temperature`, and it rests. log u and τ are kept in float32 unless `loss.double()` came first.
 
     - radius, rate, temperature (ρ, γ, the first τ_i): defaults 0.3, 0.9 and 0.1, LibAUC's; it recommends ρ
       from 0.1 to 0.5 for pictures, 6 for pairs of picture and text

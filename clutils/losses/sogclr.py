@@ -23,8 +23,9 @@ class SogCLR(Loss):
     The value is τ log u_i - s+. γ = 1 is the batch's own: `Decoupled` times τ, less τ log K.
 
     u is kept as its logarithm, on the samples' numbers (`index`); a sample seen for the first time starts at
-    its batch's own. Both its anchors use the average before the call, and the mean of what they find is kept.
-    Without samples, as in `per_anchor`, u is g.
+    its batch's own. Both its anchors use the average before the call, and the mean of what they find is kept,
+    in float32, whatever the embeddings are, unless `loss.double()` came first. Without samples, as in
+    `per_anchor`, u is g.
 
     - temperature, rate (τ, γ): defaults 0.1 and 0.9, LibAUC's; its γ, too, is the weight of what is new
 

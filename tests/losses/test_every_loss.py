@@ -216,6 +216,8 @@ def test_bad_embeddings_are_named(cls):
     fails(lambda: loss(z1[:1], z2[:1]), name, "batch of 1", "(1, 4)")
     fails(lambda: loss(z1[0], z2[0]), name, "(4,)")
     fails(lambda: loss(z1.long(), z2.long()), name, "int64")
+    fails(lambda: cls()(None, z2), f"{name}: z1 is None, but must be a torch.Tensor")
+    fails(lambda: loss(z1, None), f"{name}: z2 is None, but must be a torch.Tensor")
     zero = z1.clone()
     zero[3] = 0
     fails(lambda: loss(z2, zero), name, "z2", "row 3", "zero vector")
@@ -248,6 +250,7 @@ def test_bad_similarities_are_named(cls):
     positives, negatives = similarities(4, 1, 6)
     fails(lambda: loss.per_anchor(positives[:3], negatives), name, "(3, 1)", "(4, 6)")
     fails(lambda: loss.per_anchor(positives[:, 0], negatives), name, "positives", "(4,)")
+    fails(lambda: loss.per_anchor(positives, None), f"{name}: negatives is None")
     fails(lambda: loss.per_anchor(positives, negatives[:, :0]), name, "negatives", "(4, 0)")
     fails(lambda: loss.per_anchor(positives, negatives * 3), name, "negatives", "between -1 and 1")
     fails(lambda: loss.per_anchor(positives * torch.nan, negatives), name, "positives", "nan")

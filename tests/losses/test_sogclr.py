@@ -66,5 +66,6 @@ def test_the_push_is_stronger_where_the_batch_is_harder_than_the_samples_past():
 def test_a_sample_beyond_the_room_is_named():
     loss = losses.SogCLR()
     z1, z2 = embeddings(4, 3)
-    fails(lambda: loss(z1, z2, index=torch.arange(4)), "SogCLR", "index holds 3", "room for 0", "allocate")
+    named = "SogCLR", "index has the number 3", "room for 0", "allocate"
+    fails(lambda: loss(z1, z2, index=torch.arange(4)), *named)
     fails(lambda: loss(z1, z2), "SogCLR", "needs index=")

@@ -69,7 +69,7 @@ def test_a_loss_set_on_the_way_gets_its_room():
         ({"index": torch.arange(3)}, r"SogCLR: index is .*3.*, but a batch of 4 has int64 \(4,\)"),
         ({"index": torch.rand(4)}, r"SogCLR: index is .*float32.*, but a batch of 4 has int64"),
         ({"index": torch.ones(4, dtype=torch.bool)}, r"index is .*bool.*, but a batch of 4 has int64"),
-        ({"index": torch.tensor([0, -1, 2, 3])}, r"index holds -1, but samples are numbered from 0"),
+        ({"index": torch.tensor([0, -1, 2, 3])}, r"index has the number -1, but samples are numbered from 0"),
         ({"index": [0, 1, 2, 3]}, r"SogCLR: index is .*list"),
     ],
 )
