@@ -5,7 +5,7 @@ Every 'penalty' plot of every notebook is made by these functions. `ruler` says 
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -161,7 +161,7 @@ class Stand:
     """Where a loss stands at given similarities, of one anchor.
 
     - value: of the loss
-    - W: 1 - p+ at its temperature (its effective one, where that moves); None where it has none above 0
+    - W: NT-Xent's gate 1 - p+ at its temperature; None of a loss whose pull is not W/τ
     - pull: on the positive
     - K_eff: how many negatives share the push, `effective_negatives`
     """
@@ -279,6 +279,9 @@ def ruler(
     best = at(1, -1 / (n - 1))
     quantiles = torch.special.ndtri((torch.arange(K, dtype=torch.float64) + 0.5) / K)
     trained = _stand(loss, positive, (spread * quantiles).clamp(-1, 1)[None])
+    at_chance = _stand(loss, 0, torch.zeros(1, K, dtype=torch.float64))
+    if None in (at_chance.W, trained.W):  # where all are alike another loss's pull may be W/τ too
+        at_chance, trained = (replace(stand, W=None) for stand in (at_chance, trained))
     return Ruler(
         name,
         K,
@@ -288,7 +291,7 @@ def ruler(
         # AlphaCL's value is no measure of progress: it falls and rises again
         best=best if best <= trained.value + 1e-9 else None,
         floor=min(at(1, -1), best),
-        at_chance=_stand(loss, 0, torch.zeros(1, K, dtype=torch.float64)),
+        at_chance=at_chance,
         trained=trained,
     )
 
@@ -298,10 +301,12 @@ def _stand(loss: base.Loss, positive: float, negatives: Tensor) -> Stand:
     positives = torch.full((1, 1), float(positive), dtype=torch.float64)
     pull, push = forces(loss, positives, negatives)
     value = loss.per_anchor(positives, negatives)
-    temperature = float(loss.reported.get("effective_temperature", getattr(loss, "temperature", 0.0)))
+    temperature = getattr(loss, "temperature", math.nan)
+    W = math.nan if math.isnan(temperature) else float(gradient_scale(positives, negatives, temperature))
+    its_own = math.isclose(float(pull) * temperature, W, rel_tol=1e-9, abs_tol=1e-300)
     return Stand(
         value=value.item(),
-        W=None if temperature == 0 else float(gradient_scale(positives, negatives, temperature)),
+        W=W if its_own else None,
         pull=float(pull),
         K_eff=float(effective_negatives(push)),
     )

@@ -102,7 +102,8 @@ def neg_tsne(
     stronger the attraction.
 
     - spectrum: 1 = UMAP's c = 1, Z̄ = N²/m; 0 = Z̄ is the map's own sum of q, t-SNE's, estimated from what is
-      drawn, any point but i itself; Z̄ goes from the one to the other in equal ratios, and on for numbers below 0 or above 1
+      drawn, any point but i itself; Z̄ goes from the one to the other in equal ratios, and on for numbers
+      below 0 or above 1
     - neighbours: of the kNN graph, made symmetric; negatives: m, drawn for each of its pairs in each epoch
     - epochs: times through the graph, all pairs at once, by Adam from the principal components
     - seed: of what is drawn. The same seed gives the same map

@@ -78,6 +78,19 @@ def test_other_losses_marks_are_their_closed_forms():
     assert anatomy.ruler(losses.NNCLR(0.1), 16).chance == pytest.approx(math.log(16), rel=1e-12)
 
 
+def test_w_is_that_of_a_loss_whose_pull_is_ntxents_alone():
+    gated = {
+        kind.__name__
+        for kind in OF_SIMILARITIES
+        if (marks := anatomy.ruler(kind(), 64)).at_chance.W is not None and marks.trained.W is not None
+    }
+    assert gated == {"NTXent", "SupCon", "CLIP"}
+    for other in (losses.SigLIP(), losses.Robust(), losses.SogCLR(), losses.ADNCE(), losses.Debiased()):
+        marks = anatomy.ruler(other, 64)
+        assert marks.at_chance.W is None and marks.trained.W is None, marks.loss
+    assert anatomy.ruler(losses.DualTemperature(0.1, 1.0), 64).trained.W is not None  # which is InfoNCE
+
+
 def test_the_trained_state_is_counted_in_a_loop():
     marks = anatomy.ruler(losses.NTXent(0.2), 8, positive=0.7, spread=0.3)
     normal = torch.distributions.Normal(0.0, 0.3)

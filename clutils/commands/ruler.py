@@ -55,18 +55,26 @@ def ruler(options: argparse.Namespace) -> int:
     )
     print(f"{marks.loss}, {where}{of}")
     simplex = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
-    for name, value, when in (
-        ("chance", marks.chance, "all similarities are 0"),
-        ("collapsed", marks.collapsed, "all embeddings are equal"),
-        ("best reachable", marks.best, f"{simplex}, in {marks.n - 1:,} dimensions or more"),
-        ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead"),
+    works_on = f"it works on {loss.works_on}"
+    least = "not computed: no term of it is below 0" if marks.K is None else works_on
+    for name, value, when, why in (
+        ("chance", marks.chance, "all similarities are 0", works_on),
+        ("collapsed", marks.collapsed, "all embeddings are equal", "a constant feature has no correlation"),
+        (
+            *("best reachable", marks.best, f"{simplex}, in {marks.n - 1:,} dimensions or more"),
+            least if loss.works_on else "its value falls and rises again: no measure of progress",
+        ),
+        ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead", least),
     ):
-        print(f"{name:15} {'none' if value is None else f'{value:.4g}':>9}   {when}")
+        shown, of_it = ("none", why) if value is None else (f"{value:.4g}", when)
+        print(f"{name:15} {shown:>9}   {of_it}")
     if marks.at_chance is not None and marks.trained is not None:
         state = f"positive {options.positive:g}, negatives of deviation {options.spread:g}"
         print(f"\n{'':15} {'loss':>9} {'W':>9} {'pull':>9} {'K_eff':>9}")
         print(_row("at chance", marks.at_chance))
         print(f"{_row('trained', marks.trained)}   {state}")
+        if marks.trained.W is None:
+            print(f"W is none: the pull of {loss.name} is not NT-Xent's, (1 - p+)/τ")
     print("".join(f"\n{sentence}" for sentence in said), end="\n" if said else "")
     return 0
 

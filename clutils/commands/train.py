@@ -342,8 +342,7 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     from clutils import losses
 
     known = losses.catalogue()
-    if name not in known:
-        raise BadUsage(f"--loss {name}: there are {', '.join(known)}")
+    _demand_known("--loss", name, known)
     return _values("--set", name, settings, known[name].loss.defaults())
 
 
@@ -352,8 +351,7 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
     from clutils import methods
 
     known = methods.catalogue()
-    if name not in known:
-        raise BadUsage(f"--method {name}: there are {', '.join(known)}")
+    _demand_known("--method", name, known)
     kind = known[name].kind
     parameters = inspect.signature(kind).parameters
     usual = {key: parameters[key].default for key in kind.setting_names()}
@@ -381,6 +379,13 @@ def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
     return found
 
 
+def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
+    from clutils.data.sets import nearest
+
+    if name not in known:
+        raise BadUsage(f"{option} {name}{nearest(name, known)}")
+
+
 def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
     """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
     given = {}
@@ -391,7 +396,8 @@ def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str,
         given[key] = value(text)
         a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
         if a_word or not text:
-            raise BadUsage(f"{option} {setting}: needs a value, as in {option} {key}={usual[key]}")
+            what = f"{text!r} is a word, but {key} " if text else ""
+            raise BadUsage(f"{option} {setting}: {what}needs a value, as in {option} {key}={usual[key]}")
     return given
 
 

@@ -242,10 +242,15 @@ class SentenceSet(SampleSet):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: '; did you mean ...? Known: ...'."""
     known = list(known)
+    return f"{meant(name, known) or ';'} Known: {', '.join(known) or 'none'}"
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """The end of an error message that lists what is known itself: '; did you mean ...?', or nothing."""
+    known = list(known)
     lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
-    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    guess = f"; did you mean {lower[close[0]]!r}?" if close else ";"
-    return f"{guess} Known: {', '.join(known) or 'none'}"
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+    return f"; did you mean {lower[close[0]]!r}?" if close else ""
 
 
 def _at(part: Any, at: Tensor | slice) -> Any:

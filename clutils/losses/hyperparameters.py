@@ -148,7 +148,10 @@ def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
     """Raise ValueError unless the value is among the known ones, which the error lists."""
     known = tuple(known)
     if value not in known:
-        raise ValueError(f"{who}: {name} is {value!r}, but must be one of {', '.join(known)}")
+        from clutils.data.sets import meant
+
+        listed = ", ".join(known) + meant(value, known)
+        raise ValueError(f"{who}: {name} is {value!r}, but must be one of {listed}")
 
 
 def within(

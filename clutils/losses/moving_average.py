@@ -14,8 +14,8 @@ def of_samples(loss: Any, state: Tensor, like: Tensor) -> Tensor:
     """The state of each anchor's sample, (A,); ValueError where a sample of the batch has no place in it."""
     if loss.check_inputs and int(loss.samples.max()) >= len(state):
         raise ValueError(
-            f"{loss.name}: index has the number {int(loss.samples.max())}, but there is room for {len(state)} "
-            f"samples, numbered from 0: loss.allocate(samples) first"
+            f"{loss.name}: index has the number {int(loss.samples.max())}, but there is room for "
+            f"{len(state)} samples, numbered from 0: loss.allocate(samples) first"
         )
     return state[loss.samples].to(like).repeat(2)
 

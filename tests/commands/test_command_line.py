@@ -93,6 +93,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--loss", "AttentionNCE", "--set", "d_neg=wide"], "--set d_neg=1.0"),
         ([*TRAIN, *SHORT, "--optimiser", "lars"], "optimiser is 'lars'"),
         ([*TRAIN, "--method", "nope"], "simclr, moco"),
+        ([*TRAIN, "--method", "smclr"], "did you mean 'simclr'?"),
         ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
         ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
         ([*TRAIN, "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
@@ -117,6 +118,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["data", "digits", "--split", "nope"], "train, test"),
         (["doctor", "please"], "please"),
         (["ruler", "--loss", "Nope"], "NTXent, SupCon"),
+        (["ruler", "--loss", "NTXnet"], "did you mean 'NTXent'?"),
+        (["ruler", "--set", "temperature=warm"], "'warm' is a word, but temperature needs a value, as in"),
         (["ruler", "--set", "temperature=0"], "temperature is 0"),
         (["ruler", "--batch-size", "1"], "batch_size is 1"),
         (["ruler", "--loss", "CLIP", "--queue", "64"], "queue is 64, but CLIP takes none"),
@@ -325,7 +328,11 @@ def test_the_ruler_prints_marks_and_answers_in_a_sentence(capsys):
     assert "254 negatives" in said and "5.541" in said
     assert "A loss of 5 is learning: 10% of the way from chance, log 255 = 5.541" in said
     assert run("ruler", "--loss", "BarlowTwins", "--value", "5") == 0
-    assert "can't be said" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "can't be said" in said and "none   a constant feature has no correlation" in said
+    assert "all similarities are 0" not in said
+    assert run("ruler", "--loss", "SigLIP") == 0
+    assert "W is none: the pull of SigLIP is not NT-Xent's" in capsys.readouterr().out
     assert run("ruler", "--queue", 65536) == 0
     assert "65,536 negatives" in capsys.readouterr().out
 

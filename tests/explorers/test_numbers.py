@@ -272,6 +272,7 @@ def test_the_ruler_reads_as_the_packages(kept):
             assert (found[name] is None) == (getattr(marks, name) is None), f"{marks.loss}: {name}"
             if found[name] is not None:
                 assert_close(found[name], getattr(marks, name), f"{marks.loss}, {name}")
+        assert (found["trained"]["W"] is None) == (marks.trained.W is None), marks.loss
         for name in ("value", "pull", "W"):
             expected = getattr(marks.trained, name)
             if expected is not None and found["trained"][name] is not None:

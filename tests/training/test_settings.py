@@ -28,7 +28,7 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
     [
         ({"batch_size": 101}, "batch_size is 101, but the data has only 100 pictures"),
         ({"epochs": 1.5}, "epochs is 1.5"),
-        ({"method": "moco3"}, "method is 'moco3', but must be one of simclr"),
+        ({"method": "moco3"}, "method is 'moco3', but must be one of simclr.*did you mean 'mocov3'"),
         ({"encoder": "vgg"}, "no encoder is called 'vgg'"),
         ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but pictures must be torch.uint8"),
         ({"data": None}, "data is None, but must be a name"),

@@ -14,9 +14,14 @@ from clutils.course.one_idea.divergences import (
 )
 from clutils.course.one_idea.exercises import EXERCISES
 from clutils.course.one_idea.limit import by_class, decay, drawn_errors, negatives_needed, slope
-from clutils.course.one_idea.multiplier import beside_the_best, best_weights, choose_how_many, frontier
+from clutils.course.one_idea.multiplier import (
+    balance,
+    beside_the_best,
+    best_weights,
+    choose_how_many,
+    frontier,
+)
 from clutils.course.one_idea.neighbours import CauchyInfoNCE, cauchy, learned_map, spectrum, sum_of_q
-from clutils.course.one_idea.pairs import balance, first_similarities
-from clutils.course.one_idea.training_runs import seen, trained
+from clutils.course.one_idea.training_runs import first_similarities, seen, trained
 
 temperature_for, map_loss, few_points = EXERCISES

@@ -7,6 +7,7 @@ import torch
 from clutils import data, losses, training
 from clutils.course import experiments
 from clutils.losses import Loss
+from clutils.similarities import Pairs, normalise, two_views
 
 ARMS = {
     "decoupled": lambda: losses.Decoupled(0.1),
@@ -40,3 +41,12 @@ def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -
 def seen(loss: Loss, state: str) -> torch.Tensor:
     """A state per sample, of the samples that a run has seen: `log_average` or `temperatures`."""
     return getattr(loss, state)[loss.log_average.isfinite()]
+
+
+def first_similarities(pictures: data.ImageSet, batch_size: int) -> Pairs:
+    """What a loss sees in the first step of a new SimCLR: one encoder for both views, in training."""
+    run, seen = training.Run(data=pictures, batch_size=batch_size, steps=1, precision="float32"), []
+    run.loss.register_forward_pre_hook(lambda loss, given: seen.extend(given))
+    run.step()
+    z1, z2 = (normalise(z.detach().double(), "z", "first_similarities") for z in seen[:2])
+    return two_views(z1, z2, "other view")
