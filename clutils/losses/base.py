@@ -195,7 +195,7 @@ class Loss(nn.Module):
     def batch(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
         given = {argument: value for argument, value in further.items() if value is not None}
-        for argument in given.keys() - self.takes:
+        for argument in sorted(given.keys() - self.takes):
             known = ", ".join(sorted(self.takes)) or "nothing"
             raise ValueError(
                 f"{self.name} does not take {argument}: beside two views it takes {known}. "
