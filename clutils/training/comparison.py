@@ -85,20 +85,18 @@ def _line(runs: Sequence[Comparable]) -> dict[str, Any]:
     by_seed = {run.configuration.get("seed"): run for run in longest}
     names = ("knn", "effective_rank", "uniformity")
     ends = pd.DataFrame([{name: last(run, name) for name in names} for run in by_seed.values()])
+    ends["temperature"] = [temperature(run) for run in by_seed.values()]
     return {
         "runs": "; ".join(run.name for run in runs),
         "method": kept["method"],
         "loss": (kept["loss"] or {"name": "of your own"})["name"],
-        "temperature": pd.Series([temperature(run) for run in by_seed.values()]).mean(),
         "data": kept["data"] or kept.get("data_source") or "of your own",
         "steps": len(taken(runs[0].history)),
         "planned": kept["steps"],
         "seeds": ", ".join(map(str, sorted(by_seed, key=str))),
-        "knn": ends["knn"].mean(),
+        **ends.mean(),  # of temperature, kNN, effective rank and uniformity
         "knn_low": ends["knn"].min(),
         "knn_high": ends["knn"].max(),
-        "effective_rank": ends["effective_rank"].mean(),
-        "uniformity": ends["uniformity"].mean(),
         "turned": _turned(runs[0]),
     }
 
