@@ -5,8 +5,8 @@ a batch of images, an augmentation and a generator gives `(loss, z1, z2)`: a sca
 views' embeddings that it compared, detached, for the history. It holds all that is learned or carried from
 step to step (parameters, buffers), so that its `state_dict()` is all of it.
 
-No default of BarlowTwins, VICReg, MoCoV3 and LeJEPA is tuned yet, no run of them measured:
-`benchmarks/evidence.py further_methods` is to do both.
+The defaults of BarlowTwins, VICReg, MoCoV3 and LeJEPA were not chosen by runs; what a grid chose, and how far
+that went, is on record (`benchmarks/evidence.py further_methods`) and in notebook 11.
 """
 
 from __future__ import annotations
