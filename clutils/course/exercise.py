@@ -162,7 +162,8 @@ class Exercise:
             cases = list(self.cases() if self.cases else [()])
             given = [self._seen(answer, case) for case in cases]
         except Lacks as lack:
-            return Result(False, f"✗ {self.name}: not yet: {lack}")
+            asked = f" {self.question}" if isinstance(lack, Nothing) else ""
+            return Result(False, f"✗ {self.name}: not yet: {lack}{asked}")
         except Exception as error:  # whatever a reader's own code raises is an answer to report on
             return Result(False, f"{self.name}: your code raised {type(error).__name__}: {error}")
         expected = [self._seen(self.answer, case) for case in cases]
@@ -174,7 +175,7 @@ class Exercise:
         case = tuple(part.clone() if isinstance(part, torch.Tensor) else part for part in case)
         if self.observe is not None:
             return self.observe(function, *case)
-        return something(function(*case), self.question)
+        return something(function(*case))
 
     def _seen_wrong(self, wrong: Wrong, case: tuple[Any, ...]) -> Any:
         try:
@@ -284,10 +285,14 @@ class Lacks(Exception):
     """What an answer lacks, in a sentence to the reader who gave it."""
 
 
-def something(returned: Any, question: str = "") -> Any:
-    """What a reader's function returned; raises Lacks where that is nothing yet."""
+class Nothing(Lacks):
+    """That nothing was returned; the question follows."""
+
+
+def something(returned: Any) -> Any:
+    """What a reader's function returned; raises Nothing where that is nothing yet."""
     if returned is None or returned is Ellipsis:
-        raise Lacks(f"your function returned nothing yet. {question}".strip())
+        raise Nothing("your function returned nothing yet.")
     return returned
 
 

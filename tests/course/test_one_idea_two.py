@@ -199,6 +199,8 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
         lambda D: torch.randn(4096, D),
         lambda D: torch.zeros(2 * D, D),
         lambda D: torch.full((2 * D, D), math.nan),
+        lambda D: axes(D) * (1 + 1j),
+        lambda D: axes(D).bfloat16() @ (torch.eye(D) + 0.003).bfloat16(),  # half precision excuses nothing
         lambda D: torch.cat([torch.ones(1, D), -torch.ones(1, D)]) * 2,
         lambda D: axes(D)[:, :1],
         lambda D: axes(D).T,
@@ -209,3 +211,5 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
         lambda D: axes(D) @ (torch.eye(D) + 0.3),
         sheared,
     )
+    assert "a tensor is asked for, got 'points'" in lesson.few_points.check(lambda D: "points").message
+    assert "at most 2D" in lesson.few_points.check(lambda D: None).message  # what is asked, again

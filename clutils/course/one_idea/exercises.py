@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clutils import maps
 from clutils.course import toys
-from clutils.course.exercise import something, value_and_gradients, written
+from clutils.course.exercise import Lacks, something, value_and_gradients, written
 from clutils.losses.vicreg import moments
 
 exercise = written(__file__)
@@ -46,9 +46,12 @@ def _entropy(q: Tensor) -> Tensor:
     return torch.special.entr(q).sum(dim=1, keepdim=True)
 
 
-def _gaussian(negatives: Tensor, effective: float) -> Tensor:
-    radius = math.log(negatives.shape[1] / effective)
-    return negatives.std(dim=1, correction=0) / math.sqrt(2 * radius)
+def _gaussian(correction: int) -> Callable[[Tensor, float], Tensor]:
+    def answer(negatives: Tensor, effective: float) -> Tensor:
+        radius = math.log(negatives.shape[1] / effective)
+        return negatives.std(dim=1, correction=correction) / math.sqrt(2 * radius)
+
+    return answer
 
 
 def _tables() -> list[tuple[Tensor, float]]:
@@ -65,7 +68,8 @@ TEMPERATURE_FOR = exercise(
     temperature_for,
     {
         "one temperature for all anchors": _by(lambda q: _entropy(q).mean().exp().expand(len(q), 1)),
-        "the Gaussian rule": _gaussian,
+        "the Gaussian rule": _gaussian(0),
+        "the Gaussian rule with a sample's deviation": _gaussian(1),
         "another count, 1/Σq²": _by(lambda q: 1 / q.square().sum(dim=1, keepdim=True)),
         "H itself, not e^H": _by(_entropy),
         "a logarithm to base 2": _by(lambda q: (_entropy(q) / math.log(2)).exp()),
@@ -87,14 +91,23 @@ def map_loss(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tenso
     return -torch.log(near / (near + c)).sum() - torch.log(c / (far + c)).sum()
 
 
-def _of(q: Callable[[Tensor], Tensor], total: Callable[..., Tensor] = torch.sum) -> Callable[..., Tensor]:
-    """The answer with another kernel, a function of d², or with another sum over the drawn."""
+def _squared_distances(positions: Tensor, pairs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each pair, (pairs,), and of its first point from those drawn, (pairs, drawn)."""
+    first = positions[pairs[0]]
+    return (first - positions[pairs[1]]).square().sum(1), (first[:, None] - positions[drawn]).square().sum(2)
+
+
+def _of(
+    q: Callable[[Tensor], Tensor],
+    over_drawn: Callable[..., Tensor] = torch.sum,
+    over_pairs: Callable[..., Tensor] = torch.sum,
+) -> Callable[..., Tensor]:
+    """The answer with another kernel, a function of d², or with other sums."""
 
     def answer(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-        i, j = pairs
-        near = q((positions[i] - positions[j]).square().sum(dim=1))
-        far = q((positions[i][:, None] - positions[drawn]).square().sum(dim=2))
-        return -torch.log(near / (near + c)).sum() - total(torch.log(c / (far + c)), dim=1).sum()
+        near, far = map(q, _squared_distances(positions, pairs, drawn))
+        push = over_pairs(over_drawn(torch.log(c / (far + c)), dim=1))
+        return -over_pairs(torch.log(near / (near + c))) - push
 
     return answer
 
@@ -130,7 +143,12 @@ MAP_LOSS = exercise(
     {
         "d in place of d²": _of(lambda d: 1 / (1 + d.sqrt())),
         "a Gaussian kernel": _of(lambda d: torch.exp(-d)),
+        "a Gaussian kernel of d²/2": _of(lambda d: torch.exp(-d / 2)),
         "a mean over the drawn": _of(CAUCHY, torch.mean),
+        "a mean over all": _of(CAUCHY, torch.mean, torch.mean),
+        "a mean over the pairs": _of(CAUCHY, torch.sum, torch.mean),
+        "a push on j": lambda y, pairs, drawn, c: map_loss(y, pairs.flip(0), drawn, c),
+        "the other sign": lambda y, pairs, drawn, c: -map_loss(y, pairs, drawn, c),
         "InfoNCE": _infonce,
         "c left out": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn, 1.0),
         "no push": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn[:, :0], c),
@@ -150,11 +168,20 @@ def few_points(dimensions: int) -> Tensor:
     return torch.cat([axes, -axes])
 
 
+SINGLE = torch.finfo(torch.float32).eps
+
+
 def _lacks(answer: Callable[[int], Tensor]) -> str | None:
     """None for points that fool VICReg's two terms in 2, 3 and 8 dimensions; else what they lack."""
     for D in (2, 3, 8):
-        z = torch.as_tensor(something(answer(D)))
-        precision = torch.finfo(z.dtype).eps if z.is_floating_point() else 0.0
+        given = something(answer(D))
+        try:
+            z = torch.as_tensor(given).detach()
+        except (TypeError, ValueError, RuntimeError):
+            raise Lacks(f"a tensor is asked for, got {given!r:.60}.") from None
+        if z.is_complex() or not z.isfinite().all():
+            return "a batch with numbers that are none"
+        precision = min(torch.finfo(z.dtype).eps, SINGLE) if z.is_floating_point() else 0.0
         z = z.double()
         if z.ndim != 2 or z.shape[1] != D or len(z) < 2:
             return "a batch of another shape"
@@ -162,9 +189,9 @@ def _lacks(answer: Callable[[int], Tensor]) -> str | None:
             return "a batch of too many embeddings"
         covariance = torch.cov(z.T)
         v, spread = float(moments(covariance)[0]), covariance.diagonal().sqrt()
-        rounding = 8 * precision * spread[:, None] * spread  # what long vectors in single precision leave
+        rounding = 8 * precision * spread[:, None] * spread  # what long vectors leave, half ones no more
         c = float(moments((covariance.abs() - rounding).clamp(min=0))[1])
-        if not v < 1e-4:  # NaN, too
+        if not v < 1e-4:
             return "a batch that lacks variance"
         if not c < 1e-6:
             return "a batch whose features vary together"
@@ -180,6 +207,7 @@ FEW_POINTS = exercise(
         ),
         "a batch that lacks variance": lambda D: torch.cat([torch.eye(D), -torch.eye(D)]),
         "a batch whose features vary together": lambda D: 2 * D * torch.eye(D),
+        "a batch with numbers that are none": lambda D: torch.full((2 * D, D), torch.nan),
         "a batch of another shape": lambda D: torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]]) * 1.5,
     },
     judge=_lacks,
