@@ -224,7 +224,8 @@ class Difference:
     """a minus b: the means' difference, its interval, and what these seeds could have told apart.
 
     - low, high: 95 % interval by Student's t, or Welch's
-    - detectable: the difference that as many seeds with this spread show in 80 % of the cases
+    - detectable: the difference that as many seeds with this spread show in 80 % of the cases, to be read
+      before a run; one that was found may be smaller, and is decided where its interval leaves 0 out
     """
 
     mean: float

@@ -113,6 +113,7 @@ TITLES = {
     "Debiased": "debiased",
     "HardNegative": "HCL",
     "NPair": "N-pair",
+    "BarlowTwins": "Barlow Twins",
     "Spectral": "spectral",
     "WeightedDecoupled": "DCLW",
     "AlphaCL": "α-CL",

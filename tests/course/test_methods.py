@@ -108,6 +108,8 @@ def test_neighbours_prototypes_and_bank_have_a_box_each_and_the_gradient_that_a_
     assert (stops(ax) > 0) == (name in ("nnclr", "swav", "npid"))
     said = " ".join(text.get_text() for text in ax.texts)
     assert ("swapped" in said) == (calls == 2) and ("view 2" in said) == (name != "npid")
+    assert ("codes" in said) == (name == "swav")
+    assert {text.get_fontsize() for text in ax.texts} <= {9.0, 10.0}  # no label smaller than the rest
 
 
 def test_a_diagram_says_the_methods_own_settings():
@@ -127,18 +129,22 @@ def test_further_views_are_drawn_and_said():
 
 
 def test_the_overview_says_of_every_method_what_its_step_does():
-    assert list(draw.overview()["year"]) == [of.year for of in methods.catalogue("pictures").values()]
+    whole = draw.overview()
+    assert sorted(whole["year"]) == sorted(of.year for of in methods.catalogue("pictures").values())
+    assert list(whole.index[:5]) == list(draw.NAMES.values()) and whole["told in"].is_monotonic_increasing
+    assert whole.loc["NPID", ["second embedding from", "besides"]].tolist() == ["a bank", "bank"]
+    assert whole.loc[["SwAV", "NNCLR"], "besides"].tolist() == ["prototypes", "queue"]
     table = draw.overview(EVERY)
     assert set(table.index[table["predictor"] == "yes"]) == {"BYOL", "SimSiam", "MoCo v3"}
     assert set(table.index[table["comparisons a step"] == 2]) == {"BYOL", "SimSiam", "MoCo v3"}
-    copies = table["view 2 goes through"] == "a copy that follows"
+    copies = table["second embedding from"] == "a copy that follows"
     assert set(table.index[copies]) == {"MoCo", "BYOL", "MoCo v3"}
-    without = table["gradient into view 2"] == "no"
+    without = table["gradient into it"] == "no"
     assert set(table.index[without]) == {"MoCo", "BYOL", "SimSiam", "MoCo v3"}
-    assert table["which also gets"].to_dict() | {"MoCo": "nothing", "SupCon": "nothing"} == dict.fromkeys(
+    assert table["besides"].to_dict() | {"MoCo": "nothing", "SupCon": "nothing"} == dict.fromkeys(
         table.index, "nothing"
     )
-    assert table.loc[["MoCo", "SupCon"], "which also gets"].tolist() == ["queue", "labels"]
+    assert table.loc[["MoCo", "SupCon"], "besides"].tolist() == ["queue", "labels"]
 
 
 def test_drawing_a_method_leaves_it_as_it_was():

@@ -44,7 +44,8 @@ LOOKS = dict(zip(NAMES, style.series(len(NAMES), ordered=False), strict=True))
 
 # ---- the diagrams ------------------------------------------------------------------------------------------
 
-PLACES = {"encoder": 2.5, "head": 4.2, "predictor": 5.9}  # of a branch's boxes, from left to right
+# of a branch's boxes, from left to right
+PLACES = {"encoder": 2.5, "head": 4.2, "codes": 5.75, "predictor": 5.9}
 LOSS, PICTURE, VIEW = 7.9, 0.0, 1.2
 ROWS = (1.5, 0.0)  # the first view's branch, the second's
 WIDTH, HEIGHT = 1.3, 0.62  # of a box
@@ -124,10 +125,15 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     banked = hasattr(method, "bank")
     lower = ["bank"] if banked else [below, below.replace("encoder", "head")]
     into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
-    for row, (parts, flows) in enumerate(zip((upper, lower), into, strict=True)):
+    prototypes = isinstance(method, methods.SwAV)
+    rows = upper, [*lower, "codes"] if prototypes else lower
+    for row, (parts, flows) in enumerate(zip(rows, into, strict=True)):
         _branch(ax, row, parts, flows)
     loss = type(method.loss).__name__
-    _box(ax, "loss", f"loss\n{style.title(loss)}", (LOSS, MIDDLE), "#E8E8E8", LOSS_WIDTH)
+    named = f"loss\n{style.title(loss)}"
+    if len(named) > 20:  # as 'loss: dual' above 'temperature'
+        named = "\n".join(named.replace("\n", ": ").rsplit(" ", 1))
+    _box(ax, "loss", named, (LOSS, MIDDLE), "#E8E8E8", LOSS_WIDTH)
     _box(ax, None, "picture", (PICTURE, MIDDLE), "white", 0.95)
     told = [f"view 1 goes through {_listed(upper)}"]
     told.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
@@ -150,11 +156,11 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     if not into[1]:
         where = "the bank" if banked else "view 2's branch"
         told.append(f"no gradient flows into {where}")
-    if isinstance(method, methods.SwAV):
-        _box(ax, "vectors", "prototypes", (PLACES["predictor"], MIDDLE), "#DCEBF6")
-        ends = (PLACES["predictor"] + WIDTH / 2, MIDDLE), (LOSS - WIDTH / 2, MIDDLE)
-        _arrow(ax, *ends, "gradient", **WITH)
-        ax.text(PLACES["predictor"] - 0.5, ROWS[1] - 0.1, "codes", ha="center", va="center", fontsize=9)
+    if prototypes:
+        x, y, tall = PLACES["codes"], MIDDLE + 0.03, 0.5
+        _box(ax, "vectors", "prototypes", (x, y), "#DCEBF6", height=tall)
+        _arrow(ax, (x + WIDTH / 2, y), (LOSS - LOSS_WIDTH / 2, MIDDLE), "gradient", **WITH)
+        _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "no gradient", **WITHOUT)
         told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
     _further(ax, method, moved, told)
     follows = banked or below != "encoder" or "queue" in moved.taken
@@ -171,25 +177,38 @@ FOLLOWS = {"color": style.BLUE, "linestyle": (0, (1, 1.6)), "linewidth": 2.0}
 def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
     """A row a method, asked of the method object and of a step that it takes, as its diagram.
 
-    - names: of `methods.catalogue()`; None: all that learn from pictures
+    - names: of `methods.catalogue()`; None: all that learn from pictures, in the notebook's order, those of
+      learned or random noise last
     """
     import pandas
 
     rows = {}
-    for name in methods.catalogue("pictures") if names is None else names:
+    in_order = dict.fromkeys((*NAMES, "mocov3", *methods.catalogue("pictures")))
+    for name in sorted(in_order, key=_told_in) if names is None else names:
         method = _built(name)
         moved = flow(method)
-        follows, into = hasattr(method, "target_encoder"), any(second for _, second in moved.gradient)
+        into = any(second for _, second in moved.gradient)
+        second = "a copy that follows" if hasattr(method, "target_encoder") else "the same network"
+        kept = [part for part in ("bank", "prototypes") if hasattr(method, part)]
         rows[(NAMES | FURTHER).get(name, type(method).__name__)] = {
+            "told in": _told_in(name),
             "year": method.year,
-            "view 2 goes through": "a copy that follows" if follows else "the same network",
-            "gradient into view 2": "yes" if into else "no",
+            "second embedding from": "a bank" if "bank" in kept else second,
+            "gradient into it": "yes" if into else "no",
             "predictor": "yes" if hasattr(method, "predictor") else "no",
             "comparisons a step": len(moved.gradient),
             "loss": style.title(type(method.loss).__name__),
-            "which also gets": ", ".join(moved.taken) or "nothing",
+            "besides": ", ".join([*moved.taken, *kept]) or "nothing",
         }
     return pandas.DataFrame.from_dict(rows, orient="index")
+
+
+def _told_in(name: str) -> str:
+    """Where a method is explained; in alphabetical order, that of the course."""
+    kind = methods.catalogue()[name].kind
+    if name in NAMES:
+        return "1 to 5"
+    return "notebook 09" if kind in (methods.PiNDA, methods.SimCL, methods.CLAE) else "8"
 
 
 def _built(name: str) -> methods.Method:
@@ -222,7 +241,9 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
         target = part.startswith("target")
         start = (end, MIDDLE if part == "bank" else y)
         _arrow(ax, start, (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
-        _box(ax, part, part.replace("_", "\n"), (place, y), "#FBE9DD" if target else "#DCEBF6", hatch=target)
+        color = "#FBE9DD" if target else "white" if part == "codes" else "#DCEBF6"
+        gid = None if part == "codes" else part  # which are no part of the method, but made of a step
+        _box(ax, gid, part.replace("_", "\n"), (place, y), color, hatch=target)
         end = place + WIDTH / 2
     corner = (LOSS - LOSS_WIDTH / 2, MIDDLE + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
@@ -269,10 +290,11 @@ def _box(
     color: str,
     width: float = WIDTH,
     hatch: bool = False,
+    height: float = HEIGHT,
 ) -> None:
     """part: the method's attribute that the box stands for, kept as its gid; None: none of it."""
-    corner = (at[0] - width / 2, at[1] - HEIGHT / 2)
-    box = FancyBboxPatch(corner, width, HEIGHT, boxstyle="round,pad=0,rounding_size=0.08")
+    corner = (at[0] - width / 2, at[1] - height / 2)
+    box = FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.08")
     box.set(facecolor=color, edgecolor=style.INK, linewidth=1.2, zorder=3, gid=part)
     if hatch:
         box.set(linestyle=(0, (4, 2)))
