@@ -54,11 +54,9 @@ function ruler(app) {
   const at = (s, x) => loss(state.loss, p, [s], [x], [K]).value;
   const negatives = quantiles(K).map((x) => Math.min(Math.max(state.spread * x, -1), 1));
   const found = loss(state.loss, p, [state.positive], negatives), t = found.temperature ?? 0;
+  const W = gate(state.positive, negatives, null, t), is = (f, w) => Math.abs(f.pull[0] * t - w) <= 1e-9 * w;
   const trained = { value: found.value, pull: found.pull[0], K_eff: effective(found.push),
-    W: isFinite(t) && t > 0 ? gate(state.positive, negatives, null, t) : null };
-  const beside = loss(state.loss, p, [0], [0], [K]).pull[0];
-  if (![[beside, K / (K + 1)], [trained.pull, trained.W]].every(([pull, W]) => Math.abs(pull * t - W) <= 1e-9 * W))
-    trained.W = null; // the gate is NT-Xent's, and not this loss's
+    W: is(found, W) && is(loss(state.loss, p, [0], [0], [K]), K / (K + 1)) ? W : null };
   let best = at(1, -1 / (n - 1));
   const floor = Math.min(at(1, -1), best), chance = at(0, 0), collapsed = at(1, 1);
   if (!(best <= trained.value + 1e-9)) best = null;
@@ -82,7 +80,7 @@ function says(app, r) {
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
     "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,
-  }[r.verdict]} With K = ${number(r.K)}, a trained state has ${r.trained.W === null ? "" : `W = ${number(r.trained.W)} and `}K_eff = ${number(r.trained.K_eff)}.`;
+  }[r.verdict]} With K = ${number(r.K)}, a trained state has W = ${number(r.trained.W)} and K_eff = ${number(r.trained.K_eff)}.`;
 }
 
 function drawRuler(app) {
