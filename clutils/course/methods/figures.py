@@ -76,7 +76,7 @@ def flow(method: methods.Method) -> Flow:
     method.allocate(4)
     stepping = getattr(method, "method", method)  # PiNDA's step is another's
     calls, taken, asked, drawn = [], [], [], []
-    compare, of_similarities = stepping.compare, stepping.per_anchor
+    compare, of_similarities = stepping.compare, stepping.loss.per_anchor
 
     def views(x: Tensor, generator: torch.Generator) -> Tensor:
         drawn.append((x * torch.rand(x.shape, generator=draw)).requires_grad_())
@@ -87,13 +87,14 @@ def flow(method: methods.Method) -> Flow:
         taken.extend(name for name in given if name not in taken)
         return compare(z1, z2, index, **given)
 
-    def ask(positives: Tensor, negatives: Tensor, *mask: Tensor) -> Tensor:
+    def ask(positives: Tensor, negatives: Tensor, **mask: Tensor) -> Tensor:
         (slope,) = torch.autograd.grad(positives.sum(), drawn[-1], retain_graph=True)
         reached = [bool(part.abs().sum() > 0) for part in slope.split(4)]
         asked.append((any(reached), len(reached) > 1 and all(reached)))
-        return of_similarities(positives, negatives, *mask)
+        return of_similarities(positives, negatives, **mask)
 
-    vars(stepping).update(compare=watched, per_anchor=ask)
+    vars(stepping).update(compare=watched)
+    vars(stepping.loss).update(per_anchor=ask)
     draw = torch.Generator().manual_seed(0)
     channels = next(p for p in method.encoder.parameters() if p.ndim == 4).shape[1]
     pictures = torch.rand(4, channels, 16, 16, generator=draw)
