@@ -5,8 +5,6 @@ Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what
 when stopped from the keyboard; whatever went wrong is said in one line on stderr.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Atomic file writes: temporary file, fsync, rename."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import io

@@ -16,8 +16,6 @@ What differs from one process: batch normalisation within the encoder sees a pro
 running statistics are the mean over processes.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -3,8 +3,6 @@
 check.DETAILS = True        the largest difference that was found, and what is allowed, in every line
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A paper's sentence put to the test: a verdict that the evidence carries, kept for the claims page."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

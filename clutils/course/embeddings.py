@@ -6,8 +6,6 @@ NT-Xent at τ = 0.2 on generated scenes (ours to ship), conv16, batches of 128, 
 them and after all: six views each of the first 128 test pictures, after the head, in half precision.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

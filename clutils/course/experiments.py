@@ -1,7 +1,5 @@
 """What notebooks measure live in small and `benchmarks/` records at full length, and runs gone wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

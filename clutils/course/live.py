@@ -1,7 +1,5 @@
 """Blitting: cache the static background of a figure, redraw only the artists that changed."""
 
-from __future__ import annotations
-
 import struct
 import threading
 import zlib

@@ -4,8 +4,6 @@ A caption is a multi-hot vector, a word a number: what an object looks like, and
 A sample is the picture and its caption in one row; a view of it shows one of the two and hides the other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Sliders and menus, and the panels that join them to a figure."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

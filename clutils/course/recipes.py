@@ -7,8 +7,6 @@
 A GPU recipe is larger, and asks for the same thing. With CLUTILS_FAST=1 either stops after 20 steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

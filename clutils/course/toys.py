@@ -1,7 +1,5 @@
 """The small hand-written cases that the notebooks derive everything on first."""
 
-from __future__ import annotations
-
 import math
 
 import torch

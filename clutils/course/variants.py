@@ -1,7 +1,5 @@
 """Variants of exercises by a student's number, and the file that keeps it: see `student`."""
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import inspect

@@ -3,8 +3,6 @@
 `vector_set` makes such a set of any numbers.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vectors of the reader's own: made from arrays, or read from .npy, .npz or .csv. Nothing is rescaled."""
 
-from __future__ import annotations
-
 import csv
 import zipfile
 import zlib

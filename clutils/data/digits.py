@@ -1,7 +1,5 @@
 """Digits: the 1,797 handwritten 8x8 images inside scikit-learn, nothing to download."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

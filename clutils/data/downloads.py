@@ -1,7 +1,5 @@
 """Downloads: one sentence for whatever goes wrong; STL-10's archive, resumed and unpacked split by split."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Image folders of the reader's own: a folder of class-named folders, with masks where there are any."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterator

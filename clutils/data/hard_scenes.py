@@ -10,8 +10,6 @@ As in `scenes` there is one object with its exact mask, the class is its texture
 - objects are smaller, and lie anywhere in the image, more often near its border than in its middle
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from clutils.data import scenes

@@ -4,8 +4,6 @@ A further kind is a row here, an encoder in `encoders.NAMES` and augmentations i
 command line and the lab read them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -4,8 +4,6 @@ STL-10 is read here: torchvision would hold its 2.7 GB of unlabelled images in m
 Addresses, checksums and folders are torchvision's, so a directory that torchvision filled is used as it is.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass

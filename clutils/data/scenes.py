@@ -3,8 +3,6 @@
 Lengths are in units of 1/32 of the image's side, so that a scene is the same scene at every size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -5,8 +5,6 @@ with a run: any sentence, also one that nobody had when it was trained, has its 
 some words share a number; of 3,500 different words a third do.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import zlib

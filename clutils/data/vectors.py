@@ -5,8 +5,6 @@ vector may lie a little outside; a feature that is constant in training becomes 
 What scikit-learn fetched lies in `scikit-learn/` of the data directory, what was made of it in `vectors/`.
 """
 
-from __future__ import annotations
-
 import warnings
 import zipfile
 import zlib

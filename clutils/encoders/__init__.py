@@ -3,8 +3,6 @@
 Also an MLP for vectors, GIN and GCN for graphs (`graphs`), a small transformer for sentences (`transformer`).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from functools import cache

@@ -3,8 +3,6 @@
 A batch is (N, V, 1 + F + V), as `data.graphs.packed` makes it: where nodes are, attributes, adjacency.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

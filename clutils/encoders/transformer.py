@@ -1,7 +1,5 @@
 """A small transformer for sentences, and a dropout whose random numbers a run can seed."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

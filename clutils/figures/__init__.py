@@ -4,8 +4,6 @@ Here is what all of them share: a figure outside pyplot in the course's style (`
 (`describe`, `alt`), and its way into a notebook (`show`) or a file (`png`).
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import importlib

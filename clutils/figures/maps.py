@@ -1,7 +1,5 @@
 """Maps of embeddings, coloured by class; and what shows that a map leaves out distances and sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any

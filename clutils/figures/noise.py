@@ -1,7 +1,5 @@
 """Learned noise beside the images it is added to: scale, one sample, mean."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

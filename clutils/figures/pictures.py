@@ -1,7 +1,5 @@
 """Figures of images: a sheet of a data set, views with their parameters, nearest neighbours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any

@@ -4,8 +4,6 @@ Nothing here changes matplotlib's settings for the reader: `course()` is a conte
 made.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Curves, those of training among them, distributions of similarities, and accuracies side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -9,8 +9,6 @@ The defaults of BarlowTwins, VICReg, MoCoV3 and LeJEPA were not chosen by runs; 
 that went, is on record (`benchmarks/evidence.py further_methods`) and in notebook 11.
 """
 
-from __future__ import annotations
-
 from clutils.losses.catalogue import Entry
 from clutils.methods.barlow_twins import BarlowTwins
 from clutils.methods.base import Method

@@ -1,7 +1,5 @@
 """Barlow Twins: SimCLR's two branches, a projector of three layers, and decorrelated features."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders, losses

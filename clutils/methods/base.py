@@ -1,7 +1,5 @@
 """`Method`, the base of all: an encoder, a projection head and a loss, and how views are drawn."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Mapping

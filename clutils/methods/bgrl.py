@@ -1,7 +1,5 @@
 """BGRL: BYOL whose pictures are the nodes of one graph, without a projection head."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders

@@ -1,7 +1,5 @@
 """BYOL: predict the embedding of the other view, by an EMA of the network; no negatives."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders, losses

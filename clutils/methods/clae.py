@@ -1,7 +1,5 @@
 """CLAE: an adversarial view, one signed gradient step up the loss."""
 
-from __future__ import annotations
-
 import torch
 
 from clutils.losses.hyperparameters import Hyperparameter, hyperparameter

@@ -1,7 +1,5 @@
 """DACL: a view is the picture with a little of another mixed in; no augmentation is needed."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

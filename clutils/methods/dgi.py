@@ -1,7 +1,5 @@
 """DGI: does this node belong to this graph, or to a corrupted one? A summary in the place of an anchor."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

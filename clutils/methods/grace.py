@@ -1,7 +1,5 @@
 """GRACE: SimCLR whose pictures are the nodes of one graph."""
 
-from __future__ import annotations
-
 from clutils import losses
 from clutils.methods.base import Need, takes
 from clutils.methods.simclr import SimCLR

@@ -1,7 +1,5 @@
 """GraphCL: two views of every graph, one encoder and head, and a loss of each graph's own other view."""
 
-from __future__ import annotations
-
 from clutils import losses
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method, takes
 

@@ -1,7 +1,5 @@
 """LeJEPA: several views of a picture meet at their mean, and their embeddings are kept a Gaussian."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders, losses

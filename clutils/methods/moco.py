@@ -1,7 +1,5 @@
 """MoCo: queries against a queue of keys from a momentum encoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

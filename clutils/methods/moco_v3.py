@@ -1,7 +1,5 @@
 """MoCo v3: both views predict the other's key among the batch's keys; a momentum encoder, no queue."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from clutils.losses.base import Loss

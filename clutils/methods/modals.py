@@ -1,7 +1,5 @@
 """MODALS: SimCLR with latent augmentations, four ways to move a representation by those of the batch."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

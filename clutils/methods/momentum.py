@@ -1,7 +1,5 @@
 """Exponential moving average (EMA) of encoder and head: MoCo's momentum encoder, BYOL's target."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """MVGRL: DGI across two views of the structure, the edges and a diffusion, an encoder for each."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NNCLR: the nearest neighbour of a view in a queue of earlier ones stands in for it."""
 
-from __future__ import annotations
-
 from torch import nn
 from torch.nn.functional import normalize
 

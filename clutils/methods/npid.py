@@ -1,7 +1,5 @@
 """NPID: tell every picture of the data from all others, each remembered as one vector of a memory bank."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

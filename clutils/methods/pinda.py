@@ -1,7 +1,5 @@
 """PiNDA: one of the two views carries noise from a generator that is trained with the encoder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 

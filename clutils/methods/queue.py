@@ -1,7 +1,5 @@
 """A queue of embeddings of earlier batches, first in, first out: MoCo's negatives, NNCLR's neighbours."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize

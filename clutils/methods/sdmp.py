@@ -1,7 +1,5 @@
 """SDMP: mixed pictures as further anchors, whose positives are both sources, and mixes that share them."""
 
-from __future__ import annotations
-
 import torch
 
 from clutils.losses.hyperparameters import Hyperparameter, hyperparameter

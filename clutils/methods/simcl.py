@@ -1,7 +1,5 @@
 """SimCL: SimCLR with noise on the representation instead of the image."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional as F
 

@@ -1,7 +1,5 @@
 """SimCLR: two views of every image, one encoder, one head, and the loss between them."""
 
-from __future__ import annotations
-
 import torch
 
 from clutils.methods.base import Compared, Given, Method

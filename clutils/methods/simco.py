@@ -1,7 +1,5 @@
 """SimCo: MoCo without its queue and without its second encoder, by the dual-temperature loss."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders, losses

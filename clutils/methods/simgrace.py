@@ -1,7 +1,5 @@
 """SimGRACE: no augmentation at all: the second view is the same graph, seen by a perturbed encoder."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

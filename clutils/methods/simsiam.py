@@ -1,7 +1,5 @@
 """SimSiam: predict the other view's embedding behind a stop-gradient; no negatives, no EMA."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from clutils import encoders, losses

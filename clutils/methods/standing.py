@@ -1,7 +1,5 @@
 """A method that stands on another one's step: what it does not say itself, that one says."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """SupCon: SimCLR's step with labels: all images of the anchor's class are its positives."""
 
-from __future__ import annotations
-
 from clutils import losses
 from clutils.methods.base import Compared, Given, Method, Need, takes
 

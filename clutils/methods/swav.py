@@ -1,7 +1,5 @@
 """SwAV: each view predicts the code of the other, its shares in prototypes that Sinkhorn-Knopp balances."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """VICReg: Barlow Twins' branches and projector of three layers, and a loss of two moments."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Training: `train` makes a run and takes its steps, `resume` goes on with one that was saved."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

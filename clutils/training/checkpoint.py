@@ -1,7 +1,5 @@
 """Read a run's checkpoint: whole and unchanged, or refused."""
 
-from __future__ import annotations
-
 import pickle
 import zipfile
 import zlib

@@ -1,7 +1,5 @@
 """Defer SIGINT and SIGTERM (Ctrl-C, the stop button, a scheduler) during a critical section."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator, Mapping

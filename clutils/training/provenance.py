@@ -1,7 +1,5 @@
 """Provenance of a run: date, machine, versions, commit."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

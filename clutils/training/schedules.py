@@ -1,7 +1,5 @@
 """Schedules: a live setting of a run, as the loss's temperature, that is a function of the step."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

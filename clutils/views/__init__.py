@@ -13,8 +13,6 @@ Each step is a plain function over the whole batch, in `batched`; a GPU takes th
 operations, by `everywhere`, and gives the same views to rounding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

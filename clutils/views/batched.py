@@ -5,8 +5,6 @@ With equal parameters each gives what torchvision's function gives for a single 
 uint8 for the crop, float in [0, 1] for what follows it, parameters with a row an image.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What views of vectors, sentences and graphs share: checks of settings, and drawing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields

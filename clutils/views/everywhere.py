@@ -5,8 +5,6 @@ that were drawn for it; a GPU would have to synchronise to know which. So here a
 once, in one table, and an image that a step shall leave as it is gets the neutral parameter.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

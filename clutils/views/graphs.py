@@ -4,8 +4,6 @@ Each takes and gives a batch (N, V, 1 + F + V), as `data.graphs.packed` makes it
 don't depend on the strengths: with the same seed a slider drops *these* nodes first and then further ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Views of sentences (N, L), word numbers with 0 for padding: dropout, deletion, another order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -4,8 +4,6 @@ What they need to know of the columns (their values, mean and spread) they take 
 stored, and a batch of a few hundred knows a column's spread to some percent.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

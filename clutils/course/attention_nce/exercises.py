@@ -1,7 +1,5 @@
 """Exercises of notebook 06: AttentionNCE."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Weights, logits, values and forces are computed by the loss itself; the tables' numbers are the paper's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

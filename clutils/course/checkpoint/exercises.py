@@ -1,7 +1,5 @@
 """Exercises of notebook 13: how far positives lead, which line of a page is first, what ails three runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ version centred, in another not, ε = 1e-5) and `lidar.py`; other public code on
 the same name. LiDAR's paper is read through that code.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

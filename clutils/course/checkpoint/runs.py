@@ -1,7 +1,5 @@
 """Runs of notebook 13 that their training made ill, and a report's lines as text."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

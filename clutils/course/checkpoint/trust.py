@@ -1,7 +1,5 @@
 """How far a report's lines are from their limits, at healthy encoders and at ill ones: a figure of 13."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

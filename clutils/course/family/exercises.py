@@ -1,7 +1,5 @@
 """Exercises of notebook 07."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

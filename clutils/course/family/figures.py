@@ -1,7 +1,5 @@
 """All losses of the family on the same similarities: a portrait of each, and who is kin to whom."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """What the recorded comparisons of losses carry, in lines: nothing, while there are no runs."""
 
-from __future__ import annotations
-
 import statistics
 
 from clutils.course import evidence

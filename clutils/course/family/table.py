@@ -3,8 +3,6 @@
 A formula is written once, as an expression: `one_page` evaluates it, compares, and typesets the same string.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

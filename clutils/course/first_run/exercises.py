@@ -1,7 +1,5 @@
 """Exercises of notebook 03."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

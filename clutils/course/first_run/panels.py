@@ -1,7 +1,5 @@
 """Panels of notebook 03: views milder or stronger, a map at every perplexity and seed, UMAP at a button."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

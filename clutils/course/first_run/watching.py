@@ -1,7 +1,5 @@
 """Training curves that fill while a run trains, as one picture that stays where no kernel runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 

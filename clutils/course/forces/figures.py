@@ -3,8 +3,6 @@
 All values are computed by `clutils.anatomy.forces`, so any loss of level "similarity" can be looked at.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

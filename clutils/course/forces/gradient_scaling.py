@@ -3,8 +3,6 @@
 All values are computed by `clutils.anatomy`. MACL (arXiv 2207.07874), section 3 and figure 2.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

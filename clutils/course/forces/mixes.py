@@ -1,7 +1,5 @@
 """SSCL with mixes made from similarities alone, so that its forces can be drawn."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Forces under sliders: W of one anchor, and any two losses of the family on the same similarities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

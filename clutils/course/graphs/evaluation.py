@@ -1,7 +1,5 @@
 """Graph embeddings judged as the papers do it, beside counts that learn nothing; over-smoothing by depth."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from collections.abc import Sequence

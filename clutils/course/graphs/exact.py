@@ -1,7 +1,5 @@
 """What one edge changes, counted over the whole atlas; and which graphs colours can't tell apart."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Exercises of notebook 14: a graph convolution, and GraphCL's loss."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Figures of notebook 14: graphs drawn, with what a view changed; smoothing; accuracies beside counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercises of notebook 05: hard negatives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

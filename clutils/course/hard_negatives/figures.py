@@ -3,8 +3,6 @@
 Every force is computed by `clutils.anatomy`. The numbers of SSCL's tables (arXiv 2304.02971) are the paper's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Exercises of notebook 01."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """The lab's menus: which method, loss, data and settings can be chosen, and the run that they describe."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

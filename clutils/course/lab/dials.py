@@ -1,7 +1,5 @@
 """The lab's sliders: which of them turns what, from where to where, and which values can be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The training lab's pictures: one run that fills six charts while it trains, and runs set side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """A run of the lab: its background, its periodic evaluation, and the settings changed while it trained."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The lab's drawing thread: measures and draws a run while it trains, and says how far it is."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import math

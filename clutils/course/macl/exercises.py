@@ -1,7 +1,5 @@
 """Exercises of notebook 04: where W turns, MACL's adaptive temperature and its reweighting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

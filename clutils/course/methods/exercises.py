@@ -1,7 +1,5 @@
 """Exercises of notebook 11: MoCo's queue, a target with a schedule, SimSiam's stop-gradient."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

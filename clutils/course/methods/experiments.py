@@ -1,7 +1,5 @@
 """Experiments of notebook 11: one function each, run live in small and recorded at full length."""
 
-from __future__ import annotations
-
 import copy
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Anti-collapse terms without negatives, beside uniformity: what each sees, and where each moves points."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

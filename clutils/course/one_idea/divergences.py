@@ -1,7 +1,5 @@
 """The catalogue as one divergence, E_i KL(p(·|i) ‖ q(·|i)): p and q of each loss, or why it is outside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

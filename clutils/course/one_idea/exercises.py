@@ -1,7 +1,5 @@
 """Exercises of notebook 08."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Wang & Isola 2020 (arXiv 2005.10242), theorem 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """How many negatives count: the temperature that a number asks for, where each loss's push lies beside the
 best weights of that number, and what SigLIP's bias makes of one match among so many that are none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

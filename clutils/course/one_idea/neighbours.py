@@ -1,7 +1,5 @@
 """Maps as contrastive losses: from t-SNE to UMAP under a slider, and a map learned from pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Short runs of the losses that choose how many negatives count, or remember what a small batch lacks."""
 
-from __future__ import annotations
-
 import torch
 
 from clutils import data, losses, training

@@ -8,8 +8,6 @@ Images are uint8 (N, C, H, W), or float in [0, 1]; masks bool (N, H, W), True on
 computed in float64, without gradient.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Exercises of notebooks 09 and 10: PiNDA's noise and its entropy; what a map finds, and how surely."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """PiNDA under sliders: the Gaussian that a loss is turned into, and a run's noise as it was learned."""
 
-from __future__ import annotations
-
 import math
 
 import matplotlib

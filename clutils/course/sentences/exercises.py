@@ -1,7 +1,5 @@
 """Exercises of notebook 15; their words are in exercises.md."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Small transformers on Python's own help, by several views; and features of sentences that learn nothing."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path

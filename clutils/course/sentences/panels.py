@@ -1,7 +1,5 @@
 """Panels of notebook 15: MACL's temperature under the sentence setting, and a search box."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable
 

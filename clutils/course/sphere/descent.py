@@ -1,7 +1,5 @@
 """Points that move on the circle or sphere under a loss alone: no pictures, no encoder, milliseconds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

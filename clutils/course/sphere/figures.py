@@ -1,7 +1,5 @@
 """Points under a loss: how near they are, who is compared with whom, who is pushed, where it takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

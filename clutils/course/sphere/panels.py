@@ -1,7 +1,5 @@
 """Points that move on the circle under a loss of choice, and the push on an anchor's negatives."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

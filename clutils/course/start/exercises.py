@@ -1,7 +1,5 @@
 """Exercises of notebook 00."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """One picture's way through the course, and a map whose points are the pictures themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercises of notebook 02: temperature and gradient scaling."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

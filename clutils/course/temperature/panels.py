@@ -1,7 +1,5 @@
 """The uniformity-tolerance dilemma on the circle: the same start, at a temperature of the reader's choice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from clutils import anatomy, figures, losses, measures

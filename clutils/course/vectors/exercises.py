@@ -1,7 +1,5 @@
 """Exercises of notebook 16; their words are in exercises.md."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -3,8 +3,6 @@
 Notebook 16 trains a few of these live, `benchmarks/vectors.py` records all: the same code at other settings.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Panels of notebook 16: one σ on columns with units, and what a view leaves of a correlation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
