@@ -107,13 +107,14 @@ def test_names_of_a_notebook_lead_to_where_they_are_defined():
         ),
         ("x = 1\nforces.explore(losses.HardNegative(0.5, beta=1.5), positive=0.8)", "W, the gate", "1.5", []),
         ("forces.explore(losses.MACL(0.1), similarities=a[3])", "W, the gate", "", ["similarities = a[3]"]),
-        ('forces.gradient_scale(negatives="gaussian", count=64)', "W, the gate", '"shape":"gaussian"', []),
+        ('forces.gradient_scale(negatives="gaussian", count=64)', "W, the gate", '"beside":"none"', []),
         (
             "lab = lesson.training_lab(data='scenes', **recipe.settings())\nlab",
             "A run, along its steps",
             "",
-            ["recipe.settings()", "data = 'scenes'"],
+            [],  # as the run that is recorded
         ),
+        ("lesson.training_lab(data='digits')", "A run, along its steps", "", ["data = 'digits'"]),
         (  # what a panel opens on when its cell does not say
             "forces.explore(losses.HardNegative(0.5, class_prior=0.1, beta=1.0), positive=0.8)",
             "W, the gate",

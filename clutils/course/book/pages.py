@@ -46,6 +46,7 @@ OPENS: dict[str, tuple[Callable[..., Any], ...]] = {  # on the defaults of these
     "explore": (forces.explore, forces.panels.shaped_anchor),
     "family": (forces.family, forces.panels.shaped_anchor),
 }
+RECORDED = {"data": "scenes", "method": "simclr"}  # what the run of the explorer `run` was trained on, and by
 # a setting's name in a panel, in an explorer
 ALSO_CALLED = {"negatives": "shape", "deviation": "spread", "first": "loss", "second": "beside"}
 KERNEL_FREE = "A live panel stands here in JupyterLab. This explorer needs no kernel: move its controls."
@@ -160,6 +161,7 @@ def panel(source: str, page: str) -> str:
     if found := explorer_of(source):
         frame, without = found
         left_out = f"Here without: {html.escape(', '.join(without))}."
+        page = "" if "training_lab(" in source else page  # nothing has run yet: its axes are empty
         said = f'<p class="live-note">{left_out} {WITH_IT if page else ""}</p>{page}' if without else ""
         return f'<div class="live-panel"><p class="live-note">{KERNEL_FREE}</p>{frame}{said}</div>'
     shown = "Here it stands as it opens." if page else f"It opens by <code>{asked}</code>."
@@ -179,9 +181,11 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
     name, places = STANDS_FOR[call.func.attr]
     asked = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
     opens = [p for of in OPENS.get(call.func.attr, ()) for p in inspect.signature(of).parameters.values()]
-    usual = {
+    usual: dict[str, Any] = {
         ALSO_CALLED.get(p.name, p.name): p.default for p in opens if isinstance(p.default, str | int | float)
     }
+    if call.func.attr == "gradient_scale":  # one loss, where no second is known yet
+        usual["beside"] = "none"
     given: dict[str, Any] = {}
     without: list[str] = []
     for place, value in asked:
@@ -192,7 +196,7 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
             given |= {place: kind.__name__, **{setting: ast.literal_eval(of) for setting, of in own}}
         elif place and isinstance(value, ast.Constant | ast.UnaryOp):
             given[place] = ast.literal_eval(value)
-        else:
+        elif name != "run":  # a run's own sentence says how it was trained
             without.append(f"{place} = {ast.unparse(value)}" if place else ast.unparse(value))
     if call.func.attr == "circle":
         given = sphere.panels.as_explored(**given)
@@ -203,7 +207,8 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
     known = {*controls, "beside_temperature"} if "beside" in controls else {*controls}
     if "loss" in controls:
         known |= losses.catalogue()[both.get("loss", controls["loss"])].kind.ranges.keys()
-    without += [f"{key} = {of!r}" for key, of in given.items() if key not in known]
+    same = RECORDED.items() if name == "run" else ()
+    without += [f"{key} = {of!r}" for key, of in given.items() if key not in known and (key, of) not in same]
     try:
         frame = explorers.frame(name, 720, **{key: of for key, of in (usual | given).items() if key in known})
     except ValueError:  # a loss that needs more than similarities
