@@ -15,7 +15,10 @@ from clutils.course.book.running import NOTEBOOKS, sources
 
 HERE = Path(__file__).parent
 VOID = ("img", "br", "hr", "input", "meta", "link", "wbr", "col", "source")  # elements that nothing closes
-MOST_ROWS = 12  # of a table on one slide
+MOST_ROWS, MOST_LINES = 12, 24  # of a table, and of what is printed, on one slide
+WIDE, HIGH = 1232, 660  # of a slide in pixels, within its padding
+BLOCK = re.compile(r"<(figure|iframe|table|pre|details)\b.*?</\1>", re.DOTALL)
+ROW = {"table": re.compile("<tr.*?</tr>", re.DOTALL), "pre": re.compile("[^\n]+\n?")}
 PARTS = ("Goal", "Timing", "Ask", "What students believe wrongly", "Where to stop")
 
 
@@ -79,20 +82,28 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int) -> str:
     said = notes(stem)
     said |= {"Timing": timing(said.get("Timing", ""), minutes)}
     whole = "\n\n".join(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))
-    first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · press S for the notes, O for all slides</p>"
+    first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · arrow keys turn the slides, S opens the notes, O shows all</p>"
     sections = [f"<section>{first}{aside(whole)}</section>"]
+    heading, before = "", []  # at a cell's foot: of the next slide
     for number in stage.path(notebook, minutes):
         cell = notebook.cells[number]
         if number == 0:  # the opening: its title stands on the slide before
             text = re.sub(r"^- \*\*Time\*\*.*\n", "", HEADING.sub("", cell.source), flags=re.MULTILINE)
             cell = nbformat.from_dict({**cell, "source": text})  # and how long it runs is not for a hall
-        tell = said.get(cell.get("id", ""), "")
-        if section := re.match(r"## (\d+)", cell.source):  # what the speaker has to know here
-            tell = "\n\n".join(filter(None, (of_section(section[1], said), tell)))
-        if "predict" in cell.metadata.get("tags", []):
+        tags, tell = cell.metadata.get("tags", []), said.get(cell.get("id", ""), "")
+        if "predict" in tags:
             tell = f"Ask, let them write a number down, and wait. {tell}"
-        for part in parts(slide(cell)):
-            sections.append(f'<section data-cell="{cell.get("id", "")}">{part}{aside(tell)}</section>')
+        if cell.cell_type == "code" and not cell.outputs and stage.CUTS[minutes] not in tags:
+            continue  # it came along, and has nothing to show
+        for page in of_cell(cell):
+            if section := re.search(r'<h2 id="(\d+)', page):  # what the speaker has to know here
+                before.append(of_section(section[1], said))
+            if "<h2" in page and not re.sub(r"<h2.*?</h2>|<[^>]+>", "", page, flags=re.DOTALL).strip():
+                heading = page
+                continue
+            notes_ = aside("\n\n".join(filter(None, [*before, tell])))
+            sections.append(f'<section data-cell="{cell.get("id", "")}">{heading}{page}{notes_}</section>')
+            heading, before = "", []
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
 
@@ -116,42 +127,69 @@ def aside(text: str) -> str:
     return f'<aside class="notes">{markdown(text)}</aside>' if text else ""
 
 
-def slide(cell: NotebookNode) -> str:
-    """A cell as a slide: text as it stands; of code its outputs, the code itself folded beside a picture."""
+def of_cell(cell: NotebookNode) -> list[str]:
+    """A cell as slides: text by its sections; of code its outputs, itself folded beside a picture or for room."""
     if cell.cell_type == "markdown":
-        return f'<div class="text">{markdown(cell.source)}</div>'
-    shown = [part for output in cell.outputs if (part := of_output(output))]
-    drawn = any("<figure" in part or "<table" in part for part in shown)
+        texts = filter(str.strip, re.split(r"^(?=## \d)", cell.source, flags=re.MULTILINE))
+        return [part for text in texts for part in parts(f'<div class="text">{markdown(text)}</div>', 1e6)]
+    shown = "".join(map(of_output, cell.outputs))
     code = f'<pre class="code">{coloured(cell.source)}</pre>'
-    folded = f"<details><summary>code</summary>{code}</details>" if drawn else code
-    return "".join([*shown, folded] if drawn else [folded, *shown])
+    if "<iframe" in shown:  # an explorer stands alone
+        return parts(re.sub(r'<p class="live-note">[^<]*</p>(?=<iframe)', "", shown))
+    full = sum(high for _, high, _ in pieces(code + shown)) > HIGH
+    if shown and (full or re.search("<figure|<table", shown)):
+        return parts(f"{shown}<details><summary>code</summary>{code}</details>")
+    return parts(code + shown)
 
 
-def parts(page: str, most: int = MOST_ROWS) -> list[str]:
-    """A slide; where its table is longer than `most` rows one for every so many, each with the table's head.
+def parts(page: str, room: float = HIGH) -> list[str]:
+    """A slide; what is too tall for this room as several, each begins with a figure, a table, a row or a line.
 
-    What stands before the table is on the first of them, what stands after it on the last.
+    What is open at a cut is closed before it and opened again after it, a table with its head.
     """
-    found = re.search(r"(<table.*?<tbody>)(.*?)(</tbody>.*?</table>)", page, re.DOTALL)
-    rows = re.findall(r"<tr.*?</tr>", found[2], re.DOTALL) if found else []
-    if found is None or len(rows) <= most:
-        return [page]
-    number = -(-len(rows) // most)
-    size = -(-len(rows) // number)
-    tables = [f"{found[1]}{''.join(rows[k : k + size])}{found[3]}" for k in range(0, len(rows), size)]
-    around: list[str] = []  # the elements that the table stands in: each part has them whole
-    for closes, name, whole in re.findall(r"<(/?)(\w+)([^>]*)>", page[: found.start()]):
-        if closes:
-            around.pop()
-        elif name not in VOID:
-            around.append(f"<{name}{whole}>")
-    opened, closed = "".join(around), "".join(f"</{tag[1:-1].split()[0]}>" for tag in reversed(around))
-    within = [f"{opened}{table}{closed}" for table in tables[1:-1]]
-    return [
-        f"{page[: found.start()]}{tables[0]}{closed}",
-        *within,
-        f"{opened}{tables[-1]}{page[found.end() :]}",
-    ]
+    cuts, filled = [], 0.0
+    for start, high, goes_on in pieces(page):
+        if filled and (goes_on or filled + high > room):
+            cuts.append(start)
+            filled = 0.0
+        filled += high
+    made, again, start = [], "", 0
+    for place in (*cuts, len(page)) if cuts else ():
+        around: list[tuple[str, str]] = []
+        for closes, name, rest in re.findall(r"<(/?)(\w+)([^>]*)>", page[:place]):
+            if closes:
+                around.pop()
+            elif name not in VOID:
+                head = re.findall("<thead.*?</thead>", page[:place], re.DOTALL)[-1:] * (name == "tbody")
+                around.append((name, f"{''.join(head)}<{name}{rest}>"))
+        made.append(again + page[start:place] + "".join(f"</{name}>" for name, _ in reversed(around)))
+        again, start = "".join(whole for _, whole in around), place
+    return made or [page]
+
+
+def pieces(page: str) -> list[tuple[int, float, bool]]:
+    """Where a page can be cut, how tall about it is from there on, in pixels, and whether it goes on there.
+
+    It goes on in a long table, and in much that is printed.
+    """
+    found, start = [], 0
+    for block in BLOCK.finditer(page):
+        kind, text = block[1], block[0]
+        high = {"iframe": HIGH, "table": 41}.get(kind, 0.0)  # of a table its head
+        for image in re.findall("<img[^>]*>", text):
+            wide, tall = (int(re.findall(rf'{name}="(\d+)"', image)[0]) for name in ("width", "height"))
+            high += min(1, WIDE / wide) * tall + 30 * text.count("<figcaption")
+        rows = list(ROW[kind].finditer(text, max(text.find("<tbody"), 0))) if kind in ROW else []
+        printed = text.startswith('<pre class="printed"')
+        most = MOST_ROWS if kind == "table" else MOST_LINES if printed else 1000
+        size = -(-len(rows) // max(-(-len(rows) // most), 1)) or 1
+        for k in range(0, max(len(rows), 1), size):
+            for row in rows[k : k + size]:
+                high += 41 if kind == "table" else 30 * -(-len(row[0]) // 88) if printed else 24.3
+            found.append((block.start() + rows[k].start() if k else start, high, k > 0))
+            high = 0.0
+        start = block.end()
+    return found
 
 
 def of_output(output: NotebookNode) -> str:
