@@ -149,7 +149,7 @@ def parts(page: str, room: float = HIGH) -> list[str]:
     """
     cuts, filled = [], 0.0
     for start, high, goes_on in pieces(page):
-        if filled and (goes_on or filled + high > room):
+        if filled and (goes_on or high and filled + high > room):
             cuts.append(start)
             filled = 0.0
         filled += high

@@ -96,7 +96,7 @@ def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
 
 @style.in_course_style
 def portraits(
-    family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 4
+    family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 7
 ) -> Figure:
     """One small picture a loss: the force on each pair against its similarity, that of `beside` in grey.
 
@@ -104,7 +104,7 @@ def portraits(
     push on the negatives, a cross a negative that is drawn in.
     """
     rows = -(-len(family) // columns)
-    figure, axes = new(10.6, 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
+    figure, axes = new(max(10.6, 1.66 * columns), 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
     order = negatives.argsort()
     s = negatives[order]
     forces = {
