@@ -221,7 +221,7 @@ function build(app) {
     if (on) app.next = requestAnimationFrame(advance);
   };
   app.lanes.forEach((lane) => lane.reset(app));
-  if (!app.still && app.state.step === "" && !app.framed) setTimeout(() => app.play(true), 400);
+  if (!app.calm && app.state.step === "") setTimeout(() => app.play(true), 400);
 }
 
 // Where the page stands: with reduced motion it opens on the end of the way

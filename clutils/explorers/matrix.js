@@ -144,7 +144,7 @@ class Grid { // cells in shades; marks of another shape for pulls, so that colou
     put(this.bars, line);
     const a = app.row(), y = TOP + a * cell, x = LEFT + own[a] * cell;
     put(this.frame, bar(LEFT - 1, y, SIDE + 2, cell) + bar(x, y, cell, cell));
-    const every = Math.ceil(size / 16);
+    const every = Math.ceil(size / 12);
     if (this.size === size) return;
     this.size = size;
     this.names.replaceChildren();

@@ -1,7 +1,9 @@
 import { Chart, dragged, explore, html, mark, number, percent, put, seen, svg } from "./shell.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
-const colour = (c) => `var(--${COLOURS[c % 7]})`; // there are eight shapes: 56 classes are told apart
+// there are eight shapes, filled and hollow: 16 classes are told apart without their colour
+const look = (c, width) => ((colour) => (c % 16 < 8 ? { fill: colour, "fill-opacity": 0.8, stroke: "var(--paper)", "stroke-width": width }
+  : { fill: "var(--paper)", stroke: colour, "stroke-width": 3 * width }))(`var(--${COLOURS[c % 7]})`);
 
 function positions({ positions: packed, points, looks }) { // numbers of 10 bits, one after another
   const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)), found = new Float32Array(points * looks.length * 2);
@@ -28,13 +30,13 @@ function build(app) {
   app.map = svg("svg", { viewBox: "0 0 340 318", role: "img" }, map);
   app.title = svg("text", { x: 6, y: 14, class: "title" }, app.map);
   const shapes = Math.max(1, new Set(run.labels).size);
-  app.points = Array.from({ length: shapes }, (_, c) => svg("path", { fill: colour(c), "fill-opacity": 0.8, stroke: "var(--paper)", "stroke-width": 0.5 }, app.map));
+  app.points = Array.from({ length: shapes }, (_, c) => svg("path", look(c, 0.5), app.map));
   app.classes = [...new Set(run.labels)].sort((a, b) => a - b);
   const key = html("p", { className: "hide", style: "margin: 0; font-size: .85rem" }, map);
   if (run.class_names.length) app.classes.forEach((c, k) => {
     const one = html("button", { type: "button", title: "show this class alone, or all again", style: "min-height: 1.7rem; padding: 0 .4rem" }, key);
     const icon = svg("svg", { viewBox: "-8 -8 16 16", style: "width: .9rem; display: inline-block; vertical-align: -.1rem" }, one);
-    svg("path", { d: mark(k, 0, 0, 6), fill: colour(k) }, icon);
+    svg("path", { d: mark(k, 0, 0, 6), ...look(k, 0.7) }, icon);
     one.append(` ${run.class_names[c] ?? c}`);
     one.onclick = () => app.set("only", app.state.only === String(c) ? "" : String(c));
   });
@@ -58,7 +60,7 @@ function build(app) {
     requestAnimationFrame(go);
   };
   app.now = () => Math.min(app.state.frame === "" && app.still ? app.end : Number(app.state.frame) || 0, app.end);
-  if (!app.still && app.state.frame === "") seen(app.el, () => setTimeout(() => app.play(true), 400));
+  if (!app.calm && app.state.frame === "") seen(app.el, () => setTimeout(() => app.play(true), 400));
 }
 
 function chart(app, box, [key, names, title]) {

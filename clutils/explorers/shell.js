@@ -103,7 +103,7 @@ export class Chart {
     }
     svg("text", { x: (left + right) / 2, y: bottom + 32, class: "label" }, this.frame, x.label);
     if (y.label)
-      svg("text", { transform: `translate(11,${(top + bottom) / 2}) rotate(-90)`, class: "label" }, this.frame, y.label);
+      svg("text", { transform: `translate(7,${(top + bottom) / 2}) rotate(-90)`, class: "label" }, this.frame, y.label);
   }
   X(v) { return this.box.left + share(this.x, v) * (this.box.right - this.box.left); }
   Y(v) { return this.box.bottom - share(this.y, v) * (this.box.bottom - this.box.top); }
@@ -222,8 +222,8 @@ class Slider { // from positions 0 to 1000 to values; one step beyond the ends f
 export function explore(model, el, page, compare = null) {
   const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
   el.classList.add("explorer");
-  app.framed = !!model.framed; // by what a text asks first: nothing plays by itself
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  app.calm = app.still || model.framed; // nothing plays by itself: around a frame a text asks first
   html("h1", {}, el, data.title);
   html("p", { className: "lead" }, el, data.lead);
   app.stage = html("div", { className: "stage" }, el);
@@ -286,7 +286,7 @@ export function explore(model, el, page, compare = null) {
 
 // The first picture moves, until it is touched: at(f) sets the state for f from 0 to 1
 export function begin(app, milliseconds, at) {
-  if (app.still || Object.keys(app.link()).length) return;
+  if (app.calm || Object.keys(app.link()).length) return;
   app.moving = true;
   app.el.addEventListener("input", () => {
     if (app.moving) at(1); // whoever touches it finds it where it was going

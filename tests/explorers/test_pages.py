@@ -431,3 +431,13 @@ def test_a_loss_without_a_temperature_opens(opening, tmp_path):
     explorers.write(tmp_path / "a.html", "W", {"loss": "Robust", "beside": "Triplet", "beside_margin": 0.5})
     with opening("W", path=tmp_path / "a.html") as page:
         assert page.state()["beside_margin"] == 0.5 and "K_eff" in page.page.text_content(".says")
+
+
+@pytest.mark.parametrize("name", explorers.NAMES)
+def test_in_a_frame_nothing_plays_by_itself_for_the_text_around_it_asks_first(opening, tmp_path, name):
+    (tmp_path / "book.html").write_text(f"<body>{explorers.frame(name)}", "utf-8")
+    with opening(name, path=tmp_path / "book.html", reduced_motion="no-preference") as page:
+        said = page.page.frame_locator("iframe").locator(".says").first
+        before = said.text_content()
+        page.page.wait_for_timeout(1000)
+        assert said.text_content() == before
