@@ -48,8 +48,12 @@ def test_a_copy_fetches_the_package_where_it_is_missing_and_its_imports_and_reco
 
 
 def test_where_it_is_missing_and_nothing_comes_it_says_in_one_line_what_to_do(tmp_path: Path):
-    said = run(tmp_path, first(tmp_path)[0]).stderr.strip().splitlines()[-1]
-    assert said.startswith("ModuleNotFoundError: no clutils here, and file://") and "by hand" in said
+    for comes in (None, b"<!doctype html>", b"PK"):  # nothing; a page in its place; a zip cut off
+        if comes is not None:
+            (tmp_path / copies.PACKED).write_bytes(comes)
+        said = run(tmp_path, first(tmp_path)[0]).stderr.strip().splitlines()[-1]
+        assert said.startswith("ModuleNotFoundError: no clutils here, and file://") and "by hand" in said
+        assert not (tmp_path / "course").exists()
 
 
 @pytest.mark.parametrize("path", running.sources(), ids=lambda path: path.stem)

@@ -25,12 +25,14 @@ import importlib.util, io, pathlib, sys, urllib.request, zipfile
 
 if importlib.util.find_spec("clutils") is None:
     course, address = pathlib.Path("course").resolve(), "{address}"
-    if not course.exists():
+    if not (course / "clutils").exists():
         try:
-            zipfile.ZipFile(io.BytesIO(urllib.request.urlopen(address).read())).extractall(course)
-        except OSError as error:
+            part = course.with_name("course.part")  # so that none is left half unpacked
+            zipfile.ZipFile(io.BytesIO(urllib.request.urlopen(address).read())).extractall(part)
+            part.rename(course)
+        except (OSError, zipfile.BadZipFile) as error:
             by_hand = f"unpack it by hand into {{course}}, and run this cell again"
-            none = f"no clutils here, and {{address}} did not come ({{error}}): {{by_hand}}"
+            none = f"no clutils here, and {{address}} did not come whole ({{error}}): {{by_hand}}"
             raise ModuleNotFoundError(none) from None
     sys.path.insert(0, str(course))
     %pip install --quiet --requirement course/requirements.txt"""

@@ -69,8 +69,8 @@ def write(out: Path, executed: Path, notebooks: Path = NOTEBOOKS, pictures: str 
             f'<li>{html.escape(name)}: <a href="{path.stem}.html">50 minutes</a>, '
             f'<a href="{path.stem}-20.html">20 minutes</a></li>'
         )
-    listed = (HERE / "static" / "decks.html").read_text("utf-8").replace("{decks}", "\n".join(rows))
-    (out / "index.html").write_text(listed, "utf-8")
+    listed = (HERE / "static" / "decks.html").read_text("utf-8").replace("{pictures}", pictures)
+    (out / "index.html").write_text(listed.replace("{decks}", "\n".join(rows)), "utf-8")
     return written
 
 
@@ -170,7 +170,7 @@ def parts(page: str, room: float = HIGH) -> list[str]:
 def pieces(page: str) -> list[tuple[int, float, bool]]:
     """Where a page can be cut, how tall about it is from there on, in pixels, and whether it goes on there.
 
-    It goes on in a long table, and in much that is printed.
+    It goes on in a long table, and in much that is printed. A figure may lose a tenth.
     """
     found, start = [], 0
     for block in BLOCK.finditer(page):
@@ -178,7 +178,7 @@ def pieces(page: str) -> list[tuple[int, float, bool]]:
         high = {"iframe": HIGH, "table": 41}.get(kind, 0.0)  # of a table its head
         for image in re.findall("<img[^>]*>", text):
             wide, tall = (int(re.findall(rf'{name}="(\d+)"', image)[0]) for name in ("width", "height"))
-            high += min(1, WIDE / wide) * tall + 30 * text.count("<figcaption")
+            high += min(0.9, WIDE / wide) * tall + 30 * text.count("<figcaption")
         rows = list(ROW[kind].finditer(text, max(text.find("<tbody"), 0))) if kind in ROW else []
         printed = text.startswith('<pre class="printed"')
         most = MOST_ROWS if kind == "table" else MOST_LINES if printed else 1000
