@@ -31,12 +31,13 @@ UNSEEN = """async ([smallest, shrunk]) => { // what a hall would not see: too ta
     const found = {}, shown = (part) => part.checkVisibility({ visibilityProperty: true });
     for (let k = 0; k < Reveal.getTotalSlides(); k++) {
         Reveal.slide(k);
-        const slide = Reveal.getCurrentSlide(), scale = Reveal.getScale(), wrong = [], frame = slide.querySelector('iframe');
+        const slide = Reveal.getCurrentSlide(), scale = Reveal.getScale(), wrong = [];
+        const frame = slide.querySelector('iframe');
         const images = [...slide.querySelectorAll('img')];
         await Promise.all(images.map((image) => { image.loading = 'eager'; return image.decode(); }));
         if (frame || images.length) await new Promise((go) => setTimeout(go, frame ? 600 : 30));
         for (const part of slide.querySelectorAll('mjx-container[display="true"], table'))
-            if (part.scrollWidth > part.clientWidth + 1 || part.scrollWidth > slide.clientWidth) wrong.push(`wide ${part.tagName}`);
+            if (part.scrollWidth > Math.min(part.clientWidth + 1, slide.clientWidth)) wrong.push('wide');
         if (slide.scrollHeight > 721) wrong.push(`${slide.scrollHeight} tall`);
         const texts = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
         for (const parts = new Set(slide.querySelectorAll('mjx-container')); ;) {
@@ -51,10 +52,11 @@ UNSEEN = """async ([smallest, shrunk]) => { // what a hall would not see: too ta
             break;
         }
         for (const image of images) {
-            const by = image.getBoundingClientRect().width / parseFloat(image.style.getPropertyValue('--wide'));
+            const own = parseFloat(image.style.getPropertyValue('--wide'));
+            const by = image.getBoundingClientRect().width / own;
             if (shown(image) && by < shrunk) wrong.push(`a figure at ${by.toFixed(2)}`);
         }
-        if (frame && (images.length || frame.style.zoom < 0.75)) wrong.push(`an explorer at ${frame.style.zoom}`);
+        if (frame && (images.length || frame.style.zoom < 0.75)) wrong.push(`zoom ${frame.style.zoom}`);
         if (wrong.length) found[`${k + 1} ${slide.dataset.cell}`] = wrong;
     }
     return found; }"""

@@ -82,7 +82,8 @@ def deck(notebook: NotebookNode, stem: str, title: str, minutes: int) -> str:
     said = notes(stem)
     said |= {"Timing": timing(said.get("Timing", ""), minutes)}
     whole = "\n\n".join(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))
-    first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · arrow keys turn the slides, S opens the notes, O shows all</p>"
+    keys = "arrow keys turn the slides, S opens the notes, O shows all"
+    first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · {keys}</p>"
     sections = [f"<section>{first}{aside(whole)}</section>"]
     heading, before = "", []  # at a cell's foot: of the next slide
     for number in stage.path(notebook, minutes):
@@ -128,7 +129,7 @@ def aside(text: str) -> str:
 
 
 def of_cell(cell: NotebookNode) -> list[str]:
-    """A cell as slides: text by its sections; of code its outputs, itself folded beside a picture or for room."""
+    """A cell as slides: text by its sections; of code its outputs, itself folded beside pictures or for room."""
     if cell.cell_type == "markdown":
         texts = filter(str.strip, re.split(r"^(?=## \d)", cell.source, flags=re.MULTILINE))
         return [part for text in texts for part in parts(f'<div class="text">{markdown(text)}</div>', 1e6)]
@@ -143,13 +144,13 @@ def of_cell(cell: NotebookNode) -> list[str]:
 
 
 def parts(page: str, room: float = HIGH) -> list[str]:
-    """A slide; what is too tall for this room as several, each begins with a figure, a table, a row or a line.
+    """A slide; what is too tall for the room as several, each begins with a figure, a table, a row or a line.
 
     What is open at a cut is closed before it and opened again after it, a table with its head.
     """
     cuts, filled = [], 0.0
     for start, high, goes_on in pieces(page):
-        if filled and (goes_on or high and filled + high > room):
+        if filled and (goes_on or (high and filled + high > room)):
             cuts.append(start)
             filled = 0.0
         filled += high
@@ -185,7 +186,8 @@ def pieces(page: str) -> list[tuple[int, float, bool]]:
         size = -(-len(rows) // max(-(-len(rows) // most), 1)) or 1
         for k in range(0, max(len(rows), 1), size):
             for row in rows[k : k + size]:
-                high += 41 if kind == "table" else 30 * -(-len(row[0]) // 88) if printed else 24.3
+                wraps = -(-len(row[0]) // 88) if printed else 1 + row[0].count("<t") // 10  # or many columns
+                high += wraps * (41 if kind == "table" else 30 if printed else 24.3)
             found.append((block.start() + rows[k].start() if k else start, high, k > 0))
             high = 0.0
         start = block.end()

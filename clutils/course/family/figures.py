@@ -104,7 +104,8 @@ def portraits(
     push on the negatives, a cross a negative that is drawn in.
     """
     rows = -(-len(family) // columns)
-    figure, axes = new(max(10.6, 1.66 * columns), 2.05 * rows + 0.5, rows, columns, sharex=True, sharey=True, squeeze=False)
+    wide, high = max(10.6, 1.66 * columns), 2.05 * rows + 0.5
+    figure, axes = new(wide, high, rows, columns, sharex=True, sharey=True, squeeze=False)
     order = negatives.argsort()
     s = negatives[order]
     forces = {
