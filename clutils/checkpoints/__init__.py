@@ -32,7 +32,7 @@ SETTINGS = (
     *("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams"),
     *("method_kwargs", "cfg", "method_settings"),
 )
-# methods whose loss has no temperature, as origins and settings name them
+# methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
 BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
@@ -81,11 +81,11 @@ class Opened:
 
     @property
     def untempered(self) -> str:
-        """The method that it was trained by, where that has no temperature: "BYOL"; else ""."""
+        """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
         if self.temperature is not None:
             return ""
-        said = f"{self.origin} {self.settings.get('method', '')}".lower().replace("_", " ")
-        return next((name for sign, name in UNTEMPERED.items() if sign in said), "")
+        said = str(self.settings.get("method") or self.origin).lower()
+        return next((name for sign, name in UNTEMPERED.items() if said.startswith(sign)), "")
 
     def __str__(self) -> str:
         weights = sum(p.numel() for p in self.encoder.parameters())
@@ -280,7 +280,10 @@ def _kinds(state: Any) -> str:
 
 
 def _settings(state: Any) -> dict[str, Any]:
-    """The plain values of a file's settings, however deep under the usual names: innermost last."""
+    """The plain values of a file's settings, however deep under the usual names: innermost last.
+
+    "augmentation", where that is a mapping: those of its values that are numbers, or tuples of numbers.
+    """
     found: dict[str, Any] = {}
     waiting, looked = [state], 0
     while waiting and looked < 100:
@@ -291,8 +294,15 @@ def _settings(state: Any) -> dict[str, Any]:
             continue
         if value is not state:
             found |= {k: v for k, v in value.items() if isinstance(v, int | float | str)}
+            if isinstance(told := value.get("augmentation"), dict):
+                found["augmentation"] = {str(k): v for k, v in told.items() if _of_numbers(v)}
         waiting += [value[key] for key in SETTINGS if key in value]
     return found
+
+
+def _of_numbers(value: Any) -> bool:
+    parts = value if isinstance(value, list | tuple) and value else [value]
+    return all(isinstance(part, int | float) for part in parts)
 
 
 def _generator(state: Any, opened: Opened) -> noise.Generator | None:
