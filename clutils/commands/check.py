@@ -131,6 +131,9 @@ def check(options: argparse.Namespace) -> int:
     if options.arch is not None:
         with usage("--arch"):
             checkpoints.demand_arch(options.arch)
+    if isinstance(options.mean, str) and options.mean != "auto":
+        with usage("--mean"):
+            report.feeding.normalisation(options.mean)
     early = {file: _opened(file, options.arch) for file in options.files[:2]}  # they may be refused
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage

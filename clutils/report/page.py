@@ -34,7 +34,8 @@ GLOSSARY = {
     "dead units": "numbers of the embedding that are the same for all pictures",
     "view": "a random crop, mirrored, with other colours: what training compares",
     "alignment, uniformity": "the mean squared distance of a picture's two views (0 = they coincide); the "
-    "logarithm of how crowded pictures are on the sphere (0 = all at one place, -4 = evenly spread)",
+    "logarithm of how crowded pictures are on the sphere, at t = 2 (0 = all at one place, -4 = evenly "
+    "spread): of the encoder those that are judged, after its head both views",
     "lead": "how far two views of a picture are more alike than two pictures: 1 = they coincide, 0 = not "
     "at all",
     "head": "the small network between features and loss, thrown away after training",
@@ -95,6 +96,7 @@ def page(
         moments=moments,
         counted=series.counted(moments),
         strangers=series.strangers(moments) if moments else "",
+        provenance=series.provenance(moments) if moments else facts[0] if len(reports) == 1 else {},
         reports=reports,
         letters=LETTERS,
         lettered=list(zip(LETTERS, reports, strict=False)),

@@ -57,5 +57,7 @@ def facts(
         shown = list(told)[: SETTINGS if len(told) > SETTINGS + 1 else None]  # a single one is not left out
         listed = ", ".join(f"{name} {told[name]}" for name in shown)
         found["its settings"] = listed + (f", and {len(told) - len(shown)} more" * (len(told) > len(shown)))
+    if isinstance(augmentation := opened.settings.get("augmentation"), Mapping):
+        found["its augmentation"] = ", ".join(f"{name} {value}" for name, value in augmentation.items())[:400]
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
     return found | {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}

@@ -44,12 +44,16 @@ CALLED = {key: number.label for key, number in BY_NAME.items()} | {
     "share_of_negatives": "share of negatives",
     "input_gap": "nats from training",
 }
-OF_A_RUN = ("encoder", "its settings")
+OF_A_RUN = ("encoder", "its settings", "its augmentation")
+OF_A_FILE = ("file", "read as", "SHA-256", "epoch or step")
 
 
 @dataclass(frozen=True)
 class Moment:
-    """One checkpoint of a series: where it stands, its run, and what its report says and measured."""
+    """One checkpoint of a series: where it stands, and what its report says and measured.
+
+    facts: where it comes from, as `provenance.facts` has it
+    """
 
     at: float
     name: str
@@ -57,7 +61,7 @@ class Moment:
     sentence: str
     numbers: Mapping[str, float]
     layers: Sequence[Layer] = ()
-    run: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
     epoch: float | None = None
 
 
@@ -69,8 +73,7 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     found = []
     for at, r in zip(places, reports, strict=True):
         e, name = r.examination, r.title.partition(" on ")[0]
-        run = {name: e.facts[name] for name in OF_A_RUN if name in e.facts}
-        found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.layers, run, r.epoch))
+        found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.layers, e.facts, r.epoch))
     return sorted(found, key=lambda moment: moment.at)
 
 
@@ -79,12 +82,20 @@ def strangers(found: Sequence[Moment]) -> str:
     first = found[0]
     for moment in found[1:]:
         for name in OF_A_RUN:
-            one, other = (each.run.get(name, "none").split(", ") for each in (first, moment))
+            one, other = (each.facts.get(name, "none").split(", ") for each in (first, moment))
             if one != other:
                 here, there = (", ".join(w for w in a if w not in b) for a, b in ((one, other), (other, one)))
                 told = f"{first.name} has {here or 'less'}, {moment.name} {there or 'less'}"
                 return f"These files may not be of one run: of {name}, {told}."
     return ""
+
+
+def provenance(found: Sequence[Moment]) -> dict[str, str]:
+    """Where the series comes from: what is a file's own stands with it, what differs has "or" between."""
+    names = dict.fromkeys(name for m in found for name in m.facts if name not in OF_A_FILE)
+    return {
+        name: " or ".join(dict.fromkeys(m.facts[name] for m in found if name in m.facts)) for name in names
+    }
 
 
 def counted(found: Sequence[Moment]) -> str:
@@ -117,7 +128,7 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
         ax.legend(fontsize=8, loc="upper left", ncols=2)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
-    for ax in axes[-1]:
+    for ax in axes.flat[max(0, len(panels) - ACROSS) : len(panels)]:  # the lowest of each column
         ax.set_xlabel(label)
     return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")
 

@@ -132,7 +132,7 @@ class Difference:
     """B less A of one number.
 
     - interval: 95 % by the paired bootstrap, None where the number has none
-    - misleads, better: as a `Number` has them
+    - how, misleads, better: as a `Number` has them; how may be another for each
     """
 
     name: str
@@ -141,6 +141,7 @@ class Difference:
     interval: tuple[float, float] | None
     better: int
     misleads: str
+    how: str
 
     @property
     def certain(self) -> bool:
@@ -172,8 +173,9 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
         interval, (one, other) = None, (e.each.get(number.key) for e in (a, b))
         if one is not None and other is not None and len(one) == len(other):
             interval = measures.bootstrap(other - one)
-        value = theirs[number.key].value
-        what = number.better, number.misleads
+        value, how = theirs[number.key].value, theirs[number.key].how
+        how = how if how == number.how else f"A: {number.how}; B: {how}"
+        what = number.better, number.misleads, how
         found.append(Difference(number.name, number.value, value, interval, *what))
     return found
 

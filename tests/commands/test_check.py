@@ -1,5 +1,7 @@
 """`check` from the command line: pages and JSON, exit codes for scripts, one clear line for each mistake."""
 
+import hashlib
+import html
 import json
 import re
 import time
@@ -94,8 +96,18 @@ def test_more_than_two_files_are_a_series_with_every_number_and_layer_against_th
     assert len(layers[0]) > 2 and layers[0] == layers[1] and 0 < layers[0][0]["knn"] <= 1
     text = out[0].read_text()
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
-    assert "knn from" in text and f"knn of {layers[0][0]['name']} from" in text
+    assert "kNN from" in text and f"knn of {layers[0][0]['name']} from" in text
     assert text.count("in short") == 1 and "may not be of one run" not in text
+    told = html.unescape(text.partition("Where this page comes from")[2].partition("</details>")[0])
+    for fact in (
+        "150 lend their labels, 50 are judged: ",
+        "as they are",
+        "python -m clutils check",
+        "seed 0, 2",
+    ):
+        assert fact in told
+    for copy in copies:  # a row each
+        assert hashlib.sha256(copy.read_bytes()).hexdigest() in text
 
 
 def test_a_series_says_which_files_are_not_of_one_run(file, tmp_path):
@@ -178,6 +190,7 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
+        (["x", "--mean", "foo"], 2, "--mean: the normalisation is 'foo', but must be one of none, imagenet"),
         (["x", "--std", "0"], 2, "--std: 0 must be above 0"),
         (["x", "--size", "7"], 2, "--size: 7 is not a whole number from 8 to 1024"),
         (["x", "--size", "1025"], 2, "--size: 1025 is not a whole number from 8 to 1024"),

@@ -139,7 +139,7 @@ def test_an_encoder_beside_itself_differs_in_nothing(whole):
     e = whole.examination
     alike = standard.likeness(e, e)
     assert alike["cka"] == pytest.approx(1, abs=1e-9) and alike["overlap"] == 1
-    assert all(d.a == d.b and not d.certain for d in standard.differences(e, e))
+    assert all(d.a == d.b and not d.certain and d.how for d in standard.differences(e, e))
     assert standard.which_is_better(standard.differences(e, e)).startswith("On no share of these pictures")
 
 
