@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -44,7 +45,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the streng
     "grey": {"grayscale": 1.0},
     "blur": {"blur": 1.0},
 }
-
+USES = {"crop": "crop_scale", "flip": "flip", "jitter": "jitter_prob", "grey": "grayscale", "blur": "blur"}
 
 Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is taken off, the std that divides
 
@@ -97,6 +98,7 @@ def examine(
     numbers = found.numbers
     numbers |= {"pictures": len(judged), "gallery": len(gallery), "weights_zero": _zero(opened.encoder)}
     numbers["plain_normalisations"] = float(_plain(opened.encoder))
+    numbers |= _stated(opened, some)
     numbers |= feeding.first_layer(opened, prepared, torch.cat(seen), found.unknown)
     numbers |= _shape(z, found)
     numbers |= _contrast(z1, z2)
@@ -135,7 +137,7 @@ def examine(
                 "pictures lie too close together: how far a change moves one can't be told"
             )
         numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
-        usual = _usual(some)
+        usual = _uses(vars(views.suiting(some.images)))
         numbers |= {f"usual_{name}": float(usual[name]) for name in found.robustness}
     for name in map_names:
         on_stage(name)
@@ -223,16 +225,23 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     }
 
 
-def _usual(pictures: ImageSet) -> dict[str, bool]:
-    """Change -> whether training on such pictures usually has it: digits, say, are not mirrored."""
-    usual: Any = views.suiting(pictures.images)  # an Augmentation: these are pictures
-    return {
-        "crop": usual.crop_scale[0] < 1,
-        "flip": usual.flip > 0,
-        "jitter": usual.jitter_prob > 0,
-        "grey": usual.grayscale > 0,
-        "blur": usual.blur > 0,
-    }
+def _uses(settings: Mapping[str, Any]) -> dict[str, bool]:
+    """Change -> whether an augmentation of these settings has it."""
+    least = {change: np.min(settings[name]) for change, name in USES.items() if name in settings}
+    return {change: bool(low < 1 if change == "crop" else low > 0) for change, low in least.items()}
+
+
+def _stated(opened: Opened, pictures: ImageSet) -> dict[str, float]:
+    """What the file says of its training that causes ask for: stop_gradient, and trained_CHANGE.
+
+    Of the changes, those that training on such pictures usually has: digits, say, are not mirrored.
+    """
+    found, told = {}, opened.settings.get("augmentation")
+    if isinstance(stops := opened.settings.get("stop_gradient"), bool):
+        found["stop_gradient"] = float(stops)
+    usual = _uses(vars(views.suiting(pictures.images)))
+    stated = _uses(told) if isinstance(told, Mapping) else {}
+    return found | {f"trained_{name}": float(stated[name]) for name in stated if usual[name]}
 
 
 def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) -> dict[str, float]:

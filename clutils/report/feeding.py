@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from clutils import checkpoints
 from clutils.checkpoints import Opened
+from clutils.report import rules
 from clutils.report.prepared import Prepared, Unfit, embed
 
 VIEWED = 256  # images that are looked at
@@ -27,7 +28,8 @@ NORMALISATIONS = {  # name -> (mean, std) by which pictures in [0, 1] are usuall
 def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and std by their usual name. Raises Unfit, listing what there is, on another."""
     if name not in NORMALISATIONS:
-        raise Unfit(f"the normalisation is {name!r}, but must be one of {', '.join(NORMALISATIONS)}, or auto")
+        known = ", ".join(NORMALISATIONS)
+        raise Unfit(f"the normalisation is {name!r}, but must be one of {known}, auto, or numbers")
     return NORMALISATIONS[name]
 
 
@@ -45,12 +47,15 @@ def fitting(
     if not gaps:
         reason = unknown.get("input_gap", "nothing in it remembers its pictures")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"
-    best, *others = sorted(gaps, key=lambda name: gaps[name])
+    best, *equal = rules.alike(gaps)
+    others = sorted(gaps.keys() - {best}, key=lambda name: gaps[name])
     beside = ", ".join(f"{name} {gaps[name]:.2f}" for name in others)
     if gaps[best] > NEAR:
         said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
         return None, f"{said}; the images are fed as they are"
-    return NORMALISATIONS[best], f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside})"
+    near = f"; {' and '.join(equal)} too near to tell" if equal else ""
+    said = f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside}{near})"
+    return NORMALISATIONS[best], said
 
 
 def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:

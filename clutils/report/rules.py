@@ -25,8 +25,11 @@ CROWDED = -1.2  # a uniformity above which pictures are crowded in the space of 
 DRAWS = 0.03
 CONSTANT = 0.01  # a spread below which features are a constant
 APART = "Two views of a picture lie hardly nearer to each other than to other pictures."
+WEAKER = "trained with weaker augmentation than this (without colour, above all)"
 OTHER_KIND = "pictures of another kind than it was trained on"
 OTHER_WAY = "pictures fed in another way than in training"
+STATED = ", as the file says"  # behind a cause: such ones come first
+TOLD_APART = 0.05  # nats that two ways to feed must differ by: healthy encoders are so far from training
 COPIES = 0.01  # share of judged pictures that may be in the gallery, too
 EXCHANGED = 3.5  # standard errors by which two classes are found in each other's place rather than their own
 EASY = 0.9  # kNN accuracy from which on a lead over raw pixels or an untrained encoder is no longer to be had
@@ -91,9 +94,13 @@ def line(
             if found is None:
                 reason = next((unknown[key] for key in why if unknown.get(key)), "not measured")
                 return Verdict(name, UNKNOWN, "not measured", usual, reason)
-            untempered = "without a temperature" in unknown.get("W", "")  # then none was wrong
-            causes = tuple(c for c in found.causes if not (untempered and c.startswith("a temperature")))
-            return Verdict(name, found.level, found.value, usual, found.says, causes, "", *found[4:])
+            causes, no_stop = list(found.causes), f"nothing pushes apart: no stop-gradient{STATED}"
+            if "without a temperature" in unknown.get("W", ""):  # then none was wrong
+                causes = [cause for cause in causes if not cause.startswith("a temperature")]
+            if n.get("stop_gradient") == 0:
+                causes = [no_stop if cause.startswith("nothing pushes") else cause for cause in causes]
+            causes.sort(key=lambda cause: not cause.endswith(STATED))
+            return Verdict(name, found.level, found.value, usual, found.says, tuple(causes), "", *found[4:])
 
         return judged
 
@@ -114,7 +121,7 @@ def input_statistics(n: Numbers) -> Found | None:
         return None
     gap = n["input_gap"]
     others = {k.removeprefix("input_gap_"): v for k, v in n.items() if k.startswith("input_gap_")}
-    best = min(others, key=lambda k: others[k], default="")
+    best, *equal = alike(others) or [""]
     unsettled = 0 < n.get("batches_seen", 0) < SETTLED
     mended = bool(others) and others[best] <= min(0.15, gap / 4)
     level = _between(gap, 0.15, 0.6 if mended else math.inf if unsettled else 5.0)
@@ -127,10 +134,13 @@ def input_statistics(n: Numbers) -> Found | None:
         "another mean and std than in training (--mean, --std)",
         "colour channels in another order, or another size",
     )
-    causes = (*causes, OTHER_KIND) if mended else (OTHER_KIND, *causes)
+    causes = causes[:1] if mended else (OTHER_KIND, *causes)
     wrongly = "Fed wrongly: fix this first" if gap >= 0.6 else "Perhaps fed wrongly: look again"
     nearer = bool(best) and others[best] < 0.5 * gap
-    fed = f"ed with --mean {best} it would be {others[best]:.2f} nats" if nearer else ""
+    either = " or ".join([best, *equal])
+    reached = " and ".join(f"{others[name]:.2f}" for name in (best, *equal) if name)
+    near = ": too near to tell" if equal else ""
+    fed = f"ed with --mean {either} it would be {reached} nats{near}" if nearer else ""
     says, until = "Pictures arrive with other values than in training.", "Until that is known"
     opens = f"Pictures arrive otherwise than in training ({away}): "
     opens += f"other ones, or fed in another way{f' (f{fed})' if nearer else ''}."
@@ -139,13 +149,19 @@ def input_statistics(n: Numbers) -> Found | None:
         says = f"Its batch statistics are of {seen} batch{'es' * (seen != 1)}: they had not settled."
         causes = ("saved after a few steps, before its batch statistics had settled", *causes)
     elif mended:
-        says = f"{wrongly}, with --mean {best} (mean={best!r} in Python)."
-        opens = f"{wrongly}, with --mean {best} (now {away} from training, with it {others[best]:.2f})."
+        says = f"{wrongly}, with --mean {either} (mean={best!r} in Python)."
+        opens = f"{wrongly}, with --mean {either} (now {away} from training, with it {reached}{near})."
         until = "Until then"
     elif level == BROKEN:
         opens, until = f"{wrongly} ({away}).", "Until then"
     says += f" F{fed}." if nearer else ""
     return Found(level, value, says, causes, f"{opens} {until}", best if mended and not unsettled else "")
+
+
+def alike(gaps: Mapping[str, float]) -> list[str]:
+    """The normalisation that fits best, and those that can't be told from it, by `TOLD_APART`."""
+    names = sorted(gaps, key=lambda name: gaps[name])
+    return [name for name in names if gaps[name] - gaps[names[0]] < TOLD_APART]
 
 
 @line(TRAINED, "kNN or probe above that of the same network with fresh weights", "knn_untrained", "knn")
@@ -322,22 +338,34 @@ def two_views(n: Numbers) -> Found:
     if "nearer_than" in n:
         value += f", nearer than {n['nearer_than']:.0%} of the others (a half by chance)"
     says = "Two views of a picture lie nearer to each other than to other pictures"
-    level = BROKEN
+    level, itself, apart = BROKEN, n["finds_itself"], n.get("nearer_than", 1.0) < 0.6
     if n["spread"] < 0.05 and not _centred_is_well(n):
         says = "All pictures lie at one place: a lead there means little."
-    elif ahead >= 0.4 and n["finds_itself"] >= 0.08:
+    elif ahead >= 0.4 and itself >= 0.08:
         return Found(GOOD, value, f"{says}.")
-    elif ahead >= 0.1 and n["finds_itself"] >= 2 / n["views"]:
-        level, says = LOOK, APART if n.get("nearer_than", 1.0) < 0.6 else f"{says}, by less than usual."
+    elif ahead < 0.1 or apart:
+        level, says = LOOK if ahead >= 0.1 and itself >= 2 / n["views"] else BROKEN, APART
     else:
-        says = APART
+        low = " and ".join(["'lead'"] * (ahead < 0.4) + ["'finds itself'"] * (itself < 0.08))
+        level, says = LOOK, f"{says}, but by {low} less than usual"
+        luck = ahead >= 0.4 and interval(itself, n["views"])[1] >= 0.08
+        says += f", which {n['views']:.0f} pictures may give by luck." if luck else "."
     causes = (
         "pairs that do not belong together",
         "too few steps",
-        "trained with weaker augmentation than this (without colour, above all)",
+        *_trained_without(n, ("crop", "flip", "jitter", "grey"), WEAKER),
         "a temperature far too high",
     )
     return Found(level, value, says, causes)
+
+
+def _trained_without(n: Numbers, changes: Sequence[str], otherwise: str) -> tuple[str, ...]:
+    """A cause: which of these changes the file says training lacked; `otherwise` where it says nothing."""
+    stated = {name: n[f"trained_{name}"] for name in changes if f"trained_{name}" in n}
+    lacked = " and ".join(name for name, used in stated.items() if not used)
+    if stated:
+        return (f"trained without {lacked}{STATED}",) if lacked else ()
+    return (otherwise,)
 
 
 @line("the space of the loss", f"uniformity below {CROWDED} after the head (floor -4)", "head_uniformity")
@@ -345,7 +373,8 @@ def loss_space(n: Numbers) -> Found | None:
     """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed has nearly 0."""
     if "head_uniformity" not in n:
         return None
-    value = f"uniformity {round(n['head_uniformity'], 2) + 0.0:.2f}, alignment {n['head_alignment']:.2f}"
+    value = f"uniformity {round(n['head_uniformity'], 2) + 0.0:.2f} (t = 2, of {2 * n['views']:.0f} views), "
+    value += f"alignment {n['head_alignment']:.2f}"
     level = _between(n["head_uniformity"], CROWDED, -0.5)
     if level == GOOD:
         return Found(level, value, "After the head, pictures are spread over the sphere.")
@@ -457,8 +486,9 @@ def _beside_raw(n: Numbers) -> Found:
     removed = "augmentation removes what these labels ask about (colour, place)"
     causes = ("trained too briefly", removed, OTHER_WAY)
     says = "Not clearly better than raw pixels on these labels."
-    if knn < raw - 2 * error and probe < probe_raw:
-        says = "Below raw pixels on these labels."
+    if knn < raw - 2 * error:
+        by = "" if probe < probe_raw else " by kNN, and not by the probe"
+        says = f"Below raw pixels on these labels{by}."
     return Found(LOOK, value, says, causes)
 
 
@@ -583,7 +613,7 @@ def robust(n: Numbers) -> Found | None:
         )
         return Found(GOOD, value, f"{says}({judged[least]:.2f}).{also}")
     named = ", ".join(f"{name} ({judged[name]:.2f})" for name in low)
-    causes: tuple[str, ...] = ("trained without that augmentation", "trained too briefly")
+    causes = (*_trained_without(n, low, "trained without that augmentation"), "trained too briefly")
     if "grey" in low:
         causes = ("it tells pictures apart by colour above all: a shortcut", *causes)
     return Found(LOOK, value, f"Under {named} a picture keeps less of its place than usual.{also}", causes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from clutils.report import rules
@@ -43,7 +44,12 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     if named[BROKEN]:
         said.append(next(v.says for v in own if v.name == named[BROKEN][0]))
     if named[LOOK]:
+        alone = not said
         said.append(f"Worth a look: {', '.join(named[LOOK])}.")
+        if alone:
+            said.append(_worst(v for v in own if v.name in named[LOOK]))
+            lost = [v.says for v in own if v.name == "the space of the loss" and v.level == UNKNOWN]
+            said += [f"Whether the space of the loss has collapsed can't be told: {why}." for why in lost]
     if not said:
         judged = len(verdicts) - unknown
         said.append("Healthy on every line that could be judged." if judged else "Nothing could be judged.")
@@ -52,6 +58,13 @@ def summary(verdicts: Sequence[Verdict]) -> str:
         among = f", among them whether it learned anything: {', '.join(weighty)}" if weighty else ""
         said.append(f"{_lines(unknown)} could not be judged{among}.")
     return " ".join(said)
+
+
+def _worst(looks: Iterable[Verdict]) -> str:
+    """A collapse before what follows from it; otherwise the first: its first sentence and its numbers."""
+    v = min(looks, key=lambda v: v.name not in ("spread", "dimensions in use"))
+    numbers = re.sub(r" \([^)]*\)", "", v.value)
+    return f"{v.says.partition('. ')[0].rstrip('.')} ({numbers})."
 
 
 def _lines(count: int) -> str:
