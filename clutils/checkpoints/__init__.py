@@ -4,8 +4,6 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 `backbones` tells networks apart by the shapes of their weights and builds them.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import inspect

@@ -3,8 +3,6 @@
 Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.` (torch.compile) are gone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 No weights are ever fetched: a name with a scheme of its own (`hf_hub:`, `local-dir:`) is refused.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import re

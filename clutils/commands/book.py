@@ -1,7 +1,5 @@
 """`book`, `slides`, `site`: the course as files that any browser opens."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

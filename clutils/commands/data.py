@@ -1,7 +1,5 @@
 """`data`: fetch a set and describe it, or list the sets."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each examination returns findings; one function prints them. It asks nothing of 
 where packages are missing: finding that out is what it is for.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import json

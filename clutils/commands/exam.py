@@ -1,7 +1,5 @@
 """`exam`: the notebooks' exercises without solutions, in nbgrader's format; --mark marks hand-ins."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 

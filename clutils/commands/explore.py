@@ -1,7 +1,5 @@
 """`explore`: a page that explores a loss, or a run, in any browser: no network, no kernel."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`lab`: open the course in JupyterLab."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -8,8 +8,6 @@ package, computed when a page is made, stand beside in it, and the page compares
 with the `render({ model, el })` of anywidget (`module`).
 """
 
-from __future__ import annotations
-
 from clutils.explorers.controls import EXPLORERS, NAMES
 from clutils.explorers.pages import Frame, frame, module, page, write, write_replay
 from clutils.explorers.replay import of_run

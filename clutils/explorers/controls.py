@@ -1,7 +1,5 @@
 """Controls of the explorers: names, ranges, where they start; checked here, drawn by the page."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

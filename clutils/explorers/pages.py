@@ -1,7 +1,5 @@
 """HTML pages of explorers: sources put together, settings checked, values of the package beside them."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

@@ -4,8 +4,6 @@
 are drawn in `figures`.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence

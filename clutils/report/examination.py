@@ -4,8 +4,6 @@ Gallery pictures lend their labels, judged pictures are asked about. No number h
 `verdicts`.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What an examination found: numbers, and what the pictures of the report are drawn from."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A batch normalisation keeps mean and variance of what it was trained on. Where p
 others, they are fed in another way, or the network was put together in another way.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from clutils import checkpoints

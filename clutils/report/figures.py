@@ -1,7 +1,5 @@
 """Figures of a report: alignment against uniformity, spectrum, confusion of classes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ The blocks are read by hooks while the features are computed, so they cost no pa
 output is taken as the module gives it: before a ReLU that the network applies outside of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Nearest-neighbour votes: confusion of classes, votes within the gallery, the best renaming of classes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

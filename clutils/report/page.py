@@ -1,7 +1,5 @@
 """HTML page of a report, style and pictures inside: `page.html` filled in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Provenance of a report: what it takes to make the page again."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from datetime import date

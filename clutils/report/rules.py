@@ -4,8 +4,6 @@ Every threshold stands in this file, with its reason. They were set on encoders 
 and on digits with seeds 0 to 2, healthy ones and broken ones, and are tested on others (`tests/report`).
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 A panel is a function of an examination and an Axes; `PANELS` names them in the order of the screen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from textwrap import fill
 from typing import Any

@@ -1,7 +1,5 @@
 """Series of checkpoints of one run: every number against the epoch, on one page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ One name means several computations in the wild, so each stands with its setting
 misleads. Intervals are bootstraps over the judged images, where a number is a share of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

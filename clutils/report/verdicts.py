@@ -1,7 +1,5 @@
 """Verdicts of a report: all rules applied, what holds between them, and a sentence on the whole."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

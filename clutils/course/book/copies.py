@@ -5,8 +5,6 @@ needs the address of the site; a link that opens a copy in Colab also needs the 
 `colab` has the copies, for Colab opens notebooks from there. Where one is not given, nothing speaks of it.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from pathlib import Path

@@ -8,8 +8,6 @@
 of a number of their own (`student`), so the course's solutions may stay public.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """What the book is made of: notebooks with their outputs, pages of the library, pages of its source."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import hashlib

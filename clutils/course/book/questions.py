@@ -5,8 +5,6 @@ page says what `check` says. The answers stand there as salted hashes, what is s
 hides them from a glance and from the search, and from nobody who wants to know.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import inspect

@@ -1,7 +1,5 @@
 """Notebooks executed once, and kept for whoever shows their outputs: book, slides and tests."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile

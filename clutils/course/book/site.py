@@ -1,7 +1,5 @@
 """Book, slides and all that stands beside them, as one folder of static files."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

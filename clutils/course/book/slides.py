@@ -1,7 +1,5 @@
 """Decks of the stage paths: reveal.js pages that open from the disk, with the speaker's notes in them."""
 
-from __future__ import annotations
-
 import html
 import re
 import shutil
@@ -129,7 +127,7 @@ def aside(text: str) -> str:
 
 
 def of_cell(cell: NotebookNode) -> list[str]:
-    """A cell as slides: text by its sections; of code its outputs, itself folded beside pictures or for room."""
+    """A cell as slides: text by its sections; of code its outputs, itself folded beside pictures."""
     if cell.cell_type == "markdown":
         texts = filter(str.strip, re.split(r"^(?=## \d)", cell.source, flags=re.MULTILINE))
         return [part for text in texts for part in parts(f'<div class="text">{markdown(text)}</div>', 1e6)]

@@ -4,8 +4,6 @@ A cell tagged `stage` is shown in a lecture of 50 minutes, one tagged `stage-20`
 cells still run: they are for the student alone, and fold away.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
