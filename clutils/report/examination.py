@@ -203,6 +203,7 @@ def _shape(z: Tensor, found: Examination) -> dict[str, float]:
         shares = found.spectrum.square() / found.spectrum.square().sum()
         numbers["effective_rank"] = measures.effective_rank(z, found.spectrum)
         numbers["first_direction"] = shares[0].item()
+        numbers["directions_to_95"] = int((shares.cumsum(dim=0) < 0.95).sum()) + 1
     return numbers
 
 

@@ -286,7 +286,11 @@ def dimensions(n: Numbers) -> Found:
         return Found(GOOD, value, "The representation uses its dimensions.")
     says = "Dimensional collapse: a few directions carry everything."
     if rank >= 8 and first <= 0.9:
-        says = f"One direction carries {first:.0%} of the variance; the rest is spread over many."
+        says = f"One direction carries {first:.0%} of the variance"
+        if "directions_to_95" in n:
+            says += f", and {int(n['directions_to_95'])} carry 95 %"
+            says += ": nearly collapsed" * (n["directions_to_95"] <= 3)
+        says += "."
     causes = (
         "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
         "pairs that do not belong together",

@@ -208,6 +208,7 @@ CHANGED = [  # of whom, what is changed, the line, its level, and words of what 
     ("well", {"spread": 0.02}, "spread", LOOK, "share a constant"),
     ("well", {"spread": 0.02}, "views of a picture", GOOD, ""),
     ("well", {"spread": 0.02, "finds_itself": 0.01}, "spread", BROKEN, "collapse"),
+    ("well", {"first_direction": 0.77, "directions_to_95": 2}, "dimensions in use", LOOK, "2 carry 95 %"),
     # classes are good only above fresh weights, too
     ("well", {}, "classes", GOOD, "Neighbours share a class more often"),
     ("well", {"knn_untrained": 1.0, "probe_untrained": 1.0}, "classes", LOOK, "not clearly better than the"),
