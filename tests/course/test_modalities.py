@@ -72,7 +72,7 @@ def test_clip_with_a_learned_scale_finds_captions_of_new_pictures_and_the_other_
         encoder=modalities.TwoTowers(),
         augmentation=modalities.OneModality(),
         batch_size=64,
-        steps=200,
+        steps=400,
         learning_rate=5e-3,
         precision="float32",
         threads=1,

@@ -298,7 +298,8 @@ def described(module: ModuleType, name: str, member: Any) -> str:
 
 def signature(member: Any) -> str:
     try:
-        return re.sub(r"'([^']*)'", r"\1", str(inspect.signature(member)).replace(" -> 'None'", ""))
+        said = str(inspect.signature(member)).replace(" -> 'None'", "").removesuffix(" -> None")
+        return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", re.sub(r"'([^']*)'", r"\1", said))  # no modules
     except (TypeError, ValueError):
         return ""
 
