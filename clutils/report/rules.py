@@ -288,7 +288,7 @@ def dimensions(n: Numbers) -> Found:
     if rank >= 8 and first <= 0.9:
         says = f"One direction carries {first:.0%} of the variance"
         if "directions_to_95" in n:
-            says += f", and {int(n['directions_to_95'])} carry 95 %"
+            says += f", and {int(n['directions_to_95'])} carry 95 % or more"
             says += ": nearly collapsed" * (n["directions_to_95"] <= 3)
         says += "."
     causes = (

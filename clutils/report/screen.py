@@ -186,7 +186,7 @@ PANELS: dict[str, Panel] = {
 def queries(found: Examination, known: bool) -> list[int]:
     """Half ordinary pictures, half those whose neighbours share their class the least."""
     unit = nn.functional.normalize(found.z, dim=1)
-    close = (unit @ unit.T).fill_diagonal_(-2).topk(5, dim=1).indices
+    close = (unit @ unit.T).fill_diagonal_(-2).topk(min(NEAR, len(unit) - 1), dim=1).indices
     labels: Tensor = found.judged.labels
     share = (labels[close] == labels[:, None]).double().mean(dim=1)
     step = max(1, len(share) // SHOWN)
