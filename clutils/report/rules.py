@@ -286,11 +286,9 @@ def dimensions(n: Numbers) -> Found:
         return Found(GOOD, value, "The representation uses its dimensions.")
     says = "Dimensional collapse: a few directions carry everything."
     if rank >= 8 and first <= 0.9:
-        says = f"One direction carries {first:.0%} of the variance"
-        if "directions_to_95" in n:
-            says += f", and {int(n['directions_to_95'])} carry 95 % or more"
-            says += ": nearly collapsed" * (n["directions_to_95"] <= 3)
-        says += "."
+        most, says = n.get("directions_to_95", math.inf), f"One direction carries {first:.0%} of the variance"
+        says += "." if most == math.inf else f", and {most:.0f} carry 95 % or more."
+        says = f"Dimensional collapse: {says[0].lower()}{says[1:]}" if most <= 3 else says
     causes = (
         "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
         "pairs that do not belong together",
