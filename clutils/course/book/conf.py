@@ -8,10 +8,8 @@ from clutils.course.book import pages
 project, author, copyright = "Contrastive learning", "the authors of clutils", "the authors of clutils, MIT"
 release = __version__
 extensions = ["myst_nb", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build"]
 
 nb_execution_mode = "off"  # `running` did that
-nb_merge_streams = True
 nb_render_markdown_format = "myst"  # of outputs: tables and formulas, as in the cells
 nb_ipywidgets_js = {}
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
@@ -41,8 +39,6 @@ html_theme_options = {
     "show_toc_level": 2,
     "use_download_button": False,
     "use_fullscreen_button": False,
-    "path_to_docs": "",
-    "home_page_in_toc": False,
 }
 
 

@@ -98,31 +98,22 @@ def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") ->
 
     - pictures: the folder of those files; at: what a page calls it
     """
+    from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
+
     notebook.metadata.pop("widgets", None)
     notebook.cells = [cell for cell in notebook.cells if not _mute(cell)]
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
             cell.metadata.setdefault("tags", []).append("hide-input")
         if cell.cell_type == "code":
-            cell.outputs = [still(output, cell.source, pictures, at) for output in joined(cell.outputs)]
+            cell, _ = CoalesceStreamsPreprocessor().preprocess_cell(cell, {}, 0)  # a bar comes in hundreds
+            cell.outputs = [still(output, cell.source, pictures, at) for output in cell.outputs]
     return notebook
 
 
 def _mute(cell: NotebookNode) -> bool:
     lines = [line for line in cell.source.splitlines() if line.strip()]
     return cell.cell_type == "code" and bool(lines) and all(line.startswith("#") for line in lines)
-
-
-def joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Outputs with the pieces of one stream together: a progress bar comes in hundreds of them."""
-    whole: list[NotebookNode] = []
-    for output in outputs:
-        last = whole[-1] if whole else None
-        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
-            last.text += output.text
-        else:
-            whole.append(output)
-    return whole
 
 
 def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictures") -> NotebookNode:

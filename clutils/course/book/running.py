@@ -12,6 +12,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
+from clutils import files
+
 ROOT = Path(__file__).resolve().parents[3]
 NOTEBOOKS = ROOT / "notebooks"
 KEPT = ROOT / "build" / "notebooks"
@@ -56,13 +58,9 @@ def execute(
     return notebook, before.outputs
 
 
-def keep(notebook: NotebookNode, name: str, folder: Path = KEPT) -> Path:
+def keep(notebook: NotebookNode, name: str, folder: Path = KEPT) -> None:
     """Write an executed notebook where `book` and `slides` look for it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{name}.ipynb"
-    part = file.with_suffix(".part")
-    nbformat.write(notebook, part)
-    return part.replace(file)
+    files.replace(folder / f"{name}.ipynb", nbformat.writes(notebook) + "\n")
 
 
 def executed(names: Iterable[str] | None = None, folder: Path = KEPT, notebooks: Path = NOTEBOOKS) -> Path:
