@@ -9,7 +9,6 @@ from torch import nn
 from clutils.course.lab.figures import BY_SYMBOL
 from clutils.course.panels import _align, among, log_slider, slider
 from clutils.losses.hyperparameters import Hyperparameter
-from clutils.training import Run
 from clutils.training.settings import LEARNING_RATE, check_rate
 
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
@@ -58,30 +57,6 @@ class Dials:
     def _moved(self, name: str, value: Any) -> None:
         if not self._held:
             self.moved(name, value)
-
-
-def turn(run: Run, name: str, value: Any) -> Any:
-    """Set it in a run that is between two steps; returns what it was.
-
-    Raises ValueError on a setting that the run does not have, and on a value that can't be; the old one then
-    stays. (What only a step can refuse, its step refuses.)
-    """
-    if name not in run.live():
-        raise ValueError(f"this run has no setting {name!r}: its loss is {type(run.loss).__name__}")
-    of = run.live()[name]
-    before = getattr(of, name)
-    if before == value:
-        return before
-    if name == "learning_rate":
-        check_rate(value)
-    setattr(of, name, value)
-    try:
-        if of is run.loss and hasattr(of, "settings"):
-            of.settings()
-    except ValueError:
-        setattr(of, name, before)
-        raise
-    return before
 
 
 def check(loss: nn.Module, name: str, value: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -33,6 +32,7 @@ BY_SYMBOL = (
 )
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
 LABEL = 8.5  # points, of what stands at a mark
+MOVES = {"animated": True}  # what `update` changes: else the first move would draw what stands still anew
 CHARTS = ("loss", "alignment, uniformity", "effective rank", "kNN accuracy", "temperature τ")
 NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effective_rank", "knn")}
 
@@ -95,7 +95,7 @@ class LabFigure:
                 self.temperature = _empty(ax, style.ORANGE)
                 style.log_axis(ax.yaxis)
                 ax.set(ylim=TEMPERATURES)
-                self.without = _inside(ax, "")
+                self.without = _inside(ax, "", **MOVES)
             else:
                 self.numbers[NUMBERS[name]] = _empty(ax, style.PURPLE, marker="D")
                 ax.set(ylim=(0, 1 if BY_NAME[NUMBERS[name]].unit == "share" else 2))
@@ -106,8 +106,6 @@ class LabFigure:
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
-        for artist in self.moving():
-            artist.set_animated(True)  # else the first move of each would draw what stands still anew
         describe(self.figure, self._in_words((), (), ()))
 
     def _loss(self, ax: Axes, chance: float | None) -> None:
@@ -138,6 +136,8 @@ class LabFigure:
             return
         labels = torch.as_tensor(labels)
         self.points = Points(ax, labels, size=7, names=False)
+        for marks in self.points.marks:
+            marks.set(**MOVES)
         known = [c for c in labels.unique().tolist() if c >= 0]
         if 1 < len(known) <= MOST_NAMES:
             names = [shorten(class_name(class_names, c), 18, placeholder="…") for c in known]
@@ -150,14 +150,6 @@ class LabFigure:
             style.legend_outside(ax, handles=handles, **small).set_in_layout(False)
 
     # ---- what moves ------------------------------------------------------------------------------------
-
-    def moving(self) -> list[Artist]:
-        """What `update` changes."""
-        lines = [self.loss, self.chance, self.alignment, self.uniformity, self.rank, self.knn]
-        lines += [*self.numbers.values(), self.temperature, self.without]
-        points = self.points.marks if self.points is not None else []
-        marks = [artist for drawn, text in self._marks for artist in (*drawn, text)]
-        return [*(line for line in lines if line is not None), *points, *marks]
 
     @style.in_course_style
     def update(
@@ -187,10 +179,9 @@ class LabFigure:
             _fill(line, looked, [row[name] for row in measured], **ends)
         temperatures = [_temperature(row) for row in rows]
         _fill(self.temperature, steps, temperatures)
-        none = bool(rows) and all(map(math.isnan, temperatures))
-        words = "this loss has none" if none else ""
-        if self.without is not None and self.without.get_text() != words:
-            self.without.set_text(words)
+        if self.without is not None:
+            none = bool(rows) and all(map(math.isnan, temperatures))
+            self.without.set_text("this loss has none" if none else "")
         if positions is not None and self.points is not None:
             self.points.update(positions)
         self._mark(changes)
@@ -200,21 +191,17 @@ class LabFigure:
         """A thin line where a setting was changed, in every chart, and its new value in the first."""
         newest = _settled(changes, self.steps / 50)[-MOST_MARKS:]
         for (lines, text), change in zip_longest(self._marks, newest):
+            for artist in (*lines, text):
+                artist.set_visible(change is not None)
             if change is None:
-                if text.get_visible():
-                    for artist in (*lines, text):
-                        artist.set_visible(False)
                 continue
             step, name, value = change
-            words, (y, side) = f" {_turned_to(name, value)} ", self._beside_chance()
-            if (text.get_visible(), *text.get_position(), text.get_text()) == (True, step, y, words):
-                continue
             for line in lines:
                 line.set_xdata([step, step])
+            y, side = self._beside_chance()
             first = step < 0.06 * self.charts[0].get_xlim()[1]  # there is no room to the left of it
+            words = f" {_turned_to(name, value)} "
             text.set(x=step, y=y, va=side, ha="left" if first else "right", text=words)
-            for artist in (*lines, text):
-                artist.set_visible(True)
 
     def _beside_chance(self) -> tuple[float, str]:
         """Where in the loss chart's height the words at the marks start, so that chance is beyond them."""
@@ -230,13 +217,13 @@ class LabFigure:
         first = self.charts[0]
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
         where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": LABEL}
+        hidden = {"visible": False, **MOVES}
         made = []
         for _ in range(MOST_MARKS):
             lines = [
-                ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, visible=False)
-                for ax in self.charts
+                ax.axvline(0, color=style.GREY, linestyle="-", linewidth=0.8, **hidden) for ax in self.charts
             ]
-            text = first.text(0, 0.02, "", ha="right", va="bottom", bbox=white, visible=False, **where)
+            text = first.text(0, 0.02, "", ha="right", va="bottom", bbox=white, **where, **hidden)
             text.set_in_layout(False)
             made.append((lines, text))
         return made
@@ -428,7 +415,7 @@ def _fill(
 
 def _empty(ax: Axes, color: str, **look: Any) -> Line2D:
     """A line without points, which `update` fills."""
-    usual = {"color": color, "linestyle": "-", "linewidth": 1.4, "markersize": 3.5}
+    usual = {"color": color, "linestyle": "-", "linewidth": 1.4, "markersize": 3.5, **MOVES}
     return ax.plot([], [], **usual | look)[0]
 
 
@@ -453,9 +440,9 @@ def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tup
     return kept
 
 
-def _inside(ax: Axes, text: str) -> Any:
+def _inside(ax: Axes, text: str, **options: Any) -> Any:
     place = {"transform": ax.transAxes, "ha": "center", "va": "center", "color": style.GREY}
-    return ax.text(0.5, 0.5, text, **place)
+    return ax.text(0.5, 0.5, text, **place, **options)
 
 
 def cut(text: str, longest: int) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from clutils import explorers
-from clutils.course.lab.dials import turn
 from clutils.training import Run, saved
 from clutils.training.background import Background
 from clutils.training.saved import Map, SavedRun
+from clutils.training.settings import check_rate
 from clutils.training.watcher import SOON, Look, Watcher, snapshot, watching
 
 
@@ -61,22 +61,35 @@ class LabRun:
         def write(run: Run) -> SavedRun:
             kept = saved.write(run, path, self.measured, self.map)
             looks, pictures = self.watcher.looks, self.watcher.pictures
-            explorers.write_replay(
-                path, explorers.of_run(run.history, looks, pictures, self.name, self.source)
-            )
+            explorers.write_replay(path, run.history, looks, pictures, self.name, self.source)
             return kept
 
         return self.background.call(write).result()
 
     def turn(self, name: str, value: Any) -> None:
-        """Set it from the next step on. Errors as in `dials.turn`."""
+        """Set it from the next step on.
+
+        Raises ValueError on a setting that the run does not have, and on a value that can't be; the old one
+        then stays. (What only a step can refuse, its step refuses.)
+        """
         self.background.call(lambda run: self._turn(run, name, value)).result()
 
     def _turn(self, run: Run, name: str, value: Any) -> None:
-        before = turn(run, name, value)
+        if name not in run.live():
+            raise ValueError(f"this run has no setting {name!r}: its loss is {type(run.loss).__name__}")
+        of, step = run.live()[name], run.steps_done + 1
+        before = getattr(of, name)
         if before == value:
             return
-        step = run.steps_done + 1
+        if name == "learning_rate":
+            check_rate(value)
+        setattr(of, name, value)
+        try:
+            if of is run.loss and hasattr(of, "settings"):
+                of.settings()
+        except ValueError:
+            setattr(of, name, before)
+            raise
         if self.changes and self.changes[-1][:2] == (step, name):
             self.changes.pop()
         self.changes.append((step, name, value))
