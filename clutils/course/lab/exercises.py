@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -119,12 +119,8 @@ def too_hot(accuracies: dict[float, Sequence[float]]) -> float:
     return min(worse)
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
 def _lowest(
-    by: Callable[[Sequence[float]], float] = _mean,
+    by: Callable[[Sequence[float]], float] = fmean,
     worse: Callable[[Sequence[float], Sequence[float]], bool] = lambda own, best: max(own) < min(best),
     colder: bool = False,
     pick: Callable[[list[float]], float] = min,
@@ -165,11 +161,11 @@ TOO_HOT = exercise(
     name="too_hot",
     answer=too_hot,
     wrong={
-        "a comparison of means alone": _lowest(worse=lambda own, best: _mean(own) < _mean(best)),
+        "a comparison of means alone": _lowest(worse=lambda own, best: fmean(own) < fmean(best)),
         "the best τ taken by its best seed": _lowest(by=max),
         "the best τ taken by the median": _lowest(by=median),
         "the τ with the lowest accuracy": lambda accuracies: min(
-            accuracies, key=lambda t: _mean(accuracies[t])
+            accuracies, key=lambda t: fmean(accuracies[t])
         ),
         "a τ that is too cold": _lowest(colder=True),
         "a tie counted as worse": _lowest(worse=lambda own, best: max(own) <= min(best)),
@@ -191,10 +187,6 @@ def turned(history: pd.DataFrame) -> list[tuple[int, float]]:
 def _with_start(history: pd.DataFrame) -> list[tuple[int, float]]:
     changed = history[history["temperature"] != history["temperature"].shift()]
     return [(int(step), float(t)) for step, t in zip(changed["step"], changed["temperature"], strict=True)]
-
-
-def _step_before(history: pd.DataFrame) -> list[tuple[int, float]]:
-    return [(step - 1, temperature) for step, temperature in turned(history)]
 
 
 def _row_numbers(history: pd.DataFrame) -> list[tuple[int, float]]:
@@ -240,7 +232,7 @@ TURNED = exercise(
     answer=turned,
     wrong={
         "the start counted as a turn": _with_start,
-        "the step before the turn": _step_before,
+        "the step before the turn": lambda history: [(step - 1, t) for step, t in turned(history)],
         "row numbers in place of steps": _row_numbers,
         "the old values": _old_values,
     },
