@@ -50,13 +50,10 @@ def _stored(name: str) -> str:
     """Where a set lies and how much of the disk it takes."""
     from clutils import data as datasets
 
-    if name.startswith("folder:"):
-        folder = Path(name.removeprefix("folder:")).expanduser()
-        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-        return f"{size / 1e6:,.1f} MB in {folder}"
-    if name.startswith(("vectors:array:", "graphs:file:", "sentences:file:")):
-        file = Path(name.split(":", 2)[2]).expanduser()
-        return f"{file.stat().st_size / 1e6:,.1f} MB in {file}"
+    if own := [beginning for beginning in datasets.OWN if name.startswith(beginning)]:
+        path = Path(name.removeprefix(own[0])).expanduser()
+        size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
+        return f"{size / 1e6:,.1f} MB in {path}"
     for place in datasets.on_disk():
         if place.name == name:
             return f"{place.bytes / 1e6:,.1f} MB in {place.path}"

@@ -43,9 +43,9 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     can't be read: then nothing is loaded.
     """
     folder = Path(path).expanduser()
-    if not path or not folder.is_dir():
-        if not path:
-            raise Unavailable("folder: names no folder; folder:PATH does")
+    if not path:
+        raise Unavailable("folder: names no folder; folder:PATH does")
+    if not folder.is_dir():
         what = "is a file: unpack it and give the folder" if folder.is_file() else "is no folder"
         raise Unavailable(f"folder:{path}: {folder.absolute()} {what} (relative paths start in {Path.cwd()})")
     base, class_names = _layout(folder, split)
