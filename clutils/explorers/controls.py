@@ -223,12 +223,9 @@ def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         chosen = found.get(menu.name, menu.default)
         menu.check(chosen, who)
         own = {f"{menu.prefix}{c.name}": c for c in of_loss(chosen)} if chosen in losses.catalogue() else {}
-        for setting in explorer.opens.keys() - given.keys() - own.keys():
-            if (
-                setting.startswith(menu.prefix or "")
-                and setting.removeprefix(menu.prefix or "") == "temperature"
-            ):
-                found.pop(setting, None)  # of a loss that has none
+        temperature = f"{menu.prefix}temperature"
+        if temperature not in {*given, *own}:
+            found.pop(temperature, None)  # of a loss that has none
         known |= own
     for setting, value in found.items():
         if setting == "hide":
