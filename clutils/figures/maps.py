@@ -1,6 +1,6 @@
 """Maps of embeddings, coloured by class; and what shows that a map leaves out distances and sizes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -30,6 +30,11 @@ SORTED = 0.5  # share of same-class neighbours from which on a class has a place
 def look(label: int) -> dict[str, Any]:
     """Colour and marker of a class, the same in every map."""
     return {"color": COLORS[label % len(COLORS)], "marker": MARKERS[label % len(MARKERS)]}
+
+
+def handles(names: Iterable[tuple[int, str]], size: float) -> list[Line2D]:
+    """Of a legend: marks of these classes, with their names."""
+    return [Line2D([], [], linestyle="none", markersize=size, label=name, **look(c)) for c, name in names]
 
 
 class Points:
@@ -109,12 +114,9 @@ def side_by_side(
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
         share = maps.neighbour_share(positions, labels)
         embedding_map(positions, labels, class_names, f"{name}: {share:.2f}", ax, size)
-    handles = [
-        Line2D([], [], linestyle="none", markersize=7, label=class_name(class_names, c), **look(c))
-        for c in torch.as_tensor(labels).unique().tolist()
-    ]
+    names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist()]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
-    figure.legend(handles=handles, ncols=5, **place)
+    figure.legend(handles=handles(names, 7), ncols=5, **place)
     return figure
 
 

@@ -196,10 +196,7 @@ def queries(found: Examination, known: bool) -> list[int]:
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
-    listed = [
-        Line2D([], [], linestyle="none", markersize=6, label=fill(names[c], 18), **map_figures.look(c))
-        for c in classes[:LISTED]
-    ]
+    listed = map_figures.handles([(c, fill(names[c], 18)) for c in classes[:LISTED]], 6)
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
     wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clutils import losses, methods
 from clutils.figures import describe, new, style
-from clutils.figures.maps import Points, class_name, look
+from clutils.figures.maps import Points, class_name, handles
 from clutils.measures import BY_NAME
 from clutils.training import comparison
 from clutils.training.saved import Comparable
@@ -140,14 +140,10 @@ class LabFigure:
             marks.set(**MOVES)
         known = [c for c in labels.unique().tolist() if c >= 0]
         if 1 < len(known) <= MOST_NAMES:
-            names = [shorten(class_name(class_names, c), 18, placeholder="…") for c in known]
-            handles = [
-                Line2D([], [], linestyle="none", markersize=5, label=name, **look(c))
-                for c, name in zip(known, names, strict=True)
-            ]
+            names = [(c, shorten(class_name(class_names, c), 18, placeholder="…")) for c in known]
             ax.set_anchor("W")  # the square at the left, the names in what is left of the room
             small = {"fontsize": 8, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
-            style.legend_outside(ax, handles=handles, **small).set_in_layout(False)
+            style.legend_outside(ax, handles=handles(names, 5), **small).set_in_layout(False)
 
     # ---- what moves ------------------------------------------------------------------------------------
 
@@ -338,7 +334,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
             f"compared_maps: {len(shown)} of {len(runs)} runs have a map; one to four fit in a row"
         )
     names = {
-        (c, class_name(run.map.class_names, c)): None
+        (c, class_name(run.map.class_names, c))
         for run in shown
         for c in np.unique(run.map.labels).tolist()
         if c >= 0
@@ -359,11 +355,9 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         ax.set_title("\n".join([*title, seen]), fontsize=10.5)
         ax.set_anchor("S")  # what room is left over is the title's
     if listed:
-        handles = [
-            Line2D([], [], linestyle="none", markersize=6, label=name, **look(c)) for c, name in sorted(names)
-        ]
-        options = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+        options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
+        options |= {"loc": "outside lower center", "ncols": columns}
+        figure.legend(handles=handles(sorted(names), 6), **options)
     said = "; ".join(f"{run.name} at step {run.map.step:,}" for run in shown)
     return describe(figure, f"Maps of the first two principal components, coloured by class: {said}.")
 

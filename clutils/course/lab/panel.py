@@ -255,13 +255,6 @@ class Lab(W.VBox):
         self.stop()
         super().close()
 
-    def _take_over(self, earlier: Lab, stopped: LabRun | None) -> None:
-        """Be the panel that this cell had: with its runs, and a word of the one that was stopped for it."""
-        self.runs = list(earlier.runs)
-        if stopped is not None:
-            step = f"step {stopped.run.steps_done:,}"
-            self.screen.say(f"Not started; the run that trained here was stopped at {step}.")
-
     # ---- a start ---------------------------------------------------------------------------------------
 
     def _built(self) -> LabRun:
@@ -389,7 +382,10 @@ def training_lab(
         earlier.close()
     made = Lab(data, method, loss, steps, folder, **run_settings)
     if earlier is not None:
-        made._take_over(earlier, stopped)
+        made.runs = list(earlier.runs)
+    if stopped is not None:
+        step = f"step {stopped.run.steps_done:,}"
+        made.screen.say(f"Not started; the run that trained here was stopped at {step}.")
     _panels[:] = [(known, panel) for known, panel in _panels if panel() not in (None, earlier)]
     _panels.append((cell, weakref.ref(made)))
     return made
