@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from clutils.course.book.running import NOTEBOOKS, ROOT, sources
+from clutils.course.book.running import ROOT, sources
 
 BRANCH = "colab"
 PACKED = "course.zip"
@@ -82,9 +82,9 @@ def titled(source: str, line: str) -> str:
     return f"{title}\n\n{line}\n\n{rest.lstrip()}"
 
 
-def write(out: Path, base_url: str, repository: str = "", notebooks: Path = NOTEBOOKS) -> None:
+def write(out: Path, base_url: str, repository: str) -> None:
     """Write the copies into the folder `notebooks` of a site, and the package beside it."""
-    for path in sources(notebooks):
+    for path in sources():
         made = copy(nbformat.read(path, 4), path.stem, base_url, repository)
         nbformat.write(made, out / "notebooks" / path.name)
     pack(out / PACKED)

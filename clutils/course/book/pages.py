@@ -25,7 +25,7 @@ import clutils
 from clutils import explorers, losses
 from clutils.course import forces, sphere
 from clutils.course.book import copies, questions
-from clutils.course.book.running import NOTEBOOKS, ROOT, sources
+from clutils.course.book.running import ROOT, sources
 
 HERE = Path(__file__).parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -56,12 +56,7 @@ LIVE = "A live panel: in JupyterLab, where a kernel runs, you move its controls 
 # ---- notebooks ---------------------------------------------------------------------------------------------
 
 
-def write(
-    folder: Path,
-    executed: Path,
-    notebooks: Path = NOTEBOOKS,
-    under_title: Callable[[str], str] = lambda stem: "",
-) -> None:
+def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> None:
     """Write all that Sphinx reads into `folder`; a notebook that `executed` lacks comes without outputs.
 
     - under_title: a notebook's name -> HTML under its title
@@ -72,7 +67,7 @@ def write(
     (folder / "data").mkdir(parents=True)
     shutil.copy(ROOT / "data" / "README.md", folder / "data")  # a notebook refers to it
     (folder / "notebooks").mkdir()
-    for path in sources(notebooks):
+    for path in sources():
         kept = executed / path.name
         notebook = nbformat.read(kept if kept.exists() else path, 4)
         prepared(notebook, folder / "pictures")

@@ -63,14 +63,14 @@ def keep(notebook: NotebookNode, name: str, folder: Path = KEPT) -> None:
     files.replace(folder / f"{name}.ipynb", nbformat.writes(notebook) + "\n")
 
 
-def executed(names: Iterable[str] | None = None, folder: Path = KEPT, notebooks: Path = NOTEBOOKS) -> Path:
+def executed(names: Iterable[str] | None = None, folder: Path = KEPT) -> Path:
     """Run the notebooks whose outputs are missing or out of date -> the folder with all of them.
 
     A kept notebook is out of date when the notebook or the package has changed since. Cells run in a folder
     of their own: nothing is left beside the notebooks. Claims of this run go before the recorded ones.
     """
     state = _package_state()
-    for path in sources(notebooks):
+    for path in sources():
         if names is not None and path.stem not in names:
             continue
         notebook = nbformat.read(path, 4)

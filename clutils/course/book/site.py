@@ -10,14 +10,11 @@ from pathlib import Path
 
 from clutils import explorers
 from clutils.course.book import copies, pages, slides
-from clutils.course.book.running import NOTEBOOKS
 
 HERE = Path(__file__).parent
 
 
-def book(
-    out: Path, executed: Path, base_url: str = "", notebooks: Path = NOTEBOOKS, repository: str = ""
-) -> list[str]:
+def book(out: Path, executed: Path, base_url: str = "", repository: str = "") -> list[str]:
     """Build the book into the folder `out`, which is replaced -> Sphinx's warnings, one a line.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
@@ -34,7 +31,7 @@ def book(
     with tempfile.TemporaryDirectory() as work:
         source, html = Path(work, "source"), Path(work, "html")  # myst-nb writes beside its target, too
         source.mkdir()
-        pages.write(source, executed, notebooks, lambda stem: copies.links(stem, base_url, repository))
+        pages.write(source, executed, lambda stem: copies.links(stem, base_url, repository))
         command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(HERE), "-d", f"{work}/read"]
         done = subprocess.run([*command, str(source), str(html)], capture_output=True, text=True)
         if done.returncode:
@@ -54,24 +51,22 @@ def book(
     return [line for line in said.splitlines() if "WARNING" in line or "ERROR" in line]
 
 
-def whole(
-    out: Path, executed: Path, base_url: str = "", notebooks: Path = NOTEBOOKS, repository: str = ""
-) -> list[str]:
+def whole(out: Path, executed: Path, base_url: str = "", repository: str = "") -> list[str]:
     """The book, and the slides in its folder `slides`, as any static host serves them -> Sphinx's warnings.
 
     Links inside are relative. With a `base_url` each page says its own address, for search engines, and has
     its notebook to download; with a `repository`, owner/name on GitHub, it opens in Colab, too.
     """
     copies.checked(base_url, repository)
-    warnings = book(out, executed, base_url, notebooks, repository)
-    slides.write(out / "slides", executed, notebooks, pictures="../pictures")
+    warnings = book(out, executed, base_url, repository)
+    slides.write(out / "slides", executed, pictures="../pictures")
     for name, words in {"index": "slides and speaker notes", "lecturer": "<strong>Slides</strong>"}.items():
         page = out / f"{name}.html"  # links to what a book without slides has not
         linked = page.read_text("utf-8").replace(words, f'<a href="slides/index.html">{words}</a>')
         page.write_text(linked, "utf-8")
     (out / ".nojekyll").touch()  # GitHub Pages then serves folders whose names begin with _
     if base_url:
-        copies.write(out, base_url, repository, notebooks)
+        copies.write(out, base_url, repository)
         for page in sorted(out.rglob("*.html")):
             address = f"{base_url.rstrip('/')}/{page.relative_to(out).as_posix()}"
             text = page.read_text("utf-8")

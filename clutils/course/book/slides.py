@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from clutils.course.book import pages, stage
-from clutils.course.book.running import NOTEBOOKS, sources
+from clutils.course.book.running import sources
 
 HERE = Path(__file__).parent
 VOID = ("img", "br", "hr", "input", "meta", "link", "wbr", "col", "source")  # elements that nothing closes
@@ -35,7 +35,7 @@ def notes(stem: str) -> dict[str, str]:
     raise ValueError(f"no speaker notes for {stem}: a lesson's notes.md has them under '# {stem}'")
 
 
-def write(out: Path, executed: Path, notebooks: Path = NOTEBOOKS, pictures: str = "pictures") -> list[Path]:
+def write(out: Path, executed: Path, pictures: str = "pictures") -> None:
     """Write the decks of all notebooks that have a stage path, two cuts each, and a page that lists them.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
@@ -47,8 +47,8 @@ def write(out: Path, executed: Path, notebooks: Path = NOTEBOOKS, pictures: str 
     for name in ("reveal", "mathjax"):
         shutil.copytree(HERE / "static" / name, out / name, dirs_exist_ok=True)
     shutil.copy(HERE / "static" / "slides.css", out)
-    written, rows = [], []
-    for path in sources(notebooks):
+    rows = []
+    for path in sources():
         kept = executed / path.name
         plain = nbformat.read(path, 4)
         if not stage.path(plain):
@@ -62,14 +62,12 @@ def write(out: Path, executed: Path, notebooks: Path = NOTEBOOKS, pictures: str 
         for minutes in stage.CUTS:
             file = out / f"{path.stem}{'' if minutes == 50 else f'-{minutes}'}.html"
             file.write_text(deck(notebook, path.stem, name, minutes), "utf-8")
-            written.append(file)
         rows.append(
             f'<li>{html.escape(name)}: <a href="{path.stem}.html">50 minutes</a>, '
             f'<a href="{path.stem}-20.html">20 minutes</a></li>'
         )
     listed = (HERE / "static" / "decks.html").read_text("utf-8").replace("{pictures}", pictures)
     (out / "index.html").write_text(listed.replace("{decks}", "\n".join(rows)), "utf-8")
-    return written
 
 
 HEADING = re.compile(r"^# (.+)")
