@@ -186,10 +186,16 @@ def _recognised(
     rows = [(layout, state) for layout in layouts.LAYOUTS for state in states]
     rows += [(layout, state) for state in states for layout in layouts.USUAL]
     for layout, (container, names) in rows:
-        if layout.fits(container.rpartition(".")[2], names):
-            opened = _try(layout, names, arch, options, partial)
-            if opened is not None:
-                return opened
+        if not layout.fits(container.rpartition(".")[2], names):
+            continue
+        try:
+            backbone = backbones.recognise(layouts.under(layout.encoder, names), **layout.options)
+            if backbone is not None and arch and backbone.arch != arch:
+                raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
+            if backbone is not None:
+                return _filled(backbone.with_options(options), layout, names)
+        except Partial as error:
+            partial.append(str(error))
     seen, lacking = _beginnings(states[0][1]), ""
     for _, names in states if not arch else ():
         known, said = named.by_shapes(names)
@@ -226,22 +232,6 @@ def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch
     raise ValueError(
         f"{path} does not hold {arch}: its tensors begin with {_beginnings(states[0][1])}; {BY_HAND}"
     )
-
-
-def _try(
-    layout: layouts.Layout, names: dict[str, Tensor], arch: str, options: list[str], partial: list[str]
-) -> Opened | None:
-    """The encoder by this layout; None, with the reason in `partial`, where it is not whole."""
-    try:
-        backbone = backbones.recognise(layouts.under(layout.encoder, names), **layout.options)
-        if backbone is None:
-            return None
-        if arch and backbone.arch != arch:
-            raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
-        return _filled(backbone.with_options(options), layout, names)
-    except Partial as error:
-        partial.append(str(error))
-        return None
 
 
 def _filled(backbone: backbones.Backbone, layout: layouts.Layout, names: dict[str, Tensor]) -> Opened:
