@@ -46,10 +46,6 @@ def ok(name: str, detail: str) -> Finding:
     return Finding(name, "ok", detail)
 
 
-def warn(name: str, detail: str, advice: str) -> Finding:
-    return Finding(name, "warn", detail, advice)
-
-
 def problem(name: str, detail: str, advice: str = INSTALL) -> Finding:
     return Finding(name, "problem", detail, advice)
 
@@ -156,7 +152,7 @@ def device() -> Iterator[Finding]:
         advice = "this torch is built without CUDA: install one with it to train on the GPU; the CPU serves"
         if built := torch.version.cuda:
             advice = f"update NVIDIA's driver: this torch is built for CUDA {built}; the CPU serves"
-        yield warn("cuda", "an NVIDIA driver is here, but torch can't use it", advice)
+        yield Finding("cuda", "warn", "an NVIDIA driver is here, but torch can't use it", advice)
     if torch.backends.mps.is_available():
         yield ok("mps", "there; taken by name alone, device='mps'")
 
@@ -167,7 +163,7 @@ def memory(free: float | None = None) -> Iterator[Finding]:
         try:
             import psutil  # ipykernel brings it
         except ImportError:
-            yield warn("memory", "can't be asked for: psutil is missing", INSTALL)
+            yield Finding("memory", "warn", "can't be asked for: psutil is missing", INSTALL)
             return
         free = psutil.virtual_memory().available
         limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
@@ -281,5 +277,5 @@ def browser(names: Sequence[str] = BROWSERS) -> Finding:
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         advice = "install Chromium (apt install chromium), or name one in CLUTILS_CHROMIUM"
-        return warn("browser", f"no {' or '.join(names)}: the browser tests skip", advice)
+        return Finding("browser", "warn", f"no {' or '.join(names)}: the browser tests skip", advice)
     return ok("browser", f"{path}, for the tests")
