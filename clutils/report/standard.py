@@ -165,16 +165,14 @@ def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
 def differences(a: Examination, b: Examination) -> list[Difference]:
     """Of each number that both have. Only shares of the same judged pictures have an interval."""
     theirs, found = {number.key: number for number in numbers(b)}, []
-    for number in numbers(a):
-        if number.key not in theirs:
+    for one in numbers(a):
+        if one.key not in theirs:
             continue
-        interval, (one, other) = None, (e.each.get(number.key) for e in (a, b))
-        if one is not None and other is not None and len(one) == len(other):
-            interval = measures.bootstrap(other - one)
-        value, how = theirs[number.key].value, theirs[number.key].how
-        how = how if how == number.how else f"A: {number.how}; B: {how}"
-        what = number.better, number.misleads, how
-        found.append(Difference(number.name, number.value, value, interval, *what))
+        other, interval, (first, second) = theirs[one.key], None, (e.each.get(one.key) for e in (a, b))
+        if first is not None and second is not None and len(first) == len(second):
+            interval = measures.bootstrap(second - first)
+        how = one.how if one.how == other.how else f"A: {one.how}; B: {other.how}"
+        found.append(Difference(one.name, one.value, other.value, interval, one.better, one.misleads, how))
     return found
 
 
