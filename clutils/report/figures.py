@@ -201,29 +201,26 @@ def lengths(z: Tensor, ax: Axes | None = None) -> Axes:
 
 
 @style.in_course_style
-def summary(title: str, verdicts: Sequence[Verdict], text: str = "", how: str = "") -> Figure:
+def summary(title: str, verdicts: Sequence[Verdict], text: str, how: str) -> Figure:
     """The verdicts on one page, a line each, with the likely cause of what is broken.
 
     - text: all of it in short; how: a sentence on how the page is read, under the title
     """
     title, text, how = fill(title, 100), fill(text, 132), fill(how, 140)
-    measured = [f"{v.value} ({v.remark})" if v.remark else v.value for v in verdicts]
-    cells = [
-        (fill(v.name, 20), fill(value, 54), fill(v.expected, 46))
-        for v, value in zip(verdicts, measured, strict=True)
-    ]
-    blamed = [v.causes[0] if v.level == BROKEN and v.causes else "" for v in verdicts]
-    causes = [fill(f"likely cause: {cause}", 100) if cause else "" for cause in blamed]
-    heights = [
-        0.4 + 0.5 * (1 + max(cell.count("\n") for cell in row)) + (0.5 * len(cause.splitlines()))
-        for row, cause in zip(cells, causes, strict=True)
-    ]
+    rows = []  # level, cells, likely cause, height
+    for v in verdicts:
+        value = f"{v.value} ({v.remark})" if v.remark else v.value
+        cells = fill(v.name, 20), fill(value, 54), fill(v.expected, 46)
+        cause = fill(f"likely cause: {v.causes[0]}", 100) if v.level == BROKEN and v.causes else ""
+        lines = 1 + max(cell.count("\n") for cell in cells) + len(cause.splitlines())
+        rows.append((v.level, cells, cause, 0.4 + 0.5 * lines))
+    tall = sum(height for *_, height in rows)
     above = [0.75 * len(title.splitlines()), 0.55 * len(how.splitlines()), 0.65 * len(text.splitlines())]
     top, head = sum(above) + 0.9, 0.7
-    figure, ax = new(11.2, 0.36 * (top + head + sum(heights) + 0.3))
+    figure, ax = new(11.2, 0.36 * (top + head + tall + 0.3))
     put = partial(ax.text, parse_math=False)  # a file's name may have a $
     ax.set_axis_off()
-    ax.set(xlim=(0, 1), ylim=(head + sum(heights) + 0.1, -top))
+    ax.set(xlim=(0, 1), ylim=(head + tall + 0.1, -top))
     put(0, -top, title, fontsize=11.5, weight="bold", va="top")
     put(0, above[0] + 0.15 - top, how, fontsize=8.5, va="top", color=style.GREY)
     put(0, above[0] + above[1] + 0.35 - top, text, fontsize=9.5, va="top")
@@ -231,11 +228,11 @@ def summary(title: str, verdicts: Sequence[Verdict], text: str = "", how: str = 
     for x, heading in zip((0.0, *places), ("verdict", "of", "measured", "expected"), strict=True):
         put(x, head / 2, heading, va="center", fontsize=8.5, color=style.GREY)
     at = head
-    for v, row, cause, height in zip(verdicts, cells, causes, heights, strict=True):
-        mark, color = LEVEL_LOOKS[v.level]
+    for level, cells, cause, height in rows:
+        mark, color = LEVEL_LOOKS[level]
         ax.axhline(at, color=style.GREY, linewidth=0.4)
-        put(0.0, at + 0.2, f"{mark} {v.level}", color=color, weight="bold", va="top", fontsize=9)
-        for x, cell in zip(places, row, strict=True):
+        put(0.0, at + 0.2, f"{mark} {level}", color=color, weight="bold", va="top", fontsize=9)
+        for x, cell in zip(places, cells, strict=True):
             put(x, at + 0.2, cell, va="top", fontsize=9 if x == places[0] else 8.5)
         put(places[1], at + height - 0.2, cause, va="bottom", fontsize=8.5, color=color)
         at += height
