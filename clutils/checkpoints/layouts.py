@@ -6,9 +6,11 @@ Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.`
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from torch import Tensor
 
+Value = TypeVar("Value")
 WRAPPERS = ("module.", "_orig_mod.")
 
 
@@ -118,8 +120,8 @@ def unwrapped(names: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def under(prefix: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without that beginning."""
+def under(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:
+    """What has a name that begins so, by its name without that beginning."""
     return {name.removeprefix(prefix): value for name, value in names.items() if name.startswith(prefix)}
 
 

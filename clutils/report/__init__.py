@@ -4,13 +4,12 @@
 are drawn in `figures`.
 """
 
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from torch import nn
 
 from clutils import checkpoints, files, measures, views
 from clutils import data as datasets
+from clutils.checkpoints.layouts import under
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps, noise, pictures, png, style, training
 from clutils.figures import page as figure_html
@@ -117,12 +117,13 @@ class Report:
         elif path.suffix == ".png":
             files.replace(path, png(self.screen(), scale=1.0))
         else:
-            written = io.BytesIO()
-            with PdfPages(written, metadata={"CreationDate": None}) as pages:
-                for figure in (self.screen(), self.summary()):
-                    pages.savefig(figure)
-            files.replace(path, written.getbuffer())
+            files.replace(path, self._write_pdf)
         return path
+
+    def _write_pdf(self, file: IO[bytes]) -> None:
+        with PdfPages(file, metadata={"CreationDate": None}) as pages:
+            for figure in (self.screen(), self.summary()):
+                pages.savefig(figure)
 
     def _plain(self) -> dict[str, Any]:
         found = self.examination
@@ -190,8 +191,13 @@ def check(
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes
-    if isinstance(options.get("mean"), str):
-        options |= _normalised(opened, seen, side, options, notes)
+    if options.get("mean") == "auto":
+        chosen, said = feeding.fitting(opened, seen, side)
+        notes.append(said)
+        options["mean"], options["std"] = chosen or (None, None)
+    elif isinstance(options.get("mean"), str):
+        mean, std = feeding.normalisation(options["mean"])
+        options |= {"mean": mean, "std": options.get("std") or std}
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     if options.get("temperature") and "temperature" not in found.numbers:
         notes.append(f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['W']}")
@@ -204,22 +210,6 @@ def check(
         notes.append(f"a quick look, by {len(lent)} labels and no probe: the whole page may judge otherwise")
     found.facts = provenance.facts(opened, lent, judged, options, command)
     return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
-
-
-def _normalised(
-    opened: checkpoints.Opened,
-    seen: torch.Tensor,
-    side: int | None,
-    options: dict[str, Any],
-    notes: list[str],
-) -> dict[str, Any]:
-    """Mean and std where the mean was named; what was chosen is added to the notes."""
-    if options["mean"] != "auto":
-        mean, std = feeding.normalisation(options["mean"])
-        return {"mean": mean, "std": options.get("std") or std}
-    chosen, said = feeding.fitting(opened, seen, side)
-    notes.append(said)
-    return dict(zip(("mean", "std"), chosen or (None, None), strict=True))
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -250,10 +240,9 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same pictures in the same order.
     """
-    both = first.examination, second.examination
-    alike, differ = standard.likeness(*both), standard.differences(*both)
-    pictures, held = _drawn(_figures(both)), beside_json(first, second)
-    return page.page([first, second], pictures, held, differences=differ, likeness=alike)
+    held = beside_json(first, second)
+    pictures = _drawn(_figures([first.examination, second.examination]))
+    return page.page([first, second], pictures, held)
 
 
 def beside_json(first: Report, second: Report) -> str:
@@ -274,10 +263,9 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: every number against the epoch, a line for each."""
     found = series.moments(reports)
-    label = series.counted(found)
-    curves = {"Every number": series.curves(found, label)}
+    curves = {"Every number": series.curves(found)}
     if any(moment.layers for moment in found):
-        curves["Layer by layer"] = series.layer_curves(found, label)
+        curves["Layer by layer"] = series.layer_curves(found)
     return page.page([], _drawn(curves), series.held(found), moments=found)
 
 
@@ -383,7 +371,7 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     spectra = {name: e.spectrum for name, e in named.items() if e.spectrum is not None}
     if len(spectra) > 1:
         figures.add("Dimensions in use", drawn.spectrum, spectra)
-    kept = {name: e.robustness for name, e in named.items() if e.robustness}
+    kept = {name: under("kept_", e.numbers) for name, e in named.items() if "kept_crop" in e.numbers}
     if kept:
         figures.add("What a change leaves", drawn.robustness, kept)
     if len(named) == 1:

@@ -14,12 +14,14 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
+from clutils.measures import NEIGHBOURS, PROBED
 from clutils.report import feeding, layers, neighbours, standard
-from clutils.report.examined import MAPPED, NEIGHBOURS, PROBED, Examination
+from clutils.report.examined import MAPPED, Examination
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, batch, demand_side, embed, finite
 
@@ -32,18 +34,14 @@ LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
 QUICK = "a quick look stops before it"
 NOISED = 8  # pictures whose learned noise is shown
 SEEDS = (0, 1, 2)  # of the maps
-UNCHANGED: dict[str, Any] = {
-    "crop_scale": (1.0, 1.0),
-    **dict.fromkeys(("flip", "jitter_prob", "grayscale", "blur"), 0.0),
+# change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
+CHANGES: dict[str, tuple[str, Any, Any]] = {
+    "crop": ("crop_scale", (1.0, 1.0), (0.2, 1.0)),
+    "flip": ("flip", 0.0, 1.0),
+    "jitter": ("jitter_prob", 0.0, 1.0),
+    "grey": ("grayscale", 0.0, 1.0),
+    "blur": ("blur", 0.0, 1.0),
 }
-CHANGES: dict[str, dict[str, Any]] = {  # each augmentation alone, at the strength that SimCLR trains with
-    "crop": {"crop_scale": (0.2, 1.0)},
-    "flip": {"flip": 1.0},
-    "jitter": {"jitter": (0.4, 0.4, 0.4, 0.1), "jitter_prob": 1.0},
-    "grey": {"grayscale": 1.0},
-    "blur": {"blur": 1.0},
-}
-USES = {"crop": "crop_scale", "flip": "flip", "jitter": "jitter_prob", "grey": "grayscale", "blur": "blur"}
 
 Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is taken off, the std that divides
 
@@ -129,14 +127,13 @@ def examine(
         found.layers = layers.measure(caught, judged.labels, lent, output)
         on_stage("robustness")
         few = judged.subset(slice(0, CHANGED))
-        found.robustness = _robustness(prepared, few, z[:CHANGED], seed)
-        if not found.robustness:
+        kept = _robustness(prepared, few, z[:CHANGED], seed)
+        if not kept:
             found.unknown["kept"] = (
                 "pictures lie too close together: how far a change moves one can't be told"
             )
-        numbers |= {f"kept_{name}": kept for name, kept in found.robustness.items()}
-        usual = _uses(vars(views.suiting(some.images)))
-        numbers |= {f"usual_{name}": float(usual[name]) for name in found.robustness}
+        usual = _uses(vars(views.suiting(some.images))).items()
+        numbers |= kept | {f"usual_{name}": float(used) for name, used in usual if f"kept_{name}" in kept}
     for name in map_names:
         on_stage(name)
         _map(found, name, SEEDS[:1] if quick else SEEDS)
@@ -226,7 +223,7 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
 
 def _uses(settings: Mapping[str, Any]) -> dict[str, bool]:
     """Change -> whether an augmentation of these settings has it."""
-    least = {change: np.min(settings[name]) for change, name in USES.items() if name in settings}
+    least = {change: np.min(settings[name]) for change, (name, *_) in CHANGES.items() if name in settings}
     return {change: bool(low < 1 if change == "crop" else low > 0) for change, low in least.items()}
 
 
@@ -244,7 +241,7 @@ def _stated(opened: Opened, pictures: ImageSet) -> dict[str, float]:
 
 
 def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
-    """For each augmentation alone: 1 = the picture stays where it is, 0 = it is as far as another one.
+    """kept_CHANGE, by each augmentation alone: 1 = the picture stays where it is, 0 = as far as another one.
 
     (s - s̄) / (1 - s̄), s the similarity of a picture to itself after the change, s̄ that of two pictures.
     z: the features of the pictures as they are. Empty where those nearly coincide, so that it is 0 by 0.
@@ -255,13 +252,15 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
     found: dict[str, float] = {}
     if 1 - other < TOGETHER:
         return found
-    for name, settings in CHANGES.items():
+    unchanged = {setting: without for setting, without, _ in CHANGES.values()}
+    for name, (setting, _, alone) in CHANGES.items():
         if pictures.images.shape[1] == 1 and name == "grey":
             continue
-        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **(UNCHANGED | settings))
+        settings = unchanged | {setting: alone}
+        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **settings)
         changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
-        found[name] = (s - other) / max(1 - other, 1e-6)
+        found[f"kept_{name}"] = (s - other) / max(1 - other, 1e-6)
     return found
 
 
@@ -301,8 +300,7 @@ def _as_made(
     made = Examination(pictures, z, (z1, z2), z)
     made.numbers |= _shape(z, made) | _contrast(z1, z2)
     few = pictures.subset(slice(0, CHANGED))
-    kept = _robustness(fresh, few, z[:CHANGED], seed)
-    made.numbers |= {f"kept_{name}": value for name, value in kept.items()}
+    made.numbers |= _robustness(fresh, few, z[:CHANGED], seed)
     _training(made, replace(opened, head=head), fresh, seen, pictures, temperature)
     return {f"fresh_{name}": value for name, value in made.numbers.items()}
 
@@ -365,13 +363,8 @@ def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
 
     By the mean over all batches: an exponential moving average would still be mostly its start after four.
     """
-    for layer in fresh.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            layer.momentum = None
-    fresh.train()
-    with torch.no_grad():
-        for part in images[:LEARNED].split(2 * batch(fresh, images)):
-            fresh(part.float() / 255)
+    parts = images[:LEARNED].split(2 * batch(fresh, images))
+    update_bn((part.float() / 255 for part in parts), fresh)
     fresh.eval()
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from torch import Tensor
 
 from clutils.data import ImageSet
-from clutils.measures import NEIGHBOURS as NEIGHBOURS
-from clutils.measures import PROBED as PROBED
 from clutils.report.layers import Layer
 
 MAPPED = 500  # judged pictures on a map
@@ -38,7 +36,6 @@ class Examination:
     numbers: dict[str, float] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     predicted: Tensor | None = None
-    robustness: dict[str, float] = field(default_factory=dict)
     spectrum: Tensor | None = None
     fresh_views: tuple[Tensor, Tensor] | None = None
     each: dict[str, Tensor] = field(default_factory=dict)

@@ -6,8 +6,8 @@ from typing import Any
 
 import jinja2
 
+from clutils.measures import NEIGHBOURS, PROBED
 from clutils.report import calibration, series, standard
-from clutils.report.examined import NEIGHBOURS, PROBED
 from clutils.report.figures import LEVEL_LOOKS
 from clutils.report.rules import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
 
@@ -69,8 +69,6 @@ def page(
     pictures: Mapping[str, str],
     numbers: str,
     panels: Mapping[str, tuple[str, str]] | None = None,
-    differences: list[standard.Difference] | None = None,
-    likeness: Mapping[str, float] | None = None,
     moments: Sequence[Any] = (),
 ) -> str:
     """One encoder's report; two side by side, a line for each thing that was looked at; or a series.
@@ -78,11 +76,12 @@ def page(
     - pictures: heading -> a figure's HTML with its picture inside (`figures.page`)
     - numbers: JSON, which the page carries for programs
     - panels: heading -> a figure's HTML and the sentence that reads it, of the first screen
-    - differences, likeness: of two, as `standard` has them
     - moments: of a series, as `series` has them; then there are no reports
     """
     own = [{v.name: v for v in report.verdicts} for report in reports]
-    facts = [report.examination.facts for report in reports]
+    found = [report.examination for report in reports]
+    facts = [each.facts for each in found]
+    differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
     if len(reports) > 1:
         titles = [f"{letter}: {title}" for letter, title in zip(LETTERS, titles, strict=True)]
@@ -102,12 +101,12 @@ def page(
         known=[(name, [each.get(name) for each in facts]) for name in _keys(facts)],
         pictures=[(name, picture, _is_wide(picture)) for name, picture in pictures.items()],
         panels=[(name, *panel) for name, panel in (panels or {}).items()],
-        measured=standard.numbers(reports[0].examination) if len(reports) == 1 else [],
-        layers=reports[0].examination.layers if len(reports) == 1 else [],
-        lent=min(PROBED, int(reports[0].examination.numbers["gallery"])) if reports else 0,
-        differences=differences or [],
+        measured=standard.numbers(found[0]) if len(found) == 1 else [],
+        layers=found[0].layers if len(found) == 1 else [],
+        lent=min(PROBED, int(found[0].numbers["gallery"])) if found else 0,
+        differences=differences,
         better=better(reports, differences) if differences else "",
-        likeness=likeness or {},
+        likeness=standard.likeness(*found) if len(found) == 2 else {},
         trust=calibration.shown(),
         shown=shown,
         apart=apart,

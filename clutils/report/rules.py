@@ -7,8 +7,9 @@ and on digits with seeds 0 to 2, healthy ones and broken ones, and are tested on
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+
+from clutils.checkpoints.layouts import under
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 HEALTHY = 0.1  # of the way from chance to 1: healthy encoders' kNN is beyond, with 150 labels already
@@ -37,7 +38,7 @@ Numbers = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict of the report.
+    """One verdict of the report; a rule gives it without name and expected range, which `line` adds.
 
     - name: what was looked at; level: good, worth a look, broken or not known
     - value, expected: what was measured and what is usual here, in words
@@ -48,13 +49,13 @@ class Verdict:
     - mean: the normalisation that would mend that, where a usual one does (`--mean`)
     """
 
-    name: str
+    name: str = field(default="", kw_only=True)
     level: str
     value: str
-    expected: str
+    expected: str = field(default="", kw_only=True)
     says: str
     causes: tuple[str, ...] = ()
-    remark: str = ""
+    remark: str = field(default="", kw_only=True)
     opens: str = ""
     mean: str = ""
 
@@ -64,41 +65,30 @@ class Verdict:
         return f"{self.level} ({self.remark})" if self.remark else self.level
 
 
-class Found(NamedTuple):
-    """What a rule finds: a `Verdict` without what stands there whatever the numbers are."""
-
-    level: str
-    value: str
-    says: str
-    causes: tuple[str, ...] = ()
-    opens: str = ""
-    mean: str = ""
-
-
 def line(
     name: str, expected: str, *why: str, after_head: str = ""
-) -> Callable[[Callable[[Numbers], Found | None]], Callable[..., Verdict]]:
+) -> Callable[[Callable[[Numbers], Verdict | None]], Callable[..., Verdict]]:
     """Decorator of a rule, numbers -> what it finds, None = not known: numbers, unknown, layer -> `Verdict`.
 
     - expected: filled in from the numbers; after_head: instead of it, where features are read there
     - why: names in `unknown`; the first reason there is says why it is not known
     """
 
-    def of(rule: Callable[[Numbers], Found | None]) -> Callable[..., Verdict]:
+    def of(rule: Callable[[Numbers], Verdict | None]) -> Callable[..., Verdict]:
         @functools.wraps(rule)
         def judged(n: Numbers, unknown: Mapping[str, str], layer: str = "encoder") -> Verdict:
             usual = (after_head if after_head and layer == "head" else expected).format_map(n)
             found = rule(n)
             if found is None:
                 reason = next((unknown[key] for key in why if unknown.get(key)), "not measured")
-                return Verdict(name, UNKNOWN, "not measured", usual, reason)
+                return Verdict(UNKNOWN, "not measured", reason, name=name, expected=usual)
             causes, no_stop = list(found.causes), f"nothing pushes apart: no stop-gradient{STATED}"
             if "without a temperature" in unknown.get("W", ""):  # then none was wrong
                 causes = [cause for cause in causes if not cause.startswith("a temperature")]
             if n.get("stop_gradient") == 0:
                 causes = [no_stop if cause.startswith("nothing pushes") else cause for cause in causes]
             causes.sort(key=lambda cause: not cause.endswith(STATED))
-            return Verdict(name, found.level, found.value, usual, found.says, tuple(causes), "", *found[4:])
+            return replace(found, name=name, expected=usual, causes=tuple(causes))
 
         return judged
 
@@ -109,7 +99,7 @@ def line(
 
 
 @line(INPUT, "0 to 0.15 nats from what its first batch normalisation remembers", "input_gap")
-def input_statistics(n: Numbers) -> Found | None:
+def input_statistics(n: Numbers) -> Verdict | None:
     """Healthy encoders with matching normalisation: below 0.05 nats; ImageNet's applied twice: above 1.
 
     Healthy encoders of scenes on digits, and the other way round: 0.25 to 0.55. So between 0.6 and 5 it is
@@ -118,7 +108,7 @@ def input_statistics(n: Numbers) -> Found | None:
     if "input_gap" not in n:
         return None
     gap = n["input_gap"]
-    others = {k.removeprefix("input_gap_"): v for k, v in n.items() if k.startswith("input_gap_")}
+    others = under("input_gap_", n)
     best, *equal = alike(others) or [""]
     unsettled = 0 < n.get("batches_seen", 0) < SETTLED
     mended = bool(others) and others[best] <= min(0.15, gap / 4)
@@ -127,7 +117,7 @@ def input_statistics(n: Numbers) -> Found | None:
     value = f"{away} (statistics of the first layer; 0 = as in training)"
     if level == GOOD:
         says = "Pictures arrive with values as in training (size and order of colours can't be told so)."
-        return Found(level, value, says)
+        return Verdict(level, value, says)
     causes: tuple[str, ...] = (
         "another mean and std than in training (--mean, --std)",
         "colour channels in another order, or another size",
@@ -153,7 +143,7 @@ def input_statistics(n: Numbers) -> Found | None:
     elif level == BROKEN:
         opens, until = f"{wrongly} ({away}).", "Until then"
     says += f" F{fed}." if nearer else ""
-    return Found(level, value, says, causes, f"{opens} {until}", best if mended and not unsettled else "")
+    return Verdict(level, value, says, causes, f"{opens} {until}", best if mended and not unsettled else "")
 
 
 def alike(gaps: Mapping[str, float]) -> list[str]:
@@ -163,18 +153,18 @@ def alike(gaps: Mapping[str, float]) -> list[str]:
 
 
 @line(TRAINED, "kNN or probe above that of the same network with fresh weights", "knn_untrained", "knn")
-def trained(n: Numbers) -> Found | None:
+def trained(n: Numbers) -> Verdict | None:
     """A difference counts from two standard errors on; healthy encoders lead by 0.15 to 0.3 on scenes."""
     unfilled = "weights that were made and never filled"
     if n.get("weights_zero") == 1:
         says = "There is nothing in this file but zeros, so no picture can have gone into it."
         causes: tuple[str, ...] = (unfilled, "a checkpoint written by another process than 0")
-        return Found(BROKEN, "all its weights are 0", says, causes)
+        return Verdict(BROKEN, "all its weights are 0", says, causes)
     if looks_fresh(n):
         value = "its layer normalisations are as they were made: gains 1, biases 0"
         if n.get("never_trained"):
             value = "its batch normalisations have seen no picture"
-        return Found(BROKEN, value, FRESH, FRESH_CAUSES)
+        return Verdict(BROKEN, value, FRESH, FRESH_CAUSES)
     if "knn_untrained" not in n:
         return None
     own, fresh = n["knn_beside_untrained"], n["knn_untrained"]
@@ -185,11 +175,11 @@ def trained(n: Numbers) -> Found | None:
         value += f"; probe {n['probe']:.0%}, untrained {n['probe_untrained']:.0%}"
     if n.get("weights_zero", 0) > 0:
         says = f"{n['weights_zero']:.0%} of its convolutions and linear layers are 0 throughout."
-        return Found(LOOK, value, says, (unfilled,))
+        return Verdict(LOOK, value, says, (unfilled,))
     easy = own >= EASY and interval(own, n["compared"])[0] > n.get("chance", 0.0)
     if not by_knn and not by_probe and n.get("chance", 0.0) >= EASY - 0.1:
         says = f"One class has {n['chance']:.0%} of the pictures: these labels can't tell."
-        return Found(UNKNOWN, value, says)
+        return Verdict(UNKNOWN, value, says)
     if by_knn or easy:
         says = "It has learned something that these labels show."
         if not by_knn:
@@ -201,7 +191,7 @@ def trained(n: Numbers) -> Found | None:
             if ahead > 0:
                 says = f"{says.partition(';')[0]}; the probe's lead of {ahead:.0f} points is not certain by "
                 says += f"itself ({limit:.0f} are needed)."
-        return Found(GOOD, value, says)
+        return Verdict(GOOD, value, says)
     causes = (
         "too few steps, or a learning rate far off",
         "weights that did not load",
@@ -210,14 +200,14 @@ def trained(n: Numbers) -> Found | None:
     )
     if own < fresh - error:
         if n.get("probe", 0.0) > n.get("probe_untrained", 1.0):
-            return Found(LOOK, value, "Below fresh weights by kNN, and not by the probe.", causes)
-        return Found(BROKEN, value, "Training made it worse than fresh weights.", causes)
+            return Verdict(LOOK, value, "Below fresh weights by kNN, and not by the probe.", causes)
+        return Verdict(BROKEN, value, "Training made it worse than fresh weights.", causes)
     if by_probe:
-        return Found(GOOD, value, "The probe is above that of fresh weights; kNN is not.")
+        return Verdict(GOOD, value, "The probe is above that of fresh weights; kNN is not.")
     if error > 0.15 or any(_leads(n, 1, 1)):
         says = f"{int(n['compared'])} pictures and one draw of fresh weights can't make a lead certain."
-        return Found(UNKNOWN, value, says)
-    return Found(LOOK, value, "On these labels it is not clearly better than fresh weights.", causes)
+        return Verdict(UNKNOWN, value, says)
+    return Verdict(LOOK, value, "On these labels it is not clearly better than fresh weights.", causes)
 
 
 def looks_fresh(n: Numbers) -> bool:
@@ -245,13 +235,13 @@ def _leads(n: Numbers, knn: float = 2, probe: float = 3) -> tuple[bool, bool]:
 
 
 @line("spread", "above 0.15 (features after a ReLU)", after_head="above 0.15, after a head nearer to 1")
-def spread(n: Numbers) -> Found:
+def spread(n: Numbers) -> Verdict:
     """Healthy encoders: 0.5 to 0.95 of an embedding's length is its own; after a collapse, 0.01."""
     value, first = f"{n['spread']:.3f} of the length differs", n.get("first_direction", 0)
     if n["spread"] < 0.15 and _centred_is_well(n):
         says = "All features share a constant far above what differs; centred, they tell pictures apart."
         causes: tuple[str, ...] = ("a bias or a layer that did not load, or an offset: subtract the mean",)
-        return Found(LOOK, value, says, causes)
+        return Verdict(LOOK, value, says, causes)
     if n["spread"] < 0.15:
         causes = (
             "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
@@ -259,11 +249,11 @@ def spread(n: Numbers) -> Found:
             "weights that did not load",
         )
         level = LOOK if n["spread"] >= 0.05 else BROKEN
-        return Found(level, value, "Embeddings are nearly one and the same: collapse.", causes)
+        return Verdict(level, value, "Embeddings are nearly one and the same: collapse.", causes)
     if first > 0.8:
         says = f"Pictures differ, but {first:.0%} of that is along one direction."
-        return Found(LOOK, value, says, ("collapse onto a line: see dimensions in use",))
-    return Found(GOOD, value, "Different pictures have different embeddings.")
+        return Verdict(LOOK, value, says, ("collapse onto a line: see dimensions in use",))
+    return Verdict(GOOD, value, "Different pictures have different embeddings.")
 
 
 def _centred_is_well(n: Numbers) -> bool:
@@ -274,16 +264,16 @@ def _centred_is_well(n: Numbers) -> bool:
 
 
 @line("dimensions in use", "effective rank above 8, no direction with over 60 % of the variance")
-def dimensions(n: Numbers) -> Found:
+def dimensions(n: Numbers) -> Verdict:
     """Healthy encoders of 128 features: an effective rank of 25 to 49, first direction below 40 %."""
     if "effective_rank" not in n:
-        return Found(BROKEN, "none", "No dimension is in use.", ("collapse: see spread",))
+        return Verdict(BROKEN, "none", "No dimension is in use.", ("collapse: see spread",))
     rank, first = n["effective_rank"], n["first_direction"]
     wide, count = int(n["dimensions"]), int(n["pictures"])
     value = f"effective rank {rank:.1f} of at most {min(wide, count - 1)} ({wide} features, {count} "
     value += f"pictures); first direction {first:.0%}"
     if rank >= 8 and first <= 0.6:
-        return Found(GOOD, value, "The representation uses its dimensions.")
+        return Verdict(GOOD, value, "The representation uses its dimensions.")
     says = "Dimensional collapse: a few directions carry everything."
     if rank >= 8 and first <= 0.9:
         most, says = n.get("directions_to_95", math.inf), f"One direction carries {first:.0%} of the variance"
@@ -296,30 +286,30 @@ def dimensions(n: Numbers) -> Found:
         "a head too narrow, or without hidden layer",
         "a shortcut: one property decides",
     )
-    return Found(BROKEN if rank < 3 or first > 0.9 else LOOK, value, says, causes)
+    return Verdict(BROKEN if rank < 3 or first > 0.9 else LOOK, value, says, causes)
 
 
 @line("dead units", "below 25 %")
-def units(n: Numbers) -> Found:
+def units(n: Numbers) -> Verdict:
     """Healthy encoders here have none; a quarter is what ReLU networks lose under a high learning rate."""
     level, value = _between(n["dead"], 0.25, 0.5), f"{n['dead']:.0%} of {int(n['dimensions'])}"
     if level == GOOD:
-        return Found(level, value, "Units react to pictures.")
+        return Verdict(level, value, "Units react to pictures.")
     causes = ("a learning rate too high: ReLUs that died", "weight decay on normalisations", "collapse")
-    return Found(level, value, "Many units never move, whatever the picture.", causes)
+    return Verdict(level, value, "Many units never move, whatever the picture.", causes)
 
 
 @line("length", "varies by less than 100 %, none is 0")
-def norms(n: Numbers) -> Found:
+def norms(n: Numbers) -> Verdict:
     """Lengths vary by 15 to 45 % in healthy encoders. A length of 0 has no direction to be compared by."""
     zero, varies = int(n["zero_norms"]), n["norm_varies"]
     level = BROKEN if zero else _between(varies, 1.0, math.inf)
     value = f"{n['norm']:.2f} on average, ± {varies:.0%}" + (f", {zero} of length 0" if zero else "")
     if level == GOOD:
-        return Found(level, value, "None is 0, and they vary by less than the limit.")
+        return Verdict(level, value, "None is 0, and they vary by less than the limit.")
     says = "Some embeddings have length 0." if zero else "Lengths differ by far more than usual."
     causes = ("blank or broken pictures", "dead units", "a normalisation layer in training mode")
-    return Found(level, value, says, causes)
+    return Verdict(level, value, says, causes)
 
 
 def lead(n: Numbers) -> float:
@@ -331,7 +321,7 @@ def lead(n: Numbers) -> float:
     "views of a picture",
     "lead above 0.4, finds itself above 8 % among {views:.0f} pictures, at SimCLR's crops",
 )
-def two_views(n: Numbers) -> Found:
+def two_views(n: Numbers) -> Verdict:
     """Healthy encoders: a lead of 0.5 to 0.8, a view finds its other half among 510 in 10 to 23 %."""
     ahead = lead(n)
     value = f"lead {ahead:.2f}; alignment {n['alignment']:.2f}; finds itself {n['finds_itself']:.0%}"
@@ -342,7 +332,7 @@ def two_views(n: Numbers) -> Found:
     if n["spread"] < 0.05 and not _centred_is_well(n):
         says = "All pictures lie at one place: a lead there means little."
     elif ahead >= 0.4 and itself >= 0.08:
-        return Found(GOOD, value, f"{says}.")
+        return Verdict(GOOD, value, f"{says}.")
     elif ahead < 0.1 or apart:
         level, says = LOOK if ahead >= 0.1 and itself >= 2 / n["views"] else BROKEN, APART
     else:
@@ -356,7 +346,7 @@ def two_views(n: Numbers) -> Found:
         *_trained_without(n, ("crop", "flip", "jitter", "grey"), WEAKER),
         "a temperature far too high",
     )
-    return Found(level, value, says, causes)
+    return Verdict(level, value, says, causes)
 
 
 def _trained_without(n: Numbers, changes: Sequence[str], otherwise: str) -> tuple[str, ...]:
@@ -369,7 +359,7 @@ def _trained_without(n: Numbers, changes: Sequence[str], otherwise: str) -> tupl
 
 
 @line("the space of the loss", f"uniformity below {CROWDED} after the head (floor -4)", "head_uniformity")
-def loss_space(n: Numbers) -> Found | None:
+def loss_space(n: Numbers) -> Verdict | None:
     """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed has nearly 0."""
     if "head_uniformity" not in n:
         return None
@@ -377,7 +367,7 @@ def loss_space(n: Numbers) -> Found | None:
     value += f"alignment {n['head_alignment']:.2f}"
     level = _between(n["head_uniformity"], CROWDED, -0.5)
     if level == GOOD:
-        return Found(level, value, "After the head, pictures are spread over the sphere.")
+        return Verdict(level, value, "After the head, pictures are spread over the sphere.")
     says = "After the head, all pictures lie in one corner: what the loss sees has collapsed."
     if level == LOOK:
         says = "After the head, pictures are crowded: the loss has little to tell them apart by."
@@ -389,11 +379,11 @@ def loss_space(n: Numbers) -> Found | None:
         "encoder and head that do not belong together, or a layer that did not load",
         OTHER_WAY,
     )
-    return Found(level, value, says, causes)
+    return Verdict(level, value, says, causes)
 
 
 @line("temperature", "5 to 90 % of the negatives share the push; τ from 0.05 to 1", "W")
-def temperature(n: Numbers) -> Found | None:
+def temperature(n: Numbers) -> Verdict | None:
     """Of the negatives the push is shared by 18 to 75 % in healthy runs at τ from 0.1 to 0.5.
 
     At τ = 0.005 training breaks down, and in what is left all similarities are alike, so that many share the
@@ -415,12 +405,12 @@ def temperature(n: Numbers) -> Found | None:
         says = "Too cold: the hardest negatives take the whole push, among them pictures of the same kind."
         causes = ("a temperature far below 0.05", "duplicates among the pictures")
     else:
-        return Found(GOOD, value, "The push is shared by many negatives, the harder ones more.")
-    return Found(LOOK if given else level, value, says, causes)  # given: not what it was trained at
+        return Verdict(GOOD, value, "The push is shared by many negatives, the harder ones more.")
+    return Verdict(LOOK if given else level, value, says, causes)  # given: not what it was trained at
 
 
 @line(CLASSES, "kNN or probe above raw pixels and fresh weights, and far above chance", "knn")
-def classes(n: Numbers) -> Found | None:
+def classes(n: Numbers) -> Verdict | None:
     """Above raw pixels and fresh weights; and what holds among gallery pictures holds for the judged, too."""
     if "knn" not in n:
         return None
@@ -428,18 +418,18 @@ def classes(n: Numbers) -> Found | None:
     if n.get("copies", 0.0) > COPIES:
         says = f"{n['copies']:.0%} of the judged pictures are among those that lend their labels: "
         says += "these accuracies are too high."
-        return Found(LOOK, found.value, says, ("the same pictures in both splits",))
+        return Verdict(LOOK, found.value, says, ("the same pictures in both splits",))
     if found.level == BROKEN or not (_renamed(n) or _judged_differ(n)):
         return found
     if _renamed(n):
-        return Found(UNKNOWN, found.value, "Not to be judged under wrong names: see class names.")
+        return Verdict(UNKNOWN, found.value, "Not to be judged under wrong names: see class names.")
     says = f"Gallery pictures find their own class ({_among(n):.0%}), the judged far less"
     causes = (
         "labels of the judged part that are wrong, or two of its classes exchanged",
         "trained on the gallery's labels; or frames of one scene in it",
         "judged pictures of another kind than the gallery's",
     )
-    return Found(LOOK, found.value, f"{says} ({n['knn']:.0%}).", causes)
+    return Verdict(LOOK, found.value, f"{says} ({n['knn']:.0%}).", causes)
 
 
 def _among(n: Numbers) -> float:
@@ -463,7 +453,7 @@ def _judged_differ(n: Numbers) -> bool:
     return count >= ASKED and among - own > max(4 * error, among / 7)
 
 
-def _beside_raw(n: Numbers) -> Found:
+def _beside_raw(n: Numbers) -> Verdict:
     """Above raw pixels by two standard errors, in kNN or in the probe, and so above fresh weights."""
     knn, raw, chance, error = n["knn"], n["knn_raw"], n["chance"], n["knn_error"]
     probe, probe_raw = n.get("probe", 0.0), n.get("probe_raw", 1.0)
@@ -482,22 +472,22 @@ def _beside_raw(n: Numbers) -> Found:
         return _beside_fresh(value, "A probe tells classes apart better than in raw pixels.", n)
     if knn > raw and knn - raw + 2 * error > 0.1:  # it may well be a large one
         says = f"A lead over raw pixels that {int(n['pictures'])} judged pictures can't make certain."
-        return Found(UNKNOWN, value, says)
+        return Verdict(UNKNOWN, value, says)
     removed = "augmentation removes what these labels ask about (colour, place)"
     causes = ("trained too briefly", removed, OTHER_WAY)
     says = "Not clearly better than raw pixels on these labels."
     if knn < raw - 2 * error:
         by = "" if probe < probe_raw else " by kNN, and not by the probe"
         says = f"Below raw pixels on these labels{by}."
-    return Found(LOOK, value, says, causes)
+    return Verdict(LOOK, value, says, causes)
 
 
-def _beside_fresh(value: str, says: str, n: Numbers) -> Found:
+def _beside_fresh(value: str, says: str, n: Numbers) -> Verdict:
     """Good by raw pixels is no merit of the training where fresh weights of that network do as well."""
     if n.get("never_trained"):  # fresh weights may well be above others whose batch statistics were learned
-        return Found(LOOK, value, "Above raw pixels, as fresh weights may be.", FRESH_CAUSES)
+        return Verdict(LOOK, value, "Above raw pixels, as fresh weights may be.", FRESH_CAUSES)
     if "knn_untrained" not in n or any(_leads(n)) or n["knn_beside_untrained"] >= EASY:
-        return Found(GOOD, value, says)
+        return Verdict(GOOD, value, says)
     own, fresh, error = n["knn_beside_untrained"], n["knn_untrained"], 2 * _error(n)
     by_knn = n["knn"] - n["knn_raw"] > 2 * n["knn_error"]
     by_probe = n.get("probe", 0.0) - n.get("probe_raw", 1.0) > 2 * n["knn_error"]
@@ -506,14 +496,14 @@ def _beside_fresh(value: str, says: str, n: Numbers) -> Found:
     if own >= fresh - error and (error > 0.15 or any(_leads(n, 1, 1))):
         says = above or "Not above raw pixels"
         says += f"; whether above fresh weights, {int(n['compared'])} pictures can't tell."
-        return Found(UNKNOWN, value, says)
+        return Verdict(UNKNOWN, value, says)
     says = f"{above}, but" if above else "Not above raw pixels, and"
     says += " not clearly better than the same network with fresh weights."
     causes = ("trained too briefly", "what it learned is not what these labels ask about", OTHER_WAY)
-    return Found(LOOK, value, says, causes)
+    return Verdict(LOOK, value, says, causes)
 
 
-def _at_chance(n: Numbers, value: str) -> Found:
+def _at_chance(n: Numbers, value: str) -> Verdict:
     """Chance is within what the accuracy may truly be.
 
     Labels are blamed only by `ASKED` judged pictures or more, where what healthy encoders show (`HEALTHY`) is
@@ -524,7 +514,7 @@ def _at_chance(n: Numbers, value: str) -> Found:
     lowest, highest = interval(n["knn"], count)
     if n["spread"] < 0.05 or n["effective_rank"] < 3 or n["first_direction"] > 0.9:
         says = "At chance: this representation holds too little to tell classes by."
-        return Found(BROKEN, value, says, ("collapse: see spread and dimensions",))
+        return Verdict(BROKEN, value, says, ("collapse: see spread and dimensions",))
     # by luck one of several accuracies is often above chance: so at 99.9 %
     raw = interval(n["knn_raw"], count, 0.999)[0]
     fresh = interval(n["knn_untrained"], n["compared"], 0.999)[0] if "knn_untrained" in n else 0.0
@@ -532,7 +522,7 @@ def _at_chance(n: Numbers, value: str) -> Found:
         says = (
             "At chance, though raw pixels or fresh weights are not: the encoder lost what tells them apart."
         )
-        return Found(BROKEN, value, says, ("collapse", "weights that did not load", OTHER_WAY))
+        return Verdict(BROKEN, value, says, ("collapse", "weights that did not load", OTHER_WAY))
     seen: dict[str, float] = {"knn_raw": count, "probe_raw": count}
     seen |= {f"{how}_untrained": n["compared"] for how in ("knn", "probe") if "compared" in n}
     signs = any(interval(n[key], asked, 0.9)[0] > chance for key, asked in seen.items() if key in n)
@@ -543,17 +533,17 @@ def _at_chance(n: Numbers, value: str) -> Found:
     if enough and highest < among[0] and among[0] > n["chance_gallery"]:
         says = "At chance, though gallery pictures tell each other's classes: "
         says += "the judged are labelled otherwise."
-        return Found(BROKEN, value, says, (order, "class numbers in another order in the two splits"))
+        return Verdict(BROKEN, value, says, (order, "class numbers in another order in the two splits"))
     healthy = chance + HEALTHY * (1 - chance)
     if enough and not apart and max(highest, among[1]) < healthy:
         says = "At chance, and so are raw pixels: labels and pictures seem not to belong together."
-        return Found(BROKEN, value, says, (order, "labels that pictures do not show"))
+        return Verdict(BROKEN, value, says, (order, "labels that pictures do not show"))
     says = f"{count} judged pictures are too few to say: kNN may truly be {lowest:.0%} or {highest:.0%}."
-    return Found(UNKNOWN, value, says)
+    return Verdict(UNKNOWN, value, says)
 
 
 @line("class names", "no renaming of classes that gains over 20 points", "knn")
-def names(n: Numbers) -> Found | None:
+def names(n: Numbers) -> Verdict | None:
     """Renaming classes gains a few per cent by chance where accuracy is low; mixed-up names gain more."""
     if "knn" not in n:
         return None
@@ -563,20 +553,20 @@ def names(n: Numbers) -> Found | None:
             "class numbers in another order in the two splits",
             "a split with other classes",
         )
-        return Found(BROKEN, value, "Classes are told apart, but under wrong names.", causes)
+        return Verdict(BROKEN, value, "Classes are told apart, but under wrong names.", causes)
     if n.get("exchanged", 0.0) > EXCHANGED:
         says = "Two classes stand in each other's place: see who is taken for whom."
-        return Found(LOOK, value, says, ("the numbers of two classes exchanged in a split",))
+        return Verdict(LOOK, value, says, ("the numbers of two classes exchanged in a split",))
     if interval(n["knn"], n["pictures"])[0] <= n["chance"]:
-        return Found(UNKNOWN, value, "Where classes are not told apart, no name is right or wrong.")
+        return Verdict(UNKNOWN, value, "Where classes are not told apart, no name is right or wrong.")
     gain = n["knn_relabelled"] - n["knn"]
     if gain > 0.2:
         says = (
             f"A renaming gains {100 * gain:.0f} points, which {int(n['pictures'])} pictures may give by luck."
         )
-        return Found(UNKNOWN, value, says)
+        return Verdict(UNKNOWN, value, says)
     says = "No renaming gains over 20 points, and no two classes stand clearly in each other's place "
-    return Found(GOOD, value, says + "(of classes that are alike, an exchange may not show).")
+    return Verdict(GOOD, value, says + "(of classes that are alike, an exchange may not show).")
 
 
 def _renamed(n: Numbers) -> bool:
@@ -592,12 +582,12 @@ def _renamed(n: Numbers) -> bool:
 
 
 @line("robustness", "above 0.55, in grey above 0.15", "kept")
-def robust(n: Numbers) -> Found | None:
+def robust(n: Numbers) -> Verdict | None:
     """Healthy encoders keep 0.7 to 0.9 under a crop or jitter, 0.2 to 0.6 in grey: scenes have colours.
 
     Judged is what training on such pictures usually has, by the one that is kept least.
     """
-    measured = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
+    measured = under("kept_", n)
     if not measured:
         return None
     value = ", ".join(f"{name} {share:.2f}" for name, share in measured.items())
@@ -611,18 +601,17 @@ def robust(n: Numbers) -> Found | None:
         says = (
             f"Under {' and '.join(judged)} a changed picture stays nearer than another, least under {least} "
         )
-        return Found(GOOD, value, f"{says}({judged[least]:.2f}).{also}")
+        return Verdict(GOOD, value, f"{says}({judged[least]:.2f}).{also}")
     named = ", ".join(f"{name} ({judged[name]:.2f})" for name in low)
     causes = (*_trained_without(n, low, "trained without that augmentation"), "trained too briefly")
     if "grey" in low:
         causes = ("it tells pictures apart by colour above all: a shortcut", *causes)
-    return Found(LOOK, value, f"Under {named} a picture keeps less of its place than usual.{also}", causes)
+    return Verdict(LOOK, value, f"Under {named} a picture keeps less of its place than usual.{also}", causes)
 
 
 def kept(n: Numbers) -> dict[str, float]:
     """Change -> how far a picture keeps its place under it, of those that training on such pictures has."""
-    named = {name.removeprefix("kept_"): value for name, value in n.items() if name.startswith("kept_")}
-    return {name: value for name, value in named.items() if n.get(f"usual_{name}", 1.0)}
+    return {name: value for name, value in under("kept_", n).items() if n.get(f"usual_{name}", 1.0)}
 
 
 def least_kept(change: str) -> float:
@@ -639,22 +628,20 @@ def maps(n: Numbers, unknown: Mapping[str, str]) -> list[Verdict]:
     ]
 
 
-def _map(name: str, n: Numbers) -> Found | None:
+def _map(name: str, n: Numbers) -> Verdict | None:
     """A map at 0.9 keeps nearly all neighbours, both ways; below it is a picture of something else."""
     called = {"recall": "kNN recall", "distances": "correlation of distances"}
-    measured = {
-        what: [value for key, value in n.items() if key.startswith(f"{what}_{name}_")]
-        for what in ("trustworthiness", "continuity", "recall", "distances")
-    }
+    kinds = ("trustworthiness", "continuity", "recall", "distances")
+    measured = {what: list(under(f"{what}_{name}_", n).values()) for what in kinds}
     if not measured["trustworthiness"]:
         return None
     value = ", ".join(f"{called.get(what, what)} {_ends(v)}" for what, v in measured.items() if v)
     if min(measured["trustworthiness"] + measured["continuity"]) >= 0.85:
-        return Found(
+        return Verdict(
             GOOD, value, "Neighbours on the map are neighbours in truth; distances and sizes are not."
         )
     says = "The map shows neighbours that are none, or tears neighbours apart."
-    return Found(LOOK, value, says, ("few pictures", "an embedding that no plane can hold"))
+    return Verdict(LOOK, value, says, ("few pictures", "an embedding that no plane can hold"))
 
 
 GEOMETRY = (spread, dimensions, units, norms, two_views)

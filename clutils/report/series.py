@@ -102,7 +102,7 @@ def counted(found: Sequence[Moment]) -> str:
 
 
 @style.in_course_style
-def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
+def curves(found: Sequence[Moment]) -> Figure:
     """Every number against the epoch, those of one kind in a panel."""
     panels = {
         title: there
@@ -127,12 +127,12 @@ def curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     for ax in axes.flat[max(0, len(panels) - ACROSS) : len(panels)]:  # the lowest of each column
-        ax.set_xlabel(label)
+        ax.set_xlabel(counted(found))
     return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")
 
 
 @style.in_course_style
-def layer_curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
+def layer_curves(found: Sequence[Moment]) -> Figure:
     """kNN, linear probe and effective rank of each layer against the epoch; the first is the darkest."""
     names = list(dict.fromkeys(layer.name for moment in found for layer in moment.layers))
     figure, axes = new(12.4, 3.4, 1, 3)
@@ -144,7 +144,7 @@ def layer_curves(found: Sequence[Moment], label: str = "epoch") -> Figure:
             ax.plot([at for at, _ in own], values, markersize=5, label=name, **look)
             said.append(f"{key} of {name} from {values[0]:.3g} to {values[-1]:.3g}")
     for ax, title in zip(axes, ("kNN", "linear probe", "effective rank"), strict=True):
-        ax.set(title=f"{title} of each layer", xlabel=label)
+        ax.set(title=f"{title} of each layer", xlabel=counted(found))
     axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return describe(figure, f"{len(names)} layers in {len(found)} checkpoints: {', '.join(said)}.")
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from clutils.checkpoints.layouts import under
 from clutils.report import rules
 from clutils.report.rules import BROKEN, CONSTANT, GOOD, INPUT, LOOK, OTHER_KIND, OTHER_WAY, UNKNOWN, Verdict
 
@@ -105,7 +106,7 @@ def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[st
         faults -= {"spread", "dimensions in use", "dead units"}
     if n.get("weights_zero") == 1:
         return faults
-    fresh = {k.removeprefix("fresh_"): v for k, v in n.items() if k.startswith("fresh_")}
+    fresh = under("fresh_", n)
     if not fresh:
         return set()
     fresh |= {k: v for k, v in n.items() if k.startswith("usual_") or k == "pictures"}
@@ -140,4 +141,4 @@ def _without_range(v: Verdict, n: Mapping[str, float], layer: str) -> Verdict:
     if v.name not in GEOMETRY or n["spread"] == 0:
         return v
     says = f"How {layer} should be is not known: ranges were set for the last features."
-    return Verdict(v.name, UNKNOWN, v.value, "range not known for an inner layer", says)
+    return Verdict(UNKNOWN, v.value, says, name=v.name, expected="range not known for an inner layer")
