@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -331,16 +331,13 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
 
 
 def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Prepared | None) -> None:
-    """Linear probes of the encoder, of raw pixels and of fresh weights, and the kNN of the last."""
+    """Linear probes of raw pixels and of fresh weights, and the kNN of these."""
     if found.predicted is None:
         return
     numbers, y, many = found.numbers, found.judged.labels, gallery.subset(slice(0, PROBED))
     if len(many.labels.unique()) < 2:
         found.unknown["probe"] = "the gallery's first pictures have one class alone"
     else:
-        seen = measures.Features(found.z, y, gallery_z, gallery.labels)
-        found.each["probe"] = cast(Tensor, measures.BY_NAME["probe"].measure(seen))
-        numbers["probe"] = found.each["probe"].mean().item()
         first, second = neighbours.principal(measures.raw_inputs(many), found.raw)
         numbers["probe_raw"] = measures.linear_probe(first, many.labels, second, y)
     if fresh is None:
@@ -354,7 +351,7 @@ def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Pre
         gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=k
     )
     numbers["compared"], numbers["gallery_compared"] = len(few), len(many)
-    if "probe" in numbers:
+    if "probe_raw" in numbers:
         numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
 
 

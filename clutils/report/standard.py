@@ -34,7 +34,7 @@ class Number:
 
 
 def measure(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
-    """Add them to the numbers, and to `each` what they are the mean of."""
+    """Add them to the numbers, but for those that are there; and to `each` what they are the mean of."""
     n, z, y = found.numbers, found.z, found.judged.labels
     if not found.has_directions:
         return
