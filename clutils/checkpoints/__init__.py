@@ -134,8 +134,7 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
 def with_stem(opened: Opened, **of_the_stem: Any) -> Opened:
     """The same weights in a ResNet whose stem is otherwise: maxpool, padding, as in `backbones.Backbone`."""
     assert opened.backbone is not None  # only what was opened has something to be otherwise
-    told = tuple(name for name in opened.backbone.assumed if name not in of_the_stem)
-    backbone = replace(opened.backbone, **of_the_stem, assumed=told)
+    backbone = opened.backbone.told(**of_the_stem)
     encoder = copy.copy(opened.encoder)  # shallow, and so are its layers: the weights are shared
     encoder._modules = dict(encoder._modules)
     first = cast(nn.Conv2d, copy.copy(encoder.conv1))
@@ -181,6 +180,7 @@ def _recognised(
 ) -> Opened:
     """The first state in which a row of the table fits a whole backbone; then any usual beginning."""
     partial: list[str] = []
+    told = dict(backbones.OPTIONS[option] for option in options)
     if ":" in arch:
         return _by_name(states, path, arch)
     rows = [(layout, state) for layout in layouts.LAYOUTS for state in states]
@@ -193,7 +193,7 @@ def _recognised(
             if backbone is not None and arch and backbone.arch != arch:
                 raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
             if backbone is not None:
-                return _filled(backbone.with_options(options), layout, names)
+                return _filled(backbone.told(**told), layout, names)
         except Partial as error:
             partial.append(str(error))
     seen, lacking = _beginnings(states[0][1]), ""

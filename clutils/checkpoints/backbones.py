@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,12 +32,12 @@ WIDER = {  # of these, width of a first block's 3x3 convolution, channels that e
 }
 VITS = {(192, 12): "vit_t", (384, 12): "vit_s", (768, 12): "vit_b"}  # (width, layers); its patch is added
 HEADS = {192: 3, 384: 6, 768: 12}  # DINO, DeiT and timm; MoCo v3's ViT-S has 12
-OPTIONS: dict[str, dict[str, Any]] = {
-    "maxpool": {"maxpool": True},
-    "nomaxpool": {"maxpool": False},
-    "padding1": {"padding": 1},
-    "padding2": {"padding": 2},
-    "12heads": {"heads": 12},
+OPTIONS: dict[str, tuple[str, Any]] = {  # behind a dash in an arch -> what it says of a `Backbone`
+    "maxpool": ("maxpool", True),
+    "nomaxpool": ("maxpool", False),
+    "padding1": ("padding", 1),
+    "padding2": ("padding", 2),
+    "12heads": ("heads", 12),
 }
 NAMES = ("conv16", "conv32", *RESNETS.values(), *WIDER.values(), *named.DEPTHS.values())
 NAMES += ("vit_t_16", "vit_s_16", "vit_b_16", "vit_b_32")
@@ -79,10 +79,9 @@ class Backbone:
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def with_options(self, options: Iterable[str]) -> Backbone:
-        """With what weights do not show, given by the caller: keys of `OPTIONS`."""
-        told = {name: value for option in options for name, value in OPTIONS[option].items()}
-        return replace(self, **told, assumed=tuple(name for name in self.assumed if name not in told))
+    def told(self, **what: Any) -> Backbone:
+        """With what weights do not show, which then is not assumed any more."""
+        return replace(self, **what, assumed=tuple(name for name in self.assumed if name not in what))
 
     @property
     def assumptions(self) -> list[str]:
