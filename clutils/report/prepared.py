@@ -42,9 +42,11 @@ class Prepared(nn.Module):
         super().__init__()
         if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
             raise Unfit(f"mean is {tuple(mean)} and std {tuple(std)}, but std must be above 0")
+        device = next((weights.device for weights in encoder.parameters()), None)
         for name, values in (("mean", mean), ("std", std)):
             if len(values) not in (1, channels):
                 raise Unfit(f"{name} has {len(values)} numbers, but the encoder takes {channels} channels")
+            self.register_buffer(name, torch.tensor(values, device=device).view(1, -1, 1, 1))
         if layer == "head" and head is None:
             raise Unfit("layer is 'head', but the checkpoint has no head that could be rebuilt")
         inner = dict(encoder.named_modules())
@@ -55,9 +57,6 @@ class Prepared(nn.Module):
             raise Unfit(f"layer is {layer!r}, but must be encoder, head or a module: {known}{within}")
         self.encoder, self.head, self.layer = encoder, head, layer
         self.channels, self.side = channels, side
-        device = next((weights.device for weights in encoder.parameters()), None)
-        self.register_buffer("mean", torch.tensor(mean, device=device).view(1, -1, 1, 1))
-        self.register_buffer("std", torch.tensor(std, device=device).view(1, -1, 1, 1))
 
     def behind(self, head: nn.Module) -> Prepared:
         """The same encoder, read after its head."""
