@@ -1,6 +1,5 @@
 """Exercises of notebook 11: MoCo's queue, a target with a schedule, SimSiam's stop-gradient."""
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -32,22 +31,17 @@ def moco_step(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) 
 Step = Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]]
 
 
-def _constant_keys(step: Step) -> Step:
-    return lambda queries, keys, queue, temperature: step(queries, keys.detach(), queue, temperature)
-
-
-def _then(after: Callable[[Tensor, Tensor], Tensor]) -> Step:
-    """The right loss, and another queue afterwards."""
-    return _constant_keys(lambda q, k, queue, t: (moco_step(q, k, queue, t)[0], after(queue, k)))
-
-
-def _loss(other: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> Step:
-    """Another loss, and the right queue afterwards."""
-    return _constant_keys(lambda q, k, queue, t: (other(q, k, queue, t), _enqueue(queue, k)))
-
-
 def _enqueue(queue: Tensor, keys: Tensor) -> Tensor:
     return torch.cat([queue[len(keys) :], keys])
+
+
+def _right(q: Tensor, k: Tensor, queue: Tensor, t: float) -> Tensor:
+    return moco_step(q, k, queue, t)[0]
+
+
+def _changed(loss: Callable[..., Tensor] = _right, after: Callable[..., Tensor] = _enqueue) -> Step:
+    """A step with another loss, or with another queue afterwards, which gets keys without a graph."""
+    return lambda q, k, queue, t: (loss(q, k, queue, t), after(queue, k.detach()))
 
 
 def _with_gradient(q: Tensor, k: Tensor, queue: Tensor, t: float, among: str = "own") -> Tensor:
@@ -91,40 +85,33 @@ def _of_step(
 
 
 QUEUE_WRONG = {
-    "keys with a gradient": lambda q, k, queue, t: (
-        _with_gradient(q, k, queue, t),
-        _enqueue(queue, k.detach()),
-    ),
+    "keys with a gradient": _changed(_with_gradient),
     "no detach at all": lambda q, k, queue, t: (_with_gradient(q, k, queue, t), _enqueue(queue, k)),
-    "a queue that keeps the keys' graph": lambda q, k, queue, t: (
-        moco_step(q, k, queue, t)[0],
-        _enqueue(queue, k),
+    "a queue that keeps the keys' graph": lambda q, k, queue, t: (_right(q, k, queue, t), _enqueue(queue, k)),
+    "a loss that is detached from everything": _changed(lambda *given: _right(*given).detach()),
+    "the detach on the queries": _changed(lambda q, *rest: _with_gradient(q.detach(), *rest)),
+    "keys that enter before the loss": _changed(
+        lambda q, k, queue, t: _right(q, k, _enqueue(queue, k.detach()), t)
     ),
-    "a loss that is detached from everything": lambda q, k, queue, t: tuple(
-        x.detach() for x in moco_step(q, k, queue, t)
+    "the batch's other keys as negatives, too": _changed(
+        lambda q, k, queue, t: _with_gradient(q, k.detach(), queue, t, "batch")
     ),
-    "the detach on the queries": lambda q, k, queue, t: (
-        _with_gradient(q.detach(), k, queue, t),
-        _enqueue(queue, k.detach()),
+    "the positive left out of the denominator": _changed(
+        lambda q, k, queue, t: _with_gradient(q, k.detach(), queue, t, "none")
     ),
-    "keys that enter before the loss": _loss(
-        lambda q, k, queue, t: moco_step(q, k, _enqueue(queue, k), t)[0]
-    ),
-    "the batch's other keys as negatives, too": _loss(functools.partial(_with_gradient, among="batch")),
-    "the positive left out of the denominator": _loss(functools.partial(_with_gradient, among="none")),
-    "the newest keys thrown away": _then(lambda queue, k: torch.cat([queue[: -len(k)], k])),
-    "the new keys put in front": _then(lambda queue, k: torch.cat([k, queue[: -len(k)]])),
-    "no temperature": _loss(lambda q, k, queue, t: moco_step(q, k, queue, 1.0)[0]),
-    "the temperature on the negatives alone": _loss(lambda q, k, queue, t: moco_step(q, k * t, queue, t)[0]),
-    "a sum over the queries": _loss(lambda q, k, queue, t: len(q) * moco_step(q, k, queue, t)[0]),
-    "the sign turned": _loss(lambda q, k, queue, t: -moco_step(q, k, queue, t)[0]),
-    "a queue that grows": _then(lambda queue, k: torch.cat([queue, k])),
+    "the newest keys thrown away": _changed(after=lambda queue, k: torch.cat([queue[: -len(k)], k])),
+    "the new keys put in front": _changed(after=lambda queue, k: torch.cat([k, queue[: -len(k)]])),
+    "no temperature": _changed(lambda q, k, queue, t: _right(q, k, queue, 1.0)),
+    "the temperature on the negatives alone": _changed(lambda q, k, queue, t: _right(q, k * t, queue, t)),
+    "a sum over the queries": _changed(lambda q, *rest: len(q) * _right(q, *rest)),
+    "the sign turned": _changed(lambda *given: -_right(*given)),
+    "a queue that grows": _changed(after=lambda queue, k: torch.cat([queue, k])),
     "the queries in the queue": lambda q, k, queue, t: (
-        moco_step(q, k, queue, t)[0],
+        _right(q, k, queue, t),
         _enqueue(queue, q.detach()),
     ),
-    "one key that leaves": _then(lambda queue, k: torch.cat([queue[1:], k])),
-    "keys that never enter": _then(lambda queue, k: queue),
+    "one key that leaves": _changed(after=lambda queue, k: torch.cat([queue[1:], k])),
+    "keys that never enter": _changed(after=lambda queue, k: queue),
 }
 
 QUEUE = exercise("moco_step", moco_step, QUEUE_WRONG, cases=_steps, observe=_of_step)
@@ -198,30 +185,25 @@ def _negative_cosine(a: Tensor, b: Tensor) -> Tensor:
     return -F.cosine_similarity(a, b, dim=1).mean()
 
 
+def _both(one: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """The mean over both directions of what `one` makes of a prediction and the other view's embedding."""
+    return lambda p1, p2, z1, z2: (one(p1, z2) + one(p2, z1)) / 2
+
+
 SIMSIAM_WRONG = {
-    "the stop-gradient forgotten": lambda p1, p2, z1, z2: (
-        (_negative_cosine(p1, z2) + _negative_cosine(p2, z1)) / 2
-    ),
-    "the detach on the predictions": lambda p1, p2, z1, z2: (
-        (_negative_cosine(p1.detach(), z2) + _negative_cosine(p2.detach(), z1)) / 2
-    ),
+    "the stop-gradient forgotten": _both(_negative_cosine),
+    "the detach on the predictions": _both(lambda p, z: _negative_cosine(p.detach(), z)),
     "the detach on one of the two only": lambda p1, p2, z1, z2: (
         (_negative_cosine(p1, z2.detach()) + _negative_cosine(p2, z1)) / 2
     ),
-    "the detach on both sides": lambda p1, p2, z1, z2: (
-        simsiam_loss(p1.detach(), p2.detach(), z1, z2) + 0 * (z1.sum() + p1.sum())
-    ),
-    "dot products of vectors that are not normalised": lambda p1, p2, z1, z2: (
-        -(p1 * z2.detach() + p2 * z1.detach()).sum(dim=1).mean() / 2
-    ),
-    "each prediction with its own view": lambda p1, p2, z1, z2: (
-        (_negative_cosine(p1, z1.detach()) + _negative_cosine(p2, z2.detach())) / 2
-    ),
+    "the detach on both sides": _both(lambda p, z: _negative_cosine(p.detach(), z.detach())),
+    "dot products of vectors that are not normalised": _both(lambda p, z: -(p * z.detach()).sum(1).mean()),
+    "each prediction with its own view": lambda p1, p2, z1, z2: simsiam_loss(p1, p2, z2, z1),
     "one direction only": lambda p1, p2, z1, z2: _negative_cosine(p1, z2.detach()),
-    "the sign turned": lambda p1, p2, z1, z2: -simsiam_loss(p1, p2, z1, z2),
-    "the sum of both directions": lambda p1, p2, z1, z2: 2 * simsiam_loss(p1, p2, z1, z2),
-    "a sum over the batch": lambda p1, p2, z1, z2: len(p1) * simsiam_loss(p1, p2, z1, z2),
-    "BYOL's 2 - 2 cos": lambda p1, p2, z1, z2: 2 + 2 * simsiam_loss(p1, p2, z1, z2),
+    "the sign turned": lambda *given: -simsiam_loss(*given),
+    "the sum of both directions": lambda *given: 2 * simsiam_loss(*given),
+    "a sum over the batch": lambda *given: len(given[0]) * simsiam_loss(*given),
+    "BYOL's 2 - 2 cos": lambda *given: 2 + 2 * simsiam_loss(*given),
 }
 
 

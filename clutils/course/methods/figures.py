@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -52,6 +52,17 @@ WIDTH, HEIGHT = 1.3, 0.62  # of a box
 LOSS_WIDTH = 1.46
 MIDDLE = sum(ROWS) / 2
 BETWEEN = (ROWS[0] - HEIGHT / 2, ROWS[1] + HEIGHT / 2)  # the boxes of the two branches
+SAME = {"color": style.GREY, "linestyle": "-", "linewidth": 3.5, "solid_capstyle": "butt", "alpha": 0.55}
+LATER = {"color": style.BLUE, "linestyle": (0, (1, 1.6)), "linewidth": 2.0}
+ARROWS = {  # of a kind: its look
+    "view": {"color": style.GREY, "linewidth": 1.2},
+    "gradient": {"color": style.INK, "linestyle": "-", "linewidth": 1.8},
+    "no gradient": {"color": style.VERMILLION, "linestyle": (0, (4, 2.5)), "linewidth": 1.5},
+    "follows": LATER,
+    "enters": LATER,
+}
+KEY = {"gradient": "gradient flows back along it", "no gradient": "no gradient"}
+KEY |= dict.fromkeys(("follows", "enters"), "after the step, without gradient")
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     told = [f"view 1 goes through {_listed(upper)}"]
     told.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
     if banked:
-        _arrow(ax, *((PLACES["head"], y) for y in BETWEEN), "enters", **FOLLOWS)
+        _arrow(ax, *((PLACES["head"], y) for y in BETWEEN), "enters")
         said = f"after the step\nm = {method.momentum:g}"
         ax.text(PLACES["head"] + 0.1, MIDDLE, said, va="center", fontsize=9)
         told.append("after the step the picture's entry moves towards what was seen of it")
@@ -150,7 +161,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
         told.append("both branches have the same weights")
     else:
         for part in ("encoder", "head"):
-            _arrow(ax, *((PLACES[part], y) for y in BETWEEN), "follows", **FOLLOWS)
+            _arrow(ax, *((PLACES[part], y) for y in BETWEEN), "follows")
         said = f"follows\nm = {method.momentum:g}"
         ax.text(PLACES["encoder"] + 0.1, MIDDLE, said, va="center", fontsize=9)
         told.append("the target's weights follow the others as a moving average")
@@ -160,19 +171,12 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     if prototypes:
         x, y, tall = PLACES["codes"], MIDDLE + 0.03, 0.5
         _box(ax, "vectors", "prototypes", (x, y), "#DCEBF6", height=tall)
-        _arrow(ax, (x + WIDTH / 2, y), (LOSS - LOSS_WIDTH / 2, MIDDLE), "gradient", **WITH)
-        _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "no gradient", **WITHOUT)
+        _arrow(ax, (x + WIDTH / 2, y), (LOSS - LOSS_WIDTH / 2, MIDDLE), "gradient")
+        _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "no gradient")
         told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
     _further(ax, method, moved, told)
-    follows = banked or below != "encoder" or "queue" in moved.taken
-    _key(ax, follows, not into[1] or bool({"queue", "labels"} & set(moved.taken)))
+    _key(ax)
     return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
-
-
-SAME = {"color": style.GREY, "linestyle": "-", "linewidth": 3.5, "solid_capstyle": "butt", "alpha": 0.55}
-WITH = {"color": style.INK, "linestyle": "-", "linewidth": 1.8}
-WITHOUT = {"color": style.VERMILLION, "linestyle": (0, (4, 2.5)), "linewidth": 1.5}
-FOLLOWS = {"color": style.BLUE, "linestyle": (0, (1, 1.6)), "linewidth": 2.0}
 
 
 def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
@@ -232,22 +236,22 @@ def _bars(ax: Axes, start: Sequence[float], stop: Sequence[float]) -> None:
 
 def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
     """view → parts → loss, one row."""
-    y, look = ROWS[row], WITH if flows else WITHOUT
+    y, kind = ROWS[row], "gradient" if flows else "no gradient"
     end = PICTURE + 0.48 if "bank" in parts else VIEW + 0.43
     if "bank" not in parts:
         _box(ax, None, f"view {row + 1}", (VIEW, y), "white", 0.85)
-        _arrow(ax, (PICTURE + 0.48, MIDDLE), (VIEW - 0.43, y), "view", color=style.GREY, linewidth=1.2)
+        _arrow(ax, (PICTURE + 0.48, MIDDLE), (VIEW - 0.43, y), "view")
     for part in parts:
         place = PLACES["head" if part == "bank" else part.removeprefix("target_")]
         target = part.startswith("target")
         start = (end, MIDDLE if part == "bank" else y)
-        _arrow(ax, start, (place - WIDTH / 2, y), "gradient" if flows else "no gradient", **look)
+        _arrow(ax, start, (place - WIDTH / 2, y), kind)
         color = "#FBE9DD" if target else "white" if part == "codes" else "#DCEBF6"
         gid = None if part == "codes" else part  # which are no part of the method, but made of a step
         _box(ax, gid, part.replace("_", "\n"), (place, y), color, hatch=target)
         end = place + WIDTH / 2
     corner = (LOSS - LOSS_WIDTH / 2, MIDDLE + (0.12 if row == 0 else -0.12))
-    _arrow(ax, (end, y), corner, "gradient" if flows else "no gradient", **look)
+    _arrow(ax, (end, y), corner, kind)
     if not flows:
         _bars(ax, (end, y), corner)
 
@@ -259,23 +263,23 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         at = (PLACES["predictor"], -1.2)
         _box(ax, "queue", f"queue\n{size:,} keys", at, "#FFF6CF", 1.5)
         ends = (at[0] + 0.75, at[1]), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
-        _arrow(ax, *ends, "no gradient", **WITHOUT)
+        _arrow(ax, *ends, "no gradient")
         _bars(ax, *ends)
-        _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters", **FOLLOWS)
+        _arrow(ax, (PLACES["head"] + 0.3, -HEIGHT / 2), (at[0] - 0.75, at[1]), "enters")
         said = "the keys enter\nafter the step"
         ax.text(PLACES["head"] - 0.1, -1.0, said, ha="right", va="center", fontsize=9)
         gives = "neighbours for the positives" if isinstance(method, methods.NNCLR) else "the negatives"
         told.append(f"a queue of {size:,} earlier keys gives {gives}; new ones enter after the step")
     if "labels" in moved.taken:
         _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
-        _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, MIDDLE - HEIGHT / 2), "no gradient", **WITHOUT)
+        _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, MIDDLE - HEIGHT / 2), "no gradient")
         told.append("labels say who is a positive")
     if "extra_views" in moved.taken:
         number = method.extra_views
         said = f"{number} more views of the picture\nthrough the same encoder and head"
         ax.text(PLACES["head"], -1.1, said, ha="center", va="center", fontsize=9)
         start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
-        _arrow(ax, start, end, "gradient", **WITH)
+        _arrow(ax, start, end, "gradient")
         told.append(f"{number} more views go the same way")
     if len(moved.gradient) > 1:
         said = "and once more with\nthe views swapped"
@@ -304,19 +308,15 @@ def _box(
     ax.text(*at, label, ha="center", va="center", fontsize=size, zorder=4, linespacing=1.15)
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], kind: str, **look: Any) -> None:
-    arrow = FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=12, shrinkA=0, shrinkB=0, **look)
-    arrow.set(gid=kind, zorder=2)
-    ax.add_patch(arrow)
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], kind: str) -> None:
+    look = {"mutation_scale": 12, "shrinkA": 0, "shrinkB": 0, "zorder": 2} | ARROWS[kind]
+    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", gid=kind, **look))
 
 
-def _key(ax: Axes, follows: bool, without: bool) -> None:
-    lines = [Line2D([], [], **WITH, label="gradient flows back along it")]
-    if without:
-        lines.append(Line2D([], [], **WITHOUT, label="no gradient"))
-    if follows:
-        lines.append(Line2D([], [], **FOLLOWS, label="after the step, without gradient"))
-    ax.legend(handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.07), ncols=len(lines))
+def _key(ax: Axes) -> None:
+    drawn = {patch.get_gid() for patch in ax.patches}
+    lines = {said: Line2D([], [], **ARROWS[kind], label=said) for kind, said in KEY.items() if kind in drawn}
+    ax.legend(handles=lines.values(), loc="upper center", bbox_to_anchor=(0.5, 0.07), ncols=len(lines))
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -402,12 +402,8 @@ def composition(ours: pandas.DataFrame, source: str = "ours, recorded") -> Figur
       is left out of the picture.
     """
     names = [name for name in dict.fromkeys(ours["first"]) if name != "none"]
-    mean = 100 * ours.groupby(["first", "second"])["knn"].mean()
-    table = np.full((len(names), len(names)), np.nan)
-    for (first, second), value in mean.items():
-        if first in names and second in names:
-            i, j = names.index(first), names.index(second)
-            table[i, j] = table[j, i] = value
+    half = 100 * ours.pivot_table("knn", "first", "second").reindex(index=names, columns=names)
+    table = half.fillna(half.T).to_numpy()
     figure, axes = new(11.0, 4.9, 1, 2, width_ratios=[len(names), 7])
     _heat(axes[0], table, names, f"{source}: kNN, %", decimals=0)
     paper = np.array(list(SIMCLR_FIGURE_5.values()))
