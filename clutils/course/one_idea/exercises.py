@@ -89,32 +89,34 @@ def map_loss(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tenso
     return -torch.log(near / (near + c)).sum() - torch.log(c / (far + c)).sum()
 
 
-def _squared_distances(positions: Tensor, pairs: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each pair, (pairs,), and of its first point from those drawn, (pairs, drawn)."""
-    first = positions[pairs[0]]
-    return (first - positions[pairs[1]]).square().sum(1), (first[:, None] - positions[drawn]).square().sum(2)
+def _cauchy(d: Tensor) -> Tensor:
+    return 1 / (1 + d)
 
 
 def _of(
-    q: Callable[[Tensor], Tensor],
-    over_drawn: Callable[..., Tensor] = torch.sum,
-    over_pairs: Callable[..., Tensor] = torch.sum,
+    made: Callable[[Tensor, Tensor, float], Tensor], q: Callable[[Tensor], Tensor] = _cauchy
 ) -> Callable[..., Tensor]:
-    """The answer with another kernel, a function of d², or with other sums."""
+    """An answer made of q, a function of d², of each pair, (pairs,), and of those drawn, (pairs, drawn)."""
 
     def answer(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-        near, far = map(q, _squared_distances(positions, pairs, drawn))
-        push = over_pairs(over_drawn(torch.log(c / (far + c)), dim=1))
-        return -over_pairs(torch.log(near / (near + c))) - push
+        first = positions[pairs[0]]
+        near = q((first - positions[pairs[1]]).square().sum(1))
+        far = q((first[:, None] - positions[drawn]).square().sum(2))
+        return made(near, far, c)
 
     return answer
 
 
-def _infonce(positions: Tensor, pairs: Tensor, drawn: Tensor, c: float) -> Tensor:
-    i, j = pairs
-    near = 1 / (1 + (positions[i] - positions[j]).square().sum(dim=1))
-    far = 1 / (1 + (positions[i][:, None] - positions[drawn]).square().sum(dim=2))
-    return -torch.log(near / (near + far.sum(dim=1))).sum()
+def _pull(q: Tensor, c: float) -> Tensor:
+    return -torch.log(q / (q + c))
+
+
+def _push(q: Tensor, c: float) -> Tensor:
+    return -torch.log(c / (q + c))
+
+
+def _both(near: Tensor, far: Tensor, c: float) -> Tensor:
+    return _pull(near, c).sum() + _push(far, c).sum()
 
 
 def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
@@ -133,28 +135,24 @@ def _map_cases() -> list[tuple[Tensor, Tensor, Tensor, float]]:
     return [*made, (positions, one_way, drawn, 0.5)]
 
 
-CAUCHY: Callable[[Tensor], Tensor] = lambda d: 1 / (1 + d)  # noqa: E731
-
 MAP_LOSS = exercise(
     "map_loss",
     map_loss,
     {
-        "d in place of d²": _of(lambda d: 1 / (1 + d.sqrt())),
-        "a Gaussian kernel": _of(lambda d: torch.exp(-d)),
-        "a Gaussian kernel of d²/2": _of(lambda d: torch.exp(-d / 2)),
-        "a mean over the drawn": _of(CAUCHY, torch.mean),
-        "a mean over all": _of(CAUCHY, torch.mean, torch.mean),
-        "a mean over the pairs": _of(CAUCHY, torch.sum, torch.mean),
+        "d in place of d²": _of(_both, lambda d: 1 / (1 + d.sqrt())),
+        "a Gaussian kernel": _of(_both, lambda d: torch.exp(-d)),
+        "a Gaussian kernel of d²/2": _of(_both, lambda d: torch.exp(-d / 2)),
+        "a mean over the drawn": _of(lambda near, far, c: _pull(near, c).sum() + _push(far, c).mean(1).sum()),
+        "a mean over all": _of(lambda near, far, c: _pull(near, c).mean() + _push(far, c).mean()),
+        "a mean over the pairs": _of(
+            lambda near, far, c: _pull(near, c).mean() + _push(far, c).sum(1).mean()
+        ),
         "a push on j": lambda y, pairs, drawn, c: map_loss(y, pairs.flip(0), drawn, c),
         "the other sign": lambda y, pairs, drawn, c: -map_loss(y, pairs, drawn, c),
-        "InfoNCE": _infonce,
+        "InfoNCE": _of(lambda near, far, c: -torch.log(near / (near + far.sum(dim=1))).sum()),
         "c left out": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn, 1.0),
         "no push": lambda y, pairs, drawn, c: map_loss(y, pairs, drawn[:, :0], c),
-        "the two parts exchanged": lambda y, pairs, drawn, c: (
-            map_loss(y, pairs, drawn[:, :0], c) * 0
-            - torch.log(c / (CAUCHY((y[pairs[0]] - y[pairs[1]]).square().sum(1)) + c)).sum()
-            - torch.log(1 - c / (CAUCHY((y[pairs[0]][:, None] - y[drawn]).square().sum(2)) + c)).sum()
-        ),
+        "the two parts exchanged": _of(lambda near, far, c: _push(near, c).sum() + _pull(far, c).sum()),
     },
     cases=_map_cases,
     observe=value_and_gradients("positions"),

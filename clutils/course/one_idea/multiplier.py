@@ -39,10 +39,10 @@ def beside_the_best(push: Tensor, negatives: Tensor) -> dict[str, Tensor]:
     effective = torch.special.entr(share).sum(dim=1).exp()
     q, temperature = best_weights(s, effective)
     divergence = (torch.special.xlogy(share, share) - torch.special.xlogy(share, q)).sum(dim=1)
-    means = {"similarity": (share * s).sum(dim=1), "best": (q * s).sum(dim=1)}
     return {
         "effective": effective,
-        **means,
+        "similarity": (share * s).sum(dim=1),
+        "best": (q * s).sum(dim=1),
         "temperature": temperature,
         "divergence": divergence,
         "drawn": drawn,
