@@ -128,10 +128,8 @@ def chosen(subject: str, contender: str) -> dict[str, Any]:
 
     Raises ValueError where there are none.
     """
-    table = records.read(RECORD)
-    own = table[
-        (table["subject"] == subject) & (table["contender"] == contender) & (table["stage"] == "grid")
-    ]
+    grid = records.read(RECORD).query("stage == 'grid'")
+    own = grid[(grid["subject"] == subject) & (grid["contender"] == contender)]
     if own.empty:
         raise ValueError(f"evidence: no grid runs of {contender!r} in {subject!r} are on record")
     return json.loads(own.loc[own["knn_validation"].idxmax(), "settings"])

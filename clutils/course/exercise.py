@@ -200,16 +200,14 @@ class Exercise:
         for wrong, values in zip(self.wrong, wrongs, strict=True):
             if all(self._same(g, v) for g, v in zip(given, values, strict=True)):
                 return Result(False, f"✗ {self.name}: not yet. This is {wrong.name}: {wrong.why}")
-        for case, g, e in zip(cases, given, expected, strict=True):
-            if not self._same(g, e):
-                if isinstance(e, Mapping):
-                    return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
-                problem = _shape_problem(g, e) or _apart(g, e)
-                where = f" for {', '.join(_show(a) for a in case)}" if case else ""
-                if not case:
-                    return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
-                return Result(False, f"✗ {self.name}: not yet{where}: {problem}.")
-        raise RuntimeError("unreachable: some case differs")  # pragma: no cover
+        tried = zip(cases, given, expected, strict=True)
+        case, g, e = next(each for each in tried if not self._same(*each[1:]))
+        if isinstance(e, Mapping):
+            return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
+        if not case:
+            return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
+        problem, where = _shape_problem(g, e) or _apart(g, e), ", ".join(map(_show, case))
+        return Result(False, f"✗ {self.name}: not yet for {where}: {problem}.")
 
     def _parts(self, given: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         """Which parts differ, with the first one's numbers, and which are right."""

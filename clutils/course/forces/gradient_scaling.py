@@ -155,8 +155,7 @@ def push_shares(distribution: Distribution, count: float, temperature: float) ->
 
 def binned(distribution: Distribution, shares: Tensor) -> Tensor:
     """Shares (m,) at the distribution's similarities, summed over the bins of [-1, 1]: (len(BINS) - 1,)."""
-    bin_of = torch.bucketize(distribution.similarities, BINS[1:-1], right=True)
-    return torch.zeros(len(BINS) - 1, dtype=shares.dtype).index_add(0, bin_of, shares)
+    return torch.histogram(distribution.similarities, BINS, weight=shares).hist
 
 
 def temperature_frame(ax: Axes) -> None:

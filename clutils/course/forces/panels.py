@@ -1,7 +1,7 @@
 """Forces under sliders: W of one anchor, and any two losses of the family on the same similarities."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as W
@@ -22,11 +22,11 @@ DISTRIBUTIONS = {
     "spread as a Gaussian": "gaussian",
     "a few hard, many easy": "few hard",
 }
-# the inputs that a distribution reads, and what they are called there; the others are put away
+# the inputs that a distribution reads, in its order, and what they are called there; the others are put away
 READS = {
     "equal": {"similarity": "s⁻ of all"},
     "gaussian": {"similarity": "s⁻ mean", "deviation": "s⁻ spread"},
-    "few hard": {"similarity": "s⁻ of the easy", "hard": "s⁻ of the hard", "number": "number of hard"},
+    "few hard": {"hard": "s⁻ of the hard", "similarity": "s⁻ of the easy", "number": "number of hard"},
 }
 # of negatives: powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers of the course
 NEGATIVES = sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510})
@@ -102,6 +102,11 @@ def gradient_scale(
         "negatives": choose("negatives", DISTRIBUTIONS, negatives),
         **places(similarity, deviation, hard, number),
     }
+    made: dict[str, Callable[..., gradient_scaling.Distribution]] = {
+        "equal": gradient_scaling.all_equal,
+        "gaussian": gradient_scaling.gaussian,
+        "few hard": gradient_scaling.few_hard,
+    }
     temperatures, counts = gradient_scaling.temperature_axis(), gradient_scaling.count_axis()
     figure, (warm, many, who) = figures.new(10.2, 3.7, 1, 3, width_ratios=[1.25, 1, 1])
     with style.course():
@@ -136,22 +141,9 @@ def gradient_scale(
         "similarity.",
     )
 
-    def update(
-        negatives: str,
-        positive: float,
-        temperature: float,
-        count: int,
-        similarity: float,
-        deviation: float,
-        hard: float,
-        number: int,
-    ) -> str:
+    def update(negatives: str, positive: float, temperature: float, count: int, **place: float) -> str:
         show_what_is_read(inputs, negatives)
-        distribution = {
-            "equal": lambda: gradient_scaling.all_equal(similarity),
-            "gaussian": lambda: gradient_scaling.gaussian(similarity, deviation),
-            "few hard": lambda: gradient_scaling.few_hard(hard, similarity, number),
-        }[negatives]()
+        distribution = made[negatives](*(place[name] for name in READS[negatives]))
         W = float(gradient_scaling.scale(positive, distribution, temperature, count))
         against_t.set_ydata(gradient_scaling.scale(positive, distribution, temperatures, count)[:, 0].numpy())
         against_k.set_ydata(gradient_scaling.scale(positive, distribution, temperature, counts)[0].numpy())
