@@ -187,7 +187,6 @@ def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: 
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     temperature_frame(ax)
     ax.set_title(EXTREME_IN_WORDS)
-    style.legend_outside(ax)
     return describe(
         ax,
         f"W against temperature for {', '.join(f'{k:,}' for k in counts)} negatives, with "

@@ -395,7 +395,7 @@ def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, 
 
 
 @style.in_course_style
-def composition(ours: pandas.DataFrame, source: str = "ours, recorded") -> Figure:
+def composition(ours: pandas.DataFrame) -> Figure:
     """Two heatmaps: kNN accuracy of SimCLR by the two augmentations that it had, and SimCLR's figure 5.
 
     - ours: rows with first, second, knn; several seeds are averaged, each two mirrored. The pair none, none
@@ -405,14 +405,14 @@ def composition(ours: pandas.DataFrame, source: str = "ours, recorded") -> Figur
     half = 100 * ours.pivot_table("knn", "first", "second").reindex(index=names, columns=names)
     table = half.fillna(half.T).to_numpy()
     figure, axes = new(11.0, 4.9, 1, 2, width_ratios=[len(names), 7])
-    _heat(axes[0], table, names, f"{source}: kNN, %", decimals=0)
+    _heat(axes[0], table, names, "ours, recorded: kNN, %", decimals=0)
     paper = np.array(list(SIMCLR_FIGURE_5.values()))
     _heat(axes[1], paper, list(SIMCLR_FIGURE_5), "SimCLR's figure 5: linear probe on ImageNet, %", 1)
     best = np.unravel_index(np.nanargmax(table), table.shape)
     return describe(
         figure,
-        f"Two heatmaps of accuracy by the two augmentations used, alone on the diagonal. Left, {source}: "
-        f"best {names[best[0]]} with {names[best[1]]}, {np.nanmax(table):.0f} %, alone "
+        "Two heatmaps of accuracy by the two augmentations used, alone on the diagonal. Left, ours, "
+        f"recorded: best {names[best[0]]} with {names[best[1]]}, {np.nanmax(table):.0f} %, alone "
         f"{', '.join(f'{n} {table[k, k]:.0f} %' for k, n in enumerate(names))}. Right, SimCLR's figure 5: "
         "best crop with colour, 56.3 %, alone at most 33.1 %.",
     )

@@ -142,7 +142,7 @@ def divergence(row: Row, s: Tensor, n: Tensor) -> Tensor:
     return (torch.special.xlogy(p, p) - p * log_q).sum(dim=1)
 
 
-def few(prior: float, negatives: int, t: float = 1.0) -> Row:
+def few(prior: float, negatives: int) -> Row:
     """The debiased loss as a divergence with few negatives, N τ⁺ < 1 - τ⁺, for anchors without a clamp.
 
     E⁺ + Ng has weight w₊ = 1 - N τ⁺/(1 - τ⁺) on E⁺ and 1/(1 - τ⁺) on each negative's.
@@ -152,9 +152,9 @@ def few(prior: float, negatives: int, t: float = 1.0) -> Row:
     ).log()
 
     def logits(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
-        return torch.cat([s / t + own, n / t + other], dim=1)
+        return torch.cat([s + own, n + other], dim=1)
 
-    return Row(losses.Debiased(t, prior), "softmax, the positive times w₊", logits)
+    return Row(losses.Debiased(1.0, prior), "softmax, the positive times w₊", logits)
 
 
 def differences(row: Row, seed: int = 0, negatives: int = 20) -> tuple[float, float]:
@@ -174,9 +174,9 @@ def differences(row: Row, seed: int = 0, negatives: int = 20) -> tuple[float, fl
     return float(values.max()), gradients
 
 
-def push_beside_q(row: Row, seed: int = 0) -> float:
+def push_beside_q(row: Row) -> float:
     """The largest |τ push - q| on a negative, on 50 anchors: 0 where the push is shared as the form says."""
-    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(seed))
+    s, n = toys.random_similarities(50, row.positives, 20, torch.Generator().manual_seed(0))
     q = torch.softmax(row.logits(row.loss, s, n), dim=1)[:, -n.shape[1] :]
     n.requires_grad_()
     (push,) = torch.autograd.grad(row.loss.formula(Pairs(s, n)).sum(), n)
@@ -184,7 +184,7 @@ def push_beside_q(row: Row, seed: int = 0) -> float:
     return float((push - q).abs().max())
 
 
-def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[str, tuple[float, float]]:
+def off_the_line(within: bool = False) -> dict[str, tuple[float, float]]:
     """Losses of one positive beside what the form implies: name -> how far from it, and the line's slope.
 
     With p on the positive and q a softmax of similarities and weights free of the positive's, ℓ is -log q₊ up
@@ -195,14 +195,14 @@ def off_the_line(within: bool = False, t: float = 0.3, seed: int = 0) -> dict[st
     - within: the rows of `inside` in place of those outside
     """
     if within:
-        rows = (row for row in inside(t) if row.positives == 1 and not row.pairs)
+        rows = (row for row in inside() if row.positives == 1 and not row.pairs)
         asked = {row.name: row.loss for row in rows}
     else:
         kinds = (losses.Decoupled, losses.MACL, losses.DualTemperature, losses.AlphaCL, losses.Debiased)
         kinds += (losses.HardNegative, losses.SSCL, losses.RINCE, losses.Triplet, losses.PairMargin)
         kinds += (losses.Spectral, losses.Robust, losses.FlatNCE)
         asked = {style.title(kind.__name__): kind() for kind in kinds}
-    s, n = toys.random_similarities(50, 1, 20, torch.Generator().manual_seed(seed))
+    s, n = toys.random_similarities(50, 1, 20, torch.Generator().manual_seed(0))
     found = {}
     for name, loss in asked.items():
         positives = s.clone().requires_grad_()

@@ -71,19 +71,16 @@ def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
 
 
 @style.in_course_style
-def collapse(
-    histories: Mapping[str, pandas.DataFrame | Sequence[pandas.DataFrame]], ax: Axes | None = None
-) -> Axes:
+def collapse(histories: Mapping[str, Sequence[pandas.DataFrame]], ax: Axes | None = None) -> Axes:
     """Root mean square of the noise against the steps, on a logarithmic axis.
 
-    - histories: label -> a run's history, or those of several seeds: thin lines of one look
+    - histories: label -> those of its seeds; of several, thin lines of one look
     """
     ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
     told = []
     for k, (look, (label, runs)) in enumerate(
         zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
     ):
-        runs = [runs] if hasattr(runs, "columns") else list(runs)
         for j, run in enumerate(runs):
             every = max(1, len(run) // 6)
             look["markevery"] = (k * every // len(histories), every)

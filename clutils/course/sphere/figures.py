@@ -1,6 +1,6 @@
 """Points under a loss: how near they are, who is compared with whom, who is pushed, where it takes them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from matplotlib.axes import Axes
@@ -305,14 +305,15 @@ def points(
             f"points: z1 is {tuple(z1.shape)} and z2 {tuple(z2.shape)}, but (N, 2) or (N, 3) can be seen"
         )
     ax = axes_for(ax, 3.6, 3.6)
-    Points(ax, len(z1)).update(z1, z2, pull, push, _strongest(pull, push), text)
+    Points(ax, len(z1)).update(z1, z2, pull, push, strongest(pull, push), text)
     body = "circle" if z1.shape[1] == 2 else "sphere"
     forces = "" if pull is None and push is None else ", with arrows for pull and push"
     said = f"; it says {text}" if text else ""
     return describe(ax, f"Two views each of {len(z1)} pictures as points on the {body}{forces}{said}.")
 
 
-def _strongest(*forces: Tensor | None) -> float:
+def strongest(*forces: Tensor | None) -> float:
+    """The length of the longest arrow; 1 where nothing moves."""
     lengths = [float(force.norm(dim=-1).max()) for force in forces if force is not None]
     return max(lengths, default=0.0) or 1.0
 
@@ -346,11 +347,11 @@ def frames(losses: Sequence[Loss], paths: Sequence[Trajectory], at: Sequence[int
     figure, axes = new(2.75 * len(at), 2.6 * len(losses) + 0.3, **shape)
     for row, (loss, path) in enumerate(zip(losses, paths, strict=True)):
         forces = [descent.forces(loss, path.z1[t], path.z2[t], path.labels) for t in at]
-        strongest = max(_strongest(*pair) for pair in forces)
+        longest = max(strongest(*pair) for pair in forces)
         for column, (t, (pull, push)) in enumerate(zip(at, forces, strict=True)):
             ax = axes[row, column]
             Points(ax, path.z1.shape[1]).update(
-                path.z1[t], path.z2[t], pull, push, strongest, state(path, t, name=False)
+                path.z1[t], path.z2[t], pull, push, longest, state(path, t, name=False)
             )
             if not row:
                 ax.set_title(f"step {t}", loc="center")
@@ -377,7 +378,11 @@ def state(path: Trajectory, step: int, name: bool = True) -> str:
 
 # ---- along a path --------------------------------------------------------------------------------------
 
-QUANTITIES = {"loss": "loss ℓ", "alignment": "alignment (d² of the views)", "uniformity": "uniformity"}
+QUANTITIES: dict[str, tuple[str, Callable[[Trajectory], Iterable[float]]]] = {
+    "loss": ("loss ℓ", lambda path: path.loss.tolist()),
+    "alignment": ("alignment (d² of the views)", lambda path: map(measures.alignment, path.z1, path.z2)),
+    "uniformity": ("uniformity", lambda path: map(measures.uniformity, path.z1)),
+}
 
 
 def along(path: Trajectory, quantity: str) -> list[float]:
@@ -385,13 +390,9 @@ def along(path: Trajectory, quantity: str) -> list[float]:
 
     Raises ValueError on another quantity.
     """
-    if quantity == "loss":
-        return path.loss.tolist()
-    if quantity == "alignment":
-        return [measures.alignment(z1, z2) for z1, z2 in zip(path.z1, path.z2, strict=True)]
-    if quantity == "uniformity":
-        return [measures.uniformity(z1) for z1 in path.z1]
-    raise ValueError(f"along: quantity is {quantity!r}, but must be one of {', '.join(QUANTITIES)}")
+    if quantity not in QUANTITIES:
+        raise ValueError(f"along: quantity is {quantity!r}, but must be one of {', '.join(QUANTITIES)}")
+    return list(QUANTITIES[quantity][1](path))
 
 
 def evenly(pictures: int) -> Tensor:
@@ -416,7 +417,7 @@ def paths_along(
     if quantity == "uniformity" and paths[0].z1.shape[2] == 2:
         best = measures.uniformity(evenly(paths[0].z1.shape[1]))
         ax.axhline(best, color=style.GREY, linestyle=":", label="evenly spread")
-    ax.set(xlabel="step", ylabel=QUANTITIES[quantity])
+    ax.set(xlabel="step", ylabel=QUANTITIES[quantity][0])
     ax.legend()
     ends = ", ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
     return describe(ax, f"{quantity} against the step: {ends}.")

@@ -25,7 +25,6 @@ FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negative
 STEPS, RATE = 150, 0.1
 SPREAD, ARC = 0.2, 2.0  # of the start, in radians
 NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the picture
-CURVES = ("loss", "alignment", "uniformity")
 
 
 def circle(
@@ -58,7 +57,7 @@ def circle(
             ax.remove()
         disc = figure.add_subplot(grid[:, 0])
         curves = {}
-        for ax, name in zip(axes[:, 1], CURVES, strict=True):
+        for ax, name in zip(axes[:, 1], drawn.QUANTITIES, strict=True):
             (line,) = ax.plot([], [], color=style.BLACK, linestyle="-")
             cursor = ax.axvline(0, color=style.VERMILLION, linestyle="--", linewidth=1.4)
             (here,) = ax.plot([], [], marker="o", markersize=8, color=style.VERMILLION, linestyle="none")
@@ -81,9 +80,8 @@ def circle(
         disc.clear()
         points = drawn.Points(disc, pictures)
         disc.set_title(drawn.name_of(made), loc="center")
-        first = descent.forces(made, path.z1[0], path.z2[0])
-        strongest = max(float(force.norm(dim=-1).max()) for force in first) or 1.0
-        values = {name: drawn.along(path, name) for name in CURVES}
+        strongest = drawn.strongest(*descent.forces(made, path.z1[0], path.z2[0]))
+        values = {name: drawn.along(path, name) for name in drawn.QUANTITIES}
         best = measures.uniformity(drawn.evenly(pictures))
         even.set_ydata([best, best])
         for name, (ax, line, _, _) in curves.items():

@@ -43,7 +43,7 @@ def test_a_loss_that_no_share_has_is_refused(losses):
 
 def test_collapse_draws_every_seed_of_a_label_in_one_look_on_a_log_axis():
     seeds = [history([0.2, 0.1, 0.05]), history([0.2, 0.02, 0.002])]
-    ax = pinda.collapse({"no penalty": seeds, "λ = 1": history([0.2, 0.3, 0.4])})
+    ax = pinda.collapse({"no penalty": seeds, "λ = 1": [history([0.2, 0.3, 0.4])]})
     assert ax.get_yscale() == "log"
     first, second, other = ax.lines
     assert [line.get_ydata().tolist() for line in (first, second)] == [s["noise"].tolist() for s in seeds]
@@ -55,7 +55,7 @@ def test_collapse_draws_every_seed_of_a_label_in_one_look_on_a_log_axis():
 
 def test_collapse_labels_its_axis_over_a_few_numbers_and_over_ten_decades():
     for ends in ([0.2, 0.3, 0.4], [0.2, 1e-4, 1e-8]):
-        ax = pinda.collapse({"run": history(ends), "other": history([0.2, 0.5, 90.0])})
+        ax = pinda.collapse({"run": [history(ends)], "other": [history([0.2, 0.5, 90.0])]})
         figures.png(ax)
         low, high = ax.get_ylim()
         assert sum(low <= tick <= high for tick in ax.get_yticks()) >= 3
@@ -158,7 +158,7 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
     figure, axes = figures.new(9, 9, 2, 2)
     calls = [
         lambda ax: pinda.auxiliary([1.0], ax=ax),
-        lambda ax: pinda.collapse({"run": history([0.2, 0.1])}, ax=ax),
+        lambda ax: pinda.collapse({"run": [history([0.2, 0.1])]}, ax=ax),
         lambda ax: pinda.along(t, {"one": t**2}, ax=ax),
         lambda ax: curves(t, {"one": t**2}, "x", "y", ax=ax),
     ]
@@ -170,7 +170,7 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
 def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
     name = "SimCLR's views, noise on the whole picture, λ = 0.1, generator's rate × 0.2"
     t = torch.linspace(-1, 1, 5)
-    legends = [pinda.collapse({name: history([0.2, 0.1])}), pinda.along(t, {name: t**2})]
+    legends = [pinda.collapse({name: [history([0.2, 0.1])]}), pinda.along(t, {name: t**2})]
     labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]
     for ax, label in labels:
         assert "\n" in label.get_text() and "λ\xa0=\xa00.1" in label.get_text()
