@@ -19,6 +19,7 @@ from clutils.figures.training import curves
 # the axis of every figure here: from one-negative-takes-all to all-negatives-alike
 TEMPERATURES = (0.02, 20.0)
 COUNTS = (1, 65_536)
+AXES = {"temperature τ": TEMPERATURES, "number of negatives K": COUNTS}
 BINS = torch.linspace(-1, 1, 41, dtype=torch.float64)
 
 
@@ -158,15 +159,9 @@ def binned(distribution: Distribution, shares: Tensor) -> Tensor:
     return torch.histogram(distribution.similarities, BINS, weight=shares).hist
 
 
-def temperature_frame(ax: Axes) -> None:
-    """Axes for W against temperature."""
-    _logarithmic(ax, "x", "temperature τ", TEMPERATURES)
-    ax.set(ylim=(-0.03, 1.03), ylabel="gradient scale W")
-
-
-def count_frame(ax: Axes) -> None:
-    """Axes for W against the number of negatives."""
-    _logarithmic(ax, "x", "number of negatives K", COUNTS)
+def scale_frame(ax: Axes, against: str) -> None:
+    """Axes for W against one of `AXES`."""
+    _logarithmic(ax, "x", against)
     ax.set(ylim=(-0.03, 1.03), ylabel="gradient scale W")
 
 
@@ -185,7 +180,7 @@ def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: 
     ax = curves(grid, lines, "temperature", "W", ordered=True, ax=axes_for(ax))
     for look, count in zip(style.series(len(counts)), counts, strict=True):
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
-    temperature_frame(ax)
+    scale_frame(ax, "temperature τ")
     ax.set_title(EXTREME_IN_WORDS)
     return describe(
         ax,
@@ -201,7 +196,7 @@ def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax:
     lines = {f"τ = {t:g}": scale(*EXTREME, t, grid)[0] for t in temperatures}
     ax = curves(grid, lines, "number of negatives", "W", ordered=True, ax=axes_for(ax))
     ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
-    count_frame(ax)
+    scale_frame(ax, "number of negatives K")
     ax.set_title(EXTREME_IN_WORDS)
     style.legend_outside(ax)
     return describe(
@@ -222,8 +217,8 @@ def surface(ax: Axes | None = None) -> Axes:
     # one colour per line: white on the dark low values, black on the bright high ones
     levels = {"levels": [0.1, 0.5, 0.9, 0.99], "colors": ["white", "white", "black", "black"]}
     lines = ax.contour(temperatures, counts, W, **levels, linewidths=1.2)
-    _logarithmic(ax, "x", "temperature τ", TEMPERATURES)
-    _logarithmic(ax, "y", "number of negatives K", COUNTS)
+    _logarithmic(ax, "x", "temperature τ")
+    _logarithmic(ax, "y", "number of negatives K")
     ax.clabel(lines, fmt="%g", fontsize=10)
     ax.grid(False)
     ax.set_title(EXTREME_IN_WORDS)
@@ -274,7 +269,7 @@ def directions(
             turns.append(f"{name} has its minimum {turn[1]:.3f} at temperature {turn[0]:.2f}")
     limit = count / (count + 1)
     ax.axhline(limit, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label=f"K/(K+1) = {limit:.3f}")
-    temperature_frame(ax)
+    scale_frame(ax, "temperature τ")
     ax.set_title(f"s⁺ = {_say(positive)}, K = {count:,}")
     ax.legend(loc="lower right")
     return describe(
@@ -318,8 +313,9 @@ def _cases(
     )
 
 
-def _logarithmic(ax: Axes, axis: str, label: str, ends: tuple[float, float]) -> None:
-    """A logarithmic axis with plain numbers: 1, 3, 10, 30 ... over few decades, else 1, 10, 100, 1k, 10k."""
+def _logarithmic(ax: Axes, axis: str, label: str) -> None:
+    """One of `AXES`, logarithmic, with plain numbers: 1, 3, 10 ... over few decades, else 1, 10, 100, 1k."""
+    ends = AXES[label]
     steps = (1, 3) if ends[1] / ends[0] < 1e4 else (1,)
     ticks = [m * 10.0**e for e in range(-3, 6) for m in steps if ends[0] <= m * 10.0**e <= ends[1]]
     ax.set(**{f"{axis}scale": "log", f"{axis}lim": ends, f"{axis}label": label})

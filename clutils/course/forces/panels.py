@@ -110,8 +110,8 @@ def gradient_scale(
     temperatures, counts = gradient_scaling.temperature_axis(), gradient_scaling.count_axis()
     figure, (warm, many, who) = figures.new(10.2, 3.7, 1, 3, width_ratios=[1.25, 1, 1])
     with style.course():
-        gradient_scaling.temperature_frame(warm)
-        gradient_scaling.count_frame(many)
+        gradient_scaling.scale_frame(warm, "temperature τ")
+        gradient_scaling.scale_frame(many, "number of negatives K")
         many.set_ylabel("")
         gradient_scaling.push_frame(who)
         dashed = {"color": style.GREY, "linestyle": (0, (4, 3)), "linewidth": 1.3}

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from clutils import anatomy
 from clutils.course import records
-from clutils.course.forces.gradient_scaling import temperature_axis, temperature_frame
+from clutils.course.forces.gradient_scaling import scale_frame, temperature_axis
 from clutils.course.sphere.figures import ARROWS, outline
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import MACL, Loss
@@ -79,7 +79,7 @@ def turn(positives: Tensor, negatives: Tensor, at: float) -> Figure:
     below.plot([at], [low], marker="v", markersize=9, color=style.BLACK, linestyle="none")
     below.annotate(f"τ = {at:.3g}, W = {low:.3g}", (at, low), (8, -4), textcoords="offset points", va="top")
     for ax in (above, below):
-        temperature_frame(ax)
+        scale_frame(ax, "temperature τ")
         ax.axvline(at, color=style.GREY, linestyle=":")
         ax.legend(loc="best")
     above.set(xlabel="", ylabel="similarity", ylim=(-1.05, 1.05))
