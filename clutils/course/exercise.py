@@ -338,13 +338,12 @@ def _asked(answer: Any, variant: variants.Variant) -> Any:
 def _shape_problem(given: Any, expected: Any) -> str:
     if not isinstance(expected, torch.Tensor):
         return ""
+    wanted = tuple(expected.shape)
     try:
         shape = tuple(torch.as_tensor(given).shape)
     except (TypeError, ValueError, RuntimeError):
-        return f"your result is of type {type(given).__name__}, expected a tensor {tuple(expected.shape)}"
-    return (
-        "" if shape == tuple(expected.shape) else f"your result is {shape}, expected {tuple(expected.shape)}"
-    )
+        return f"your result is of type {type(given).__name__}, expected a tensor {wanted}"
+    return "" if shape == wanted else f"your result is {shape}, expected {wanted}"
 
 
 def spelled(word: str) -> str:

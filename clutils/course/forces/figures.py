@@ -72,9 +72,8 @@ class Beside:
             who.set_title("who is pushed")
             zeros, edges = torch.zeros(len(BINS) - 1).numpy(), BINS.numpy()
             self.number = who.stairs(zeros, edges, fill=True, color="#D0D0D0")
-            how.set(xlim=(-1.05, 1.05), xlabel="mean s⁺" if several else "s⁺", title="pull on the positive")
-            if several:
-                how.set_title("pull on the positives, summed")
+            how.set(xlim=(-1.05, 1.05), xlabel="mean s⁺" if several else "s⁺")
+            how.set_title("pull on the positives, summed" if several else "pull on the positive")
             how.set_ylabel("−Σ ∂ℓ/∂s⁺" if several else "−∂ℓ/∂s⁺")
             how.axhline(0, color=style.GREY, linewidth=0.8)
             each.set(

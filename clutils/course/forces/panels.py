@@ -221,22 +221,22 @@ def explore(
     if similarities is None:
         inputs = shaped_anchor(**shaped)
     else:
-        tables, order = _sorted(*similarities)
-        inputs = {"anchor": slider("anchor, easy to hard", 1, len(order), (len(order) + 1) // 2)}
+        tables = _sorted(*similarities)
+        anchors = len(tables[0])
+        inputs = {"anchor": slider("anchor, easy to hard", 1, anchors, (anchors + 1) // 2)}
     views = shaped.get("views", 1) if similarities is None else tables[0].shape[1]
     picture = drawn.Beside(views > 1)
     settings = sliders_of(first)
     if first.name == "MACL" and similarities is None:
         inputs["alignment"] = slider("A alignment of the batch", -1.0, 1.0, 0.6, 0.01)
-    names = set(settings)
 
     def update(**values: Any) -> str:
-        for name in names:
+        for name in settings:
             setattr(first, name, values.pop(name))
         for each in (first, second):
             if isinstance(each, FixedMixes):
                 each.hardest = min(each.hardest, tables[1].shape[1] if similarities else values["count"])
-        if "temperature" in names and hasattr(second, "temperature"):
+        if "temperature" in settings and hasattr(second, "temperature"):
             second.temperature = first.temperature
         alignment = values.pop("alignment", None)
         if similarities is not None:
@@ -341,11 +341,11 @@ def shaped_anchor(
     }
 
 
-def _sorted(positives: Tensor, negatives: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
+def _sorted(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
     """The tables in float64, rows from the anchor that wins most clearly to the one that loses worst."""
     positives, negatives = positives.detach().double(), negatives.detach().double()
     order = (negatives.amax(dim=1) - positives.mean(dim=1)).argsort()
-    return (positives[order], negatives[order]), order
+    return positives[order], negatives[order]
 
 
 def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:

@@ -248,7 +248,7 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
         _arrow(ax, start, (place - WIDTH / 2, y), kind)
         color = "#FBE9DD" if target else "white" if part == "codes" else "#DCEBF6"
         gid = None if part == "codes" else part  # which are no part of the method, but made of a step
-        _box(ax, gid, part.replace("_", "\n"), (place, y), color, hatch=target)
+        _box(ax, gid, part.replace("_", "\n"), (place, y), color, dashed=target)
         end = place + WIDTH / 2
     corner = (LOSS - LOSS_WIDTH / 2, MIDDLE + (0.12 if row == 0 else -0.12))
     _arrow(ax, (end, y), corner, kind)
@@ -294,15 +294,14 @@ def _box(
     at: tuple[float, float],
     color: str,
     width: float = WIDTH,
-    hatch: bool = False,
+    dashed: bool = False,
     height: float = HEIGHT,
 ) -> None:
     """part: the method's attribute that the box stands for, kept as its gid; None: none of it."""
     corner = (at[0] - width / 2, at[1] - height / 2)
     box = FancyBboxPatch(corner, width, height, boxstyle="round,pad=0,rounding_size=0.08")
-    box.set(facecolor=color, edgecolor=style.INK, linewidth=1.2, zorder=3, gid=part)
-    if hatch:
-        box.set(linestyle=(0, (4, 2)))
+    look = {"edgecolor": style.INK, "linewidth": 1.2, "linestyle": (0, (4, 2)) if dashed else "-"}
+    box.set(facecolor=color, zorder=3, gid=part, **look)
     ax.add_patch(box)
     size = 10 if max(map(len, label.split("\n"))) < 15 else 7.5
     ax.text(*at, label, ha="center", va="center", fontsize=size, zorder=4, linespacing=1.15)
