@@ -6,12 +6,10 @@ import ast
 import importlib
 import inspect
 import os
-import pkgutil
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -385,11 +383,5 @@ def _show(value: Any, digits: int = 4, start: int = 0) -> str:
 
 def catalogue() -> dict[str, list[Exercise]]:
     """Folder of the course (one a notebook) -> its exercises, in order."""
-    import clutils.course as course
-
-    folders = sorted(found.name for found in pkgutil.iter_modules(course.__path__) if found.ispkg)
-    with_exercises = [name for name in folders if find_spec(f"{course.__name__}.{name}.exercises")]
-    return {
-        name: importlib.import_module(f"{course.__name__}.{name}.exercises").EXERCISES
-        for name in with_exercises
-    }
+    folders = sorted(file.parent.name for file in Path(__file__).parent.glob("*/exercises.py"))
+    return {name: importlib.import_module(f"clutils.course.{name}.exercises").EXERCISES for name in folders}
