@@ -204,7 +204,8 @@ class Exercise:
             return Result(False, f"✗ {self.name}: not yet: {self._parts(g, e)}")
         if not case:
             return Result(False, f"✗ {self.name}: not yet; {_show(g)} is not it. `.hint()` helps.")
-        problem, where = _shape_problem(g, e) or _apart(g, e), ", ".join(map(_show, case))
+        problem = _shape_problem(g, e) or _apart(g, e)
+        where = ", ".join(map(_show, case))
         return Result(False, f"✗ {self.name}: not yet for {where}: {problem}.")
 
     def _parts(self, given: Mapping[str, Any], expected: Mapping[str, Any]) -> str:

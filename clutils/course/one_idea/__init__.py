@@ -17,7 +17,6 @@ from clutils.course.one_idea.limit import by_class, decay, drawn_errors, negativ
 from clutils.course.one_idea.multiplier import (
     balance,
     beside_the_best,
-    best_weights,
     choose_how_many,
     frontier,
 )

@@ -12,7 +12,6 @@ from clutils import anatomy, figures, losses
 from clutils.course.one_idea.exercises import temperature_for
 from clutils.course.panels import Panel, among, choose, panel
 from clutils.figures import axes_for, describe, style
-from clutils.similarities import Pairs
 
 
 def best_weights(negatives: Tensor, effective: Tensor | float) -> tuple[Tensor, Tensor]:
@@ -127,8 +126,8 @@ def choose_how_many(tables: Mapping[str, Tensor]) -> Panel:
 
     def update(encoder: str, effective: float, anchor: int) -> str:
         s = tables[encoder]
-        q, t = losses.Robust(math.log(s.shape[1] / effective)).worst_case(Pairs(s[:, :1], s))
-        t, spread = t[:, 0], s.std(dim=1, correction=0)
+        q, t = best_weights(s, effective)
+        spread = s.std(dim=1, correction=0)
         dots.set_data(spread, t)
         ring.set_data([spread[anchor]], [t[anchor]])
         edge = float(spread.max()) * 1.1
