@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -65,8 +64,7 @@ KEY = {"gradient": "gradient flows back along it", "no gradient": "no gradient"}
 KEY |= dict.fromkeys(("follows", "enters"), "after the step, without gradient")
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """What a step of a method handed to its loss.
 
     - gradient: into the first and the second of what it compares, one pair for each comparison

@@ -245,16 +245,10 @@ def positive_control(network: nn.Module, pictures: Tensor, masks: Tensor, new: T
     return network(new)[:, 0].detach()
 
 
-class _Eye(nn.Module):
+def _eye(sees: bool) -> nn.Module:
     """A small network that maps pictures (N, 1, H, W) to one number a pixel, (N, 1, H, W); or a blind one."""
-
-    def __init__(self, sees: bool) -> None:
-        super().__init__()
-        self.sees = sees
-        self.layers = nn.Sequential(nn.Conv2d(1, 8, 1), nn.LeakyReLU(0.1), nn.Conv2d(8, 1, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layers(x if self.sees else torch.zeros_like(x))
+    light = nn.Identity() if sees else nn.Threshold(math.inf, 0.0)  # which lets nothing through
+    return nn.Sequential(light, nn.Conv2d(1, 8, 1), nn.LeakyReLU(0.1), nn.Conv2d(8, 1, 1))
 
 
 def _by_brightness(network: nn.Module, pictures: Tensor, masks: Tensor, new: Tensor) -> Tensor:
@@ -283,7 +277,7 @@ def _scored(answer: Callable[..., Tensor], sees: bool, bright: bool) -> float:
     shown = shown + 0.05 * torch.randn(shown.shape, generator=draw)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        given = something(answer(_Eye(sees), shown[:8].clone(), masks[:8].clone(), shown[8:].clone()))
+        given = something(answer(_eye(sees), shown[:8].clone(), masks[:8].clone(), shown[8:].clone()))
     if tuple(getattr(given, "shape", ())) != (10, 16, 16):
         got = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
         raise Lacks(f"maps of the new pictures are asked for, (10, 16, 16), got {got}")
