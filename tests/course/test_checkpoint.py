@@ -11,22 +11,7 @@ from clutils import checkpoints, data, report
 from clutils.course import checkpoint as lesson
 from clutils.course.checkpoint import exercises, names
 from clutils.report import GOOD, feeding, rules
-from tests.course.answers import judged
-
-
-def test_the_report_passes_the_exercise_on_the_lead():
-    def told(positives, negatives):
-        return rules.lead({"positive_similarity": positives.mean(), "negative_similarity": negatives.mean()})
-
-    assert lesson.lead.check(told)
-    assert lesson.lead.check(lambda p, n: 1 - (1 - p.mean()) / (1 - n.mean()))
-
-
-def test_the_mean_of_each_anchors_lead_is_named():
-    def own(p, n):
-        return (1 - (1 - p[:, 0]) / (1 - n.mean(dim=1))).mean()
-
-    assert "mean of each anchor's own lead" in lesson.lead.check(own).message
+from tests.course.answers import Told, judged
 
 
 def test_each_order_of_the_reports_but_one_is_wrong_and_named():
@@ -79,8 +64,18 @@ def test_the_divergence_is_that_of_torch():
     )
 
 
+ANSWERS = {
+    "lead": [
+        lambda p, n: rules.lead({"positive_similarity": p.mean(), "negative_similarity": n.mean()}),
+        lambda p, n: 1 - (1 - p.mean()) / (1 - n.mean()),
+    ],
+}
 MISTAKES = {
     "lead": [
+        Told(
+            lambda p, n: (1 - (1 - p[:, 0]) / (1 - n.mean(dim=1))).mean(),
+            "mean of each anchor's own lead",
+        ),
         lambda p, n: p.mean(),
         lambda p, n: (p.mean() - n.mean()) / p.mean(),
         lambda p, n: (p.median() - n.median()) / (1 - n.median()),
@@ -94,7 +89,7 @@ MISTAKES = {
         lambda p, n: (p.mean() - n.mean()) / (1 - n.mean()).abs().sqrt(),
     ],
 }
-test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, {}, MISTAKES)
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
 
 
 def test_the_ledger_of_one_name_computes_what_its_lines_say():

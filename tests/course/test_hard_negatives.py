@@ -12,6 +12,7 @@ from clutils.course import hard_negatives as lesson
 from clutils.course.forces.mixes import FixedMixes
 from clutils.course.hard_negatives import figures as hard
 from clutils.similarities import Pairs
+from tests.course.answers import judged
 from tests.course.drawn import line
 
 COUNTS = (0, 4, 16)
@@ -234,39 +235,6 @@ def test_silent_from_is_where_the_losss_own_push_ends():
         assert bool((push == 0).all()) is silent
 
 
-def rejects(exercise, *answers):
-    for number, answer in enumerate(answers):
-        assert not exercise.check(answer), f"{exercise.name} accepts wrong answer {number}"
-
-
-def test_silent_from_takes_other_ways_of_writing_it_and_no_other_place():
-    def by_sums(n, t, p):
-        return t * ((n / t).exp().sum(1) / n.shape[1] / p - (1 / p - 1) * math.exp(-1 / t)).log()
-
-    def by_bisection(n, t, p):
-        low, high = torch.full((len(n),), -5.0).to(n), torch.full((len(n),), 5.0).to(n)
-        for _ in range(60):
-            s = (low + high) / 2
-            estimate = (torch.exp(n / t).mean(dim=1) - p * torch.exp(s / t)) / (1 - p)
-            low, high = s.where(estimate > math.exp(-1 / t), low), high.where(estimate > math.exp(-1 / t), s)
-        return low
-
-    assert lesson.silent_from.check(by_sums) and lesson.silent_from.check(by_bisection)
-    right = lesson.silent_from.answer
-    rejects(
-        lesson.silent_from,
-        lambda n, t, p: t * torch.log(torch.exp(n / t).mean(dim=1)) + t * math.log(p),
-        lambda n, t, p: n.amax(dim=1) + t * math.log(1 / p),
-        lambda n, t, p: n.mean(dim=1) + t * math.log(1 / p),
-        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) + math.exp(-1 / t)) / p),
-        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) - p * math.exp(-1 / t)) / p),
-        lambda n, t, p: right(n, t, 1 - p),
-        lambda n, t, p: right(n, t, p)[:, None],
-        lambda n, t, p: right(n, t, p).mean(),
-        lambda n, t, p: right(n, 2 * t, p),
-    )
-
-
 def test_as_cold_as_splits_the_push_as_the_losses_do():
     for gap, t, beta in lesson.as_cold_as.cases():
         table = torch.tensor([[0.2 + gap, 0.2]], dtype=torch.float64)
@@ -276,72 +244,98 @@ def test_as_cold_as_splits_the_push_as_the_losses_do():
         torch.testing.assert_close(warm / warm.sum(), cold / cold.sum())
 
 
-def test_as_cold_as_takes_a_search_and_no_other_temperature():
-    def softmax(gap, t, b):
-        return torch.softmax(torch.tensor([b * gap / t, 0.0], dtype=torch.float64), dim=0)
+def by_sums(n, t, p):
+    return t * ((n / t).exp().sum(1) / n.shape[1] / p - (1 / p - 1) * math.exp(-1 / t)).log()
 
-    def by_search(gap, t, beta):
-        wanted = float(((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0])
-        low, high = 1e-3, 10.0
-        for _ in range(80):
-            middle = (low + high) / 2
-            low, high = (middle, high) if float(softmax(gap, middle, 1)[0]) > wanted else (low, middle)
-        return low
 
-    def by_tensors(gap, t, beta):
-        return gap / torch.logit((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0]
+def by_bisection(n, t, p):
+    low, high = torch.full((len(n),), -5.0).to(n), torch.full((len(n),), 5.0).to(n)
+    for _ in range(60):
+        s = (low + high) / 2
+        estimate = (torch.exp(n / t).mean(dim=1) - p * torch.exp(s / t)) / (1 - p)
+        low, high = s.where(estimate > math.exp(-1 / t), low), high.where(estimate > math.exp(-1 / t), s)
+    return low
 
-    assert lesson.as_cold_as.check(by_search) and lesson.as_cold_as.check(by_tensors)
-    right = lesson.as_cold_as.answer
-    rejects(
-        lesson.as_cold_as,
+
+def softmax(gap, t, b):
+    return torch.softmax(torch.tensor([b * gap / t, 0.0], dtype=torch.float64), dim=0)
+
+
+def by_search(gap, t, beta):
+    wanted = float(((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0])
+    low, high = 1e-3, 10.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(softmax(gap, middle, 1)[0]) > wanted else (low, middle)
+    return low
+
+
+def by_tensors(gap, t, beta):
+    return gap / torch.logit((1 + beta) * softmax(gap, t, 1 + beta) - beta * softmax(gap, t, beta))[0]
+
+
+def with_loops(push, plain, false):
+    ours, theirs = [], []
+    for f, g, is_false in zip(push, plain, false, strict=True):
+        if float(f.sum()) > 0:
+            ours.append(float(f[is_false].sum() / f.sum()))
+            theirs.append(float(g[is_false].sum() / g.sum()))
+    return np.mean(ours) < np.mean(theirs) - 1e-9 if ours else False
+
+
+def by_differences(push, plain, false):
+    live = (push > 0).any(dim=1)
+    apart = share(push, false) - share(plain, false)
+    return live.any() and apart[live].mean() < -1e-9  # a tensor, not a bool
+
+
+share = anatomy.push_share
+
+
+def by_mean_of(change, largest=1e-9):
+    def test(push, plain, false):
+        live = push.sum(dim=1) > 0
+        mean = change(share(push, false), share(plain, false))[live].mean()
+        return bool(live.any()) and float(mean) < -largest
+
+    return test
+
+
+def by_median(push, plain, false):
+    live = (push > 0).any(dim=1)
+    return bool(live.any()) and float((share(push, false) - share(plain, false))[live].median()) < -1e-10
+
+
+silent_from, as_cold_as = lesson.silent_from.answer, lesson.as_cold_as.answer
+ANSWERS = {
+    "silent_from": [by_sums, by_bisection],
+    "as_cold_as": [by_search, by_tensors],
+    "spares_false_negatives": [with_loops, by_differences],
+}
+MISTAKES = {
+    "silent_from": [
+        lambda n, t, p: t * torch.log(torch.exp(n / t).mean(dim=1)) + t * math.log(p),
+        lambda n, t, p: n.amax(dim=1) + t * math.log(1 / p),
+        lambda n, t, p: n.mean(dim=1) + t * math.log(1 / p),
+        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) + math.exp(-1 / t)) / p),
+        lambda n, t, p: t * torch.log((torch.exp(n / t).mean(dim=1) - p * math.exp(-1 / t)) / p),
+        lambda n, t, p: silent_from(n, t, 1 - p),
+        lambda n, t, p: silent_from(n, t, p)[:, None],
+        lambda n, t, p: silent_from(n, t, p).mean(),
+        lambda n, t, p: silent_from(n, 2 * t, p),
+    ],
+    "as_cold_as": [
         lambda gap, t, b: t,
         lambda gap, t, b: t / b,
         lambda gap, t, b: t * (1 + b),
         lambda gap, t, b: t / (1 + b) ** 2,
         lambda gap, t, b: (t / (1 + b) + t / (1 + 2 * b)) / 2,
-        lambda gap, t, b: 1 / right(gap, t, b),
-        lambda gap, t, b: right(gap, t, 1.0),
-        lambda gap, t, b: right(2 * gap, t, b),
-        lambda gap, t, b: gap / right(gap, t, b),
-    )
-
-
-def test_a_test_of_the_claim_is_right_however_it_is_written():
-    def with_loops(push, plain, false):
-        ours, theirs = [], []
-        for f, g, is_false in zip(push, plain, false, strict=True):
-            if float(f.sum()) > 0:
-                ours.append(float(f[is_false].sum() / f.sum()))
-                theirs.append(float(g[is_false].sum() / g.sum()))
-        return np.mean(ours) < np.mean(theirs) - 1e-9 if ours else False
-
-    def by_differences(push, plain, false):
-        live = (push > 0).any(dim=1)
-        apart = anatomy.push_share(push, false) - anatomy.push_share(plain, false)
-        return live.any() and apart[live].mean() < -1e-9  # a tensor, not a bool
-
-    for right in (with_loops, by_differences):
-        assert lesson.spares_false_negatives.check(right), lesson.spares_false_negatives.check(right)
-
-
-def test_a_test_of_the_claim_that_some_made_up_loss_fools_is_rejected():
-    def share(f, false):
-        return anatomy.push_share(f, false)
-
-    def by_mean_of(push, plain, false, change, largest=1e-9):
-        live = push.sum(dim=1) > 0
-        return (
-            bool(live.any())
-            and float(change(share(push, false), share(plain, false))[live].mean()) < -largest
-        )
-
-    def median(push, plain, false):
-        live = (push > 0).any(dim=1)
-        return bool(live.any()) and float((share(push, false) - share(plain, false))[live].median()) < -1e-10
-
-    rejects(
-        lesson.spares_false_negatives,
+        lambda gap, t, b: 1 / as_cold_as(gap, t, b),
+        lambda gap, t, b: as_cold_as(gap, t, 1.0),
+        lambda gap, t, b: as_cold_as(2 * gap, t, b),
+        lambda gap, t, b: gap / as_cold_as(gap, t, b),
+    ],
+    "spares_false_negatives": [
         lambda push, plain, false: True,
         lambda push, plain, false: bool(push.sum() < plain.sum()),
         lambda push, plain, false: bool(share(push, false).mean() < share(plain, false).mean()),
@@ -353,19 +347,22 @@ def test_a_test_of_the_claim_that_some_made_up_loss_fools_is_rejected():
         lambda push, plain, false: bool((push * false).mean() < 0.9 * (plain * false).mean()),
         lambda push, plain, false: bool((push[false] == 0).all()),
         lambda push, plain, false: torch.tensor([True, False]),
-        median,
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x - y, 0.05),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x - y, 1e-3),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x.log() - y.log()),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x / y - 1),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x**2 - y**2),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: x / (1 - x) - y / (1 - y)),
-        lambda push, plain, false: by_mean_of(push, plain, false, lambda x, y: (x - y) * y),
-        lambda push, plain, false: by_mean_of(push.abs(), plain, false, lambda x, y: x - y),
+        by_median,
+        by_mean_of(lambda x, y: x - y, 0.05),
+        by_mean_of(lambda x, y: x - y, 1e-3),
+        by_mean_of(lambda x, y: x.log() - y.log()),
+        by_mean_of(lambda x, y: x / y - 1),
+        by_mean_of(lambda x, y: x**2 - y**2),
+        by_mean_of(lambda x, y: x / (1 - x) - y / (1 - y)),
+        by_mean_of(lambda x, y: (x - y) * y),
+        lambda push, plain, false: by_mean_of(lambda x, y: x - y)(push.abs(), plain, false),
         *(
-            lambda push, plain, false, part=part: by_mean_of(
-                push[part], plain[part], false[part], lambda x, y: x - y
+            lambda push, plain, false, part=part: by_mean_of(lambda x, y: x - y)(
+                push[part], plain[part], false[part]
             )
             for part in (slice(3), slice(3, None), slice(1))
         ),
-    )
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

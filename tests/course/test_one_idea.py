@@ -12,6 +12,7 @@ from clutils.course import one_idea as lesson
 from clutils.course import records, toys
 from clutils.course.one_idea import divergences, multiplier
 from clutils.similarities import Pairs, two_views
+from tests.course.answers import judged
 
 
 def tables(anchors=6, K=25):
@@ -197,89 +198,6 @@ def test_the_record_of_maps_has_a_row_a_map():
 # ---- exercises ---------------------------------------------------------------------------------------------
 
 
-def rejects(exercise, *answers):
-    for number, answer in enumerate(answers):
-        assert not exercise.check(answer), f"{exercise.name} accepts wrong answer {number}"
-
-
-@pytest.mark.parametrize("exercise", [lesson.temperature_for, lesson.map_loss], ids=lambda e: e.name)
-def test_each_named_slip_is_recognised(exercise):
-    for wrong in exercise.wrong:
-        assert wrong.name in exercise.check(wrong.answer).message
-
-
-def test_temperature_for_takes_other_ways_and_no_other_number():
-    right = lesson.temperature_for.answer
-
-    def by_robust(n, k):
-        robust = losses.Robust(math.log(n.shape[1] / k))
-        robust.per_anchor(n[:, :1], n)
-        return robust.effective_temperature
-
-    def row_by_row(n, k):
-        found = []
-        for row in n:
-            low, high = -9.0, 7.0
-            for _ in range(60):
-                middle = (low + high) / 2
-                p = np.exp((row.numpy() - row.max().item()) / math.exp(middle))
-                p = p / p.sum()
-                few = -(p * np.log(np.maximum(p, 1e-300))).sum() < math.log(k)
-                low, high = (middle, high) if few else (low, middle)
-            found.append(math.exp(low))
-        return torch.tensor(found, dtype=torch.float64)
-
-    assert lesson.temperature_for.check(by_robust), lesson.temperature_for.check(by_robust)
-    assert lesson.temperature_for.check(row_by_row), lesson.temperature_for.check(row_by_row)
-    rejects(
-        lesson.temperature_for,
-        lambda n, k: torch.full((len(n),), 0.1).double(),
-        lambda n, k: right(n, k)[:, None],
-        lambda n, k: right(n, k).mean(),
-        lambda n, k: right(n, k + 1),
-        lambda n, k: right(n, k * 0.9),
-        lambda n, k: right(-n, k),
-        lambda n, k: right(n, k) ** 2,
-        lambda n, k: n.std(dim=1) / math.log(n.shape[1] / k),
-        lambda n, k: n.amax(dim=1) - n.mean(dim=1),
-        lambda n, k: right(n, {12: 4, 40: 10, 100: 70}[n.shape[1]]),
-    )
-
-
-def test_map_loss_takes_other_ways_and_no_other_loss():
-    def by_softplus(y, pairs, drawn, c):
-        return maps.negative_sampling(y, pairs, drawn, c)
-
-    def by_loops(y, pairs, drawn, c):
-        total = 0.0
-        for i, j, others in zip(*pairs, drawn, strict=True):
-            q = 1 / (1 + ((y[i] - y[j]) ** 2).sum())
-            total = total - (q / (q + c)).log()
-            for k in others:
-                q = 1 / (1 + ((y[i] - y[k]) ** 2).sum())
-                total = total - (1 - q / (q + c)).log()
-        return total
-
-    assert lesson.map_loss.check(by_softplus) and lesson.map_loss.check(by_loops)
-    right = lesson.map_loss.answer
-    rejects(
-        lesson.map_loss,
-        lambda y, p, k, c: right(y, p, k, c) / p.shape[1],
-        lambda y, p, k, c: -right(y, p, k, c),
-        lambda y, p, k, c: right(y, p, k, 1 / c),
-        lambda y, p, k, c: right(y, p, k[:, :1], c),
-        lambda y, p, k, c: right(y.detach(), p, k, c),
-        lambda y, p, k, c: right(2 * y, p, k, c),
-        lambda y, p, k, c: right(y, p, k, c * k.shape[1]),
-        lambda y, p, k, c: right(y, p.flip(0), k, c),
-        lambda y, p, k, c: right(y, p, k[:, :3], c),
-        lambda y, p, k, c: right(y, p[:, p[0] < p[1]], k[p[0] < p[1]], c) * 2,
-        lambda y, p, k, c: by_loops(
-            y, p, [[i for i in o if i != j] for j, o in zip(p[0], k, strict=True)], c
-        ),
-    )
-
-
 def test_the_shortest_recorded_row_of_the_long_tail_comes_out_again():
     script = runpy.run_path(str(records.ROOT / "benchmarks" / "long_tail.py"))
     rows = records.read(script["NAME"]).set_index(["arm", "seed"])
@@ -289,3 +207,72 @@ def test_the_shortest_recorded_row_of_the_long_tail_comes_out_again():
         assert again[name] == pytest.approx(rows.loc[("untrained", 0), name], abs=0.01), name
     classes = rows.xs("alike", level="arm")["source"]
     assert not classes.str.contains("long tail").any() and rows["source"].str.contains("long tail").any()
+
+
+def by_robust(n, k):
+    robust = losses.Robust(math.log(n.shape[1] / k))
+    robust.per_anchor(n[:, :1], n)
+    return robust.effective_temperature
+
+
+def row_by_row(n, k):
+    found = []
+    for row in n:
+        low, high = -9.0, 7.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            p = np.exp((row.numpy() - row.max().item()) / math.exp(middle))
+            p = p / p.sum()
+            few = -(p * np.log(np.maximum(p, 1e-300))).sum() < math.log(k)
+            low, high = (middle, high) if few else (low, middle)
+        found.append(math.exp(low))
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def by_loops(y, pairs, drawn, c):
+    total = 0.0
+    for i, j, others in zip(*pairs, drawn, strict=True):
+        q = 1 / (1 + ((y[i] - y[j]) ** 2).sum())
+        total = total - (q / (q + c)).log()
+        for k in others:
+            q = 1 / (1 + ((y[i] - y[k]) ** 2).sum())
+            total = total - (1 - q / (q + c)).log()
+    return total
+
+
+temperature_for, map_loss = lesson.temperature_for.answer, lesson.map_loss.answer
+ANSWERS = {
+    "temperature_for": [by_robust, row_by_row],
+    "map_loss": [maps.negative_sampling, by_loops],
+}
+MISTAKES = {
+    "temperature_for": [
+        lambda n, k: torch.full((len(n),), 0.1).double(),
+        lambda n, k: temperature_for(n, k)[:, None],
+        lambda n, k: temperature_for(n, k).mean(),
+        lambda n, k: temperature_for(n, k + 1),
+        lambda n, k: temperature_for(n, k * 0.9),
+        lambda n, k: temperature_for(-n, k),
+        lambda n, k: temperature_for(n, k) ** 2,
+        lambda n, k: n.std(dim=1) / math.log(n.shape[1] / k),
+        lambda n, k: n.amax(dim=1) - n.mean(dim=1),
+        lambda n, k: temperature_for(n, {12: 4, 40: 10, 100: 70}[n.shape[1]]),
+    ],
+    "map_loss": [
+        lambda y, p, k, c: map_loss(y, p, k, c) / p.shape[1],
+        lambda y, p, k, c: -map_loss(y, p, k, c),
+        lambda y, p, k, c: map_loss(y, p, k, 1 / c),
+        lambda y, p, k, c: map_loss(y, p, k[:, :1], c),
+        lambda y, p, k, c: map_loss(y.detach(), p, k, c),
+        lambda y, p, k, c: map_loss(2 * y, p, k, c),
+        lambda y, p, k, c: map_loss(y, p, k, c * k.shape[1]),
+        lambda y, p, k, c: map_loss(y, p.flip(0), k, c),
+        lambda y, p, k, c: map_loss(y, p, k[:, :3], c),
+        lambda y, p, k, c: map_loss(y, p[:, p[0] < p[1]], k[p[0] < p[1]], c) * 2,
+        lambda y, p, k, c: by_loops(
+            y, p, [[i for i in o if i != j] for j, o in zip(p[0], k, strict=True)], c
+        ),
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

@@ -12,6 +12,7 @@ from clutils import anatomy, figures, losses, measures
 from clutils.course import one_idea as lesson
 from clutils.course.one_idea import collapse
 from clutils.losses.vicreg import moments
+from tests.course.answers import Told, judged
 
 # ---- the limit -------------------------------------------------------------------------------------------
 
@@ -151,11 +152,6 @@ def test_the_balance_is_that_of_the_loss_and_reaches_one_at_minus_log_k():
 # ---- exercises ---------------------------------------------------------------------------------------------
 
 
-def rejects(exercise, *answers):
-    for number, answer in enumerate(answers):
-        assert not exercise.check(answer), f"{exercise.name} accepts wrong answer {number}"
-
-
 def test_negatives_needed_is_where_the_loss_itself_scatters_so():
     dice = torch.Generator().manual_seed(3)
     pool = 2 * torch.rand(50, generator=dice, dtype=torch.float64) - 1
@@ -165,36 +161,41 @@ def test_negatives_needed_is_where_the_loss_itself_scatters_so():
     assert float(values.std()) == pytest.approx(0.05, rel=0.06)
 
 
-def test_few_points_takes_every_batch_that_two_moments_call_perfect():
-    def simplex(D):  # D + 1 points at equal distances: fewer are not possible
-        corners = torch.eye(D + 1, dtype=torch.float64) - 1 / (D + 1)
-        basis = torch.linalg.svd(corners)[0][:, :D]
-        return basis * math.sqrt(D)
+def simplex(D):  # D + 1 points at equal distances: fewer are not possible
+    corners = torch.eye(D + 1, dtype=torch.float64) - 1 / (D + 1)
+    basis = torch.linalg.svd(corners)[0][:, :D]
+    return basis * math.sqrt(D)
 
-    def far_and_often(D):  # repeated, and longer than it need be: v is silent beyond 1
-        return 7 * torch.cat([torch.eye(D), -torch.eye(D)]).repeat(5, 1)
 
-    def far_in_single_precision(D):  # its covariance is 0 but for rounding
-        return (1000 * simplex(D)).float()
+def far_and_often(D):  # repeated, and longer than it need be: v is silent beyond 1
+    return 7 * torch.cat([torch.eye(D), -torch.eye(D)]).repeat(5, 1)
 
-    assert lesson.few_points.check(far_in_single_precision)
+
+def axes(D):
+    return D**0.5 * torch.cat([torch.eye(D), -torch.eye(D)])
+
+
+def sheared(D):  # long vectors: hardly correlated, with a c of tens
+    one = torch.eye(D, dtype=torch.float64)
+    return 100 * axes(D).double() @ (one + 4e-4 * one.roll(1, dims=0))
+
+
+def test_what_is_few_and_what_is_sheared_are_so_by_the_losss_own_moments():
     for answer in (simplex, far_and_often):
-        assert lesson.few_points.check(answer), lesson.few_points.check(answer)
         v, c = moments(torch.cov(answer(5).double().T))
         assert float(v) < 1e-4 and float(c) < 1e-9
-
-
-def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
-    def axes(D):
-        return D**0.5 * torch.cat([torch.eye(D), -torch.eye(D)])
-
-    def sheared(D):  # long vectors: hardly correlated, with a c of tens
-        one = torch.eye(D, dtype=torch.float64)
-        return 100 * axes(D).double() @ (one + 4e-4 * one.roll(1, dims=0))
-
     assert float(moments(torch.cov(sheared(3).T))[1]) > 10
-    rejects(
-        lesson.few_points,
+
+
+ANSWERS = {
+    "few_points": [
+        simplex,
+        far_and_often,
+        lambda D: (1000 * simplex(D)).float(),  # its covariance is 0 but for rounding
+    ],
+}
+MISTAKES = {
+    "few_points": [
         lambda D: torch.tensor([[1e5 * a] + [2.0 * b] * (D - 1) for a in (1, -1) for b in (1, -1)]),
         lambda D: torch.randn(4096, D),
         lambda D: torch.zeros(2 * D, D),
@@ -210,6 +211,9 @@ def test_few_points_rejects_what_a_term_would_move_and_what_is_not_few():
         lambda D: torch.cat([axes(D), 2 * axes(D)]),
         lambda D: axes(D) @ (torch.eye(D) + 0.3),
         sheared,
-    )
-    assert "a tensor is asked for, got 'points'" in lesson.few_points.check(lambda D: "points").message
-    assert "at most 2D" in lesson.few_points.check(lambda D: None).message  # what is asked, again
+        Told(lambda D: "points", "a tensor is asked for, got 'points'"),
+        Told(lambda D: None, "at most 2D"),  # what is asked, again
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

@@ -10,6 +10,7 @@ import torch
 
 from clutils import data, losses
 from clutils.course import sentences as lesson
+from tests.course.answers import Told, judged
 
 
 @pytest.fixture(scope="module")
@@ -20,57 +21,6 @@ def train() -> data.SentenceSet:
 @pytest.fixture(scope="module")
 def run(train):
     return lesson.run_of("dropout", train, steps=2, batch_size=16)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda states, tokens: lesson.pooled.answer(states, tokens),
-        lambda states, tokens: torch.stack(
-            [s[t > 0].mean(dim=0) for s, t in zip(states, tokens, strict=True)]
-        ),
-        lambda states, tokens: (
-            torch.einsum("nld,nl->nd", states, (tokens != 0).double()) / (tokens != 0).sum(dim=1)[:, None]
-        ),
-    ],
-)
-def test_pooled_takes_right_answers(answer):
-    assert lesson.pooled.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        *((wrong.answer, wrong.name) for wrong in lesson.pooled.wrong),
-        (lambda states, tokens: states[:, -1], "not yet"),
-        (lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
-        (lambda states, tokens: states.mean(dim=2), "not yet"),
-        (lambda states, tokens: None, "nothing yet"),
-    ],
-)
-def test_pooled_names_wrong_answers(answer, said):
-    result = lesson.pooled.check(answer)
-    assert not result and said in result.message
-
-
-@pytest.mark.parametrize("answer", [lambda a, t, f: t - (1 - f) / a, lambda a, t, f: (a * t + f - 1) / a])
-def test_floor_at_takes_right_answers(answer):
-    assert lesson.floor_at.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        *((wrong.answer, wrong.name) for wrong in lesson.floor_at.wrong),
-        (lambda a, t, f: 1 - a * t, "not yet"),
-        (lambda a, t, f: 0.0, "not yet"),
-        (lambda a, t, f: f, "not yet"),
-        (lambda a, t, f: t * (1 - f) / a, "not yet"),
-    ],
-)
-def test_floor_at_names_wrong_answers(answer, said):
-    result = lesson.floor_at.check(answer)
-    assert not result and said in result.message
 
 
 def test_zero_is_where_macls_temperature_meets_it_without_a_floor():
@@ -167,3 +117,31 @@ def test_a_pretrained_encoder_is_judged_where_there_is_one_and_kindly_missed_whe
         lesson.pretrained(tmp_path / "nowhere", train)
     (z,) = lesson.pretrained(tmp_path, train)
     assert z.dtype == torch.float32 and z[:, 0].tolist() == [len(text) for text in train.texts]
+
+
+ANSWERS = {
+    "pooled": [
+        lambda states, tokens: torch.stack(
+            [s[t > 0].mean(dim=0) for s, t in zip(states, tokens, strict=True)]
+        ),
+        lambda states, tokens: (
+            torch.einsum("nld,nl->nd", states, (tokens != 0).double()) / (tokens != 0).sum(dim=1)[:, None]
+        ),
+    ],
+    "floor_at": [lambda a, t, f: t - (1 - f) / a, lambda a, t, f: (a * t + f - 1) / a],
+}
+MISTAKES = {
+    "pooled": [
+        Told(lambda states, tokens: states[:, -1], "not yet"),
+        Told(lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
+        Told(lambda states, tokens: states.mean(dim=2), "not yet"),
+    ],
+    "floor_at": [
+        Told(lambda a, t, f: 1 - a * t, "not yet"),
+        Told(lambda a, t, f: 0.0, "not yet"),
+        Told(lambda a, t, f: f, "not yet"),
+        Told(lambda a, t, f: t * (1 - f) / a, "not yet"),
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
