@@ -12,56 +12,7 @@ from clutils.course import records
 from clutils.course import vectors as lesson
 from clutils.course.vectors import experiments
 from clutils.views.vectors import Corruption
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows), x),
-        lambda x, chosen, rows: x + chosen * (torch.take_along_dim(x, rows, 0) - x),
-        lambda x, chosen, rows: torch.stack(
-            [torch.where(chosen[:, j], x[rows[:, j], j], x[:, j]) for j in range(x.shape[1])], dim=1
-        ),
-    ],
-)
-def test_corrupt_takes_right_answers(answer):
-    assert lesson.corrupt.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        *((wrong.answer, wrong.name) for wrong in lesson.corrupt.wrong),
-        (lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
-        (lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
-        (lambda x, chosen, rows: x, "not yet"),
-        (lambda x, chosen, rows: None, "nothing yet"),
-    ],
-)
-def test_corrupt_names_wrong_answers(answer, said):
-    result = lesson.corrupt.check(answer)
-    assert not result and said in result.message
-
-
-@pytest.mark.parametrize(
-    "answer", [lambda c: math.sqrt(1 / (1 - c) ** 2 - 1), lambda c: math.sqrt(c * (2 - c)) / (1 - c)]
-)
-def test_strength_for_takes_right_answers(answer):
-    assert lesson.strength_for.check(answer)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        *((wrong.answer, wrong.name) for wrong in lesson.strength_for.wrong),
-        (lambda c: c / (1 - c) ** 2, "not yet"),
-        (lambda c: 1 / (1 - c), "not yet"),
-        (lambda c: math.sqrt(c), "not yet"),
-    ],
-)
-def test_strength_for_names_wrong_answers(answer, said):
-    result = lesson.strength_for.check(answer)
-    assert not result and said in result.message
+from tests.course.answers import Told, judged
 
 
 def test_the_panel_counts_the_columns_that_drown():
@@ -163,3 +114,32 @@ def test_a_recorded_row_comes_out_again():
     best = lesson.recorded()
     assert (best.groupby(["data", "way"])["strength"].nunique() == 1).all()
     assert callable(runpy.run_path(str(records.ROOT / "benchmarks" / "vectors.py"))["main"])
+
+
+ANSWERS = {
+    "corrupt": [
+        lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows), x),
+        lambda x, chosen, rows: x + chosen * (torch.take_along_dim(x, rows, 0) - x),
+        lambda x, chosen, rows: torch.stack(
+            [torch.where(chosen[:, j], x[rows[:, j], j], x[:, j]) for j in range(x.shape[1])], dim=1
+        ),
+    ],
+    "strength_for": [
+        lambda c: math.sqrt(1 / (1 - c) ** 2 - 1),
+        lambda c: math.sqrt(c * (2 - c)) / (1 - c),
+    ],
+}
+MISTAKES = {
+    "corrupt": [
+        Told(lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
+        Told(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
+        Told(lambda x, chosen, rows: x, "not yet"),
+    ],
+    "strength_for": [
+        Told(lambda c: c / (1 - c) ** 2, "not yet"),
+        Told(lambda c: 1 / (1 - c), "not yet"),
+        Told(lambda c: math.sqrt(c), "not yet"),
+    ],
+}
+
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

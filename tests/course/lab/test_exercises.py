@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 from clutils import data, losses, training
 from clutils.course import lab as lesson
 from clutils.course.lab import exercises as training_lab
-from tests.course.answers import judged
+from tests.course.answers import Told, judged
 
 
 @pytest.fixture(scope="module")
@@ -28,76 +28,55 @@ def test_the_run_has_collapsed_and_the_spread_is_that_of_directions(fallen):
     assert float(normalize(random, dim=1).std(dim=0).mean()) * 128**0.5 == pytest.approx(1, abs=0.02)
 
 
-def test_other_losses_that_part_pictures_count_too():
-    assert lesson.rescue.check(lambda run: setattr(run, "loss", losses.PairMargin()))
+def raises(run):
+    run.loss = "cold"
 
 
-def test_what_is_no_rescue_is_named():
-    def raises(run):
-        run.loss = "cold"
-
-    def fresh(run):
-        new = training.Run(data=data.load("digits", limit=600), batch_size=64, seed=5)
-        run.encoder.load_state_dict(new.encoder.state_dict())
-
-    def shaken(run):
-        with torch.no_grad():
-            for weight in run.method.head.parameters():
-                weight += torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
-
-    def forgets(run):
-        run.loss = losses.NTXent(1.0)
-        run.optimiser.state.clear()
-
-    def headless(run):
-        run.loss, run.method.head = losses.NTXent(1.0), torch.nn.Identity()
-
-    def trains(run):
-        run.loss, run.steps = losses.NTXent(1.0), 400
-        for _ in range(5):
-            run.step()
-
-    def trains_and_sets_the_count_back(run):
-        trains(run)
-        run.steps_done = training_lab.FALLEN
-
-    assert lesson.rescue.check(forgets)
-    for answer, said in (
-        (trains, "leave the steps to the check"),
-        (trains_and_sets_the_count_back, "a fresh start is no rescue"),
-        (shaken, "a fresh start is no rescue"),
-        (headless, "a fresh start is no rescue"),
-        (lambda run: None, "changed no setting, weight or memory"),
-        (lambda run: setattr(run.loss, "note", 1), "changed no setting, weight or memory"),
-        (lambda run: setattr(run, "steps", 500), "the positives alone, still"),
-        (lambda run: run.optimiser.state.clear(), "the positives alone, still"),
-        (lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
-        (raises, "raised ValueError: training: loss is 'cold'"),
-        (fresh, "a fresh start is no rescue"),
-        (lambda run: 5, "it returned 5"),
-    ):
-        found = lesson.rescue.check(answer)
-        assert not found and said in found.message
+def fresh(run):
+    new = training.Run(data=data.load("digits", limit=600), batch_size=64, seed=5)
+    run.encoder.load_state_dict(new.encoder.state_dict())
 
 
-def test_too_hot_may_be_written_with_a_loop():
-    def by_hand(accuracies):
-        best = None
-        for t, values in accuracies.items():
-            if best is None or sum(values) / len(values) > sum(accuracies[best]) / len(accuracies[best]):
-                best = t
-        for t in sorted(accuracies):
-            if t > best and max(accuracies[t]) < min(accuracies[best]):
-                return t
+def shaken(run):
+    with torch.no_grad():
+        for weight in run.method.head.parameters():
+            weight += torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
 
-    assert lesson.too_hot.check(by_hand)
 
-    def with_pandas(accuracies):
-        table = pd.DataFrame({t: pd.Series(values) for t, values in accuracies.items()})
-        best = table.mean().idxmax()
-        return table.columns[(table.columns > best) & (table.max() < table[best].min())].min()
+def forgets(run):
+    run.loss = losses.NTXent(1.0)
+    run.optimiser.state.clear()
 
-    assert lesson.too_hot.check(with_pandas)
+
+def headless(run):
+    run.loss, run.method.head = losses.NTXent(1.0), torch.nn.Identity()
+
+
+def trains(run):
+    run.loss, run.steps = losses.NTXent(1.0), 400
+    for _ in range(5):
+        run.step()
+
+
+def trains_and_sets_the_count_back(run):
+    trains(run)
+    run.steps_done = training_lab.FALLEN
+
+
+def by_hand(accuracies):
+    best = None
+    for t, values in accuracies.items():
+        if best is None or sum(values) / len(values) > sum(accuracies[best]) / len(accuracies[best]):
+            best = t
+    for t in sorted(accuracies):
+        if t > best and max(accuracies[t]) < min(accuracies[best]):
+            return t
+
+
+def with_pandas(accuracies):
+    table = pd.DataFrame({t: pd.Series(values) for t, values in accuracies.items()})
+    best = table.mean().idxmax()
+    return table.columns[(table.columns > best) & (table.max() < table[best].min())].min()
 
 
 def mean(values):
@@ -125,26 +104,38 @@ def test_turned_reads_the_history_of_a_run_that_was_turned():
         if step == 3:
             run.loss.temperature = 1.5
         run.step()
-    assert lesson.turned.answer(run.history) == [(4, 1.5)]
-
-    def by_hand(history):
-        found, before = [], None
-        for _, row in history.iterrows():
-            if before is not None and row["temperature"] != before:
-                found.append((row["step"], row["temperature"]))
-            before = row["temperature"]
-        return found
-
-    assert lesson.turned.check(by_hand)
-    assert not lesson.turned.check(lambda history: history["temperature"].diff())
-    assert "raised KeyError" in lesson.turned.check(lambda history: history["tau"]).message
-    halves = lesson.turned.check(lambda history: [(k + 0.5, t) for k, t in by_hand(history)])
-    assert not halves and "a list of (step, new τ)" in halves.message
-    assert "got []" in lesson.turned.check(lambda history: []).message
-    assert isinstance(run.history, pd.DataFrame)
+    assert isinstance(run.history, pd.DataFrame) and lesson.turned.answer(run.history) == [(4, 1.5)]
 
 
+def row_by_row(history):
+    found, before = [], None
+    for _, row in history.iterrows():
+        if before is not None and row["temperature"] != before:
+            found.append((row["step"], row["temperature"]))
+        before = row["temperature"]
+    return found
+
+
+ANSWERS = {
+    "rescue": [lambda run: setattr(run, "loss", losses.PairMargin()), forgets],
+    "too_hot": [by_hand, with_pandas],
+    "turned": [row_by_row],
+}
 MISTAKES = {
+    "rescue": [
+        Told(trains, "leave the steps to the check"),
+        Told(trains_and_sets_the_count_back, "a fresh start is no rescue"),
+        Told(shaken, "a fresh start is no rescue"),
+        Told(headless, "a fresh start is no rescue"),
+        Told(lambda run: None, "changed no setting, weight or memory"),
+        Told(lambda run: setattr(run.loss, "note", 1), "changed no setting, weight or memory"),
+        Told(lambda run: setattr(run, "steps", 500), "the positives alone, still"),
+        Told(lambda run: run.optimiser.state.clear(), "the positives alone, still"),
+        Told(lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
+        Told(raises, "raised ValueError: training: loss is 'cold'"),
+        Told(fresh, "a fresh start is no rescue"),
+        Told(lambda run: 5, "it returned 5"),
+    ],
     "too_hot": [
         first_where(lambda own, top: max(own) <= min(top)),
         first_where(lambda own, top: mean(own) < mean(top)),
@@ -168,7 +159,10 @@ MISTAKES = {
         ),
     ],
     "turned": [
-        lambda h: [],
+        Told(lambda h: [], "got []"),
+        Told(lambda h: h["tau"], "raised KeyError"),
+        Told(lambda h: [(k + 0.5, t) for k, t in row_by_row(h)], "a list of (step, new τ)"),
+        lambda h: h["temperature"].diff(),
         lambda h: [(s, t) for s, t in zip(h["step"], h["temperature"], strict=True) if t > 1],
         lambda h: list(zip(h["step"], h["temperature"], strict=True)),
         lambda h: [(s, t) for s, t in lesson.turned.answer(h)][:1],
@@ -179,4 +173,4 @@ MISTAKES = {
         lambda h: h.drop_duplicates("temperature")[["step", "temperature"]].to_numpy().tolist()[1:],
     ],
 }
-test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, {}, MISTAKES)
+test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
