@@ -67,12 +67,6 @@ def test_umap_parts_clusters_repeats_itself_and_says_nothing():
     assert done.stderr == ""
 
 
-def test_importing_maps_loads_neither_umap_nor_scikit_learn():
-    code = "import sys, clutils.maps; print({'umap', 'numba', 'sklearn', 'scipy'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
-
-
 # ---- judging a map -------------------------------------------------------------------------------------
 
 

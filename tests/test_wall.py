@@ -110,12 +110,6 @@ def test_no_arrow_turns(name):
             assert FLOORS.index(room(target)) < FLOORS.index(own), f"{name} imports {target}"
 
 
-def test_the_library_knows_no_lesson():
-    for name, targets in ARROWS.items():
-        if room(name) not in ("course", "commands"):
-            assert not {t for t in targets if t.startswith("clutils.course")}, name
-
-
 def test_only_the_course_knows_widgets():
     assert {room(name) for name in ARROWS if foreign(name) & WIDGETS} == {"course"}
 
@@ -128,12 +122,6 @@ def test_nothing_below_the_figures_draws():
 
 def test_the_package_itself_loads_nothing():
     assert not {target for target in ARROWS["clutils"] if target.startswith("clutils")}
-
-
-def test_the_commands_are_imported_by_nobody():
-    for name, targets in ARROWS.items():
-        if room(name) not in ("commands", "__main__"):
-            assert not {t for t in targets if t.startswith("clutils.commands")}, name
 
 
 def test_no_way_comes_back():

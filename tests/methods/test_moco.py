@@ -20,7 +20,8 @@ def method(**settings) -> methods.MoCo:
 
 def step(moco: methods.MoCo, number: int) -> tuple[float, torch.Tensor]:
     """A step of plain descent on a batch of its own; the loss and the keys it made."""
-    loss, _, keys = moco(VECTORS[number * 7 :][:7], noisy, torch.Generator().manual_seed(number))
+    loss, queries, keys = moco(VECTORS[number * 7 :][:7], noisy, torch.Generator().manual_seed(number))
+    assert not queries.requires_grad and not keys.requires_grad
     moco.zero_grad()
     loss.backward()
     with torch.no_grad():

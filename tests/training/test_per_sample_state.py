@@ -26,12 +26,6 @@ def test_the_numbers_are_those_of_the_samples_that_the_step_took():
     assert torch.equal(touched, index.sort().values)
 
 
-def test_an_epoch_touches_every_sample():
-    made = run()
-    advance(made, 3)  # 48 samples, 16 a step
-    assert bool(made.loss.log_average.isfinite().all())
-
-
 @pytest.mark.parametrize("method", ["simclr", "pinda", "simcl", "clae"])
 def test_it_is_part_of_what_is_saved(method, tmp_path):
     made = advance(run(method), 2)
@@ -78,11 +72,6 @@ def test_an_index_that_can_t_be_is_refused_and_quoted(given, message):
     loss.allocate(8)
     with pytest.raises(ValueError, match=message):
         loss(torch.randn(4, 5), torch.randn(4, 5), **given)
-
-
-def test_a_loss_without_such_a_state_refuses_an_index():
-    with pytest.raises(ValueError, match="NTXent does not take index: beside two views it takes queue"):
-        losses.NTXent(0.2)(torch.randn(4, 5), torch.randn(4, 5), index=torch.arange(4))
 
 
 def test_a_loss_that_could_be_taken_in_blocks_is_told_the_numbers_all_the_same():
