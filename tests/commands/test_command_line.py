@@ -27,7 +27,6 @@ from tests.commands.asked import complaint, run
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
 TRAIN = ["train", "--out", "x"]
-MOCO = [*TRAIN, "--data", "digits", "--method", "moco"]
 MOTIFS = [*TRAIN, "--data", "graphs:motifs", "--method", "graphcl"]
 KARATE = [*TRAIN, "--data", "nodes:karate", "--method", "grace"]
 
@@ -91,16 +90,11 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--set", "temperature=hot"], "--set temperature=0.5"),
         ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
         ([*TRAIN, "--loss", "AttentionNCE", "--set", "d_neg=wide"], "--set d_neg=1.0"),
-        ([*TRAIN, *SHORT, "--optimiser", "lars"], "optimiser is 'lars'"),
-        ([*TRAIN, "--method", "nope"], "simclr, moco"),
         ([*TRAIN, "--method", "smclr"], "did you mean 'simclr'?"),
         ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
         ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
         ([*TRAIN, "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
-        ([*MOCO, "--method-set", "queue_size=-1"], "queue_size is -1"),
-        ([*MOCO, "--loss", "CLIP"], "MoCo needs a loss that takes a queue"),
         ([*TRAIN, "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
-        ([*TRAIN, "--data", "vectors:digits", "--augmentation", "crop"], "must be one for vectors: none"),
         ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
@@ -109,10 +103,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
         ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
-        ([*TRAIN, "--data", "digits", "--encoder", "nope"], "conv16, conv32"),
         ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),
-        ([*TRAIN, "--data", "digits", "--steps", "-1"], "-1"),
-        ([*TRAIN, "--data", "digits", "--learning-rate", "-1"], "-1"),
         ([*TRAIN, "--data", "digits", "--device", "abacus"], "abacus"),
         (["data", "digit"], "did you mean 'digits'"),
         (["data", "digits", "--split", "nope"], "train, test"),
@@ -121,18 +112,12 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         (["ruler", "--loss", "NTXnet"], "did you mean 'NTXent'?"),
         (["ruler", "--set", "temperature=warm"], "'warm' is a word, but temperature needs a value, as in"),
         (["ruler", "--set", "temperature=0"], "temperature is 0"),
-        (["ruler", "--batch-size", "1"], "batch_size is 1"),
-        (["ruler", "--loss", "CLIP", "--queue", "64"], "queue is 64, but CLIP takes none"),
         (["ruler", "--value", "five"], "'five'"),
         (["ruler", "--value", "nan"], "value is nan"),
-        (["ruler", "--positive", "2"], "positive is 2.0"),
         ([*TRAIN, "--data", "graphs:motifs"], "'simclr', the default, for pictures and vectors and"),
-        ([*TRAIN, "--data", "digits", "--method", "grace"], "for nodes, but must be one for pictures"),
         ([*KARATE, "--augmentation", "crop"], "must be one for nodes: edges"),
-        ([*MOTIFS, "--encoder", "mlp"], "must be one for graphs"),
         ([*MOTIFS, "--loss", "BarlowTwins"], "GraphCL needs a loss that"),
         (["explore", "spiral"], "invalid choice: 'spiral'"),
-        (["explore", "W", "--set", "loss=Magic"], "loss is 'Magic', but must be one of PairMargin"),
         (["explore", "W", "--set", "temperature"], "needs a value, as in --set temperature=0.1"),
         (["explore", "W", "--set", "colour=red"], "there is no setting colour"),
         (["explore", "circle", "--set", "step=-5"], "step is -5, but must be of the form [0-9]*"),

@@ -1,10 +1,12 @@
-"""What stands in a figure."""
+"""What stands in a figure, and in a page."""
 
 import io
 
+import nbformat
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from nbconvert import HTMLExporter
 from PIL import Image
 
 from clutils import figures
@@ -20,3 +22,13 @@ def inside(figure: Figure) -> bool:
     """No text reaches the outermost pixels of the picture."""
     pixels = np.asarray(Image.open(io.BytesIO(figures.png(figure, 1.0))).convert("L"))
     return all((edge == 255).all() for edge in (pixels[0], pixels[:, 0], pixels[:, -1]))
+
+
+def exported(widget) -> str:
+    """The page that nbconvert, with no kernel and no widget's state, makes of a cell that shows this."""
+    bundle = widget._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell("widget")]
+    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data=bundle)]
+    return HTMLExporter().from_notebook_node(notebook)[0]

@@ -4,13 +4,12 @@ import base64
 import re
 
 import ipywidgets as W
-import nbformat
 import numpy as np
 import pytest
-from nbconvert import HTMLExporter
 
 from clutils import figures
 from clutils.course import forces, panels
+from tests.course.drawn import exported
 
 
 def make_panel(update=None, **inputs):
@@ -66,12 +65,7 @@ def test_where_no_kernel_runs_the_panel_is_its_picture_and_sentence():
     """nbconvert, as any front end without the widget's state, falls back on the HTML beside the widget."""
     panel = make_panel()
     panel.inputs["height"].value = 2.0
-    bundle = panel._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell("panel")]
-    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data=bundle)]
-    page, _ = HTMLExporter().from_notebook_node(notebook)
+    page = exported(panel)
     assert 'alt="A line."' in page and "height 2.0" in page
     image = re.search(r'<img[^>]*alt="A line\."[^>]*>', page).group()
     picture = re.search(r'src="data:image/png;base64,([^"]+)"', image).group(1)

@@ -2,13 +2,12 @@
 
 import os
 
-import nbformat
 import pytest
-from nbconvert import HTMLExporter
 
 from clutils import training, views
 from clutils.course import lab as lesson
 from clutils.training import saved
+from tests.course.drawn import exported
 from tests.runs import advance, small
 
 LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
@@ -118,26 +117,13 @@ def test_where_no_kernel_runs_a_comparison_is_its_table_curves_and_maps(tmp_path
     lab.wait(LONG)
     lab.keep("first")
     compared = lesson.compare_runs(folder=tmp_path)
-    page = _exported(compared)
+    page = exported(compared)
     assert compared.table.value in page and "<td" in compared.table.value
     assert 'alt="Curves of 1 run' in page and 'alt="Maps of' in page
     compared.choose()
-    assert "<td" not in _exported(compared) and "Curves of" not in _exported(compared)
-    assert "There is no run yet" in _exported(lesson.compare_runs(folder=tmp_path / "nowhere"))
-
-
-def _exported(compared: lesson.Comparison) -> str:
-    bundle = compared._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell("compared")]
-    notebook.cells[0].outputs = [nbformat.v4.new_output("display_data", data=bundle)]
-    return HTMLExporter().from_notebook_node(notebook)[0]
-
-
-def test_no_run_at_all_is_said(tmp_path):
-    compared = lesson.compare_runs(folder=tmp_path / "nowhere")
-    assert "There is no run yet" in compared.notes.value and compared.curves.value == ""
+    assert "<td" not in exported(compared) and "Curves of" not in exported(compared)
+    none = lesson.compare_runs(folder=tmp_path / "nowhere")
+    assert "There is no run yet" in exported(none) and none.curves.value == ""
 
 
 def test_more_runs_than_can_be_told_apart_are_refused_in_a_line():
