@@ -200,7 +200,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.pictures == "summary":
         written = calibration.write(calibration.readings(records.read(NAME)))
-        print(*calibration.told(written), sep="\n")
+        print(*calibration.table(written), sep="\n")
         return
     if options.fresh:
         measure_fresh(options.pictures)

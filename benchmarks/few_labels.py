@@ -66,7 +66,7 @@ def features(options: argparse.Namespace, done: set) -> None:
                 run.finish(progress=False)
             z, test_z = embed(train), embed(test)
             for labels in asked:
-                rows = few_labels.told(train.labels, labels, seed)
+                rows = few_labels.labelled(train.labels, labels, seed)
                 accuracy = measures.linear_probe(z[rows], train.labels[rows], test_z, test.labels)
                 row = {"part": "features", "arm": arm, "labels": labels, "seed": seed, "steps": options.steps}
                 row |= {"step": run.steps_done, "learning_rate": 1e-2, "batch_size": BATCH}
@@ -86,7 +86,7 @@ def supervised(options: argparse.Namespace, done: set) -> None:
                 "and learning_rate == @rate"
             )
             return float(table["validation"].iloc[-1])
-        part = train.subset(few_labels.told(train.labels, labels, seed))
+        part = train.subset(few_labels.labelled(train.labels, labels, seed))
         batch = min(BATCH, labels)
         found: list[Tensor] = few_labels.supervised(part, test, steps, looks, batch, rate, seed)
         for step, right in zip(looks, found, strict=True):

@@ -82,7 +82,7 @@ class Task:
 
         What fails gets a line with its error, and is tried again by the next call. Raises OutOfTime.
         """
-        file, well = self.options.out / f"{name}.jsonl", True
+        file, fine = self.options.out / f"{name}.jsonl", True
         done = [line for line in _lines(file) if not line.get("error") and not line.get("errors")]
         for own, do in units:
             key = self.common | own
@@ -97,16 +97,16 @@ class Task:
                 raise
             except Exception as error:  # the others are tried all the same
                 row = key | {"error": f"{type(error).__name__}: {error}"}
-            well = well and not row.get("error") and not row.get("errors")
-            told = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
-            print(name, *told, flush=True)
+            fine = fine and not row.get("error") and not row.get("errors")
+            shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+            print(name, *shown, flush=True)
             cut = file.exists() and not file.read_text().endswith("\n")
             with file.open("a") as opened:
                 opened.write("\n" * cut + json.dumps(row | provenance.provenance()) + "\n")
             if not row.get("error"):
                 for checkpoint in self.kept:
                     checkpoint.unlink(missing_ok=True)
-        return well
+        return fine
 
     def trained(
         self,
@@ -402,13 +402,13 @@ def main() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         work = ALL if options.task == "all" else ((options.task, TASKS[options.task]),)
-        well = [task.go(name, units(task)) for name, units in work]
+        fine = [task.go(name, units(task)) for name, units in work]
     except OutOfTime:
         print("the minutes are over: the same command goes on from here")
     except KeyboardInterrupt:
         print("stopped: the same command goes on from here")
     else:
-        print("all of it is done" if all(well) else "all was tried; the same command tries again what failed")
+        print("all of it is done" if all(fine) else "all was tried; the same command tries again what failed")
 
 
 if __name__ == "__main__":

@@ -40,9 +40,9 @@ def main() -> None:
     for row in rows.to_dict("records"):
         if (seen.source, row["features"], row["seed"], options.steps) in known:
             continue
-        told = {"command": command, "data": seen.source, "chance": chance, **settings, **row}
-        records.keep("graphs", told, options.record)
-    print(lesson.told(rows))
+        kept = {"command": command, "data": seen.source, "chance": chance, **settings, **row}
+        records.keep("graphs", kept, options.record)
+    print(lesson.kept(rows))
 
 
 if __name__ == "__main__":

@@ -170,11 +170,11 @@ def maps(options: argparse.Namespace) -> None:
                 continue
             settings, others = VARIANTS[variant]
             run, watch, row = learned_maps(train, test, settings, steps=options.steps, seed=seed, **others)
-            told = None
+            ceiling = None
             if train.masks is not None:
                 form = {"network": row["network"], "skips": row["skips"]}
-                told = noise_experiments.ceiling(train, test, **form, seed=seed)
-            found = noise_experiments.compared(run, test, watch.taken[0][0], told)
+                ceiling = noise_experiments.ceiling(train, test, **form, seed=seed)
+            found = noise_experiments.compared(run, test, watch.taken[0][0], ceiling)
             if test.masks is None:
                 draw(options.out or Path("."), f"{variant} {seed}", run, test)
                 continue

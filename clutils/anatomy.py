@@ -132,7 +132,7 @@ def _shares(push: Tensor) -> Tensor:
     return torch.where(total > 0, pushed / total.where(total > 0, 1.0), 0.0)
 
 
-def turns(positives: Tensor, negatives: Tensor) -> Tensor:
+def has_inner_minimum(positives: Tensor, negatives: Tensor) -> Tensor:
     """Whether W, as a function of τ, falls and rises again, (A,) bool: it has its one minimum inside.
 
     positives (A,) or (A, 1), negatives (A, K). It does where mean s- < s+ < max s-: the slope of the contrast

@@ -134,7 +134,7 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
 def with_stem(opened: Opened, **of_the_stem: Any) -> Opened:
     """The same weights in a ResNet whose stem is otherwise: maxpool, padding, as in `backbones.Backbone`."""
     assert opened.backbone is not None  # only what was opened has something to be otherwise
-    backbone = opened.backbone.told(**of_the_stem)
+    backbone = opened.backbone.with_options(**of_the_stem)
     encoder = copy.copy(opened.encoder)  # shallow, and so are its layers: the weights are shared
     encoder._modules = dict(encoder._modules)
     first = cast(nn.Conv2d, copy.copy(encoder.conv1))
@@ -180,7 +180,7 @@ def _recognised(
 ) -> Opened:
     """The first state in which a row of the table fits a whole backbone; then any usual beginning."""
     partial: list[str] = []
-    told = dict(backbones.OPTIONS[option] for option in options)
+    chosen = dict(backbones.OPTIONS[option] for option in options)
     if ":" in arch:
         return _by_name(states, path, arch)
     rows = [(layout, state) for layout in layouts.LAYOUTS for state in states]
@@ -193,7 +193,7 @@ def _recognised(
             if backbone is not None and arch and backbone.arch != arch:
                 raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
             if backbone is not None:
-                return _filled(backbone.told(**told), layout, names)
+                return _filled(backbone.with_options(**chosen), layout, names)
         except Partial as error:
             partial.append(str(error))
     seen, lacking = _beginnings(states[0][1]), ""
@@ -282,8 +282,8 @@ def _settings(state: Any) -> dict[str, Any]:
             continue
         if value is not state:
             found |= {k: v for k, v in value.items() if isinstance(v, int | float | str)}
-            if isinstance(told := value.get("augmentation"), dict):
-                found["augmentation"] = {str(k): v for k, v in told.items() if _of_numbers(v)}
+            if isinstance(augmentation := value.get("augmentation"), dict):
+                found["augmentation"] = {str(k): v for k, v in augmentation.items() if _of_numbers(v)}
         waiting += [value[key] for key in SETTINGS if key in value]
     return found
 

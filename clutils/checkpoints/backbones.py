@@ -79,7 +79,7 @@ class Backbone:
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
-    def told(self, **what: Any) -> Backbone:
+    def with_options(self, **what: Any) -> Backbone:
         """With what weights do not show, which then is not assumed any more."""
         return replace(self, **what, assumed=tuple(name for name in self.assumed if name not in what))
 

@@ -18,8 +18,8 @@ def add_to(add: Add) -> None:
         parser.add_argument("--out", type=Path, metavar="DIR", default=out, help=f"default: {out}")
         if name == "site":
             parser.add_argument("--base-url", metavar="URL", default="", help="where it will be hosted")
-            told = "GitHub's, whose branch colab has the site's notebooks: 'Open in Colab' beside each title"
-            parser.add_argument("--repository", metavar="OWNER/NAME", default="", help=told)
+            about = "GitHub's, whose branch colab has the site's notebooks: 'Open in Colab' beside each title"
+            parser.add_argument("--repository", metavar="OWNER/NAME", default="", help=about)
 
 
 def build(options: argparse.Namespace) -> int:

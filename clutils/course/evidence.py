@@ -237,7 +237,7 @@ class Difference:
         return (self.high - self.low) / 2
 
     @property
-    def told(self) -> str:
+    def verdict(self) -> str:
         """ "above" or "below" where the interval leaves 0 out, else "not apart"."""
         return ("above" if self.mean > 0 else "below") if self.decided else "not apart"
 

@@ -1,4 +1,4 @@
-"""Kinds of samples: what one tensor holds, told by its type and its shape.
+"""Kinds of samples: what one tensor holds, known by its type and its shape.
 
 A further kind is a row here, an encoder in `encoders.NAMES` and augmentations in `views`; `training`, the
 command line and the lab read them.

@@ -52,14 +52,14 @@ def topics(split: str, limit: int | None) -> SentenceSet:
     topic each fourth sentence is in the test part. The texts differ between releases of Python: `source`
     tells them by a hash.
     """
-    texts, labels, names, told = _topics()
+    texts, labels, names, origin = _topics()
     is_test = torch.zeros(len(labels), dtype=torch.bool)
     for label in range(len(names)):
         is_test[(labels == label).nonzero()[3::4, 0]] = True
     rows = (is_test == (split == "test")).nonzero()[:, 0][:limit]
     chosen = [texts[row] for row in rows.tolist()]
     what = f"{len(rows):,} sentences of the {len(names)} topics of Python's help"
-    source = f"{what} (real; split {split}; {told})"
+    source = f"{what} (real; split {split}; {origin})"
     return SentenceSet(tokens(chosen), labels[rows], names, tuple(chosen), source)
 
 
@@ -100,5 +100,5 @@ def _topics() -> tuple[list[str], Tensor, tuple[str, ...], str]:
     names = tuple(name for name in own if name in set(home.values()))
     pairs = [(each, names.index(name)) for name in names for each in own[name] if home[each] == name]
     digest = hashlib.sha256("\n".join(sentence for sentence, _ in pairs).encode()).hexdigest()[:12]
-    told = f"text {digest}; it differs between releases of Python"
-    return [sentence for sentence, _ in pairs], torch.tensor([label for _, label in pairs]), names, told
+    origin = f"text {digest}; it differs between releases of Python"
+    return [sentence for sentence, _ in pairs], torch.tensor([label for _, label in pairs]), names, origin

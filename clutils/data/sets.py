@@ -68,9 +68,9 @@ class SampleSet:
             )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._told()}; {self.source})"
+        return f"{type(self).__name__}({self._summary()}; {self.source})"
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         n, *rest = self.inputs.shape
         classes = f"{len(self.class_names)} classes" if self.class_names else "no classes"
         return f"{' x '.join([f'{n:,}', *map(str, rest)])}{self._unit}, {classes}"
@@ -105,8 +105,8 @@ class ImageSet(SampleSet):
                 f"bool {(n, height, width)} is needed, as the images are {tuple(self.images.shape)}"
             )
 
-    def _told(self) -> str:
-        return super()._told() + (", with masks" if self.masks is not None else "")
+    def _summary(self) -> str:
+        return super()._summary() + (", with masks" if self.masks is not None else "")
 
     def classes(self, names: Iterable[str]) -> ImageSet:
         """Only the images of these classes, relabelled 0, 1, ... in the order of `names`."""
@@ -215,7 +215,7 @@ class GraphSet(SampleSet):
         graphs[0, asked, 0] = torch.where(chosen, 1.0, -1.0)
         return self._fewer(int(chosen.sum()), graphs=graphs, labels=self.labels[chosen])
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         what, places = "nodes" if self.of_nodes else "graphs", self.graphs.shape[1]
         return f"{len(self):,} {what}, at most {places} nodes a graph, {len(self.class_names)} classes"
 

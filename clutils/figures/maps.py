@@ -139,8 +139,8 @@ def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figu
         marks.set(array=np.asarray(kept[name]), cmap="cividis", clim=(0, 1), alpha=1.0)
         ax.set_title(f"{name}: {float(kept[name].mean()):.2f}")
     figure.colorbar(marks, ax=axes[0].tolist(), label="share of true neighbours kept", shrink=0.8)
-    told = ", ".join(f"{name} {float(share.mean()):.0%}" for name, share in kept.items())
-    return describe(figure, f"Points coloured by the share of their true neighbours that stayed: {told}.")
+    shares = ", ".join(f"{name} {float(share.mean()):.0%}" for name, share in kept.items())
+    return describe(figure, f"Points coloured by the share of their true neighbours that stayed: {shares}.")
 
 
 @style.in_course_style

@@ -100,17 +100,17 @@ def curves(
     - log: x on a logarithmic axis; ordered: as in `style.series`; digits: of the values in the alt text
     """
     ax = axes_for(ax, 8.8, 3.8)
-    at, told = torch.as_tensor(x, dtype=torch.float64), []
+    at, phrases = torch.as_tensor(x, dtype=torch.float64), []
     every = max(1, len(at) // 7)
     looks = style.series(len(lines), ordered)
     for k, (look, (label, line)) in enumerate(zip(looks, lines.items(), strict=True)):
         y = torch.as_tensor(line, dtype=torch.float64).detach()
         ax.plot(at, y, **look, markevery=(k % every, every), label=style.folded(label))
         first, last = (style.signed(float(value), digits) for value in (y[0], y[-1]))
-        told.append(f"{label}: from {first} to {last}")
+        phrases.append(f"{label}: from {first} to {last}")
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
     style.legend_outside(ax)
-    return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(told)}.")
+    return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(phrases)}.")
 
 
 @style.in_course_style

@@ -49,9 +49,9 @@ class DGI(Method):
         nodes, corrupt = unpacked(graphs)[0], shuffled(graphs, given.generator)
         h, other = (self.encoder.each_node(x) for x in (graphs, corrupt))  # type: ignore[operator]
         summary = summarised(h, nodes).expand_as(h)[nodes]
-        return *self.told_apart(h[nodes], other[nodes], summary), summary
+        return *self.discriminate(h[nodes], other[nodes], summary), summary
 
-    def told_apart(self, h: Tensor, other: Tensor, summary: Tensor) -> tuple[Tensor, Tensor]:
+    def discriminate(self, h: Tensor, other: Tensor, summary: Tensor) -> tuple[Tensor, Tensor]:
         """Half the loss of nodes against corrupted ones, both scored with a summary: (n, D) each; and W h."""
         self.loss.settings()
         projected = self.head(h)

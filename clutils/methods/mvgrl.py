@@ -67,9 +67,9 @@ class MVGRL(DGI):
             encoder.each_of_both(x)  # type: ignore[operator]
             for x in (graphs, shuffled(graphs, given.generator))
         ]
-        told = []
+        scored = []
         for own, other in ((0, 1), (1, 0)):
             summary = summarised(both[0][other], nodes).expand_as(both[0][own])
-            told.append(self.told_apart(both[0][own][nodes], both[1][own][nodes], summary[nodes]))
-        (first, z1), (second, z2) = told
+            scored.append(self.discriminate(both[0][own][nodes], both[1][own][nodes], summary[nodes]))
+        (first, z1), (second, z2) = scored
         return (first + second) / 2, z1, z2

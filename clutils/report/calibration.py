@@ -199,24 +199,24 @@ def read() -> dict[str, Any]:
     return json.loads(KEPT.read_text(encoding="utf-8"))
 
 
-def told(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+def table(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """A row a line: its name, false alarms and misses with Wilson's 95 % intervals, and both left out."""
     rows = []
-    for line, (well, false, ill, missed) in found["lines"].items():
+    for line, (healthy, false, ill, missed) in found["lines"].items():
         if ill < ENOUGH:
-            rows.append((line, _share(false, well), f"uncalibrated: {ill} ill encoders", ""))
+            rows.append((line, _share(false, healthy), f"uncalibrated: {ill} ill encoders", ""))
             continue
         left = found["left_out"].get(line)
-        said = f"{left[0]} in {well}, {left[1]} in {ill}" if left else ""
-        rows.append((line, _share(false, well), _share(missed, ill), said))
+        said = f"{left[0]} in {healthy}, {left[1]} in {ill}" if left else ""
+        rows.append((line, _share(false, healthy), _share(missed, ill), said))
     return rows
 
 
 def shown() -> dict[str, Any]:
-    """What a page's foot shows: `told`, and which lines are calibrated."""
+    """What a page's foot shows: `table`, and which lines are calibrated."""
     found = read()
     calibrated = {line for line, (_, _, ill, _) in found["lines"].items() if ill >= ENOUGH}
-    return found | {"rows": told(found), "calibrated": calibrated, "enough": ENOUGH}
+    return found | {"rows": table(found), "calibrated": calibrated, "enough": ENOUGH}
 
 
 def _share(count: int, of: int) -> str:

@@ -232,11 +232,11 @@ def _stated(opened: Opened, pictures: ImageSet) -> dict[str, float]:
 
     Of the changes, those that training on such pictures usually has: digits, say, are not mirrored.
     """
-    found, told = {}, opened.settings.get("augmentation")
+    found, augmentation = {}, opened.settings.get("augmentation")
     if isinstance(stops := opened.settings.get("stop_gradient"), bool):
         found["stop_gradient"] = float(stops)
     usual = _uses(vars(views.suiting(pictures.images)))
-    stated = _uses(told) if isinstance(told, Mapping) else {}
+    stated = _uses(augmentation) if isinstance(augmentation, Mapping) else {}
     return found | {f"trained_{name}": float(stated[name]) for name in stated if usual[name]}
 
 

@@ -50,11 +50,11 @@ def facts(
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if opened.epoch is not None:
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
-    told = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
-    if told:
-        shown = list(told)[: SETTINGS if len(told) > SETTINGS + 1 else None]  # a single one is not left out
-        listed = ", ".join(f"{name} {told[name]}" for name in shown)
-        found["its settings"] = listed + (f", and {len(told) - len(shown)} more" * (len(told) > len(shown)))
+    short = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
+    if short:
+        shown = list(short)[: SETTINGS if len(short) > SETTINGS + 1 else None]  # a single one is not left out
+        listed = ", ".join(f"{name} {short[name]}" for name in shown)
+        found["its settings"] = listed + (f", and {len(short) - len(shown)} more" * (len(short) > len(shown)))
     if isinstance(augmentation := opened.settings.get("augmentation"), Mapping):
         found["its augmentation"] = ", ".join(f"{name} {value}" for name, value in augmentation.items())[:400]
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"

@@ -83,8 +83,8 @@ def strangers(found: Sequence[Moment]) -> str:
             one, other = (each.facts.get(name, "none").split(", ") for each in (first, moment))
             if one != other:
                 here, there = (", ".join(w for w in a if w not in b) for a, b in ((one, other), (other, one)))
-                told = f"{first.name} has {here or 'less'}, {moment.name} {there or 'less'}"
-                return f"These files may not be of one run: of {name}, {told}."
+                gap = f"{first.name} has {here or 'less'}, {moment.name} {there or 'less'}"
+                return f"These files may not be of one run: of {name}, {gap}."
     return ""
 
 

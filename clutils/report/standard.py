@@ -65,7 +65,7 @@ def numbers(found: Examination) -> list[Number]:
     count, wide, lent = int(n["pictures"]), int(n["dimensions"]), int(n["gallery"])
     of, most = f"N = {count} pictures", min(count - 1, wide)
     probed = min(PROBED, lent)
-    told = {
+    notes = {
         "rankme": (
             f"{of}, {{}}; at most {min(count, wide)} (Garrido 2023)",
             "An offset that all features share lowers it, and noise raises it; it grows with N.",
@@ -112,7 +112,7 @@ def numbers(found: Examination) -> list[Number]:
         ),
     }
     made = []
-    for key, (how, misleads) in told.items():
+    for key, (how, misleads) in notes.items():
         if key in n and math.isfinite(n[key]):
             number, interval = BY_NAME[key], (n["few_low"], n["few_high"]) if key == "few" else None
             if key in found.each:

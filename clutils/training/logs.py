@@ -54,7 +54,7 @@ def open(kind: str, run: Run, folder: str | Path) -> Log:
         writer.add_text("settings", f"```\n{json.dumps(settings, indent=1, default=str)}\n```", done)
 
         def write(step: int, numbers: Mapping[str, float]) -> None:
-            for name, value in told(numbers).items():
+            for name, value in finite(numbers).items():
                 writer.add_scalar(name, value, step)
 
         return Log(write, writer.close)
@@ -62,10 +62,10 @@ def open(kind: str, run: Run, folder: str | Path) -> Log:
     named = {"project": "clutils", "name": folder.name, "group": folder.name}
     mode = os.environ.get("WANDB_MODE", "offline")
     sent = module.init(**named, dir=str(folder), config=settings, mode=mode)
-    return Log(lambda step, numbers: sent.log(told(numbers), step=step), sent.finish)
+    return Log(lambda step, numbers: sent.log(finite(numbers), step=step), sent.finish)
 
 
-def told(numbers: Mapping[str, Any]) -> dict[str, float]:
+def finite(numbers: Mapping[str, Any]) -> dict[str, float]:
     """What a chart can show: finite numbers, without the step and the clock."""
     numeric = {k: float(v) for k, v in numbers.items() if isinstance(v, int | float) and k not in WITHOUT}
     return {name: value for name, value in numeric.items() if math.isfinite(value)}

@@ -402,13 +402,13 @@ def test_an_arch_that_does_not_fit_or_exist_is_refused(arch, said, tmp_path):
 
 
 def test_what_shapes_do_not_tell_can_be_told(tmp_path):
-    guessed, told = (
+    guessed, stated = (
         reopened(resnet18(2).state_dict(), tmp_path, arch) for arch in (None, "resnet18-padding2")
     )
     features = guessed.encoder(PICTURES), without_classifier(2)(PICTURES)
-    assert same(told.encoder, without_classifier(2)) and not torch.allclose(*features, rtol=1e-3, atol=1e-4)
+    assert same(stated.encoder, without_classifier(2)) and not torch.allclose(*features, rtol=1e-3, atol=1e-4)
     assert any("weights do not tell (--arch resnet18-padding2)" in note for note in guessed.notes)
-    assert not any("padding" in note for note in told.notes)
+    assert not any("padding" in note for note in stated.notes)
 
 
 FOREIGN = [  # the commonest names there are, which must not be taken for one library's habits

@@ -98,14 +98,14 @@ def test_more_than_two_files_are_a_series_with_every_number_and_layer_against_th
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
     assert "kNN from" in text and f"knn of {layers[0][0]['name']} from" in text
     assert text.count("in short") == 1 and "may not be of one run" not in text
-    told = html.unescape(text.partition("Where this page comes from")[2].partition("</details>")[0])
+    provenance = html.unescape(text.partition("Where this page comes from")[2].partition("</details>")[0])
     for fact in (
         "150 lend their labels, 50 are judged: ",
         "as they are",
         "python -m clutils check",
         "seed 0, 2",
     ):
-        assert fact in told
+        assert fact in provenance
     for copy in copies:  # a row each
         assert hashlib.sha256(copy.read_bytes()).hexdigest() in text
 

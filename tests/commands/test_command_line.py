@@ -158,15 +158,17 @@ def test_looks_leave_the_run_as_it_is_and_a_stopped_one_has_them_all(capsys, mon
 
 
 def test_looks_at_the_beginning_and_the_end_are_the_usual_ones_and_a_log_gets_them_too(monkeypatch, tmp_path):
-    told = []
-    log = types.SimpleNamespace(write=lambda *given: told.append(given), close=lambda: told.append("closed"))
+    written = []
+    log = types.SimpleNamespace(
+        write=lambda *given: written.append(given), close=lambda: written.append("closed")
+    )
     monkeypatch.setattr("clutils.training.logs.demand", lambda kind: None)
     monkeypatch.setattr("clutils.training.logs.open", lambda kind, run, folder: log)
     assert run("train", *SHORT, "--out", tmp_path / "x", "--look-every", "100", "--log", "tensorboard") == 0
     seen = history(tmp_path / "x")
     assert seen["step"][seen["rankme"].notna() & seen["knn"].notna()].tolist() == [0, 6]
-    assert [step for step, _ in told[:-1]] == [0, 1, 2, 3, 4, 5, 6] and told[-1] == "closed"
-    assert set(told[0][1]) == {"rankme", "knn"} and {"rankme", "loss"} <= set(told[6][1])
+    assert [step for step, _ in written[:-1]] == [0, 1, 2, 3, 4, 5, 6] and written[-1] == "closed"
+    assert set(written[0][1]) == {"rankme", "knn"} and {"rankme", "loss"} <= set(written[6][1])
 
 
 def test_what_is_not_there_is_code_1(capsys, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 
 @dataclass
-class Told:
+class Mistake:
     """A mistake, and words that are to be said of it: these, or one of these."""
 
     answer: Any
@@ -27,10 +27,10 @@ def judged(
         for number, answer in enumerate(answers.get(name, ())):
             assert exercise.check(answer), f"{name}, answer {number}: {exercise.check(answer)}"
         for number, mistake in enumerate(mistakes.get(name, ())):
-            told = mistake if isinstance(mistake, Told) else Told(mistake, "")
-            result = exercise.check(told.answer)
+            known = mistake if isinstance(mistake, Mistake) else Mistake(mistake, "")
+            result = exercise.check(known.answer)
             assert not result, f"{name} takes mistake {number}"
-            words = (told.said,) if isinstance(told.said, str) else told.said
+            words = (known.said,) if isinstance(known.said, str) else known.said
             assert any(each in repr(result) for each in words), f"{name}, mistake {number}: {result}"
 
     return takes_other_ways_and_no_mistake

@@ -37,8 +37,8 @@ def test_every_channel_of_every_picture_gets_the_same_amount(arm, distribution):
 
 @pytest.mark.parametrize("arm", arms.ARMS)
 def test_an_arm_trains_on_pictures_and_on_vectors_and_only_what_learns_moves(arm):
-    for told in (SCENES, VECTORS):
-        run = run_of(arm, told, on="view" if told is SCENES else "picture")
+    for source in (SCENES, VECTORS):
+        run = run_of(arm, source, on="view" if source is SCENES else "picture")
         before = copy.deepcopy(run.method.noise.state_dict())
         run.finish(progress=False)
         assert run.history["noise"].tolist() == pytest.approx([0.05] * 3, rel=1e-3)

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, softplus
 from clutils import anatomy, figures, losses
 from clutils.course import attention_nce as lesson
 from clutils.course.attention_nce import figures as att
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 from tests.course.drawn import line
 
 S = torch.tensor([0.8, 0.1, 0.5], dtype=torch.float64)
@@ -230,24 +230,24 @@ ANSWERS = {
 }
 MISTAKES = {
     "attention_row": [
-        Told(loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
-        Told(
+        Mistake(loss_of(alpha=lambda s, n, t, p, m: torch.softmax(s / p, 1)), "the gradient through α"),
+        Mistake(
             loss_of(beta=lambda s, n, t, p, m: n.shape[1] * torch.softmax(n / m, 1)), "the gradient through β"
         ),
-        Told(loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
-        Told(loss_of(value=lambda c, s, n, t: c), "value and gradient"),  # the decoupled loss
-        Told(loss_of(value=lambda c, s, n, t: softplus(c).mean()), "mean over the anchors"),
-        Told(loss_of(value=lambda c, s, n, t: softplus(c)[:, None]), "(1, 1)"),
-        Told(loss_of(value=lambda c, s, n, t: -softplus(c)), "value and gradient"),
-        Told(loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "value and gradient"),  # the gate
-        Told(loss_of(value=lambda c, s, n, t: t * softplus(c)), "value and gradient"),
-        Told(loss_of(value=lambda c, s, n, t: softplus(c.detach()) + c - c.detach()), "gradient by s⁺"),
-        Told(
+        Mistake(loss_of(beta=lambda s, n, t, p, m: torch.softmax(n.detach() / m, 1)), "without its factor N"),
+        Mistake(loss_of(value=lambda c, s, n, t: c), "value and gradient"),  # the decoupled loss
+        Mistake(loss_of(value=lambda c, s, n, t: softplus(c).mean()), "mean over the anchors"),
+        Mistake(loss_of(value=lambda c, s, n, t: softplus(c)[:, None]), "(1, 1)"),
+        Mistake(loss_of(value=lambda c, s, n, t: -softplus(c)), "value and gradient"),
+        Mistake(loss_of(value=lambda c, s, n, t: torch.sigmoid(c)), "value and gradient"),  # the gate
+        Mistake(loss_of(value=lambda c, s, n, t: t * softplus(c)), "value and gradient"),
+        Mistake(loss_of(value=lambda c, s, n, t: softplus(c.detach()) + c - c.detach()), "gradient by s⁺"),
+        Mistake(
             loss_of(beta=lambda s, n, t, p, m: n.shape[1] * (n.detach() / m).flatten().softmax(0).view_as(n)),
             "value and",
         ),
-        Told(lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by s⁺"),
-        Told(lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
+        Mistake(lambda s, n, t, p, m: loss_of()(s.detach(), n, t, p, m), "gradient by s⁺"),
+        Mistake(lambda s, n, t, p, m: loss_of()(s, n, t, p, m).item(), "tensor"),
     ],
     "both_sides": [
         RIGHT_PAIR[::-1],
@@ -262,27 +262,27 @@ MISTAKES = {
         (0.9, -0.9),
     ],
     "mines_hard_positives": [
-        Told(lambda loss: False, "can't say yes"),
-        Told(lambda loss: True, "can't say no"),
-        Told(mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
-        Told(mining(farthest, lambda x, pull: x > 0), "can't say no"),
-        Told(mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
-        Told(mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
-        Told(mining(farthest, lambda x, pull: x > 0.3), "size"),
-        Told(mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
-        Told(mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
-        Told(mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
-        Told(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values), "against the nearest"),
-        Told(mining(farthest, lambda x, pull: x > 1.01 * pull.amin(1)), "against the nearest"),
-        Told(mining(farthest, lambda x, pull: x / pull.sum(1) > 0.21), "much more"),
-        Told(mining(farthest, lambda x, pull: x > 2 * pull.mean(1)), "much more"),
-        Told(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0.9), "every anchor"),
-        Told(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0), "any anchor"),
-        Told(mining(farthest, lambda x, pull: x.mean() > 1.0001 * pull.mean()), "hardest pulled"),
-        Told(mining(farthest, lambda x, pull: x > 1.0001 * pull.topk(2, dim=1).values[:, 1]), "the most"),
-        Told(mining(farthest, lambda x, pull: (x > 1.0001 * pull.mean(1))[:1]), "an anchor or two"),
-        Told(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
-        Told(lambda loss: 0.25, "True or False"),
+        Mistake(lambda loss: False, "can't say yes"),
+        Mistake(lambda loss: True, "can't say no"),
+        Mistake(mining(farthest, lambda x, pull: x > pull.sum(1)), "can't say yes"),
+        Mistake(mining(farthest, lambda x, pull: x > 0), "can't say no"),
+        Mistake(mining(nearest, lambda x, pull: x > 1.01 * pull.mean(1)), "nearest"),
+        Mistake(mining(farthest, lambda x, pull: x < 0.99 * pull.mean(1)), "nearest"),
+        Mistake(mining(farthest, lambda x, pull: x > 0.3), "size"),
+        Mistake(mining(farthest, lambda x, pull: x - pull.mean(1) > 0.1), "size"),
+        Mistake(mining(farthest, lambda x, pull: x >= (1 - 1e-9) * pull.mean(1)), "rounding"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.01 * pull.mean(1), few=True), "can't say yes"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.05 * pull.median(1).values), "against the nearest"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.01 * pull.amin(1)), "against the nearest"),
+        Mistake(mining(farthest, lambda x, pull: x / pull.sum(1) > 0.21), "much more"),
+        Mistake(mining(farthest, lambda x, pull: x > 2 * pull.mean(1)), "much more"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0.9), "every anchor"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.mean(1), 0), "any anchor"),
+        Mistake(mining(farthest, lambda x, pull: x.mean() > 1.0001 * pull.mean()), "hardest pulled"),
+        Mistake(mining(farthest, lambda x, pull: x > 1.0001 * pull.topk(2, dim=1).values[:, 1]), "the most"),
+        Mistake(mining(farthest, lambda x, pull: (x > 1.0001 * pull.mean(1))[:1]), "an anchor or two"),
+        Mistake(lambda loss: "AttentionNCE" not in loss.name, "wrong about a loss made to pull the nearest"),
+        Mistake(lambda loss: 0.25, "True or False"),
     ],
 }
 test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)

@@ -11,7 +11,7 @@ from clutils import checkpoints, data, report
 from clutils.course import checkpoint as lesson
 from clutils.course.checkpoint import exercises, names
 from clutils.report import GOOD, feeding, rules
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 
 def test_each_order_of_the_reports_but_one_is_wrong_and_named():
@@ -45,7 +45,7 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
         found = report.check(opened, report.load("scenes", 800), map_names=())
         seen[letter] = {line.name: line for line in found.verdicts}
         assert seen[letter]["what it is fed"].level == GOOD
-        assert "good: what it is fed" in lesson.told(found)
+        assert "good: what it is fed" in lesson.summary(found)
     # which of the two by how much depends on the processor: 60 steps amplify the last bits of a sum
     assert seen["A"]["robustness"].level != GOOD and re.search("jitter|grey", seen["A"]["robustness"].says)
     assert seen["A"]["temperature"].level == seen["A"]["dimensions in use"].level == GOOD
@@ -72,7 +72,7 @@ ANSWERS = {
 }
 MISTAKES = {
     "lead": [
-        Told(
+        Mistake(
             lambda p, n: (1 - (1 - p[:, 0]) / (1 - n.mean(dim=1))).mean(),
             "mean of each anchor's own lead",
         ),

@@ -180,14 +180,14 @@ def test_a_vote_of_one_too_few_is_not_called_everyones():
 
 def test_as_many_labels_of_each_class_are_told_and_another_seed_tells_others():
     labels = torch.arange(60) % 3
-    rows = lesson.told(labels, 12, seed=1)
+    rows = lesson.labelled(labels, 12, seed=1)
     assert labels[rows].bincount().tolist() == [4, 4, 4] and len(rows.unique()) == 12
-    assert torch.equal(rows, lesson.told(labels, 12, seed=1))
-    assert not torch.equal(rows, lesson.told(labels, 12, seed=2))
-    assert len(lesson.told(labels, 60)) == 60
+    assert torch.equal(rows, lesson.labelled(labels, 12, seed=1))
+    assert not torch.equal(rows, lesson.labelled(labels, 12, seed=2))
+    assert len(lesson.labelled(labels, 60)) == 60
     for count in (10, 0, 63):
         with pytest.raises(ValueError, match=f"count is {count}"):
-            lesson.told(labels, count)
+            lesson.labelled(labels, count)
 
 
 def test_the_shortest_recorded_supervised_run_comes_out_again():
@@ -196,7 +196,7 @@ def test_the_shortest_recorded_supervised_run_comes_out_again():
     )
     assert row["steps"] <= 20, "a row short enough to be run again is missing"
     train, test = data.load("scenes"), data.load("scenes", "test", limit=1500)
-    part = train.subset(lesson.told(train.labels, int(row["labels"]), int(row["seed"])))
+    part = train.subset(lesson.labelled(train.labels, int(row["labels"]), int(row["seed"])))
     (right,) = lesson.supervised(
         part,
         test,

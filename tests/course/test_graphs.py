@@ -124,7 +124,7 @@ def test_what_is_told_is_every_learned_row_beside_what_was_not_learned_seed_by_s
         "B": (0.8, 0.7, 0.3),
     }
     rows = [(name, seed, value) for name, own in values.items() for seed, value in enumerate(own)]
-    lines = lesson.told(pd.DataFrame(rows, columns=["features", "seed", "accuracy"])).splitlines()
+    lines = lesson.summary(pd.DataFrame(rows, columns=["features", "seed", "accuracy"])).splitlines()
     half = 4.302653 * 1 / 3**0.5  # Student's t with two degrees of freedom
     settled = lines.pop(0)
     assert settled == "fresh weights, statistics settled minus fresh weights: -10.0 ± 0.0, below"

@@ -11,7 +11,7 @@ from clutils.course import forces, sphere, toys
 from clutils.course import macl as lesson
 from clutils.course.macl import figures as macl
 from clutils.course.sphere import figures as circles
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 from tests.course.drawn import line
 
 
@@ -202,11 +202,11 @@ MISTAKES = {  # beside those that the exercises know by name
     ],
     "adaptive_temperature": [
         lambda s, t, a, a0, low: (t * (1 + a * (s[:, 0] - a0))).detach().clamp(min=low),
-        Told(
+        Mistake(
             lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0))).clamp(min=0.1 * t),
             "a floor of its own",
         ),
-        Told(
+        Mistake(
             lambda s, t, a, a0, low: (t * (1 + a * (s.detach().mean() - a0).abs())).clamp(min=low),
             "not yet: τ_a differs",
         ),
@@ -221,10 +221,10 @@ MISTAKES = {  # beside those that the exercises know by name
         lambda s, t, a, a0, low: (t * (1 + a * (s.mean() - a0.__float__()))).clamp(min=low),
     ],
     "macl_loss": [
-        Told(lambda s, n, t: by_cases(s, n, t)[0], "right: value."),
-        Told(lambda s, n, t: (s - n).sum(), "your result is (), expected (1,)"),
-        Told(pseudocode_with(lambda P: 1 / (1 - P + 1e-8)), "a small number in the weight"),
-        Told(pseudocode_with(lambda P: 1 / (1 - P)), "infinity times nothing"),
+        Mistake(lambda s, n, t: by_cases(s, n, t)[0], "right: value."),
+        Mistake(lambda s, n, t: (s - n).sum(), "your result is (), expected (1,)"),
+        Mistake(pseudocode_with(lambda P: 1 / (1 - P + 1e-8)), "a small number in the weight"),
+        Mistake(pseudocode_with(lambda P: 1 / (1 - P)), "infinity times nothing"),
         lambda s, n, t: losses.MACL(2 * t, alpha=0.0).per_anchor(s, n),
         with_gradient_of(lambda s, n, t: -s[:, 0] / t - n.mean(dim=1) / t),
         with_gradient_of(lambda s, n, t: -s[:, 0] / t + n.mean(dim=1) / t),

@@ -19,7 +19,7 @@ from clutils.course import records
 from clutils.course.methods import experiments
 from clutils.course.methods import figures as draw
 from clutils.methods import momentum
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 EVERY = [*draw.NAMES, *draw.FURTHER]
 FOLLOWED = ("moco", "byol", "mocov3")
@@ -130,7 +130,7 @@ def test_further_views_are_drawn_and_said():
 def test_the_overview_says_of_every_method_what_its_step_does():
     whole = draw.overview()
     assert sorted(whole["year"]) == sorted(of.year for of in methods.catalogue("pictures").values())
-    assert list(whole.index[:5]) == list(draw.NAMES.values()) and whole["told in"].is_monotonic_increasing
+    assert list(whole.index[:5]) == list(draw.NAMES.values()) and whole["notebook"].is_monotonic_increasing
     assert whole.loc["NPID", ["second embedding from", "besides"]].tolist() == ["a bank", "bank"]
     assert whole.loc[["SwAV", "NNCLR"], "besides"].tolist() == ["prototypes", "queue"]
     table = draw.overview(EVERY)
@@ -488,30 +488,30 @@ MISTAKES = {
         scheduled(lambda x, base: 1 - (1 - base) * (1 + math.cos(180 * x)) / 2),  # degrees
     ],
     "simsiam_loss": [
-        Told(
+        Mistake(
             lambda p1, p2, z1, z2: 3 * lesson.simsiam_loss.answer(p1, p2, z1, z2),
             "right: gradient by z1, gradient by z2.",
         ),
-        Told(lambda p1, p2, z1, z2: p1, "expected ()"),
+        Mistake(lambda p1, p2, z1, z2: p1, "expected ()"),
     ],
     "moco_step": [
         made_wrong(loss=lambda x: x.detach()),
         made_wrong(loss=lambda x: torch.tensor(x.item(), dtype=torch.float64)),
-        Told(made_wrong(loss=lambda x: 2 * x), "the loss and the gradient by the queries differ"),
-        Told(made_wrong(loss=lambda x: x + 1), "right: the queue"),
+        Mistake(made_wrong(loss=lambda x: 2 * x), "the loss and the gradient by the queries differ"),
+        Mistake(made_wrong(loss=lambda x: x + 1), "right: the queue"),
         made_wrong(loss=lambda x: x.exp()),
         made_wrong(queries=lambda q: q.detach() + 0 * q),
         made_wrong(queries=lambda q: 2 * q),
         made_wrong(keys=lambda k: k.detach().flip(0)),
         made_wrong(after=lambda rows: rows.flip(0)),
         made_wrong(after=lambda rows: rows[1:]),
-        Told(made_wrong(after=lambda rows: 2 * rows), "right: the loss"),
-        Told(with_cross_entropy, "no detach at all"),
-        Told(lambda q, k, queue, t: made_wrong()(q, k, queue, t)[0], "two things are asked for"),
-        Told(lambda q, k, queue, t: (q @ k.T, queue), "shape (3, 3)"),
-        Told(lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
-        Told(lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
-        Told(lambda q, k, queue, t: None, "returned nothing yet"),
+        Mistake(made_wrong(after=lambda rows: 2 * rows), "right: the loss"),
+        Mistake(with_cross_entropy, "no detach at all"),
+        Mistake(lambda q, k, queue, t: made_wrong()(q, k, queue, t)[0], "two things are asked for"),
+        Mistake(lambda q, k, queue, t: (q @ k.T, queue), "shape (3, 3)"),
+        Mistake(lambda q, k, queue, t: (1.0, queue), "both are to be tensors; it returned 1.0 and"),
+        Mistake(lambda q, k, queue, t: 1 / 0, "raised ZeroDivisionError"),
+        Mistake(lambda q, k, queue, t: None, "returned nothing yet"),
         lambda q, k, queue, t: (made_wrong()(q, k, queue, t)[0], torch.cat([queue, k])[-len(queue) :]),
         lambda q, k, queue, t: (
             (made_wrong()(q, k, queue, t)[0] + 0.1 * (q * k).sum() * 0 + k.sum() * 0.1,) * 2

@@ -12,7 +12,7 @@ from clutils import anatomy, figures, losses, measures
 from clutils.course import one_idea as lesson
 from clutils.course.one_idea import collapse
 from clutils.losses.vicreg import moments
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 # ---- the limit -------------------------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ MISTAKES = {
         lambda D: torch.cat([axes(D), 2 * axes(D)]),
         lambda D: axes(D) @ (torch.eye(D) + 0.3),
         sheared,
-        Told(lambda D: "points", "a tensor is asked for, got 'points'"),
-        Told(lambda D: None, "at most 2D"),  # what is asked, again
+        Mistake(lambda D: "points", "a tensor is asked for, got 'points'"),
+        Mistake(lambda D: None, "at most 2D"),  # what is asked, again
     ],
 }
 

@@ -70,15 +70,15 @@ def test_every_committed_record_names_its_machine_and_commit():
 
 def test_every_record_is_told_of_with_a_script_that_there_is():
     lines = (records.FOLDER / "README.md").read_text().splitlines()
-    told = {}
+    listed = {}
     for line in lines:
         if line.startswith("| `"):
             kept, _, script = (cell.strip() for cell in line.split("|")[1:4])
             for name in kept.replace("`", "").split(", "):
-                told[name if "." in name else f"{name}.csv"] = script.strip("`")
+                listed[name if "." in name else f"{name}.csv"] = script.strip("`")
     files = {file.name for file in records.FOLDER.iterdir() if file.is_file() and file.name != "README.md"}
-    assert set(told) == files
-    for name, script in told.items():
+    assert set(listed) == files
+    for name, script in listed.items():
         known = script == "python -m clutils train" or (records.ROOT / "benchmarks" / script).is_file()
         known |= re.fullmatch(r"\w+\.py` at [0-9a-f]{7}", script) is not None  # it went with what it measured
         assert known, f"{name}: no script {script}"

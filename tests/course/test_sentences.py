@@ -10,7 +10,7 @@ import torch
 
 from clutils import data, losses
 from clutils.course import sentences as lesson
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 
 @pytest.fixture(scope="module")
@@ -132,15 +132,15 @@ ANSWERS = {
 }
 MISTAKES = {
     "pooled": [
-        Told(lambda states, tokens: states[:, -1], "not yet"),
-        Told(lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
-        Told(lambda states, tokens: states.mean(dim=2), "not yet"),
+        Mistake(lambda states, tokens: states[:, -1], "not yet"),
+        Mistake(lambda states, tokens: states.sum(dim=1) / (tokens > 0).sum(dim=1)[:, None], "not yet"),
+        Mistake(lambda states, tokens: states.mean(dim=2), "not yet"),
     ],
     "floor_at": [
-        Told(lambda a, t, f: 1 - a * t, "not yet"),
-        Told(lambda a, t, f: 0.0, "not yet"),
-        Told(lambda a, t, f: f, "not yet"),
-        Told(lambda a, t, f: t * (1 - f) / a, "not yet"),
+        Mistake(lambda a, t, f: 1 - a * t, "not yet"),
+        Mistake(lambda a, t, f: 0.0, "not yet"),
+        Mistake(lambda a, t, f: f, "not yet"),
+        Mistake(lambda a, t, f: t * (1 - f) / a, "not yet"),
     ],
 }
 

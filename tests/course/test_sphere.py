@@ -87,7 +87,7 @@ def test_labels_bring_a_class_together():
 
 
 THREE = [losses.PairMargin(1.6), losses.Triplet(2.0), losses.NTXent(0.2)]
-CROWD = torch.tensor([0.2, 0.35, 0.1, -0.1, -0.5], dtype=torch.float64)
+NEGATIVES = torch.tensor([0.2, 0.35, 0.1, -0.1, -0.5], dtype=torch.float64)
 
 
 def views(pictures=4, dimension=2, seed=0):
@@ -178,11 +178,11 @@ def test_the_table_colours_by_role_and_writes_the_similarities():
 
 
 def test_the_push_on_each_negative_is_the_losses_own():
-    figure = draw.who_is_pushed(THREE, 0.8, CROWD, moved_to=0.7)
-    after = torch.cat([torch.tensor([0.7], dtype=torch.float64), CROWD[1:]])
+    figure = draw.who_is_pushed(THREE, 0.8, NEGATIVES, moved_to=0.7)
+    after = torch.cat([torch.tensor([0.7], dtype=torch.float64), NEGATIVES[1:]])
     for loss, ax in zip(THREE, figure.axes, strict=True):
         hollow, _, stem = ax.lines
-        for line, negatives in ((hollow, CROWD), (stem, after)):
+        for line, negatives in ((hollow, NEGATIVES), (stem, after)):
             positive = torch.tensor([[0.8]], dtype=torch.float64)
             push = anatomy.forces(loss, positive, negatives[None])[1][0]
             x, y = line.get_data()
@@ -336,13 +336,15 @@ def test_a_way_is_computed_once_and_starts_alike_for_every_loss(short_ways):
 
 
 def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_under_nt_xent():
-    panel = sphere.explore_pushes(THREE, positive=0.8, negatives=CROWD)
+    panel = sphere.explore_pushes(THREE, positive=0.8, negatives=NEGATIVES)
     panel.set(moving=0.75)
-    moved = torch.cat([torch.tensor([0.75], dtype=torch.float64), CROWD[1:]])
+    moved = torch.cat([torch.tensor([0.75], dtype=torch.float64), NEGATIVES[1:]])
     totals = {}
     for loss in THREE:
         positive = torch.tensor([[0.8]], dtype=torch.float64)
-        now, then = (float(anatomy.forces(loss, positive, n[None])[1][0, 1:].sum()) for n in (moved, CROWD))
+        now, then = (
+            float(anatomy.forces(loss, positive, n[None])[1][0, 1:].sum()) for n in (moved, NEGATIVES)
+        )
         totals[loss.name] = now - then
         assert f"{draw.name_of(loss)}: {now:.3f} (at first {then:.3f})" in panel.readout.value
     assert totals["PairMargin"] == totals["Triplet"] == 0
@@ -379,7 +381,7 @@ def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_u
         ),
         (lambda: sphere.circle(loss="FlatNCE"), r"'FlatNCE'.*PairMargin, Triplet, NTXent"),
         (lambda: sphere.circle(margin=3.0), "margin"),
-        (lambda: sphere.explore_pushes(THREE, 0.8, CROWD[:1]), r"\(1,\)"),
+        (lambda: sphere.explore_pushes(THREE, 0.8, NEGATIVES[:1]), r"\(1,\)"),
         (lambda: sphere.explore_pushes(THREE, 0.8, torch.tensor([0.99, 0.0])), r"0\.99"),
     ],
 )

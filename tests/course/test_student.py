@@ -97,8 +97,8 @@ def test_answers_written_for_a_variant_are_right():
 
     given = ["s", "s"]
     assert answered("attention_row", attention_row, given=given)
-    told = answered("attention_row", functools.partial(attention_row, more=1.0), given=given).message
-    assert "gradient by 2 - 2s⁺ differs" in told and "gradient by 2 - 2s⁻" in told
+    message = answered("attention_row", functools.partial(attention_row, more=1.0), given=given).message
+    assert "gradient by 2 - 2s⁺ differs" in message and "gradient by 2 - 2s⁻" in message
 
     def nt_xent(z1, z2, temperature):  # of columns, the first views alone as anchors
         z = torch.nn.functional.normalize(torch.cat([z1, z2], dim=1), dim=0)

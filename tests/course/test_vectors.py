@@ -12,7 +12,7 @@ from clutils.course import records
 from clutils.course import vectors as lesson
 from clutils.course.vectors import experiments
 from clutils.views.vectors import Corruption
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 
 def test_the_panel_counts_the_columns_that_drown():
@@ -96,8 +96,8 @@ def test_ways_are_apart_by_students_interval():
         for way, found in values.items()
         for seed, value in enumerate(found)
     )
-    told = lesson.differences(rows, "untrained").set_index("way")["told"]
-    assert told.to_dict() == {
+    verdicts = lesson.differences(rows, "untrained").set_index("way")["verdict"]
+    assert verdicts.to_dict() == {
         "masking": "not apart",
         "SimCL": "below",
         "CLAE": "not apart",
@@ -131,14 +131,14 @@ ANSWERS = {
 }
 MISTAKES = {
     "corrupt": [
-        Told(lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
-        Told(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
-        Told(lambda x, chosen, rows: x, "not yet"),
+        Mistake(lambda x, chosen, rows: torch.where(chosen, x.flip(0), x), "not yet"),
+        Mistake(lambda x, chosen, rows: torch.where(chosen, x.gather(0, rows.flip(1)), x), "not yet"),
+        Mistake(lambda x, chosen, rows: x, "not yet"),
     ],
     "strength_for": [
-        Told(lambda c: c / (1 - c) ** 2, "not yet"),
-        Told(lambda c: 1 / (1 - c), "not yet"),
-        Told(lambda c: math.sqrt(c), "not yet"),
+        Mistake(lambda c: c / (1 - c) ** 2, "not yet"),
+        Mistake(lambda c: 1 / (1 - c), "not yet"),
+        Mistake(lambda c: math.sqrt(c), "not yet"),
     ],
 }
 

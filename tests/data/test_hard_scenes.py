@@ -130,5 +130,5 @@ def test_the_object_cut_out_gives_the_class_away(train):
         features = np.stack(features, 1)
         return features / (features.max(1, keepdims=True) + 1e-3)
 
-    told = LogisticRegression(max_iter=2000).fit(spectrum(train), train.labels)
-    assert told.score(spectrum(test), test.labels) > 0.5
+    probe = LogisticRegression(max_iter=2000).fit(spectrum(train), train.labels)
+    assert probe.score(spectrum(test), test.labels) > 0.5

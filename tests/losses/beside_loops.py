@@ -40,10 +40,10 @@ FORMULAS = {
 
 def in_loops(loss: losses.Loss, positives: list[float], negatives: list[float], alignment: float) -> float:
     """The loss's formula, given the settings that it names."""
-    return told(FORMULAS[type(loss)], loss, positives=positives, negatives=negatives, alignment=alignment)
+    return by_loops(FORMULAS[type(loss)], loss, positives=positives, negatives=negatives, alignment=alignment)
 
 
-def told(formula: Callable[..., float], loss: losses.Loss, **known: object) -> float:
+def by_loops(formula: Callable[..., float], loss: losses.Loss, **known: object) -> float:
     """A formula of what is known, and of the settings that it names."""
     names = inspect.signature(formula).parameters
     return formula(**{name: known[name] if name in known else getattr(loss, name) for name in names})

@@ -11,7 +11,7 @@ import torch
 from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
 from tests.losses import oracles
-from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, each_way, told, with_labels
+from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, by_loops, each_way, with_labels
 from tests.losses.inputs import SETTINGS, close, embeddings, fails, similarities
 
 EVERY = [entry.loss for entry in losses.catalogue().values()]
@@ -128,7 +128,7 @@ def test_a_batch_is_the_papers_formula_in_plain_loops(loss):
     z2 = z1 + z2
     given = {"queue": 3 * embeddings(15, 4, seed=5)[0]} if "queue" in loss.takes else {}
     known = {name: z.tolist() for name, z in {"z1": z1, "z2": z2, **given}.items()}
-    expected = told(ON_VECTORS[type(loss)], loss, **known)
+    expected = by_loops(ON_VECTORS[type(loss)], loss, **known)
     assert float(loss(z1, z2, **given)) == pytest.approx(expected, rel=1e-10)
 
 

@@ -32,16 +32,16 @@ def test_what_pages_show_is_what_the_record_gives_with_the_rules_as_they_stand(r
 def test_an_encoder_counts_by_its_training_and_a_line_by_what_it_is_there_for(rows, table):
     """Loops over the record, against the counts."""
     for line, ailments in calibration.MEANT.items():
-        well = false = ill = missed = 0
+        fine = false = ill = missed = 0
         for row in rows:
             level = row.levels[line]
             if level == UNKNOWN:
                 continue
             if row.ailment == "":
-                well, false = well + 1, false + (level != "good")
+                fine, false = fine + 1, false + (level != "good")
             elif row.ailment in ailments and row.harmed:
                 ill, missed = ill + 1, missed + (level == "good")
-        assert calibration.outcome(rows)["lines"][line] == [well, false, ill, missed]
+        assert calibration.outcome(rows)["lines"][line] == [fine, false, ill, missed]
     assert set(table["ailment"].dropna()) == {name for names in calibration.MEANT.values() for name in names}
 
 
@@ -71,9 +71,9 @@ def test_who_took_harm_lost_a_quarter_of_what_the_same_method_gains(rows, table)
     misread = ("read after the head", "fed wrongly", "classes renamed", "labels shuffled")
     trained = [row for row in rows if row.ailment not in misread]
     assert found["encoders"] == len(trained) and found["healthy_steps"][1] == table["steps"].max()
-    well, ill = ([row for row in trained if row.harmed is kind] for kind in (None, True))
-    false, missed = sum(row.worst != "good" for row in well), sum(row.worst == "good" for row in ill)
-    assert found["lines"][calibration.WHOLE] == [len(well), false, len(ill), missed]
+    fine, ill = ([row for row in trained if row.harmed is kind] for kind in (None, True))
+    false, missed = sum(row.worst != "good" for row in fine), sum(row.worst == "good" for row in ill)
+    assert found["lines"][calibration.WHOLE] == [len(fine), false, len(ill), missed]
     neither = [row for row in trained if row.harmed is False]
     sounds, broken = (
         sum(row.worst != "good" for row in neither),
@@ -116,13 +116,13 @@ def test_a_method_is_judged_by_a_limit_that_its_own_encoders_did_not_set():
 
 
 def test_the_foot_of_a_page_says_it_and_marks_lines_that_are_not_calibrated():
-    page = " ".join(html.unescape(checked("well").html()).split())
+    page = " ".join(html.unescape(checked("healthy").html()).split())
     found = calibration.read()
     assert f"tried on {found['encoders']} encoders" in page
-    for first, *others in calibration.told(found):
+    for first, *others in calibration.table(found):
         assert f"<tr><th>{first}</th>" + "".join(f"<td>{cell}</td>" for cell in others) + "</tr>" in page
     marked = [line for line in calibration.MEANT if found["lines"][line][2] < calibration.ENOUGH]
     assert "length" in marked
-    expected = {v.name: v.expected for v in checked("well").verdicts}
+    expected = {v.name: v.expected for v in checked("healthy").verdicts}
     assert f"{expected['length']} (uncalibrated)" in page
     assert f"{expected['views of a picture']} (uncalibrated)" not in page

@@ -16,7 +16,7 @@ from tests.report.pages import Page
 
 @pytest.fixture(scope="module")
 def whole() -> report.Report:
-    case = ailing.cases(SEED)["well, digits"]()
+    case = ailing.cases(SEED)["healthy, digits"]()
     return report.check(case.opened, (case.gallery, case.judged), map_names=("t-SNE",))
 
 
@@ -105,4 +105,4 @@ def test_the_noise_that_a_run_learned_is_on_its_page():
     opened.generator = run.method.noise.eval()
     found = report.check(opened, (digits, digits.subset(slice(0, 100))), map_names=())
     assert "The noise that it learned" in found.figures()
-    assert "The noise that it learned" not in checked("well").figures()
+    assert "The noise that it learned" not in checked("healthy").figures()

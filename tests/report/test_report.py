@@ -12,7 +12,13 @@ from tests.report.ailing import SEED, SHUFFLES, checked, checks, level
 # ---- the verdicts ------------------------------------------------------------------------------------------
 
 
-WELL = ["well", "well, τ = 0.5", "well, digits", "well, by ImageNet's normalisation", "well, the head"]
+HEALTHY = [
+    "healthy",
+    "healthy, τ = 0.5",
+    "healthy, digits",
+    "healthy, by ImageNet's normalisation",
+    "healthy, the head",
+]
 ILL = {  # what ails it -> the lines that must say so, and how loudly
     "collapsed": {"spread": BROKEN, "dimensions in use": BROKEN, "dead units": BROKEN},
     "nearly collapsed": {"spread": BROKEN, "the space of the loss": BROKEN},
@@ -36,7 +42,7 @@ def lines(name: str) -> dict[str, report.Verdict]:
     return {v.name: v for v in checked(name).verdicts}
 
 
-@pytest.mark.parametrize("name", WELL)
+@pytest.mark.parametrize("name", HEALTHY)
 def test_a_well_encoder_passes_every_line(name):
     faults = [v for v in checked(name).verdicts if v.level not in (GOOD, UNKNOWN)]
     assert faults == []
@@ -76,7 +82,7 @@ def test_shuffled_labels_are_blamed_on_the_labels_and_not_on_the_encoder():
 
 def test_each_level_can_be_reached_by_each_line_that_has_it():
     """A threshold that no value crosses would be no threshold."""
-    n = dict(checked("well").examination.numbers)
+    n = dict(checked("healthy").examination.numbers)
     sweeps = {
         "what it is fed": ("input_gap", (0.01, 0.3, 2.0)),
         "spread": ("spread", (0.5, 0.1, 0.005)),
@@ -94,13 +100,13 @@ def test_each_level_can_be_reached_by_each_line_that_has_it():
 
 
 def test_the_same_check_twice_gives_the_same_numbers():
-    again = checks("well, digits")
-    assert again.examination.numbers == checked("well, digits").examination.numbers
+    again = checks("healthy, digits")
+    assert again.examination.numbers == checked("healthy, digits").examination.numbers
 
 
 def test_the_class_vote_is_that_of_the_measures():
-    numbers = checked("well").examination.numbers
-    case = ailing.cases(SEED)["well"]()
+    numbers = checked("healthy").examination.numbers
+    case = ailing.cases(SEED)["healthy"]()
     run = ailing.trained("scenes", 0.2, SEED)
     from clutils import measures
 
@@ -144,7 +150,7 @@ def judged(opened: checkpoints.Opened) -> dict[str, report.Verdict]:
 
 
 def test_what_can_not_be_known_is_said_and_not_guessed():
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     case.opened.temperature = None
     found = judged(case.opened)
     assert found["temperature"].level == UNKNOWN and "--temperature" in found["temperature"].says
@@ -154,7 +160,7 @@ def test_what_can_not_be_known_is_said_and_not_guessed():
 
 
 def test_pictures_without_labels_are_measured_without_classes():
-    found = checks("well", tuple(map(ailing.nameless, ailing.pictures("scenes"))))
+    found = checks("healthy", tuple(map(ailing.nameless, ailing.pictures("scenes"))))
     assert "knn" not in found.examination.numbers and found.level == GOOD
     assert "no labels" in next(v.says for v in found.verdicts if v.name == "classes")
     said = figures.alt(found.screen())

@@ -25,14 +25,14 @@ def levels(n: dict[str, float], unknown: dict[str, str] | None = None) -> dict[s
     return {v.name: v for v in verdicts.judge(n, unknown or {})}
 
 
-def well(**changes: float) -> dict[str, float]:
-    return dict(checked("well").examination.numbers) | changes
+def healthy(**changes: float) -> dict[str, float]:
+    return dict(checked("healthy").examination.numbers) | changes
 
 
 @pytest.mark.parametrize("few", [20, 40, 125])
 def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
-    case = ailing.cases(SEED)["well"]()
-    found = checks("well", (case.gallery.subset(slice(0, 3 * few)), case.judged.subset(slice(0, few))))
+    case = ailing.cases(SEED)["healthy"]()
+    found = checks("healthy", (case.gallery.subset(slice(0, 3 * few)), case.judged.subset(slice(0, few))))
     assert found.level == GOOD, found.verdicts
     n = dict(found.examination.numbers)
     asked = ("knn", "probe", "knn_raw", "knn_untrained", "knn_relabelled")
@@ -44,7 +44,7 @@ def test_right_labels_are_not_blamed_however_few_pictures_there_are(few):
 
 def classes_at_chance(**changes: float) -> report.Verdict:
     """Of a well encoder's numbers, those that labels decide at chance, but for `changes`."""
-    n = well(pictures=300)
+    n = healthy(pictures=300)
     asked = ("knn", "probe", "knn_raw", "probe_raw", "knn_untrained", "probe_untrained")
     n |= dict.fromkeys(asked, n["chance"]) | {"knn_gallery": n["chance_gallery"]}
     return levels(n | changes)["classes"]
@@ -53,7 +53,7 @@ def classes_at_chance(**changes: float) -> report.Verdict:
 def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pictures():
     assert "belong together" in classes_at_chance().says
     assert classes_at_chance(pictures=199).level == UNKNOWN
-    chance = checked("well").examination.numbers["chance"]
+    chance = checked("healthy").examination.numbers["chance"]
     for sign in ("knn_raw", "probe_raw", "knn_untrained", "probe_untrained"):
         for knn in (chance, 0.0):  # a worse encoder is no sign against the labels
             blamed = classes_at_chance(**{sign: chance + 0.06, "knn": knn})
@@ -64,12 +64,12 @@ def test_labels_are_blamed_only_where_nothing_shows_that_they_belong_to_the_pict
 
 
 def test_labels_that_are_wrong_in_the_judged_part_alone_show_beside_the_gallery():
-    case = ailing.cases(SEED)["well, digits"]()
+    case = ailing.cases(SEED)["healthy, digits"]()
     y = case.judged.labels
 
     def said(labels: torch.Tensor) -> tuple[report.Verdict, report.Verdict]:
         judged = dataclasses.replace(case.judged, labels=labels)
-        found = lines(checks("well, digits", (case.gallery, judged), quick=True))
+        found = lines(checks("healthy, digits", (case.gallery, judged), quick=True))
         return found["classes"], found["class names"]
 
     for v in said(y):
@@ -85,11 +85,11 @@ def test_labels_that_are_wrong_in_the_judged_part_alone_show_beside_the_gallery(
 
 
 def test_a_gallery_of_unequal_classes_is_no_sign_against_the_judged():
-    case = ailing.cases(SEED)["well, digits"]()
+    case = ailing.cases(SEED)["healthy, digits"]()
     y = case.gallery.labels
     kept = torch.cat([(y == label).nonzero()[: 130 // (1 + label), 0] for label in range(10)])
     few = case.gallery.subset(kept[torch.randperm(len(kept), generator=torch.Generator().manual_seed(0))])
-    found = checks("well, digits", (few, case.judged), quick=True)
+    found = checks("healthy, digits", (few, case.judged), quick=True)
     n = found.examination.numbers
     assert n["knn_gallery"] > n["knn_gallery_alike"] and "Gallery" not in lines(found)["classes"].says
     unequal = n | {"knn": 0.36, "knn_relabelled": 0.37, "knn_gallery": 0.64}
@@ -117,9 +117,9 @@ def test_asking_the_gallery_leaves_the_asked_picture_out_and_weighs_classes_as_t
 
 
 def test_judged_pictures_that_lend_their_own_labels_are_told():
-    case = ailing.cases(SEED)["well, digits"]()
+    case = ailing.cases(SEED)["healthy, digits"]()
     inside = case.gallery.subset(slice(0, 300))
-    found = lines(checks("well, digits", (case.gallery, inside), quick=True))
+    found = lines(checks("healthy, digits", (case.gallery, inside), quick=True))
     assert found["classes"].level == LOOK and "100% of the judged pictures" in found["classes"].says
 
 
@@ -133,7 +133,7 @@ def test_normalisations_folded_into_the_weights_are_no_fresh_network():
                 layer.running_var.fill_(1)
                 layer.num_batches_tracked.zero_()
 
-    case = ailing.cases(SEED)["well, digits"]()
+    case = ailing.cases(SEED)["healthy, digits"]()
     folded = ailing.changed(case.opened, fold)
     found = report.check(folded, (case.gallery, case.judged), map_names=(), quick=True)
     assert "folded" in found.examination.unknown["input_gap"]
@@ -153,8 +153,8 @@ def test_two_classes_in_each_others_place_are_found_and_no_others():
     leads = table[0, 1] - table[0, 0], table[1, 0] - table[1, 1]
     by_hand = sum(leads) / sum(table.values()) ** 0.5
     assert min(leads) > 0 and neighbours.exchanged(other, predicted) == pytest.approx(by_hand)
-    assert rules.names(well(exchanged=3.4), {}).level == GOOD
-    assert rules.names(well(exchanged=by_hand), {}).level == LOOK
+    assert rules.names(healthy(exchanged=3.4), {}).level == GOOD
+    assert rules.names(healthy(exchanged=by_hand), {}).level == LOOK
 
 
 def test_pictures_of_another_kind_are_not_blamed_on_the_training():
@@ -162,7 +162,7 @@ def test_pictures_of_another_kind_are_not_blamed_on_the_training():
     for digits in ailing.pictures("digits"):
         images = digits.images.repeat_interleave(4, 2).repeat_interleave(4, 3).expand(-1, 3, -1, -1)
         coloured.append(dataclasses.replace(digits, images=images.contiguous()))
-    found = checks("well", tuple(coloured))
+    found = checks("healthy", tuple(coloured))
     assert found.level == LOOK
     for v in found.verdicts:
         if v.name != "what it is fed" and v.level != UNKNOWN:
@@ -205,40 +205,52 @@ CHANGED = [  # of whom, what is changed, the line, its level, and words of what 
     ("untrained", {"dead": 0.7, "fresh_dead": 0.0}, "dead units", BROKEN, ""),
     ("untrained", {"dead": 0.7, "fresh_dead": 0.6}, "dead units", LOOK, FOLLOWS),
     # a constant that all features share is no collapse, unless it drowns the rest
-    ("well", {"spread": 0.02}, "spread", LOOK, "share a constant"),
-    ("well", {"spread": 0.02}, "views of a picture", GOOD, ""),
-    ("well", {"spread": 0.02, "finds_itself": 0.01}, "spread", BROKEN, "collapse"),
-    ("well", {"first_direction": 0.77, "directions_to_95": 2}, "dimensions in use", LOOK, "2 carry 95 %"),
+    ("healthy", {"spread": 0.02}, "spread", LOOK, "share a constant"),
+    ("healthy", {"spread": 0.02}, "views of a picture", GOOD, ""),
+    ("healthy", {"spread": 0.02, "finds_itself": 0.01}, "spread", BROKEN, "collapse"),
+    ("healthy", {"first_direction": 0.77, "directions_to_95": 2}, "dimensions in use", LOOK, "2 carry 95 %"),
     # classes are good only above fresh weights, too
-    ("well", {}, "classes", GOOD, "Neighbours share a class more often"),
-    ("well", {"knn_untrained": 1.0, "probe_untrained": 1.0}, "classes", LOOK, "not clearly better than the"),
-    ("well", {"never_trained": 1.0}, "classes", LOOK, "as fresh weights may be"),
-    ("well", EASY | {"knn_untrained": 0.5}, "classes", GOOD, "not clearly more often than in raw pixels"),
-    ("well", BELOW, "classes", LOOK, "^Not above raw pixels, and not clearly better than"),
+    ("healthy", {}, "classes", GOOD, "Neighbours share a class more often"),
+    (
+        "healthy",
+        {"knn_untrained": 1.0, "probe_untrained": 1.0},
+        "classes",
+        LOOK,
+        "not clearly better than the",
+    ),
+    ("healthy", {"never_trained": 1.0}, "classes", LOOK, "as fresh weights may be"),
+    ("healthy", EASY | {"knn_untrained": 0.5}, "classes", GOOD, "not clearly more often than in raw pixels"),
+    ("healthy", BELOW, "classes", LOOK, "^Not above raw pixels, and not clearly better than"),
     ("labels shuffled", {}, "class names", UNKNOWN, "no name is right or wrong"),
-    ("well", {"probe_untrained": 1.0}, "against untrained", GOOD, "not by the probe"),
-    ("well", ONE_CLASS, "against untrained", UNKNOWN, "One class has 95% of the pictures"),
+    ("healthy", {"probe_untrained": 1.0}, "against untrained", GOOD, "not by the probe"),
+    ("healthy", ONE_CLASS, "against untrained", UNKNOWN, "One class has 95% of the pictures"),
     # layer normalisations that were kept as they were made, though classes were learned
-    ("well", {"plain_normalisations": 1.0}, "against untrained", GOOD, ""),
-    ("well", {"kept_grey": 0.04}, "robustness", LOOK, r"grey \(0.04\)"),
+    ("healthy", {"plain_normalisations": 1.0}, "against untrained", GOOD, ""),
+    ("healthy", {"kept_grey": 0.04}, "robustness", LOOK, r"grey \(0.04\)"),
     # a view that seldom finds itself is no fault by itself, and few pictures may show it by luck
     (
-        "well",
+        "healthy",
         FEW_FIND | {"views": 50},
         "views of a picture",
         LOOK,
         "by 'finds itself' .* 50 pictures .* luck",
     ),
-    ("well", FEW_FIND | {"views": 500}, "views of a picture", LOOK, "by 'finds itself' less than usual\\. $"),
-    ("well", FEW_FIND | {"nearer_than": 0.5}, "views of a picture", BROKEN, "hardly nearer"),
     (
-        "well",
+        "healthy",
+        FEW_FIND | {"views": 500},
+        "views of a picture",
+        LOOK,
+        "by 'finds itself' less than usual\\. $",
+    ),
+    ("healthy", FEW_FIND | {"nearer_than": 0.5}, "views of a picture", BROKEN, "hardly nearer"),
+    (
+        "healthy",
         {"positive_similarity": 0.0, "negative_similarity": 0.0},
         "views of a picture",
         BROKEN,
         "hardly",
     ),
-    ("well, digits", {}, "robustness", GOOD, "flip"),  # digits are never mirrored
+    ("healthy, digits", {}, "robustness", GOOD, "flip"),  # digits are never mirrored
 ]
 
 
@@ -267,15 +279,15 @@ CAUSES = [  # what the file states, what is changed, the line, its causes' begin
 @pytest.mark.parametrize("of", CAUSES, ids=lambda of: f"{of[0]}: {of[2]}")
 def test_what_a_file_states_stands_first_among_the_causes_and_what_it_rules_out_is_none(of):
     stated, change, line, first, gone = of
-    causes = levels(well(**stated, **change))[line].causes
+    causes = levels(healthy(**stated, **change))[line].causes
     assert all(cause.startswith(begin) for cause, begin in zip(causes, first, strict=False))
     assert not gone or not any(cause.startswith(gone) for cause in causes)
 
 
 def test_what_a_file_states_of_its_training_is_read_from_its_settings():
-    case = ailing.cases(SEED)["well"]()
-    told = {"crop_scale": (0.2, 1.0), "flip": 0.5, "jitter_prob": 0.8, "grayscale": 0.0, "blur": 0.0}
-    case.opened.settings = {"stop_gradient": False, "augmentation": told}
+    case = ailing.cases(SEED)["healthy"]()
+    drawn_by = {"crop_scale": (0.2, 1.0), "flip": 0.5, "jitter_prob": 0.8, "grayscale": 0.0, "blur": 0.0}
+    case.opened.settings = {"stop_gradient": False, "augmentation": drawn_by}
     found = report.check(case.opened, (case.gallery, case.judged), map_names=(), quick=True)
     stated = {"crop": 1, "flip": 1, "jitter": 1, "grey": 0}  # and no blur, which is seldom there
     assert found.examination.numbers.items() >= {f"trained_{k}": v for k, v in stated.items()}.items()
@@ -284,7 +296,7 @@ def test_what_a_file_states_of_its_training_is_read_from_its_settings():
 
 
 def test_a_summary_that_is_worth_a_look_has_a_collapse_with_its_numbers_and_says_that_the_head_is_missing():
-    n = well(effective_rank=5.8, first_direction=0.79)
+    n = healthy(effective_rank=5.8, first_direction=0.79)
     n |= {"knn_untrained": n["knn_beside_untrained"], "probe_untrained": n["probe"]}
     headless = {name: n[name] for name in n if not name.startswith("head_")}
     found = [*levels(headless, {"head_uniformity": "the file has no projection head"}).values()]
@@ -301,7 +313,7 @@ def test_a_summary_that_is_worth_a_look_has_a_collapse_with_its_numbers_and_says
 
 
 def test_two_normalisations_that_fit_about_equally_are_both_named():
-    n = well()
+    n = healthy()
     gaps = {name: 1.11 for name in n if name.startswith("input_gap")} | {"input_gap_imagenet": 0.04}
     for other, named in ((0.08, "imagenet or cifar10"), (0.11, "imagenet")):
         found = levels(n | gaps | {"input_gap_cifar10": other})
@@ -313,7 +325,7 @@ def test_two_normalisations_that_fit_about_equally_are_both_named():
 
 
 def test_statistics_that_have_not_settled_are_not_blamed_on_the_pictures():
-    n = well(batches_seen=2)
+    n = healthy(batches_seen=2)
     n |= {name: 1.4 for name in n if name.startswith("input_gap")}
     assert levels(n)["what it is fed"].causes[0].startswith("saved after a few steps")
     others = [v for v in levels(n).values() if v.name != "what it is fed" and v.level != UNKNOWN]
@@ -324,7 +336,7 @@ def test_statistics_that_have_not_settled_are_not_blamed_on_the_pictures():
 
 
 def test_a_usual_normalisation_that_mends_a_small_gap_is_named_before_pictures_of_another_kind():
-    n = well()
+    n = healthy()
     gaps = {name: 0.55 for name in n if name.startswith("input_gap")}
     found = levels(n | gaps | {"input_gap_half": 0.11})
     fed = found["what it is fed"]
@@ -341,11 +353,11 @@ def test_a_usual_normalisation_that_mends_a_small_gap_is_named_before_pictures_o
 
 
 def test_what_few_pictures_may_show_by_luck_is_not_known():
-    few = well(pictures=20, knn=0.3, knn_relabelled=0.55, knn_error=0.1, knn_raw=0.2, chance=0.1)
+    few = healthy(pictures=20, knn=0.3, knn_relabelled=0.55, knn_error=0.1, knn_raw=0.2, chance=0.1)
     named = levels(few)["class names"]
     assert named.level == UNKNOWN and "gains 25 points, which 20 pictures may give by luck" in named.says
     alike = dict.fromkeys(("knn", "knn_gallery", "knn_gallery_alike", "knn_relabelled"), 0.33)
-    some = well(pictures=100, knn_raw=0.23, knn_error=0.06, probe=0.3, probe_raw=0.3, **alike)
+    some = healthy(pictures=100, knn_raw=0.23, knn_error=0.06, probe=0.3, probe_raw=0.3, **alike)
     assert levels(some)["classes"].level == UNKNOWN  # a lead of ten points may be a true one
     many = levels(some | {"pictures": 2000, "knn_raw": 0.32, "knn_error": 0.012})["classes"]
     assert many.level == LOOK and many.says.startswith("Not clearly better than raw pixels")
@@ -358,7 +370,7 @@ def test_what_few_pictures_may_show_by_luck_is_not_known():
 
 
 def test_a_loss_without_a_temperature_had_no_wrong_one():
-    n = well(head_uniformity=-0.1, head_alignment=0.1)
+    n = healthy(head_uniformity=-0.1, head_alignment=0.1)
     n |= {"positive_similarity": 0.2, "negative_similarity": 0.2, "finds_itself": 0.01}
     for unknown, named in (({}, True), ({"W": "BYOL trains without a temperature: W, and"}, False)):
         found = levels(n, unknown)
@@ -367,7 +379,7 @@ def test_a_loss_without_a_temperature_had_no_wrong_one():
 
 
 def test_a_lead_of_the_probe_counts_from_three_standard_errors_on():
-    n = well(compared=250, knn_beside_untrained=0.2, knn_untrained=0.2, probe_untrained=0.22)
+    n = healthy(compared=250, knn_beside_untrained=0.2, knn_untrained=0.2, probe_untrained=0.22)
     assert levels(n | {"probe": 0.25})["against untrained"].level == LOOK  # within one standard error
     for probe, level in ((0.34, UNKNOWN), (0.40, GOOD)):
         of_pictures = (probe * (1 - probe) + 0.22 * 0.78) / 250
@@ -402,7 +414,7 @@ def test_a_temperature_beside_the_files_own_is_said_and_is_no_red():
 
 
 def test_a_side_that_does_not_fit_is_refused_before_anything_is_resized():
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     for size in (7, 1025):
         with pytest.raises(Unfit, match=f"size is {size}, but must be from 8 to 1024"):
             checks(size=size)
@@ -412,13 +424,13 @@ def test_a_side_that_does_not_fit_is_refused_before_anything_is_resized():
 
 
 def test_few_pictures_have_one_note_and_many_have_none():
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     few = case.gallery.subset(slice(0, 150)), case.judged.subset(slice(0, 50))
-    notes = checks("well", few).notes
+    notes = checks("healthy", few).notes
     assert [note for note in notes if "few" in note] == [
         "200 pictures are few: below about 400, what is said of classes is uncertain"
     ]
-    assert not any("few" in note for note in checked("well").notes)
+    assert not any("few" in note for note in checked("healthy").notes)
 
 
 def test_a_file_of_zeros_is_no_file_fed_as_in_training():
@@ -426,7 +438,7 @@ def test_a_file_of_zeros_is_no_file_fed_as_in_training():
         for value in encoder.state_dict().values():
             value.zero_()
 
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     found = report.check(ailing.changed(case.opened, zeros), (case.gallery, case.judged), map_names=())
     assert lines(found)["what it is fed"].level == UNKNOWN
     assert lines(found)["against untrained"].value == "all its weights are 0" and found.level == BROKEN
@@ -434,21 +446,21 @@ def test_a_file_of_zeros_is_no_file_fed_as_in_training():
 
 
 def test_an_inner_layer_has_no_range():
-    judged = {v.name: v for v in verdicts.judge(well(), {}, "normalisations.1")}
+    judged = {v.name: v for v in verdicts.judge(healthy(), {}, "normalisations.1")}
     for name in verdicts.GEOMETRY:
         assert judged[name].level == UNKNOWN and "range not known" in judged[name].expected
     assert judged["classes"].level == GOOD
 
 
 def test_the_highest_rank_there_could_be_stands_beside_the_rank():
-    case = ailing.cases(SEED)["well"]()
-    few = checks("well", (case.gallery, case.judged.subset(slice(0, 40))))
+    case = ailing.cases(SEED)["healthy"]()
+    few = checks("healthy", (case.gallery, case.judged.subset(slice(0, 40))))
     assert "of at most 39 (128 features, 40 pictures)" in lines(few)["dimensions in use"].value
-    assert "of at most 128" in lines(checked("well"))["dimensions in use"].value
+    assert "of at most 128" in lines(checked("healthy"))["dimensions in use"].value
 
 
 def test_a_method_without_temperature_is_not_advised_to_give_one():
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     case.opened.temperature, case.opened.settings = None, {"method": "byol"}
     found = report.check(case.opened, (case.gallery, case.judged), map_names=(), temperature=0.2)
     says = lines(found)["temperature"].says
@@ -458,7 +470,7 @@ def test_a_method_without_temperature_is_not_advised_to_give_one():
 
 
 def test_a_temperature_that_is_given_counts_where_the_layout_is_one_of_many():
-    case = ailing.cases(SEED)["well"]()
+    case = ailing.cases(SEED)["healthy"]()
     case.opened.temperature, case.opened.origin = None, "names of many (solo-learn, VICReg)"
     found = report.check(case.opened, (case.gallery, case.judged), map_names=(), quick=True, temperature=0.2)
     assert "τ = 0.2: " in lines(found)["temperature"].value and not any("τ" in note for note in found.notes)
@@ -466,23 +478,23 @@ def test_a_temperature_that_is_given_counts_where_the_layout_is_one_of_many():
 
 
 def test_baselines_have_a_probe_beside_them():
-    n = checked("well").examination.numbers
+    n = checked("healthy").examination.numbers
     assert n["probe"] > n["probe_raw"] + 0.1 and n["probe"] > n["probe_untrained"]
 
 
 def test_the_probe_of_raw_pixels_sees_their_principal_directions():
     draw = torch.Generator().manual_seed(0)
-    told, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
-    first, second = neighbours.principal(told, judged)
-    mean = told.mean(dim=0)
-    axes = torch.linalg.svd((told - mean).double(), full_matrices=False)[2][:39]
-    for found, rows in ((first, told), (second, judged)):
+    drawn_by, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
+    first, second = neighbours.principal(drawn_by, judged)
+    mean = drawn_by.mean(dim=0)
+    axes = torch.linalg.svd((drawn_by - mean).double(), full_matrices=False)[2][:39]
+    for found, rows in ((first, drawn_by), (second, judged)):
         expected = (rows - mean).double() @ axes.T
         assert torch.allclose(found.double() @ found.double().T, expected @ expected.T, atol=1e-2)
 
 
 def test_colours_are_averaged_where_that_is_asked():
-    found = checks("well, digits", ailing.pictures("scenes"), grey=True)
+    found = checks("healthy, digits", ailing.pictures("scenes"), grey=True)
     images = ailing.pictures("scenes")[1].images.double().mean(dim=1, keepdim=True).round()
     assert torch.equal(found.examination.judged.images.double(), images)
     assert "colours averaged" in found.examination.facts["pictures"]

@@ -21,7 +21,7 @@ from tests.report.ailing import SEED
 
 @pytest.fixture(scope="module")
 def case() -> ailing.Case:
-    return ailing.cases(SEED)["well, digits"]()
+    return ailing.cases(SEED)["healthy, digits"]()
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_each_number_is_that_of_the_measures_with_the_settings_beside_it(whole, 
     assert n["rankme"] == measures.rankme(z) and "not centred, ε = 1e-07" in shown["RankMe"].how
     assert n["alpha_req"] == pytest.approx(measures.alpha_req(z), rel=1e-9)
     assert n["lidar"] == measures.lidar(torch.stack(found.views, dim=1))
-    prepared = Prepared(ailing.cases(SEED)["well, digits"]().opened.encoder, 1)
+    prepared = Prepared(ailing.cases(SEED)["healthy, digits"]().opened.encoder, 1)
     gallery_z = examination.embed(prepared, gallery.images)
     for k in (10, 20, 100, 200):
         expected = measures.knn_accuracy(gallery_z, gallery.labels, z, y, k=k, temperature=0.07)

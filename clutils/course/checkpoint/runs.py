@@ -24,7 +24,7 @@ def ill_runs(pictures: ImageSet, steps: int = 60) -> dict[str, training.Run]:
     }
 
 
-def told(found: Report) -> str:
+def summary(found: Report) -> str:
     """A report's lines that are not good, with their values, and the names of those that are."""
     lines = [
         textwrap.fill(f"  {v.said}: {v.name}: {v.value}. {v.says}", 100, subsequent_indent="    ")

@@ -21,7 +21,7 @@ def margins(rows: Sequence[Reading]) -> Figure:
     figure, axes = figures.new(8, 0.62 * len(MARGINS) + 1.2)
     dice = np.random.default_rng(0)
     kinds = (("healthy", style.BLUE, "o", 0.17), ("ill", style.VERMILLION, "X", -0.17))
-    told = []
+    phrases = []
     for at, (line, margin) in enumerate(MARGINS.items()):
         counted, medians = calibration.of_line(rows, line), []
         for name, colour, marker, up in kinds:
@@ -33,11 +33,11 @@ def margins(rows: Sequence[Reading]) -> Figure:
             medians.append(
                 f"{name} ones at {np.median(own):.2g} times the limit" if own else f"no {name} ones"
             )
-        told.append(f"{line}: {', '.join(medians)}")
+        phrases.append(f"{line}: {', '.join(medians)}")
     axes.axvline(1, color="black", linewidth=1)
     axes.set(xscale="log", xlabel="the encoder's number over the line's limit (left of 1 the line sounds)")
     axes.set_xticks([1 / 16, 1 / 4, 1, 4, 16], ["1/16 or less", "1/4", "1", "4", "16 or more"])
     axes.set_xticks([], minor=True)
     axes.set_yticks(range(0, -len(MARGINS), -1), list(MARGINS))
     figure.legend(loc="outside upper left", ncols=2, frameon=False)
-    return figures.describe(figure, "Medians. " + "; ".join(told) + ".")
+    return figures.describe(figure, "Medians. " + "; ".join(phrases) + ".")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def told(labels: Tensor, count: int, seed: int = 0) -> Tensor:
+def labelled(labels: Tensor, count: int, seed: int = 0) -> Tensor:
     """Rows whose label is told, (count,): the same number of each class in labels (N,), drawn by seed.
 
     Raises ValueError unless count is a multiple of the number of classes and each class has enough rows; all
@@ -31,7 +31,7 @@ def told(labels: Tensor, count: int, seed: int = 0) -> Tensor:
     each, rest = divmod(count, len(classes))
     if rest or not 1 <= each <= int(sizes.min()):
         raise ValueError(
-            f"told: count is {count}, but must be a multiple of the {len(classes)} classes, "
+            f"labelled: count is {count}, but must be a multiple of the {len(classes)} classes, "
             f"of which the smallest has {int(sizes.min())} rows"
         )
     dice = torch.Generator().manual_seed(seed)
@@ -92,6 +92,6 @@ def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None =
         ax.plot(own["labels"], own["accuracy"], marker="_", color=look["color"], linestyle="none")
         said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
     ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4, label="guessing")
-    ax.set(xscale="log", xlabel="labels told", ylabel="test accuracy", ylim=(0, 1))
+    ax.set(xscale="log", xlabel="labels", ylabel="test accuracy", ylim=(0, 1))
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
     return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")

@@ -7,9 +7,9 @@ from clutils.course.graphs.evaluation import (
     degree_counts,
     depths,
     half_of_each_class,
+    summary,
     table,
     ten_folds,
-    told,
     wl_colours,
 )
 from clutils.course.graphs.exact import after_one_edge, changed_by_one_edge, gaps, told_apart

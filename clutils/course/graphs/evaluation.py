@@ -138,7 +138,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return by_name.agg(mean="mean", spread="std", seeds="count")
 
 
-def told(rows: pd.DataFrame) -> str:
+def summary(rows: pd.DataFrame) -> str:
     """Every row that was learned minus each of what was not, seed by seed, a line each.
 
     Not learned are fresh weights, those with settled statistics, and of the two counts the better one.
@@ -149,7 +149,7 @@ def told(rows: pd.DataFrame) -> str:
     for other in (FRESH, SETTLED, counted):
         for name in [SETTLED, *learned] if other == FRESH else learned:
             gap = evidence.paired(seeds[name].tolist(), seeds[other].tolist())
-            lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.told}")
+            lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.summary}")
     return "\n".join(lines)
 
 

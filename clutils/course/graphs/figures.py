@@ -78,19 +78,19 @@ def views_panel(seen: GraphSet) -> Panel:
             drop_nodes, perturb_edges, mask_attributes, subgraph, one_each=False
         )
         found = augment(chosen, torch.Generator().manual_seed(draw))
-        told = []
+        phrases = []
         with style.course():
             for ax, graph, view, where, label in zip(axes, chosen, found, at, labels, strict=True):
                 ax.clear()
                 said = beside_its_view(ax, graph, view, where)
                 ax.set_title(seen.class_names[label], fontsize=10)
-                told.append(f"{seen.class_names[label]}: {said}")
+                phrases.append(f"{seen.class_names[label]}: {said}")
         figures.describe(
             figure,
             "Four graphs and a view of each: crosses are dropped nodes, dotted lines dropped edges, "
             "dashed ones added, open circles nodes whose attributes are masked.",
         )
-        return "; ".join(told)
+        return "; ".join(phrases)
 
     names = ("drop nodes", "perturb edges", "mask attributes", "subgraph")
     sliders = {
@@ -157,12 +157,12 @@ def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float)
     def update(layers: int) -> str:
         for mark, values in marks:
             mark.set_data([layers], [values[layers]])
-        told = [
+        phrases = [
             f"{name}: similarity {rows['similarity'][layers]:.3f}, of the class by distance "
             f"{rows['by distance'][layers]:.2f}, by cosine {rows['by cosine'][layers]:.2f}"
             for name, rows in found.items()
         ]
-        return f"{layers} layers: {'; '.join(told)}"
+        return f"{layers} layers: {'; '.join(phrases)}"
 
     return panel(figure, update, layers=slider("layers", 0, len(marks[0][1]) - 1, 2))
 

@@ -36,7 +36,7 @@ def pull_under_priors(
     - negatives: (K,), one anchor's
     """
     ax = axes_for(ax, 8.4, 4.0)
-    table, told = negatives[None, :].expand(len(SWEEP), -1), []
+    table, phrases = negatives[None, :].expand(len(SWEEP), -1), []
     cross = {"marker": "x", "markersize": 10, "mew": 2.5}
     for k, (look, prior) in enumerate(zip(style.series(len(priors)), priors, strict=True)):
         loss = HardNegative(temperature, prior, 0.0)
@@ -53,7 +53,7 @@ def pull_under_priors(
             at = max(first - 1, 0)
             ax.plot(SWEEP[at], pull[at, 0], color=look["color"], **cross)
             largest += f", clamped from {float(SWEEP[first]):.2f}"
-        told.append(largest)
+        phrases.append(largest)
     ceiling = 1 / temperature
     ax.axhline(ceiling, color=style.GREY, linestyle=(0, (2, 3)), label=f"1/τ = {ceiling:g}")
     ax.plot([], [], color=style.INK, linestyle=":", **cross, label="clamp from here")
@@ -64,7 +64,7 @@ def pull_under_priors(
     return describe(
         ax,
         f"Pull against the positive's similarity at temperature {temperature:g}, a line for each class "
-        f"prior, and the dashed maximum of NT-Xent, {ceiling:g}. {'; '.join(told)}.",
+        f"prior, and the dashed maximum of NT-Xent, {ceiling:g}. {'; '.join(phrases)}.",
     )
 
 
@@ -79,13 +79,13 @@ def push_under_betas(
 
     negatives (K,), one anchor's. In units of 1/K, so that 1 is an equal part.
     """
-    ax, told = axes_for(ax, 7.4, 3.8), []
+    ax, phrases = axes_for(ax, 7.4, 3.8), []
     s = negatives.sort().values
     for k, (look, beta) in enumerate(zip(style.series(len(betas)), betas, strict=True)):
         push = anatomy.forces(HardNegative(temperature, 0.0, beta), torch.zeros(1, 1).to(s), s[None])[1][0]
         part = push / push.sum() * len(s)
         ax.plot(s, part, **look, markevery=(0.03 * k, 0.12), label=f"β = {beta:g}")
-        told.append(f"β = {beta:g} from {float(part.min()):.2g} to {float(part.max()):.2g}")
+        phrases.append(f"β = {beta:g} from {float(part.min()):.2g} to {float(part.max()):.2g}")
     ax.axhline(0, color=style.INK, linewidth=1.0)
     ax.axhline(1, color=style.GREY, linestyle=(0, (2, 3)), label="an equal part")
     ax.set_yscale("symlog", linthresh=1)  # so that who is drawn in is seen beside the hardest
@@ -96,7 +96,7 @@ def push_under_betas(
     return describe(
         ax,
         "Each negative's part of the push, times their number, against its similarity: "
-        f"{'; '.join(told)}; negative parts draw a negative in.",
+        f"{'; '.join(phrases)}; negative parts draw a negative in.",
     )
 
 
@@ -111,13 +111,13 @@ def colder(
     - negatives, push: (K,), of one anchor of the last of `angles`
     """
     figure, (left, right) = new(10.8, 3.9, 1, 2)
-    told = []
+    phrases = []
     looks = style.series(max(3, len(angles)), ordered=False)
     for k, (look, (name, values)) in enumerate(zip(looks, angles.items(), strict=False)):
         best = int(values.argmin())
         left.plot(temperatures, values, **look, markevery=(2 * k, 12), label=name)
         left.plot(temperatures[best], values[best], color=look["color"], marker="*", markersize=13)
-        told.append(f"{name} {float(values[best]):.1f}° at {float(temperatures[best]):.2f}")
+        phrases.append(f"{name} {float(values[best]):.1f}° at {float(temperatures[best]):.2f}")
     left.axvline(temperature, color=style.GREY, linestyle=":", label=f"its own τ = {temperature:g}")
     left.set(ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
     style.log_axis(left.xaxis)
@@ -136,7 +136,7 @@ def colder(
     return describe(
         figure,
         f"Left: the mean angle between HCL's push at τ = {temperature:g} and NT-Xent's, against NT-Xent's "
-        f"temperature; smallest: {'; '.join(told)}. Right: one anchor's push, HCL's "
+        f"temperature; smallest: {'; '.join(phrases)}. Right: one anchor's push, HCL's "
         f"and NT-Xent's at {temperature:g} and at {nearest:.2g}.",
     )
 
@@ -147,19 +147,19 @@ def harder_than_parents(kinds: Mapping[str, tuple[Tensor, Tensor]], ax: Axes | N
 
     - kinds: name -> (similarity of the harder parent, similarity of the mix), (n,) each
     """
-    ax, told = axes_for(ax, 6.6, 4.4), []
+    ax, phrases = axes_for(ax, 6.6, 4.4), []
     looks = style.series(len(kinds), ordered=False)
     for look, (name, (parent, mix)) in zip(looks, kinds.items(), strict=True):
         look = look | {"linestyle": "none", "markersize": 3, "alpha": 0.6}
         above = float((mix > parent + 1e-12).double().mean())
         ax.plot(parent, mix, **look, label=f"{name}: {above:.1%} harder")
-        told.append(f"{name} {above:.1%}")
+        phrases.append(f"{name} {above:.1%}")
     both = torch.cat([x for pair in kinds.values() for x in pair])
     ends = [float(both.min()), float(both.max())]
     ax.plot(ends, ends, color=style.INK, linestyle="-", linewidth=1.2, label="as hard as the harder parent")
     ax.set(xlabel="similarity of the harder parent", ylabel="similarity of the mix")
     style.legend_outside(ax)
-    return describe(ax, f"Mixes against their harder parent; harder than it are: {'; '.join(told)}.")
+    return describe(ax, f"Mixes against their harder parent; harder than it are: {'; '.join(phrases)}.")
 
 
 @style.in_course_style
@@ -249,7 +249,7 @@ def reported(table: Mapping[str, Sequence[float]], title: str) -> Figure:
     - table: method -> its accuracies; title: says whose numbers these are
     """
     figure, axes = new(10.6, 0.9 + 0.34 * len(table), 1, len(DATA_SETS), sharey=True)
-    told = []
+    phrases = []
     for column, (ax, data_set) in enumerate(zip(axes, DATA_SETS, strict=True)):
         values = [row[column] for row in table.values()]
         best = max(values)
@@ -259,8 +259,8 @@ def reported(table: Mapping[str, Sequence[float]], title: str) -> Figure:
             ax.annotate(f"{value:.2f}", (value, y), (7, 0), textcoords="offset points", va="center", size=9.5)
         room = 0.35 * (best - min(values))
         ax.set(title=data_set, xlim=(min(values) - 0.15 * room, best + room), xlabel="top-1, %")
-        told.append(f"{data_set}: best {list(table)[values.index(best)]} with {best:.2f}")
+        phrases.append(f"{data_set}: best {list(table)[values.index(best)]} with {best:.2f}")
     axes[0].set_yticks(range(len(table)), list(table))
     axes[0].invert_yaxis()
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    return describe(figure, f"{title}. {'; '.join(told)}.")
+    return describe(figure, f"{title}. {'; '.join(phrases)}.")

@@ -108,7 +108,7 @@ def against_alignment(losses: Sequence[MACL], ax: Axes | None = None) -> Axes:
     ax.axhline(0, color=style.GREY, linewidth=0.8)
     inside = {"facecolor": "white", "edgecolor": "none", "pad": 2}
     ax.text(0.98, LOWEST + 0.1, "here the floor acts", ha="right", bbox=inside)
-    told = []
+    phrases = []
     for k, (look, loss) in enumerate(zip(style.series(len(losses), ordered=False), losses, strict=True)):
         used = copy.deepcopy(loss).temperature_at(A) / loss.temperature
         formula = 1 + loss.alpha * (A - loss.alignment_threshold)
@@ -118,14 +118,14 @@ def against_alignment(losses: Sequence[MACL], ax: Axes | None = None) -> Axes:
         if bool(below.any()):
             ax.plot(A[below], formula[below], color=look["color"], linestyle="-", linewidth=0.8)
         floored = f", floored for {float(below.double().mean()):.0%} of all A" if bool(below.any()) else ""
-        told.append(f"{label} from {float(used[0]):.2g} to {float(used[-1]):.2g}{floored}")
+        phrases.append(f"{label} from {float(used[0]):.2g} to {float(used[-1]):.2g}{floored}")
     ax.set(xlim=(-1, 1), ylim=(LOWEST, HIGHEST), xlabel="alignment A", ylabel="τₐ / τ₀")
     ax.plot([], [], color=style.GREY, linestyle="-", linewidth=0.8, label="eq. 7 without a floor")
     style.legend_outside(ax)
     return describe(
         ax,
         "Adaptive temperature, in units of its base value, against the alignment: straight lines, cut off at "
-        f"a floor of a tenth: {'; '.join(told)}.",
+        f"a floor of a tenth: {'; '.join(phrases)}.",
     )
 
 
@@ -200,7 +200,7 @@ def key_to_penalties(figure: Figure) -> None:
 def table_8() -> Figure:
     """The paper's table 8 as three charts of one scale: top-1 against each setting, the others fixed."""
     figure, axes = new(10.4, 3.4, columns=len(TABLE_8), sharey=True, squeeze=False)
-    told = []
+    phrases = []
     for ax, (name, row) in zip(axes[0], TABLE_8.items(), strict=True):
         places = range(len(row))
         ax.plot(places, list(row.values()), color=style.BLUE, marker="o", linestyle="-")
@@ -211,9 +211,9 @@ def table_8() -> Figure:
         others = ", ".join(f"{LABELS[other]} = {value:g}" for other, value in FIXED.items() if other != name)
         ax.set(xlabel=f"{LABELS[name]}   ({others})", xlim=(-0.3, len(row) - 0.3), ylim=(58, 82))
         ax.set_title(f"spread {spread:.2f}")
-        told.append(f"{LABELS[name]}: {', '.join(f'{v:.2f} at {k:g}' for k, v in row.items())}")
+        phrases.append(f"{LABELS[name]}: {', '.join(f'{v:.2f} at {k:g}' for k, v in row.items())}")
     axes[0, 0].set_ylabel("top-1, %")
-    return describe(figure, f"The paper's table 8, top-1 accuracy on ImageNet-100. {'; '.join(told)}.")
+    return describe(figure, f"The paper's table 8, top-1 accuracy on ImageNet-100. {'; '.join(phrases)}.")
 
 
 @style.in_course_style
@@ -223,16 +223,16 @@ def table_b3(column: int = 0, ax: Axes | None = None) -> Axes:
     - column: 0 the linear probe (the paper's table 9), 1 kNN
     """
     ax = axes_for(ax, 5.2, 4.0)
-    told = []
+    phrases = []
     for name, both in TABLE_B3.items():
         values = both[column]
         title = style.title(name)
         ax.plot(range(len(BATCHES)), values, **style.loss(name), label=title)
-        told.append(f"{title} from {values[0]:.2f} to {values[-1]:.2f}")
+        phrases.append(f"{title} from {values[0]:.2f} to {values[-1]:.2f}")
     ax.set_xticks(range(len(BATCHES)), [f"{batch:,}" for batch in BATCHES])
     ax.set(xlabel="batch size (pictures)", ylabel=f"{MEASURES[column]}, %")
     text = f"The paper's table B.3, {MEASURES[column]} on CIFAR-10 from batch 64 to 1,024"
-    return describe(ax, f"{text}: {'; '.join(told)}.")
+    return describe(ax, f"{text}: {'; '.join(phrases)}.")
 
 
 def reruns() -> pandas.DataFrame:

@@ -145,36 +145,36 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
         named = "\n".join(named.replace("\n", ": ").rsplit(" ", 1))
     _box(ax, "loss", named, (LOSS, MIDDLE), "#E8E8E8", LOSS_WIDTH)
     _box(ax, None, "picture", (PICTURE, MIDDLE), "white", 0.95)
-    told = [f"view 1 goes through {_listed(upper)}"]
-    told.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
+    phrases = [f"view 1 goes through {_listed(upper)}"]
+    phrases.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
     if banked:
         _arrow(ax, *((PLACES["head"], y) for y in BETWEEN), "enters")
         said = f"after the step\nm = {method.momentum:g}"
         ax.text(PLACES["head"] + 0.1, MIDDLE, said, va="center", fontsize=9)
-        told.append("after the step the picture's entry moves towards what was seen of it")
+        phrases.append("after the step the picture's entry moves towards what was seen of it")
     elif below == "encoder":
         for part in ("encoder", "head"):
             ax.plot([PLACES[part]] * 2, BETWEEN, **SAME)
         ax.text(PLACES["encoder"] + 0.08, MIDDLE, "same\nweights", va="center", fontsize=9)
-        told.append("both branches have the same weights")
+        phrases.append("both branches have the same weights")
     else:
         for part in ("encoder", "head"):
             _arrow(ax, *((PLACES[part], y) for y in BETWEEN), "follows")
         said = f"follows\nm = {method.momentum:g}"
         ax.text(PLACES["encoder"] + 0.1, MIDDLE, said, va="center", fontsize=9)
-        told.append("the target's weights follow the others as a moving average")
+        phrases.append("the target's weights follow the others as a moving average")
     if not into[1]:
         where = "the bank" if banked else "view 2's branch"
-        told.append(f"no gradient flows into {where}")
+        phrases.append(f"no gradient flows into {where}")
     if prototypes:
         x, y, tall = PLACES["codes"], MIDDLE + 0.03, 0.5
         _box(ax, "vectors", "prototypes", (x, y), "#DCEBF6", height=tall)
         _arrow(ax, (x + WIDTH / 2, y), (LOSS - LOSS_WIDTH / 2, MIDDLE), "gradient")
         _arrow(ax, (x, y - tall / 2), (x, ROWS[1] + HEIGHT / 2), "no gradient")
-        told.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
-    _further(ax, method, moved, told)
+        phrases.append("view 2's scores of the prototypes become its codes, which view 1's are to predict")
+    _further(ax, method, moved, phrases)
     _key(ax)
-    return describe(ax, f"Diagram of {title}: {'; '.join(told)}; the loss, {loss}, compares both.")
+    return describe(ax, f"Diagram of {title}: {'; '.join(phrases)}; the loss, {loss}, compares both.")
 
 
 def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
@@ -187,14 +187,14 @@ def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
 
     rows = {}
     in_order = dict.fromkeys((*NAMES, "mocov3", *methods.catalogue("pictures")))
-    for name in sorted(in_order, key=_told_in) if names is None else names:
+    for name in sorted(in_order, key=_notebook_of) if names is None else names:
         method = _built(name)
         moved = flow(method)
         into = any(second for _, second in moved.gradient)
         second = "a copy that follows" if hasattr(method, "target_encoder") else "the same network"
         kept = [part for part in ("bank", "prototypes") if hasattr(method, part)]
         rows[(NAMES | FURTHER).get(name, type(method).__name__)] = {
-            "told in": _told_in(name),
+            "notebook": _notebook_of(name),
             "year": method.year,
             "second embedding from": "a bank" if "bank" in kept else second,
             "gradient into it": "yes" if into else "no",
@@ -206,7 +206,7 @@ def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
     return pandas.DataFrame.from_dict(rows, orient="index")
 
 
-def _told_in(name: str) -> str:
+def _notebook_of(name: str) -> str:
     """Where a method is explained; in alphabetical order, that of the course."""
     kind = methods.catalogue()[name].kind
     if name in NAMES:
@@ -254,7 +254,7 @@ def _branch(ax: Axes, row: int, parts: Sequence[str], flows: bool) -> None:
         _bars(ax, (end, y), corner)
 
 
-def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> None:
+def _further(ax: Axes, method: methods.Method, moved: Flow, phrases: list[str]) -> None:
     """What the loss gets besides the two branches, and whether it is asked twice."""
     if "queue" in moved.taken:
         size = len(method.queue)
@@ -267,22 +267,22 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, told: list[str]) -> 
         said = "the keys enter\nafter the step"
         ax.text(PLACES["head"] - 0.1, -1.0, said, ha="right", va="center", fontsize=9)
         gives = "neighbours for the positives" if isinstance(method, methods.NNCLR) else "the negatives"
-        told.append(f"a queue of {size:,} earlier keys gives {gives}; new ones enter after the step")
+        phrases.append(f"a queue of {size:,} earlier keys gives {gives}; new ones enter after the step")
     if "labels" in moved.taken:
         _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
         _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, MIDDLE - HEIGHT / 2), "no gradient")
-        told.append("labels say who is a positive")
+        phrases.append("labels say who is a positive")
     if "extra_views" in moved.taken:
         number = method.extra_views
         said = f"{number} more views of the picture\nthrough the same encoder and head"
         ax.text(PLACES["head"], -1.1, said, ha="center", va="center", fontsize=9)
         start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
         _arrow(ax, start, end, "gradient")
-        told.append(f"{number} more views go the same way")
+        phrases.append(f"{number} more views go the same way")
     if len(moved.gradient) > 1:
         said = "and once more with\nthe views swapped"
         ax.text(LOSS + 0.05, 1.5, said, ha="center", va="center", fontsize=9)
-        told.append("a step does this twice, the second time with the views swapped")
+        phrases.append("a step does this twice, the second time with the views swapped")
 
 
 def _box(
@@ -331,12 +331,12 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
     - measured: momentum -> `experiments.key_ages`
     """
     ax = axes_for(ax, 8.6, 3.8)
-    told = []
+    phrases = []
     for look, (momentum, found) in zip(style.series(len(measured)), measured.items(), strict=True):
         mean, ages = found.by_age, range(len(found.by_age))
         ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
         ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
-        told.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
+        phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
     ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
     style.legend_outside(ax)
@@ -344,7 +344,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
     return describe(
         ax,
         "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
-        f"falling from 1 at age 0; at {oldest} steps, {', '.join(told)}. Triangles at the right: keys of "
+        f"falling from 1 at age 0; at {oldest} steps, {', '.join(phrases)}. Triangles at the right: keys of "
         "different pictures with each other.",
     )
 
@@ -364,10 +364,10 @@ def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
         ax.axhline(0, color=style.GREY, linewidth=1.2, zorder=1)
         ax.set(xlabel="step", ylabel=column)
     ends = {label: history.iloc[-1] for label, history in histories.items()}
-    told = [f"{name}: loss {end.loss:.2f}, uniformity {end.uniformity:.2f}" for name, end in ends.items()]
+    phrases = [f"{name}: loss {end.loss:.2f}, uniformity {end.uniformity:.2f}" for name, end in ends.items()]
     axes[1].set_ylabel("uniformity (0: all on one point)")
     axes[0].legend(loc="best")
-    return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(told)}.")
+    return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(phrases)}.")
 
 
 # ---- the linear theory -------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes
     - names: of the contenders to draw; None: all
     """
     ax = axes_for(ax, 9.2, 4.2)
-    told = []
+    phrases = []
     drawn = [name for name in dict.fromkeys(curves["contender"]) if names is None or name in set(names)]
     for look, name in zip(style.series(len(drawn), ordered=False), drawn, strict=True):
         own = curves[curves["contender"] == name].sort_values("step")
@@ -447,10 +447,12 @@ def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes
         low, high = 100 * own["min"], 100 * own["max"]
         ax.fill_between(own["step"], low, high, color=look["color"], alpha=0.18, linewidth=0)
         points = zip(own["step"], 100 * own["mean"], strict=True)
-        told.append(f"{name} {', '.join(f'{mean:.0f} % at {step}' for step, mean in points)}")
+        phrases.append(f"{name} {', '.join(f'{mean:.0f} % at {step}' for step, mean in points)}")
     ax.set(xlabel="steps (0: untrained)", ylabel="kNN accuracy, %")
     style.legend_outside(ax)
-    return describe(ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(told)}.")
+    return describe(
+        ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(phrases)}."
+    )
 
 
 @style.in_course_style
@@ -460,13 +462,13 @@ def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     - table: rows with method, batch_size, share, lowest, highest
     """
     ax = axes_for(ax, 8.6, 3.6)
-    told = []
+    phrases = []
     for name in dict.fromkeys(table["method"]):
         look, own = LOOKS[name], table[table["method"] == name].sort_values("batch_size")
         y = 100 * own["share"]
         ends = [y - 100 * own["lowest"], 100 * own["highest"] - y]
         ax.errorbar(own["batch_size"], y, yerr=ends, **look, capsize=3, label=NAMES[name])
-        told.append(f"{NAMES[name]} {y.iloc[0]:.1f} % to {y.iloc[-1]:.1f} %")
+        phrases.append(f"{NAMES[name]} {y.iloc[0]:.1f} % to {y.iloc[-1]:.1f} %")
     sizes = sorted(set(table["batch_size"]))
     ax.set_xscale("log")
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
@@ -474,7 +476,7 @@ def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(0, None))
     style.legend_outside(ax)
     return describe(
-        ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(told)}."
+        ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(phrases)}."
     )
 
 

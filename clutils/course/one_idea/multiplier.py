@@ -62,7 +62,7 @@ def frontier(
     ax.plot(
         along, [(q * negatives).sum(dim=1).mean() for q in curve], color=style.GREY, label="softmax, any τ"
     )
-    told = []
+    phrases = []
     for look, (name, loss) in zip(style.series(len(family), ordered=False), family.items(), strict=True):
         found = beside_the_best(anatomy.forces(loss, positives, negatives)[1], negatives)
         at = float(found["effective"].log().mean().exp()), float(found["similarity"].mean())
@@ -71,11 +71,11 @@ def frontier(
         if (drawn := float(found["drawn"].mean())) > 1e-9:
             said += f" for what it pushes, {drawn:.0%} is drawn in"
         ax.plot(*at, look["marker"], color=look["color"], markersize=9, label=said)
-        told.append(f"{said}, {at[0]:.0f} negatives")
+        phrases.append(f"{said}, {at[0]:.0f} negatives")
     ax.set(xlabel=f"effective number of negatives (of {K})", ylabel="mean similarity of what is pushed")
     style.log_axis(ax.xaxis)
     style.legend_outside(ax, title="KL to the best weights, in nats")
-    return describe(ax, f"How similar against how many the pushed negatives are. {'; '.join(told)}.")
+    return describe(ax, f"How similar against how many the pushed negatives are. {'; '.join(phrases)}.")
 
 
 @style.in_course_style

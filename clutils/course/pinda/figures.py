@@ -52,18 +52,18 @@ def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
     ax = axes_for(ax, 8.4, 3.8)
     reach = 3 * math.exp(max(losses) / 2)
     alpha = torch.linspace(-reach, reach, 801, dtype=torch.float64)
-    told = []
+    phrases = []
     for k, (look, loss) in enumerate(zip(style.series(len(losses)), losses, strict=True)):
         entropy = float(task_entropy(torch.tensor(loss, dtype=torch.float64)))
         label = f"ℓ = {loss:.3g}: γ = {math.exp(-loss):.3g}, {entropy:.2f} nats"
         ax.plot(alpha, density(loss, alpha), **look, markevery=(15 * k, 100), label=label)
-        told.append(label)
+        phrases.append(label)
     ax.set(xlabel="α", ylabel="density of α | x", xlim=(-reach, reach), ylim=(0, None))
     style.legend_outside(ax, title="loss, 1/variance, entropy")
     return describe(
         ax,
         "Bell curves around 0, the auxiliary Gaussian of an anchor at several losses; a larger loss makes it "
-        f"wider: {'; '.join(told)}.",
+        f"wider: {'; '.join(phrases)}.",
     )
 
 
@@ -77,7 +77,7 @@ def collapse(histories: Mapping[str, Sequence[pandas.DataFrame]], ax: Axes | Non
     - histories: label -> those of its seeds; of several, thin lines of one look
     """
     ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
-    told = []
+    phrases = []
     for k, (look, (label, runs)) in enumerate(
         zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
     ):
@@ -87,14 +87,14 @@ def collapse(histories: Mapping[str, Sequence[pandas.DataFrame]], ax: Axes | Non
             look["label"] = None if j else style.folded(label)
             ax.plot(run["step"], run["noise"], **look, linewidth=2.0 if len(runs) == 1 else 1.1)
         ends = " and ".join(f"{float(run['noise'].iloc[-1]):.2g}" for run in runs)
-        told.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
+        phrases.append(f"{label}: from {float(runs[0]['noise'].iloc[0]):.2g} to {ends}")
     ax.set(xlabel="step", ylabel="root mean square of the noise ε", yscale="log")
     low, high = ax.get_ylim()
     style.log_axis(ax.yaxis)
     if high / low > 1e3:
         ax.yaxis.set_major_locator(LogLocator())
     style.legend_outside(ax)
-    return describe(ax, f"Root mean square of the noise against the training step. {'; '.join(told)}.")
+    return describe(ax, f"Root mean square of the noise against the training step. {'; '.join(phrases)}.")
 
 
 @style.in_course_style
@@ -107,17 +107,17 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
     ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * lines))
     x = torch.as_tensor(strengths, dtype=torch.float64)
     ax.axvline(0, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.3)
-    told = []
+    phrases = []
     for look, (label, loss) in zip(style.series(len(curves), ordered=False), curves.items(), strict=True):
         y = torch.as_tensor(loss).detach().double()
         least = int(y.argmin())
         where = f"{label}: lowest at {style.signed(float(x[least]))}"
         mark = {"markevery": [least], "markersize": 10, "markeredgecolor": "white"}
         ax.plot(x, y, **look, **mark, label=style.folded(where))
-        told.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
+        phrases.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
     style.legend_outside(ax)
-    return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(told)}.")
+    return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(phrases)}.")
 
 
 # ---- what the maps find ------------------------------------------------------------------------------------
@@ -156,13 +156,13 @@ def found(table: pandas.DataFrame) -> Figure:
         Line2D([], [], **CHANCE, label="chance"),
     ]
     figure.legend(handles=keys, loc="outside lower center", ncols=3)
-    told = "; ".join(
+    phrases = "; ".join(
         f"{row['map']}: object {row['object']:.2f} ({row['object_low']:.2f} to {row['object_high']:.2f}), "
         f"outline {row['outline']:.2f} ({row['outline_low']:.2f} to {row['outline_high']:.2f})"
         for _, row in table.iterrows()
     )
     return describe(
-        figure, f"AUROC of maps as detectors of the object and of its outline; chance is 0.5. {told}."
+        figure, f"AUROC of maps as detectors of the object and of its outline; chance is 0.5. {phrases}."
     )
 
 
@@ -175,21 +175,21 @@ def turning(records: pandas.DataFrame) -> Figure:
     parts = {"object_textured": "objects with a texture", "object_plain": "plain objects"}
     groups = list(records.groupby("pictures", sort=False))
     figure, axes = new(5.1 * len(groups), 3.8, 1, len(groups), squeeze=False, sharey=True)
-    told = []
+    phrases = []
     for ax, (name, runs) in zip(axes[0], groups, strict=True):
         for look, (column, label) in zip(style.series(2, ordered=False), parts.items(), strict=True):
             for k, (_, run) in enumerate(runs.groupby("seed")):
                 thin = {"linewidth": 1.2, "markersize": 4.5, "label": None if k else label}
                 ax.plot(run["step"], run[column], **look, **thin)
             last = runs[runs["step"] == runs["step"].max()][column]
-            told.append(f"{name}, {label}: {last.min():.2f} to {last.max():.2f} at the last step")
+            phrases.append(f"{name}, {label}: {last.min():.2f} to {last.max():.2f} at the last step")
         ax.axhline(0.5, **CHANCE, label="chance")
         ax.set(title=name, xlabel="step", ylim=(0, 1))
     axes[0, 0].set_ylabel("AUROC of the scale: object\n(below 0.5: more on the background)")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return describe(
-        figure, f"AUROC of the scale as a detector of the object, against the step. {'; '.join(told)}."
+        figure, f"AUROC of the scale as a detector of the object, against the step. {'; '.join(phrases)}."
     )
 
 
@@ -229,11 +229,11 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ]
     keys.append(Patch(facecolor="white", edgecolor=style.INK, hatch="///", label="the paper, GPU"))
     style.legend_outside(ax, handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    told = [f"{name} {ratio:.2f}" for name, ratio in zip(names, rows["ratio"], strict=True)]
+    phrases = [f"{name} {ratio:.2f}" for name, ratio in zip(names, rows["ratio"], strict=True)]
     reported = ", ".join(f"{name.removeprefix('PiNDA, ')} {ratio:.2f}" for name, ratio in paper.items())
     return describe(
         ax,
-        f"Bars of the time of a step in units of SimCLR's. Here: {', '.join(told)}. The paper's table V, "
+        f"Bars of the time of a step in units of SimCLR's. Here: {', '.join(phrases)}. The paper's table V, "
         f"CIFAR-10 on a GPU, by generator: {reported}.",
     )
 

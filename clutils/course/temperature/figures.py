@@ -37,18 +37,18 @@ def gate(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Ax
     ax.text(-7.8, 3.55, "nearly shut: W < 0.05", color=style.INK, va="top")
     ax.plot(c, softplus(c), color=style.BLUE, linestyle="-", label="the loss ℓ = softplus(c)")
     ax.plot(c, c.sigmoid(), color=style.VERMILLION, linestyle="--", label="its slope W = sigmoid(c)")
-    told = []
+    phrases = []
     for (name, at), marker in zip((marks or {}).items(), style.MARKERS, strict=False):
         W = torch.tensor(at, dtype=torch.float64).sigmoid().item()
         look = {"color": style.BLACK, "marker": marker, "markersize": 8, "linestyle": "none"}
         ax.plot([at], [W], **look, clip_on=False, zorder=5, label=f"{name}: W = {W:.2g}")
-        told.append(f"{name} at c = {at:.2g} has W = {W:.2g}")
+        phrases.append(f"{name} at c = {at:.2g} has W = {W:.2g}")
     ax.set(xlim=(-8, 5), ylim=(0, 4), xlabel="contrast c", ylabel="ℓ and W, per anchor")
     ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.82))
     return describe(
         ax,
         "The loss softplus(c) and its slope W = sigmoid(c) against the contrast c: both near 0 below c = -3, "
-        f"the slope near 1 above c = 3. {'; '.join(told)}",
+        f"the slope near 1 above c = 3. {'; '.join(phrases)}",
     )
 
 
@@ -82,11 +82,11 @@ def effective_negatives(
     ax = axes_for(ax)
     grid = torch.logspace(*map(math.log10, TEMPERATURES), 61, dtype=torch.float64)
     looks = style.series(len(sets), ordered=False)
-    told = []
+    phrases = []
     for k, (look, (name, negatives)) in enumerate(zip(looks, sets.items(), strict=True)):
         seen = torch.stack([anatomy.effective_negatives(negatives, float(t)).mean() for t in grid])
         ax.plot(grid, seen, **look, markevery=(3 * k, 12), label=f"{name}, K = {negatives.shape[1]:,}")
-        told.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
+        phrases.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
         ax.axhline(negatives.shape[1], color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     if marked is not None:
         ax.axvline(marked, color=style.GREY, linestyle=":", linewidth=1.5)
@@ -95,7 +95,7 @@ def effective_negatives(
     ax.legend(loc="lower right")
     return describe(
         ax,
-        f"Effective number of negatives against temperature, rising to K (dashed): {'; '.join(told)}.",
+        f"Effective number of negatives against temperature, rising to K (dashed): {'; '.join(phrases)}.",
     )
 
 
@@ -165,17 +165,19 @@ def sweep(curves: pandas.DataFrame, label: str, ax: Axes | None = None) -> Axes:
     """
     ax = axes_for(ax, 4.2, 3.6)
     table = curves.assign(temperature=curves["contender"].str.removeprefix("τ = ").astype(float))
-    told = []
+    phrases = []
     for look, (step, rows) in zip(style.series(table["step"].nunique()), table.groupby("step"), strict=True):
         rows = rows.sort_values("temperature")
         reach = (rows["mean"] - rows["min"], rows["max"] - rows["mean"])
         name = f"{step:,} steps" if step else "untrained"
         ax.errorbar(rows["temperature"], rows["mean"], yerr=reach, **look, capsize=3, label=name)
-        told.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
+        phrases.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
     _at_the_temperatures(ax, sorted(table["temperature"].unique()), label)
     ax.legend(loc="best", frameon=True, framealpha=0.9)
     seeds = int(table["count"].min())
-    return describe(ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(told)}.")
+    return describe(
+        ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(phrases)}."
+    )
 
 
 def _at_the_temperatures(ax: Axes, temperatures: Iterable[float], label: str) -> None:

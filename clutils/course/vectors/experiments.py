@@ -135,15 +135,17 @@ def against(rows: pd.DataFrame, way: str, other: str, name: str) -> evidence.Dif
 
 
 def differences(rows: pd.DataFrame, other: str) -> pd.DataFrame:
-    """Every trained way minus another one, `against` on every set: way, data, mean, half, told.
+    """Every trained way minus another one, `against` on every set: way, data, mean, half, verdict.
 
-    told: "above" or "below" where the mean is farther from 0 than half the interval, else "not apart".
+    verdict: "above" or "below" where the mean is farther from 0 than half the interval, else "not apart".
     """
     found = []
     for way in (way for way in WAYS if way in set(rows["way"]) and way != other):
         for name in dict.fromkeys(rows["data"]):
             gap = against(rows, way, other, name)
-            found.append({"way": way, "data": name, "mean": gap.mean, "half": gap.half, "told": gap.told})
+            found.append(
+                {"way": way, "data": name, "mean": gap.mean, "half": gap.half, "verdict": gap.verdict}
+            )
     return pd.DataFrame(found)
 
 

@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 from clutils import data, losses, training
 from clutils.course import lab as lesson
 from clutils.course.lab import exercises as training_lab
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 
 @pytest.fixture(scope="module")
@@ -123,18 +123,18 @@ ANSWERS = {
 }
 MISTAKES = {
     "rescue": [
-        Told(trains, "leave the steps to the check"),
-        Told(trains_and_sets_the_count_back, "a fresh start is no rescue"),
-        Told(shaken, "a fresh start is no rescue"),
-        Told(headless, "a fresh start is no rescue"),
-        Told(lambda run: None, "changed no setting, weight or memory"),
-        Told(lambda run: setattr(run.loss, "note", 1), "changed no setting, weight or memory"),
-        Told(lambda run: setattr(run, "steps", 500), "the positives alone, still"),
-        Told(lambda run: run.optimiser.state.clear(), "the positives alone, still"),
-        Told(lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
-        Told(raises, "raised ValueError: training: loss is 'cold'"),
-        Told(fresh, "a fresh start is no rescue"),
-        Told(lambda run: 5, "it returned 5"),
+        Mistake(trains, "leave the steps to the check"),
+        Mistake(trains_and_sets_the_count_back, "a fresh start is no rescue"),
+        Mistake(shaken, "a fresh start is no rescue"),
+        Mistake(headless, "a fresh start is no rescue"),
+        Mistake(lambda run: None, "changed no setting, weight or memory"),
+        Mistake(lambda run: setattr(run.loss, "note", 1), "changed no setting, weight or memory"),
+        Mistake(lambda run: setattr(run, "steps", 500), "the positives alone, still"),
+        Mistake(lambda run: run.optimiser.state.clear(), "the positives alone, still"),
+        Mistake(lambda run: setattr(run.loss, "temperature", 0.05), "the positives alone, still"),
+        Mistake(raises, "raised ValueError: training: loss is 'cold'"),
+        Mistake(fresh, "a fresh start is no rescue"),
+        Mistake(lambda run: 5, "it returned 5"),
     ],
     "too_hot": [
         first_where(lambda own, top: max(own) <= min(top)),
@@ -159,9 +159,9 @@ MISTAKES = {
         ),
     ],
     "turned": [
-        Told(lambda h: [], "got []"),
-        Told(lambda h: h["tau"], "raised KeyError"),
-        Told(lambda h: [(k + 0.5, t) for k, t in row_by_row(h)], "a list of (step, new τ)"),
+        Mistake(lambda h: [], "got []"),
+        Mistake(lambda h: h["tau"], "raised KeyError"),
+        Mistake(lambda h: [(k + 0.5, t) for k, t in row_by_row(h)], "a list of (step, new τ)"),
         lambda h: h["temperature"].diff(),
         lambda h: [(s, t) for s, t in zip(h["step"], h["temperature"], strict=True) if t > 1],
         lambda h: list(zip(h["step"], h["temperature"], strict=True)),

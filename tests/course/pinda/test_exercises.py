@@ -7,7 +7,7 @@ from clutils import noise
 from clutils.course import pinda as lesson
 from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
-from tests.course.answers import Told, judged
+from tests.course.answers import Mistake, judged
 
 
 def test_the_package_samples_as_the_exercise_does():
@@ -103,7 +103,7 @@ ANSWERS = {
 }
 MISTAKES = {
     "sample": [
-        Told(
+        Mistake(
             lambda mean, scale, drawn: torch.from_numpy((mean + drawn * scale).detach().numpy()), "detached"
         ),
         lambda mean, scale, drawn: torch.normal(mean, scale),
@@ -117,7 +117,7 @@ MISTAKES = {
         lambda mean, scale, drawn: mean + drawn * scale.mean(),
     ],
     "task_entropy": [
-        Told(lambda loss: Normal(0.0 * loss, (-loss / 2).exp()).entropy(), "γ as the variance"),
+        Mistake(lambda loss: Normal(0.0 * loss, (-loss / 2).exp()).entropy(), "γ as the variance"),
     ],
     "on_dead": [
         lambda scale, x: (scale[:, x.std(0) < 0.02] ** 2).sum(),
@@ -133,24 +133,24 @@ MISTAKES = {
         lambda scores: tuple(scores.diagonal().quantile(torch.tensor([0.025, 0.975]).double())),
     ],
     "positive_control": [
-        Told(lambda network, pictures, masks, new: network(new)[:, 0].detach(), "not told the masks"),
-        Told(stepless, "not told the masks"),
-        Told(lambda network, pictures, masks, new: new[:, 0], "does not come from the network"),
-        Told(lambda network, pictures, masks, new: (new[:, 0] - 0.5).abs(), ("not trained", "does not")),
-        Told(
+        Mistake(lambda network, pictures, masks, new: network(new)[:, 0].detach(), "not told the masks"),
+        Mistake(stepless, "not told the masks"),
+        Mistake(lambda network, pictures, masks, new: new[:, 0], "does not come from the network"),
+        Mistake(lambda network, pictures, masks, new: (new[:, 0] - 0.5).abs(), ("not trained", "does not")),
+        Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks.roll(1, 0), new),
             ("picture's own mask", "higher on the background"),
         ),
-        Told(lambda *given: trained(*given, target=lambda m: (~m).float()), "higher on the background"),
-        Told(
+        Mistake(lambda *given: trained(*given, target=lambda m: (~m).float()), "higher on the background"),
+        Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks, pictures),
             "maps of the new pictures are asked for, (10, 16, 16)",
         ),
-        Told(
+        Mistake(
             lambda network, pictures, masks, new: masks.repeat(2, 1, 1)[: len(new)].float(),
             "does not come from the network",
         ),
-        Told(lambda network, pictures, masks, new: torch.zeros(10, 16, 16), "not trained"),
+        Mistake(lambda network, pictures, masks, new: torch.zeros(10, 16, 16), "not trained"),
     ],
 }
 

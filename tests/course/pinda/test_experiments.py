@@ -29,9 +29,9 @@ def test_a_runs_maps_stand_beside_what_they_have_to_beat():
     assert all(each.shape == test.masks.shape for each in found.values())
     whole = torch.nn.Sequential(run.encoder, run.method.head)  # where the loss is, not where the features are
     assert torch.equal(found["encoder's indifference"], maps.indifference(whole, test.images))
-    told = experiments.measured(found, test).set_index("map")
+    rows = experiments.measured(found, test).set_index("map")
     each = detectors.auroc(found["scale, trained"], test.masks)
-    assert told.loc["scale, trained", "object"] == pytest.approx(each.mean().item())
+    assert rows.loc["scale, trained", "object"] == pytest.approx(each.mean().item())
 
 
 def test_pictures_without_an_object_or_without_a_background_are_left_out_of_the_measure():
@@ -39,9 +39,9 @@ def test_pictures_without_an_object_or_without_a_background_are_left_out_of_the_
     test.masks = test.masks.clone()
     test.masks[0], test.masks[1] = False, True
     each = {"one": torch.rand(6, 32, 32)}
-    told = experiments.measured(each, test)
+    rows = experiments.measured(each, test)
     expected = maps.measure({"one": each["one"][2:]}, test.masks[2:])
-    assert told.equals(expected)
+    assert rows.equals(expected)
 
 
 def test_the_ceiling_finds_what_it_was_told_and_is_at_chance_before():

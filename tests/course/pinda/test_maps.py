@@ -108,23 +108,23 @@ def test_the_measure_is_the_mean_auroc_per_picture_of_object_and_outline_with_it
         "band": band.double(),
         "noise": torch.rand(masks.shape, generator=draw),
     }
-    told = maps.measure(found, masks).set_index("map")
-    assert told.loc["mask", "object"] == 1 and told.loc["rest", "object"] == 0
-    assert told.loc["band", "outline"] == 1
-    assert told.loc["noise", "object"] == pytest.approx(0.5, abs=0.02)
+    table = maps.measure(found, masks).set_index("map")
+    assert table.loc["mask", "object"] == 1 and table.loc["rest", "object"] == 0
+    assert table.loc["band", "outline"] == 1
+    assert table.loc["noise", "object"] == pytest.approx(0.5, abs=0.02)
     expected = detectors.auroc(found["noise"], band)
-    assert told.loc["noise", "outline"] == pytest.approx(expected.mean().item())
+    assert table.loc["noise", "outline"] == pytest.approx(expected.mean().item())
     low, high = detectors.bootstrap_interval(expected)
-    assert (told.loc["noise", "outline_low"], told.loc["noise", "outline_high"]) == (low, high)
+    assert (table.loc["noise", "outline_low"], table.loc["noise", "outline_high"]) == (low, high)
     assert low < expected.mean() < high
 
 
 def test_the_baselines_find_an_easy_object_and_hard_scenes_leave_them_near_chance():
     for name, near_chance in (("scenes", False), ("scenes-hard", True)):
         pictures = data.load(name, "test", limit=100)
-        told = maps.measure(maps.detector_maps(pictures), pictures.masks)
-        assert list(told["map"]) == ["edge magnitude", "local variance", "centre prior"]
-        assert told["object"].sub(0.5).abs().lt(0.15).all() == near_chance
+        table = maps.measure(maps.detector_maps(pictures), pictures.masks)
+        assert list(table["map"]) == ["edge magnitude", "local variance", "centre prior"]
+        assert table["object"].sub(0.5).abs().lt(0.15).all() == near_chance
 
 
 # ---- the command line --------------------------------------------------------------------------------------

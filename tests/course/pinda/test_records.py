@@ -25,11 +25,11 @@ def test_the_shortest_recorded_run_of_the_maps_comes_out_again():
         assert found[column] == row[column]
     assert found["noise"] == pytest.approx(row["noise"], abs=0.05)
     assert found["loss"] == pytest.approx(row["loss"], abs=0.3)
-    told = experiments.measured(experiments.compared(run, test, watch.taken[0][0]), test).set_index("map")
-    assert set(rows.index) == {*told.index, "told the masks: the ceiling"}
-    for name in told.index:
+    again = experiments.measured(experiments.compared(run, test, watch.taken[0][0]), test).set_index("map")
+    assert set(rows.index) == {*again.index, "told the masks: the ceiling"}
+    for name in again.index:
         for column in ("object", "outline"):
-            assert told.loc[name, column] == pytest.approx(rows.loc[name, column], abs=0.05), (name, column)
+            assert again.loc[name, column] == pytest.approx(rows.loc[name, column], abs=0.05), (name, column)
     assert rows.loc["told the masks: the ceiling", "object"] > 0.85
 
 
