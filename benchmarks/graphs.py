@@ -42,7 +42,7 @@ def main() -> None:
             continue
         kept = {"command": command, "data": seen.source, "chance": chance, **settings, **row}
         records.keep("graphs", kept, options.record)
-    print(lesson.kept(rows))
+    print(lesson.summary(rows))
 
 
 if __name__ == "__main__":

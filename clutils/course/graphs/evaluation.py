@@ -149,7 +149,7 @@ def summary(rows: pd.DataFrame) -> str:
     for other in (FRESH, SETTLED, counted):
         for name in [SETTLED, *learned] if other == FRESH else learned:
             gap = evidence.paired(seeds[name].tolist(), seeds[other].tolist())
-            lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.summary}")
+            lines.append(f"{name} minus {other}: {100 * gap.mean:+.1f} ± {100 * gap.half:.1f}, {gap.verdict}")
     return "\n".join(lines)
 
 
