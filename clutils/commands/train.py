@@ -201,7 +201,8 @@ def _look(run: Run, folder: Path, watching: Watcher) -> str:
     saved.add_look(folder, vars(seen), watching.map)
     what = f"{run.configuration['method']} with {run.loss}"
     source = getattr(run.data, "source", "")
-    explorers.write_replay(folder, run.history, watching.looks, watching.pictures, what, source)
+    shown = explorers.of_run(run.history, watching.looks, watching.pictures, what, source)
+    explorers.write_replay(folder, shown)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
     return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watching.pictures)} {run.kind.name}"
 

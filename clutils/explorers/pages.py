@@ -192,9 +192,9 @@ def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None
     files.replace(path, page(name, settings, **further))
 
 
-def write_replay(folder: str | Path, *run: Any) -> None:
-    """Write replay.html, of what `of_run` takes, into a run's folder."""
-    write(Path(folder) / REPLAY, "run", run=replay.of_run(*run))
+def write_replay(folder: str | Path, run: Mapping[str, Any]) -> None:
+    """Write replay.html, from `of_run`, into a run's folder."""
+    write(Path(folder) / REPLAY, "run", run=run)
 
 
 @dataclass(frozen=True)

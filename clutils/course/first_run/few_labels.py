@@ -92,6 +92,6 @@ def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None =
         ax.plot(own["labels"], own["accuracy"], marker="_", color=look["color"], linestyle="none")
         said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
     ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4, label="guessing")
-    ax.set(xscale="log", xlabel="labels", ylabel="test accuracy", ylim=(0, 1))
+    ax.set(xscale="log", xlabel="labelled pictures", ylabel="test accuracy", ylim=(0, 1))
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
     return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")

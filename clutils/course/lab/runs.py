@@ -61,7 +61,8 @@ class LabRun:
         def write(run: Run) -> SavedRun:
             kept = saved.write(run, path, self.measured, self.map)
             looks, pictures = self.watcher.looks, self.watcher.pictures
-            explorers.write_replay(path, run.history, looks, pictures, self.name, self.source)
+            shown = explorers.of_run(run.history, looks, pictures, self.name, self.source)
+            explorers.write_replay(path, shown)
             return kept
 
         return self.background.call(write).result()
