@@ -108,7 +108,7 @@ def record() -> None:
     )
     title = "simclr with NTXent(temperature=0.2), batches of 128, seed 0"
     shown = explorers.of_run(run.history, looking.looks, small, title, source)
-    files.replace(RECORDED, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
+    files.write_atomically(RECORDED, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
     print(f"{RECORDED}: {RECORDED.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
 
 

@@ -1,4 +1,4 @@
-"""Named recipes on CIFAR-10, seed by seed, into a record; and the table of them in benchmarks/README.md.
+"""Metric recipes on CIFAR-10, seed by seed, into a record; and the table of them in benchmarks/README.md.
 
     python benchmarks/recipes.py cpu-1min --pictures folder:PATH --record
     python benchmarks/recipes.py gpu-3min --pictures cifar10 --record

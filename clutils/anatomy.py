@@ -260,8 +260,8 @@ def ruler(
     within("ruler", "queue", queue, 1, base.MOST, whole=True, also=(None,))
     within("ruler", "positive", positive, -1, 1)
     within("ruler", "spread", spread, 0, 1)
-    loss.settings()
-    if queue is not None and "queue" not in loss.takes:
+    loss.check_hyperparameters()
+    if queue is not None and "queue" not in loss.accepts:
         raise ValueError(f"ruler: queue is {queue}, but {loss.name} takes none")
     loss = copy.copy(loss)  # what a call leaves on it is of training
     loss.check_inputs = True

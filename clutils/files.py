@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def replace(path: str | Path, content: bytes | memoryview | str | Callable[[io.BytesIO], object]) -> None:
+def write_atomically(
+    path: str | Path, content: bytes | memoryview | str | Callable[[io.BytesIO], object]
+) -> None:
     """Write a file, in UTF-8 where it is text; one already there is replaced at once and whole, or kept.
 
     - content: or what writes it into a file that it is called with, as functools.partial(torch.save, state)

@@ -491,7 +491,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Named:
+class Metric:
     """A number of the literature.
 
     - label: as pages and charts write it; settings: what it is computed with, since one name means several
@@ -535,18 +535,18 @@ def _lidar(f: Features) -> float:
     return lidar(f.views)
 
 
-_share = partial(Named, needs="labels", unit="share")
-BY_NAME: dict[str, Named] = {
-    "rankme": Named("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z)),
-    "effective_rank": Named("effective rank", "centred, ε = 0", lambda f: effective_rank(f.z, f.values)),
-    "alpha_req": Named(
+_share = partial(Metric, needs="labels", unit="share")
+BY_NAME: dict[str, Metric] = {
+    "rankme": Metric("RankMe", f"not centred, ε = {EPSILON:g}", lambda f: rankme(f.z)),
+    "effective_rank": Metric("effective rank", "centred, ε = 0", lambda f: effective_rank(f.z, f.values)),
+    "alpha_req": Metric(
         "α-ReQ",
         "centred, all eigenvalues above rounding",
         lambda f: alpha_req(f.z, values=f.values),
         unit="exponent",
     ),
-    "nesum": Named("NESum", "centred, eigenvalues over the largest", lambda f: nesum(f.z, f.values)),
-    "lidar": Named("LiDAR", f"2 true views, δ = {DELTA:g}, ε = {EPSILON:g}", _lidar, "views"),
+    "nesum": Metric("NESum", "centred, eigenvalues over the largest", lambda f: nesum(f.z, f.values)),
+    "lidar": Metric("LiDAR", f"2 true views, δ = {DELTA:g}, ε = {EPSILON:g}", _lidar, "views"),
     "knn": _share(
         "kNN",
         f"k = {NEIGHBOURS}, T = 0.1",

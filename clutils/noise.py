@@ -46,7 +46,7 @@ class Noise:
     mean: Tensor
 
 
-class Generator(nn.Module):
+class NoiseGenerator(nn.Module):
     """Input x -> the noise for it: `generator(x)` gives `.sample`, `.scale` and `.mean`, each shaped like x.
 
     - network: "conv" (three plain convolutions, sees 7x7 pixels), "unet" (two halvings and back, with skips),
@@ -151,6 +151,9 @@ class Generator(nn.Module):
                 f"{self.smallest} x {self.smallest} pixels"
             )
         return x.float() / 255 if x.dtype == torch.uint8 else x.float()
+
+
+Generator = NoiseGenerator  # `noise.Generator`, the contract's name for it
 
 
 def penalty(sample: Tensor) -> Tensor:

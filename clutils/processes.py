@@ -42,7 +42,7 @@ def rank() -> int:
 
 
 @contextmanager
-def joined(device: str | None = None) -> Iterator[int]:
+def process_group(device: str | None = None) -> Iterator[int]:
     """Join the processes that torchrun started beside this one, and leave them at the end; gives the rank.
 
     - device: as for `training.device`; with "cuda", or None where there is CUDA, each process gets a GPU of

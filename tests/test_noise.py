@@ -11,9 +11,9 @@ from clutils import encoders, noise
 IMAGE_NETWORKS = ("conv", "unet", "resnet18")
 
 
-def made(network="conv", channels=3, seed=0, **settings) -> noise.Generator:
+def made(network="conv", channels=3, seed=0, **settings) -> noise.NoiseGenerator:
     torch.manual_seed(seed)
-    return noise.Generator(network, channels, **settings)
+    return noise.NoiseGenerator(network, channels, **settings)
 
 
 def pictures(n=2, size=16, channels=3, seed=0) -> torch.Tensor:
@@ -236,7 +236,7 @@ def test_zero_padding_lets_the_border_be_told_from_the_middle_and_reflection_doe
 )
 def test_a_setting_that_cannot_be_is_refused_by_name(settings, said):
     with pytest.raises(ValueError, match=said):
-        noise.Generator(**settings)
+        noise.NoiseGenerator(**settings)
 
 
 @pytest.mark.parametrize("x", [torch.rand(2, 1, 8, 8), torch.rand(2, 3), torch.rand(3, 8, 8), [1, 2]])

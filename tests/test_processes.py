@@ -51,7 +51,7 @@ def loss_and_gradient(loss: nn.Module) -> dict[str, Tensor]:
     z = embeddings(2 * B).requires_grad_()
     z1, z2 = processes.gathered(processes.share(z)).chunk(2)
     given = {"labels": torch.arange(B) % 7} if type(loss) is losses.SupCon else {}
-    if "index" in getattr(loss, "takes", ()):
+    if "index" in getattr(loss, "accepts", ()):
         loss.allocate(B)
         given["index"] = torch.arange(B)
     value = loss(z1, z2, **given)
@@ -201,7 +201,7 @@ def test_a_batch_that_can_not_be_shared_equally_is_refused(found):
 
 def test_one_process_has_nothing_to_join_or_gather():
     rows = torch.arange(3.0)
-    with processes.joined() as rank, processes.first_then_others():
+    with processes.process_group() as rank, processes.first_then_others():
         assert (rank, processes.number(), processes.rank()) == (0, 1, 0)
         assert processes.gathered(processes.share(rows)).equal(rows)
         processes.average([rows])
@@ -217,7 +217,7 @@ def test_one_process_has_nothing_to_join_or_gather():
 )
 def test_gpus_that_can_t_be_shared_are_said_before_anything_waits(device, said, launched, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(ValueError, match=said), processes.joined(device):
+    with pytest.raises(ValueError, match=said), processes.process_group(device):
         pass
 
 
@@ -238,7 +238,7 @@ def slow_then_dead(rank: int, port: int, folder: Path) -> None:
     os.environ.update({name: str(value) for name, value in started.items()})
     processes.PATIENCE = timedelta(seconds=2)
     said = []
-    with processes.joined("cpu"):
+    with processes.process_group("cpu"):
         with processes.first_then_others():
             time.sleep(4)  # both: the first waits for the second, too
             said.append("loaded")
@@ -277,7 +277,7 @@ def test_each_process_says_which_gpu_is_its_own_and_waits_for_its_peers(launched
     monkeypatch.setattr(group, "new_group", lambda **given: asked.update(beside=given))
     monkeypatch.setattr(group, "destroy_process_group", lambda: None)
     monkeypatch.delitem(os.environ, "TORCH_NCCL_BLOCKING_WAIT", raising=False)
-    with processes.joined("cuda"):
+    with processes.process_group("cuda"):
         assert os.environ.pop("TORCH_NCCL_BLOCKING_WAIT") == "1"
     assert asked == {
         "current": 1,

@@ -119,7 +119,7 @@ def test_marks_are_the_losses_value_at_such_embeddings(kind):
     apart, simplex = torch.eye(12, dtype=torch.float64), torch.eye(6, dtype=torch.float64) - 1 / 6
     alike = torch.ones_like(apart)
     views = [(apart[:6], apart[6:]), (alike[:6], alike[6:]), (simplex, simplex)]
-    given = {"index": torch.arange(6)} if "index" in kind.takes else {}
+    given = {"index": torch.arange(6)} if "index" in kind.accepts else {}
     values = [float(loss()(z1, z2, **given)) for z1, z2 in views]
     assert values[0] == pytest.approx(marks.chance, abs=1e-9)
     assert values[1] == pytest.approx(marks.collapsed, abs=1e-9)

@@ -384,7 +384,7 @@ def test_nothing_before_the_figures_loads_what_draws():
 def test_modules_load_when_they_are_named():
     modules = ("clutils.files", "clutils.losses")
     assert loaded("import clutils", modules) == set()
-    assert loaded("import clutils; clutils.files.replace", modules) == {"clutils.files"}
+    assert loaded("import clutils; clutils.files.write_atomically", modules) == {"clutils.files"}
     assert loaded("from clutils import files", modules) == {"clutils.files"}
 
 

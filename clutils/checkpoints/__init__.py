@@ -66,7 +66,7 @@ class Opened:
     dropped: dict[str, int] = field(default_factory=dict)
     head: nn.Module | None = None
     temperature: float | None = None
-    generator: noise.Generator | None = None
+    generator: noise.NoiseGenerator | None = None
     side: int | None = None
     channels: int = 3
     notes: list[str] = field(default_factory=list)
@@ -189,7 +189,7 @@ def _recognised(
         if not layout.fits(container.rpartition(".")[2], names):
             continue
         try:
-            backbone = backbones.recognise(layouts.under(layout.encoder, names), **layout.options)
+            backbone = backbones.recognise(layouts.with_prefix(layout.encoder, names), **layout.options)
             if backbone is not None and arch and backbone.arch != arch:
                 raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
             if backbone is not None:
@@ -236,11 +236,11 @@ def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch
 
 def _filled(backbone: backbones.Backbone, layout: layouts.Layout, names: dict[str, Tensor]) -> Opened:
     """A network with its weights out of the file, and what else there is. Raises as `backbones.fill` does."""
-    encoder, missing = backbones.fill(backbone, layouts.under(layout.encoder, names))
+    encoder, missing = backbones.fill(backbone, layouts.with_prefix(layout.encoder, names))
     head, notes = None, [*backbone.notes, *backbone.assumptions]
     used = {layout.encoder + name for name in backbone.names}
     if layout.head is not None:
-        of_head = layouts.under(layout.head, names)
+        of_head = layouts.with_prefix(layout.head, names)
         head = backbones.head(of_head, encoders.width(encoder)) if of_head else None
         used |= {layout.head + name for name in of_head} if head is not None else set()
         if head is None:
@@ -293,17 +293,17 @@ def _of_numbers(value: Any) -> bool:
     return all(isinstance(part, int | float) for part in parts)
 
 
-def _generator(state: Any, opened: Opened) -> noise.Generator | None:
+def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
     """The noise generator in a run of this package; None, with a note, where it does not fit its settings."""
-    weights = layouts.under("noise.", state["method"])
+    weights = layouts.with_prefix("noise.", state["method"])
     if not weights:
         return None
     settings = state.get("configuration", {}).get("method_settings", {})
-    takes = inspect.signature(noise.Generator).parameters
+    takes = inspect.signature(noise.NoiseGenerator).parameters
     given = {name: value for name, value in settings.items() if name in takes} | {"channels": opened.channels}
     try:
         with torch.random.fork_rng(devices=[]):
-            generator = noise.Generator(**given)
+            generator = noise.NoiseGenerator(**given)
         generator.load_state_dict(weights)
     except (RuntimeError, ValueError, TypeError) as error:
         reason = backbones.printable(str(error).partition("\n")[0])

@@ -120,7 +120,7 @@ def unwrapped(names: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def under(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:
+def with_prefix(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:
     """What has a name that begins so, by its name without that beginning."""
     return {name.removeprefix(prefix): value for name, value in names.items() if name.startswith(prefix)}
 

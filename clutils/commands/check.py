@@ -192,9 +192,9 @@ def _write(reports: list[report.Report], outs: list[Path], in_series: bool) -> N
     for out in outs:
         page = out.suffix == ".html"
         if in_series:
-            files.replace(out, (report.in_series if page else report.in_series_json)(reports))
+            files.write_atomically(out, (report.in_series if page else report.in_series_json)(reports))
         elif len(reports) == 2:
-            files.replace(out, (report.beside if page else report.beside_json)(*reports))
+            files.write_atomically(out, (report.beside if page else report.beside_json)(*reports))
         else:
             reports[0].write(out)
         print(f"written: {out}", flush=True)

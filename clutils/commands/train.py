@@ -116,7 +116,7 @@ def train(options: argparse.Namespace) -> int:
     from clutils import processes
     from clutils.training import interrupts
 
-    with processes.joined(options.device) as rank, interrupts.termination_as_interrupt():
+    with processes.process_group(options.device) as rank, interrupts.termination_as_interrupt():
         if not rank:
             return _train(options)
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from clutils.noise import Generator, Noise
+from clutils.noise import Noise, NoiseGenerator
 
 if TYPE_CHECKING:
     from clutils.training import Run
@@ -46,13 +46,13 @@ def use(run: Run, arm: str, rms: float) -> Run:
     if not 0 < rms < math.inf:
         raise ValueError(f"arms: rms is {rms!r}, but must be a positive number")
     generator = getattr(run.method, "noise", None)
-    if not isinstance(generator, Generator) or generator.network is None:
+    if not isinstance(generator, NoiseGenerator) or generator.network is None:
         raise ValueError(f"arms: a run of pinda with a network is needed, this is {run.settings.method}'s")
     if generator.learned_mean or generator.rms is not None or generator._forward_hooks:
         raise ValueError("arms: a run without a learned mean, rms and arm of its own is needed")
     run.method.penalty = 0.0
 
-    def replaced(module: Generator, given: tuple[object, ...], drawn: Noise) -> Noise:
+    def replaced(module: NoiseGenerator, given: tuple[object, ...], drawn: Noise) -> Noise:
         return _noise(drawn, arm, rms)
 
     generator.register_forward_hook(replaced)

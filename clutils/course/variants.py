@@ -131,7 +131,7 @@ def read() -> dict[str, Any] | None:
 
 
 def write(kept: dict[str, Any]) -> None:
-    files.replace(file(), json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    files.write_atomically(file(), json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 # ---- variants ----------------------------------------------------------------------------------------------

@@ -242,10 +242,10 @@ class SentenceSet(SampleSet):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: '; did you mean ...? Known: ...'."""
     known = list(known)
-    return f"{meant(name, known) or ';'} Known: {', '.join(known) or 'none'}"
+    return f"{did_you_mean(name, known) or ';'} Known: {', '.join(known) or 'none'}"
 
 
-def meant(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of an error message that lists what is known itself: '; did you mean ...?', or nothing."""
     known = list(known)
     lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}

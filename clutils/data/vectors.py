@@ -235,7 +235,7 @@ def _fetch(name: str, root: Path, download: bool) -> dict[str, Any]:
             reach(fetched.url)
         home.mkdir(parents=True, exist_ok=True)
         arrays = _divided(fetched.make(home))
-        files.replace(path, partial(np.savez_compressed, **arrays))
+        files.write_atomically(path, partial(np.savez_compressed, **arrays))
     return arrays
 
 

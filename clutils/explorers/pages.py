@@ -189,7 +189,7 @@ def page(
 
 def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None, **further: Any) -> None:
     """Write `page(name, settings, ...)` into a file; errors as there, and OSError."""
-    files.replace(path, page(name, settings, **further))
+    files.write_atomically(path, page(name, settings, **further))
 
 
 def write_replay(folder: str | Path, run: Mapping[str, Any]) -> None:
@@ -230,8 +230,8 @@ def _described(name: str) -> dict[str, Any]:
         "title": style.title(name),
         "source": f"{entry.paper}, {entry.year}, {entry.equation}",
         "against": entry.kind.against,
-        "labels": "labels" in entry.kind.takes,
-        "queue": "queue" in entry.kind.takes,
+        "labels": "labels" in entry.kind.accepts,
+        "queue": "queue" in entry.kind.accepts,
         "settings": settings,
     }
 

@@ -47,7 +47,7 @@ class AttentionNCE(Loss):
     d_pos: float = hyperparameter(SCALE, default=1.0)
     d_neg: float = hyperparameter(SCALE, default=1.0)
     detach_attention: bool = hyperparameter(SWITCH, default=True)
-    takes = frozenset({"queue", "labels", "extra_views"})
+    accepts = frozenset({"queue", "labels", "extra_views"})
 
     @staticmethod
     def as_written(

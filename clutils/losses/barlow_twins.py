@@ -35,7 +35,7 @@ class BarlowTwins(Loss):
     level = "batch"
     works_on = "correlations of features over the whole batch: it has no anchors"
     against = "features"
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
     off_diagonal: float = hyperparameter(0, 1e6, "λ", dial=(0.0001, 1, "log"), default=0.0051)
 

@@ -38,7 +38,7 @@ class Loss(nn.Module):
     level = "similarity"  # per_anchor is all of it
     against = "both views"  # which pairs of a batch it compares: see similarities.two_views
     adds = ""  # what it compares with beyond those pairs, for the catalogue
-    takes: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
+    accepts: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities
     normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
@@ -58,7 +58,7 @@ class Loss(nn.Module):
         super().__init__()
         for name, value in hyperparameters.arguments(type(self), *given, **by_name).items():
             setattr(self, name, value)
-        self.settings()
+        self.check_hyperparameters()
         for name in self.of_an_unseen_sample():
             self.register_buffer(name, torch.zeros(0))
 
@@ -115,7 +115,7 @@ class Loss(nn.Module):
         """How many views of a picture are anchors: the query alone beside a queue, or one way; else both."""
         return 1 if queue is not None or self.against == "one way" else 2
 
-    def settings(self) -> None:
+    def check_hyperparameters(self) -> None:
         """Raise ValueError when a hyper-parameter is outside its range; more where a paper's file says so."""
         hyperparameters.check(self, {**self.ranges, "block_size": BLOCK_SIZE}, self.name)
 
@@ -141,9 +141,9 @@ class Loss(nn.Module):
         Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
         NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
         """
-        self.settings()
+        self.check_hyperparameters()
         batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
-        if index is None and "index" in self.takes:
+        if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with torch.autocast(z1.device.type, enabled=False):
             if self.level != "batch" and index is None:
@@ -169,7 +169,7 @@ class Loss(nn.Module):
         anchor without a positive or a negative, similarities outside [-1, 1], and for a loss whose level is
         not "similarity".
         """
-        self.settings()
+        self.check_hyperparameters()
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
         with torch.autocast(positives.device.type, enabled=False):
             return self.formula(pairs, **known)
@@ -195,8 +195,8 @@ class Loss(nn.Module):
     def batch(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
         given = {argument: value for argument, value in further.items() if value is not None}
-        for argument in sorted(given.keys() - self.takes):
-            known = ", ".join(sorted(self.takes)) or "nothing"
+        for argument in sorted(given.keys() - self.accepts):
+            known = ", ".join(sorted(self.accepts)) or "nothing"
             raise ValueError(
                 f"{self.name} does not take {argument}: beside two views it takes {known}. "
                 f"losses.catalogue() lists what each loss takes"
@@ -252,8 +252,8 @@ class Loss(nn.Module):
         further = {"queue": "torch.randn(2048, 64)", "labels": "torch.arange(640) % 10"}
         further["extra_views"] = "torch.randn(640, 4, 64)"
         calls = ["loss(z1, z2)  # a scalar"]
-        calls += [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.takes]
-        if "index" in cls.takes:  # which is then no choice
+        calls += [f"loss(z1, z2, {name}={value})" for name, value in further.items() if name in cls.accepts]
+        if "index" in cls.accepts:  # which is then no choice
             calls = [
                 "loss.allocate(50_000)  # room for a state of each image in the data",
                 "loss(z1, z2, index=torch.randperm(50_000)[:640])  # their numbers in it; a scalar",

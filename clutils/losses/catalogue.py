@@ -23,7 +23,7 @@ class Entry:
     equation: str = ""
     level: str = ""
     compares: str = ""
-    takes: tuple[str, ...] = ()
+    accepts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, kind: Any) -> Self:
@@ -31,7 +31,7 @@ class Entry:
         source = kind, kind.paper, kind.year, kind.equation
         if not hasattr(kind, "level"):
             return cls(*source)
-        return cls(*source, kind.level, COMPARES[kind.against] + kind.adds, tuple(sorted(kind.takes)))
+        return cls(*source, kind.level, COMPARES[kind.against] + kind.adds, tuple(sorted(kind.accepts)))
 
     @property
     def loss(self) -> Any:

@@ -34,14 +34,14 @@ class CLIP(Loss):
     """
 
     against = "other view"
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
     temperature: float = hyperparameter(TEMPERATURE, default=0.07)
     learned_scale: bool = hyperparameter(SWITCH, default=False)
     started = 0.0  # the temperature that the learned scale began from
 
-    def settings(self) -> None:
-        super().settings()
+    def check_hyperparameters(self) -> None:
+        super().check_hyperparameters()
         if self.learned_scale and not hasattr(self, "log_scale"):
             self.started = self.temperature
             self.log_scale = nn.Parameter(torch.tensor(-math.log(self.temperature)))

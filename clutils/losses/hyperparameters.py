@@ -148,9 +148,9 @@ def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
     """Raise ValueError unless the value is among the known ones, which the error lists."""
     known = tuple(known)
     if value not in known:
-        from clutils.data.sets import meant
+        from clutils.data.sets import did_you_mean
 
-        listed = ", ".join(known) + meant(value, known)
+        listed = ", ".join(known) + did_you_mean(value, known)
         raise ValueError(f"{who}: {name} is {value!r}, but must be one of {listed}")
 
 

@@ -38,7 +38,7 @@ class ISogCLR(Loss):
     (LibAUC, libauc/losses/contrastive.py).
     """
 
-    takes = frozenset({"index"})
+    accepts = frozenset({"index"})
     log_average: Tensor
     temperatures: Tensor
     paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"

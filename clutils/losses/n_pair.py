@@ -26,7 +26,7 @@ class NPair(Loss):
     works_on = "inner products of vectors that are not normalised"
     against = "one way"
     normalised = False
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "N-pair (Sohn)", 2016, "L_N-pair-mc"
 
     @staticmethod

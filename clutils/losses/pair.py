@@ -27,7 +27,7 @@ class PairMargin(Loss):
 
     paper, year, equation = "Contrastive pairs (Hadsell et al.)", 2006, "eq. 4"
     margin: float = hyperparameter(0, 2, "m", dial=(0, 2, "even"), default=1.0)
-    takes = frozenset({"queue", "labels"})
+    accepts = frozenset({"queue", "labels"})
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, margin: float) -> Tensor:

@@ -25,7 +25,7 @@ class Regression(Loss):
     level = "batch"
     works_on = "the two views of each picture alone: it has no negatives"
     against = "own view"
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "BYOL (Grill et al.), SimSiam", 2020, "eq. 2"
 
     @staticmethod

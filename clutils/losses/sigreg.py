@@ -37,7 +37,7 @@ class SIGReg(Loss):
     works_on = "the distribution of a whole batch along random directions: it has no anchors"
     against = "whole batch"
     normalised = False
-    takes = frozenset({"extra_views"})
+    accepts = frozenset({"extra_views"})
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg"
     weight: float = hyperparameter(0, 1, "λ", dial=(0, 1, "even"), default=0.05)
     directions: int = hyperparameter(1, symbol="M", whole=True, dial=(1, 4096, "doubling"), default=256)

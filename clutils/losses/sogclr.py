@@ -35,7 +35,7 @@ class SogCLR(Loss):
     as in the authors' library (LibAUC, libauc/losses/contrastive.py).
     """
 
-    takes = frozenset({"index"})
+    accepts = frozenset({"index"})
     log_average: Tensor
     paper, year, equation = "SogCLR (Yuan et al.)", 2022, "algorithm 1"
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)

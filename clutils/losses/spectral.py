@@ -29,7 +29,7 @@ class Spectral(Loss):
     works_on = "inner products of vectors that are not normalised"
     against = "other view"
     normalised = False
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "Spectral (HaoChen et al.)", 2021, "L(f)"
 
     @staticmethod

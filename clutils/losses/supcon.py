@@ -31,7 +31,7 @@ class SupCon(Loss):
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "eq. 2"
     temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    takes = frozenset({"queue", "labels"})
+    accepts = frozenset({"queue", "labels"})
     needs_negatives = False
 
     @staticmethod

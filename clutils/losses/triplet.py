@@ -33,10 +33,10 @@ class Triplet(Loss):
     margin: float = hyperparameter(0, 4, "m", dial=(0, 2, "even"), default=0.2)
     batch_hard: bool = hyperparameter(SWITCH, default=False)
     semi_hard: bool = hyperparameter(SWITCH, default=False)
-    takes = frozenset({"queue", "labels"})
+    accepts = frozenset({"queue", "labels"})
 
-    def settings(self) -> None:
-        super().settings()
+    def check_hyperparameters(self) -> None:
+        super().check_hyperparameters()
         if self.batch_hard and self.semi_hard:
             raise ValueError("Triplet: batch_hard and semi_hard are both True: each chooses the negatives")
 

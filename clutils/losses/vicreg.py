@@ -37,7 +37,7 @@ class VICReg(Loss):
     works_on = "variances and covariances of features over the whole batch: it has no anchors"
     against = "whole batch"
     normalised = False
-    takes = frozenset()
+    accepts = frozenset()
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "eq. 6"
     invariance: float = hyperparameter(0, 1e6, "λ", dial=(0, 50, "even"), default=25.0)
     variance: float = hyperparameter(0, 1e6, "μ", dial=(0, 50, "even"), default=25.0)

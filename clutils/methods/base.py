@@ -294,14 +294,14 @@ hyperparameters.gather(Method)
 
 def takes(loss: nn.Module | type[nn.Module]) -> frozenset[str]:
     """What a loss understands beside two views."""
-    return getattr(loss, "takes", frozenset())
+    return getattr(loss, "accepts", frozenset())
 
 
 def learned_by(loss: nn.Module) -> list[nn.Parameter]:
     """What a loss of the package learns itself, as CLIP its scale."""
     if not isinstance(loss, losses.Loss):
         return []
-    loss.settings()  # which may begin or end it
+    loss.check_hyperparameters()  # which may begin or end it
     return list(loss.parameters())
 
 

@@ -53,7 +53,7 @@ class DGI(Method):
 
     def discriminate(self, h: Tensor, other: Tensor, summary: Tensor) -> tuple[Tensor, Tensor]:
         """Half the loss of nodes against corrupted ones, both scored with a summary: (n, D) each; and W h."""
-        self.loss.settings()
+        self.loss.check_hyperparameters()
         projected = self.head(h)
         scores = [(x * summary).sum(dim=1, keepdim=True) for x in (projected, self.head(other))]
         return self.loss.formula(Pairs(*scores)).mean() / 2, projected

@@ -13,7 +13,7 @@ def _of_cosines(kind: type[nn.Module]) -> bool:
     would be others."""
     if not issubclass(kind, Loss) or kind.level != "similarity" or "temperature" not in kind.ranges:
         return False
-    return kind.pair_up is Loss.pair_up and "index" not in kind.takes
+    return kind.pair_up is Loss.pair_up and "index" not in kind.accepts
 
 
 class MoCoV3(BYOL):

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from clutils import noise
 from clutils.losses.hyperparameters import SWITCH, Hyperparameter, hyperparameter
 from clutils.methods.base import Augment, Compared, Given, drawing_on, half_precision, several_views
-from clutils.methods.standing import Standing
+from clutils.methods.wrapped import WrappedMethod
 from clutils.views import Identity, checks
 
 OF_THE_NOISE = ("distribution", "learned_mean", "positive", "highest", "start", "rms", "padding", "skips")
 ABOVE_0 = Hyperparameter(0, open_below=True)
 
 
-class PiNDA(Standing):
+class PiNDA(WrappedMethod):
     r"""Zhang et al. 2024 (arXiv 2408.09929), algorithms 1 and 2: any method's step, with noise in view one.
 
     $$\min_{\theta,\psi}\;\ell\bigl(f_\theta(x + \varepsilon_\psi),\, f_\theta(a(x))\bigr)
@@ -24,7 +24,7 @@ class PiNDA(Standing):
 
     - base, base_settings: the name of the method whose step it is, and that method's own settings
     - network (None = "conv" for images, "mlp" for vectors), distribution, learned_mean, positive, highest,
-      start, rms, padding, skips: see `noise.Generator`; "fixed" is the baseline of random noise
+      start, rms, padding, skips: see `noise.NoiseGenerator`; "fixed" is the baseline of random noise
     - penalty (live): λ, in units of the loss times the noise's norm; None = 1 on images and 0 on vectors,
       as in the paper, and 0 on fixed noise. Noise of σ in d entries has the norm σ√d: λ = 1 on 8 x 8 digits
       is as much as 7 on 3 x 32 x 32, 21 on 3 x 96 x 96
@@ -62,7 +62,7 @@ class PiNDA(Standing):
         if self.penalty is None:
             self.penalty = 0.0 if self.network in ("mlp", "fixed") else 1.0
         own = {name: getattr(self, name) for name in OF_THE_NOISE}
-        self.noise = noise.Generator(self.network, weights.shape[1], **own)
+        self.noise = noise.NoiseGenerator(self.network, weights.shape[1], **own)
         self.check_settings()
 
     def step(self, given: Given) -> Compared:

@@ -19,7 +19,7 @@ from torch import nn
 
 from clutils import checkpoints, files, measures, views
 from clutils import data as datasets
-from clutils.checkpoints.layouts import under
+from clutils.checkpoints.layouts import with_prefix
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps, noise, pictures, png, style, training
 from clutils.figures import page as figure_html
@@ -113,11 +113,11 @@ class Report:
         if path.suffix not in SUFFIXES:
             raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
         if path.suffix in (".html", ".json"):
-            files.replace(path, self.html() if path.suffix == ".html" else self.json() + "\n")
+            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
         elif path.suffix == ".png":
-            files.replace(path, png(self.screen(), scale=1.0))
+            files.write_atomically(path, png(self.screen(), scale=1.0))
         else:
-            files.replace(path, self._write_pdf)
+            files.write_atomically(path, self._write_pdf)
         return path
 
     def _write_pdf(self, file: IO[bytes]) -> None:
@@ -371,7 +371,7 @@ def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
     spectra = {name: e.spectrum for name, e in named.items() if e.spectrum is not None}
     if len(spectra) > 1:
         figures.add("Dimensions in use", drawn.spectrum, spectra)
-    kept = {name: under("kept_", e.numbers) for name, e in named.items() if "kept_crop" in e.numbers}
+    kept = {name: with_prefix("kept_", e.numbers) for name, e in named.items() if "kept_crop" in e.numbers}
     if kept:
         figures.add("What a change leaves", drawn.robustness, kept)
     if len(named) == 1:

@@ -190,7 +190,7 @@ def best_limit(at: np.ndarray, ill: np.ndarray) -> float:
 def write(rows: Sequence[Reading]) -> dict[str, Any]:
     """Keep the outcome where pages find it."""
     found = outcome(rows)
-    files.replace(KEPT, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    files.write_atomically(KEPT, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
     return found
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from clutils import checkpoints
 from clutils.checkpoints import Opened
-from clutils.checkpoints.layouts import under
+from clutils.checkpoints.layouts import with_prefix
 from clutils.report import rules
 from clutils.report.prepared import Prepared, Unfit, embed
 
@@ -42,7 +42,7 @@ def fitting(
     prepared = Prepared(opened.encoder, opened.channels, size)
     unknown: dict[str, str] = {}
     numbers = first_layer(opened, prepared, seen, unknown)
-    gaps = under("input_gap_", numbers)
+    gaps = with_prefix("input_gap_", numbers)
     if not gaps:
         reason = unknown.get("input_gap", "nothing in it remembers its pictures")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from clutils.checkpoints.layouts import under
+from clutils.checkpoints.layouts import with_prefix
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 HEALTHY = 0.1  # of the way from chance to 1: healthy encoders' kNN is beyond, with 150 labels already
@@ -38,7 +38,7 @@ Numbers = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict of the report; a rule gives it without name and expected range, which `line` adds.
+    """One verdict of the report; a rule gives it without name and expected range, which `rule` adds.
 
     - name: what was looked at; level: good, worth a look, broken or not known
     - value, expected: what was measured and what is usual here, in words
@@ -65,7 +65,7 @@ class Verdict:
         return f"{self.level} ({self.remark})" if self.remark else self.level
 
 
-def line(
+def rule(
     name: str, expected: str, *why: str, after_head: str = ""
 ) -> Callable[[Callable[[Numbers], Verdict | None]], Callable[..., Verdict]]:
     """Decorator of a rule, numbers -> what it finds, None = not known: numbers, unknown, layer -> `Verdict`.
@@ -74,11 +74,11 @@ def line(
     - why: names in `unknown`; the first reason there is says why it is not known
     """
 
-    def of(rule: Callable[[Numbers], Verdict | None]) -> Callable[..., Verdict]:
-        @functools.wraps(rule)
+    def of(judge: Callable[[Numbers], Verdict | None]) -> Callable[..., Verdict]:
+        @functools.wraps(judge)
         def judged(n: Numbers, unknown: Mapping[str, str], layer: str = "encoder") -> Verdict:
             usual = (after_head if after_head and layer == "head" else expected).format_map(n)
-            found = rule(n)
+            found = judge(n)
             if found is None:
                 reason = next((unknown[key] for key in why if unknown.get(key)), "not measured")
                 return Verdict(UNKNOWN, "not measured", reason, name=name, expected=usual)
@@ -98,7 +98,7 @@ def line(
 # ---- one function a rule -----------------------------------------------------------------------------------
 
 
-@line(INPUT, "0 to 0.15 nats from what its first batch normalisation remembers", "input_gap")
+@rule(INPUT, "0 to 0.15 nats from what its first batch normalisation remembers", "input_gap")
 def input_statistics(n: Numbers) -> Verdict | None:
     """Healthy encoders with matching normalisation: below 0.05 nats; ImageNet's applied twice: above 1.
 
@@ -108,7 +108,7 @@ def input_statistics(n: Numbers) -> Verdict | None:
     if "input_gap" not in n:
         return None
     gap = n["input_gap"]
-    others = under("input_gap_", n)
+    others = with_prefix("input_gap_", n)
     best, *equal = alike(others) or [""]
     unsettled = 0 < n.get("batches_seen", 0) < SETTLED
     mended = bool(others) and others[best] <= min(0.15, gap / 4)
@@ -152,7 +152,7 @@ def alike(gaps: Mapping[str, float]) -> list[str]:
     return [name for name in names if gaps[name] - gaps[names[0]] < TOLD_APART]
 
 
-@line(TRAINED, "kNN or probe above that of the same network with fresh weights", "knn_untrained", "knn")
+@rule(TRAINED, "kNN or probe above that of the same network with fresh weights", "knn_untrained", "knn")
 def trained(n: Numbers) -> Verdict | None:
     """A difference counts from two standard errors on; healthy encoders lead by 0.15 to 0.3 on scenes."""
     unfilled = "weights that were made and never filled"
@@ -234,7 +234,7 @@ def _leads(n: Numbers, knn: float = 2, probe: float = 3) -> tuple[bool, bool]:
     return by_knn, n["probe"] > n["probe_untrained"] + probe * _error(n, "probe", "probe_untrained")
 
 
-@line("spread", "above 0.15 (features after a ReLU)", after_head="above 0.15, after a head nearer to 1")
+@rule("spread", "above 0.15 (features after a ReLU)", after_head="above 0.15, after a head nearer to 1")
 def spread(n: Numbers) -> Verdict:
     """Healthy encoders: 0.5 to 0.95 of an embedding's length is its own; after a collapse, 0.01."""
     value, first = f"{n['spread']:.3f} of the length differs", n.get("first_direction", 0)
@@ -263,7 +263,7 @@ def _centred_is_well(n: Numbers) -> bool:
     return apart and in_use and n["spread"] >= CONSTANT
 
 
-@line("dimensions in use", "effective rank above 8, no direction with over 60 % of the variance")
+@rule("dimensions in use", "effective rank above 8, no direction with over 60 % of the variance")
 def dimensions(n: Numbers) -> Verdict:
     """Healthy encoders of 128 features: an effective rank of 25 to 49, first direction below 40 %."""
     if "effective_rank" not in n:
@@ -289,7 +289,7 @@ def dimensions(n: Numbers) -> Verdict:
     return Verdict(BROKEN if rank < 3 or first > 0.9 else LOOK, value, says, causes)
 
 
-@line("dead units", "below 25 %")
+@rule("dead units", "below 25 %")
 def units(n: Numbers) -> Verdict:
     """Healthy encoders here have none; a quarter is what ReLU networks lose under a high learning rate."""
     level, value = _between(n["dead"], 0.25, 0.5), f"{n['dead']:.0%} of {int(n['dimensions'])}"
@@ -299,7 +299,7 @@ def units(n: Numbers) -> Verdict:
     return Verdict(level, value, "Many units never move, whatever the picture.", causes)
 
 
-@line("length", "varies by less than 100 %, none is 0")
+@rule("length", "varies by less than 100 %, none is 0")
 def norms(n: Numbers) -> Verdict:
     """Lengths vary by 15 to 45 % in healthy encoders. A length of 0 has no direction to be compared by."""
     zero, varies = int(n["zero_norms"]), n["norm_varies"]
@@ -317,7 +317,7 @@ def lead(n: Numbers) -> float:
     return (n["positive_similarity"] - n["negative_similarity"]) / max(1 - n["negative_similarity"], 1e-6)
 
 
-@line(
+@rule(
     "views of a picture",
     "lead above 0.4, finds itself above 8 % among {views:.0f} pictures, at SimCLR's crops",
 )
@@ -358,7 +358,7 @@ def _trained_without(n: Numbers, changes: Sequence[str], otherwise: str) -> tupl
     return (otherwise,)
 
 
-@line("the space of the loss", f"uniformity below {CROWDED} after the head (floor -4)", "head_uniformity")
+@rule("the space of the loss", f"uniformity below {CROWDED} after the head (floor -4)", "head_uniformity")
 def loss_space(n: Numbers) -> Verdict | None:
     """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed has nearly 0."""
     if "head_uniformity" not in n:
@@ -382,7 +382,7 @@ def loss_space(n: Numbers) -> Verdict | None:
     return Verdict(level, value, says, causes)
 
 
-@line("temperature", "5 to 90 % of the negatives share the push; τ from 0.05 to 1", "W")
+@rule("temperature", "5 to 90 % of the negatives share the push; τ from 0.05 to 1", "W")
 def temperature(n: Numbers) -> Verdict | None:
     """Of the negatives the push is shared by 18 to 75 % in healthy runs at τ from 0.1 to 0.5.
 
@@ -409,7 +409,7 @@ def temperature(n: Numbers) -> Verdict | None:
     return Verdict(LOOK if given else level, value, says, causes)  # given: not what it was trained at
 
 
-@line(CLASSES, "kNN or probe above raw pixels and fresh weights, and far above chance", "knn")
+@rule(CLASSES, "kNN or probe above raw pixels and fresh weights, and far above chance", "knn")
 def classes(n: Numbers) -> Verdict | None:
     """Above raw pixels and fresh weights; and what holds among gallery pictures holds for the judged, too."""
     if "knn" not in n:
@@ -542,7 +542,7 @@ def _at_chance(n: Numbers, value: str) -> Verdict:
     return Verdict(UNKNOWN, value, says)
 
 
-@line("class names", "no renaming of classes that gains over 20 points", "knn")
+@rule("class names", "no renaming of classes that gains over 20 points", "knn")
 def names(n: Numbers) -> Verdict | None:
     """Renaming classes gains a few per cent by chance where accuracy is low; mixed-up names gain more."""
     if "knn" not in n:
@@ -581,13 +581,13 @@ def _renamed(n: Numbers) -> bool:
     return gain > max(0.2, 4 * n["knn_error"]) and n["knn_relabelled"] >= certain
 
 
-@line("robustness", "above 0.55, in grey above 0.15", "kept")
+@rule("robustness", "above 0.55, in grey above 0.15", "kept")
 def robust(n: Numbers) -> Verdict | None:
     """Healthy encoders keep 0.7 to 0.9 under a crop or jitter, 0.2 to 0.6 in grey: scenes have colours.
 
     Judged is what training on such pictures usually has, by the one that is kept least.
     """
-    measured = under("kept_", n)
+    measured = with_prefix("kept_", n)
     if not measured:
         return None
     value = ", ".join(f"{name} {share:.2f}" for name, share in measured.items())
@@ -611,7 +611,7 @@ def robust(n: Numbers) -> Verdict | None:
 
 def kept(n: Numbers) -> dict[str, float]:
     """Change -> how far a picture keeps its place under it, of those that training on such pictures has."""
-    return {name: value for name, value in under("kept_", n).items() if n.get(f"usual_{name}", 1.0)}
+    return {name: value for name, value in with_prefix("kept_", n).items() if n.get(f"usual_{name}", 1.0)}
 
 
 def least_kept(change: str) -> float:
@@ -624,7 +624,7 @@ def maps(n: Numbers, unknown: Mapping[str, str]) -> list[Verdict]:
     expected = "trustworthiness and continuity above 0.85, whatever the seed"
     asked = [name for name in ("t-SNE", "UMAP") if name in unknown or f"trustworthiness_{name}_0" in n]
     return [
-        line(f"map ({name})", expected, name)(functools.partial(_map, name))(n, unknown) for name in asked
+        rule(f"map ({name})", expected, name)(functools.partial(_map, name))(n, unknown) for name in asked
     ]
 
 
@@ -632,7 +632,7 @@ def _map(name: str, n: Numbers) -> Verdict | None:
     """A map at 0.9 keeps nearly all neighbours, both ways; below it is a picture of something else."""
     called = {"recall": "kNN recall", "distances": "correlation of distances"}
     kinds = ("trustworthiness", "continuity", "recall", "distances")
-    measured = {what: list(under(f"{what}_{name}_", n).values()) for what in kinds}
+    measured = {what: list(with_prefix(f"{what}_{name}_", n).values()) for what in kinds}
     if not measured["trustworthiness"]:
         return None
     value = ", ".join(f"{called.get(what, what)} {_ends(v)}" for what, v in measured.items() if v)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from clutils.checkpoints.layouts import under
+from clutils.checkpoints.layouts import with_prefix
 from clutils.report import rules
 from clutils.report.rules import BROKEN, CONSTANT, GOOD, INPUT, LOOK, OTHER_KIND, OTHER_WAY, UNKNOWN, Verdict
 
@@ -106,7 +106,7 @@ def _faults_of_fresh(found: Sequence[Verdict], n: Mapping[str, float]) -> set[st
         faults -= {"spread", "dimensions in use", "dead units"}
     if n.get("weights_zero") == 1:
         return faults
-    fresh = under("fresh_", n)
+    fresh = with_prefix("fresh_", n)
     if not fresh:
         return set()
     fresh |= {k: v for k, v in n.items() if k.startswith("usual_") or k == "pictures"}

@@ -123,7 +123,7 @@ class Run:
                 right = f"one for {own} {self.kind.shape}: {fitting}"
                 raise ValueError(f"training: encoder is {encoder!r}, but must be {right}")
             encoder = encoders.build(encoder, channels=datasets.width(self.images))
-        if given.extra_views and "extra_views" not in getattr(given.loss, "takes", ()):
+        if given.extra_views and "extra_views" not in getattr(given.loss, "accepts", ()):
             name = type(given.loss).__name__
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
         method = kind(encoder, given.loss, **given.method_settings)
@@ -368,7 +368,7 @@ class Run:
             "looks": self.looks,
             "schedules": {name: asdict(schedule) for name, schedule in self.schedules.items()},
         }
-        files.replace(path, partial(torch.save, state))
+        files.write_atomically(path, partial(torch.save, state))
 
     # ---- one run at a time: two would share the cores, and their times and sliders be mixed up -----------
 

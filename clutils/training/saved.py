@@ -111,7 +111,7 @@ def write(
     try:
         describe(run, folder, resumed_at_step=0)
         if measured is not None:
-            files.replace(folder / MEASURED, measured.to_csv(index=False))
+            files.write_atomically(folder / MEASURED, measured.to_csv(index=False))
         if seen is not None:
             _write_map(folder / MAP, seen)
         keep(run, folder)
@@ -133,7 +133,7 @@ def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> No
     before = _table(path, COLUMNS) if path.exists() else table_of(())
     kept: list[Any] = before[before["step"] < measured["step"]].to_dict("records")
     also = [str(name) for name in before if name not in COLUMNS]  # that the lab was asked for
-    files.replace(path, table_of([*kept, measured], also).to_csv(index=False))
+    files.write_atomically(path, table_of([*kept, measured], also).to_csv(index=False))
     _write_map(Path(folder) / MAP, seen)
 
 
@@ -160,7 +160,7 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
         **provenance(),
         "earlier": earlier,
     }
-    files.replace(path, json.dumps(config, indent=2) + "\n")
+    files.write_atomically(path, json.dumps(config, indent=2) + "\n")
 
 
 def keep(run: Run, folder: str | Path) -> None:
@@ -171,7 +171,7 @@ def keep(run: Run, folder: str | Path) -> None:
 
 def list_steps(run: Run, folder: str | Path) -> None:
     """Write history.csv."""
-    files.replace(Path(folder) / HISTORY, run.history.to_csv(index=False))
+    files.write_atomically(Path(folder) / HISTORY, run.history.to_csv(index=False))
 
 
 def place(folder: str | Path, name: str) -> Path:
@@ -212,7 +212,7 @@ def _refuse_taken(folder: Path) -> None:
 def _write_map(path: Path, seen: Map) -> None:
     names = np.array(seen.class_names, dtype=str)
     own: dict[str, Any] = {"positions": np.asarray(seen.positions, np.float32), "labels": seen.labels}
-    files.replace(path, partial(np.savez_compressed, **own, class_names=names, step=seen.step))
+    files.write_atomically(path, partial(np.savez_compressed, **own, class_names=names, step=seen.step))
 
 
 # ---- from a folder -----------------------------------------------------------------------------------------

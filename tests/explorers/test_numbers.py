@@ -141,7 +141,7 @@ def circle_settings(dice: Dice, name: str) -> dict:
 def of_circle(state: dict):
     given = {c.name: state[c.name] for c in controls.of_loss(state["loss"])}
     loss = built(state["loss"], {key: math.inf if value == "inf" else value for key, value in given.items()})
-    by = state["by_labels"] and state["classes"] > 1 and "labels" in loss.takes
+    by = state["by_labels"] and state["classes"] > 1 and "labels" in loss.accepts
     return loss, (torch.arange(state["pictures"]) % state["classes"] if by else None)
 
 
@@ -256,7 +256,7 @@ def test_the_ruler_reads_as_the_packages(kept):
     dice, cases, verdicts = Dice(4), [], set()
     for k in range(6 * len(OFFERED)):
         name = OFFERED[k % len(OFFERED)]
-        takes = "queue" in losses.catalogue()[name].loss.takes
+        takes = "queue" in losses.catalogue()[name].loss.accepts
         queue = dice.whole(1, 3000) if takes and dice(0, 1) < 0.3 else None
         at = {"batch_size": dice.whole(2, 600), "queue": queue, "positive": dice(-1, 1), "spread": dice(0, 1)}
         given = dice.settings(name) if k % 2 else {c.name: c.default for c in controls.of_loss(name)}

@@ -40,7 +40,7 @@ def compared(loss):
     further["queue"] = {"queue": views(7, 6, seed=3)[0].detach()}
     further["labels"] = {"labels": torch.arange(11) % 4}
     further["extra_views"] = {"extra_views": torch.stack(views(11, 6, seed=5), dim=1).detach()}
-    return {name: given for name, given in further.items() if set(given) <= loss.takes}
+    return {name: given for name, given in further.items() if set(given) <= loss.accepts}
 
 
 CASES = [(loss, name) for loss in EVERY for name in compared(loss)]

@@ -18,8 +18,8 @@ EVERY = [entry.loss for entry in losses.catalogue().values()]
 ALL = [cls for cls in EVERY if cls.level == "similarity"]
 OTHER_LEVELS = [cls for cls in EVERY if cls not in ALL]
 NOT_NORMALISED = [cls for cls in EVERY if not cls.normalised]
-SUPERVISED = [cls for cls in EVERY if "labels" in cls.takes]
-PER_SAMPLE = [cls for cls in EVERY if "index" in cls.takes]
+SUPERVISED = [cls for cls in EVERY if "labels" in cls.accepts]
+PER_SAMPLE = [cls for cls in EVERY if "index" in cls.accepts]
 OF_DIFFERENCES = [
     *(losses.NTXent, losses.Decoupled, losses.FlatNCE, losses.MACL, losses.DualTemperature),
     *(losses.SupCon, losses.Robust, losses.AlphaCL, *PER_SAMPLE),
@@ -96,11 +96,11 @@ LOOPED = [loss for loss in (*SETTINGS, losses.SSCL(0.4, 0.2, 0.5, synthetic=0)) 
 @pytest.mark.parametrize("loss", LOOPED, ids=repr)
 @each_way
 def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
-    if {a_queue: "queue" in loss.takes, a_batch: "index" not in loss.takes}.get(compared, True):
+    if {a_queue: "queue" in loss.accepts, a_batch: "index" not in loss.accepts}.get(compared, True):
         compared(loss)  # a batch of samples that have a past is in their own files
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOOPED if "labels" in loss.takes], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in LOOPED if "labels" in loss.accepts], ids=repr)
 def test_labels_make_positives_of_every_picture_of_the_class(loss):
     with_labels(loss)
 
@@ -126,7 +126,7 @@ def test_a_batch_is_the_papers_formula_in_plain_loops(loss):
     z1, z2 = embeddings(9, 4)
     z1 = z1 * torch.tensor([0.1, 0.5, 1.0, 3.0])  # some features lack VICReg's variance, others do not
     z2 = z1 + z2
-    given = {"queue": 3 * embeddings(15, 4, seed=5)[0]} if "queue" in loss.takes else {}
+    given = {"queue": 3 * embeddings(15, 4, seed=5)[0]} if "queue" in loss.accepts else {}
     known = {name: z.tolist() for name, z in {"z1": z1, "z2": z2, **given}.items()}
     expected = by_loops(ON_VECTORS[type(loss)], loss, **known)
     assert float(loss(z1, z2, **given)) == pytest.approx(expected, rel=1e-10)
@@ -225,12 +225,12 @@ def test_bad_embeddings_are_named(cls):
         broken = z1.clone()
         broken[5, 2] = bad
         fails(lambda z=broken: loss(z, z2), name, "z1", "row 5", "NaN or infinity")
-    if "queue" in loss.takes:
+    if "queue" in loss.accepts:
         fails(lambda: loss(z1, z2, queue=z1[:0]), name, "queue", "(0, 4)")
         fails(lambda: loss(z1, z2, queue=z1[:, :3]), name, "queue", "(8, 3)")
         fails(lambda: loss(z1, z2, queue=zero), name, "queue", "row 3", "zero vector")
-    takes = ", ".join(sorted(loss.takes)) or "nothing"
-    for argument in {"queue", "labels", "extra_views", "index"} - loss.takes:
+    takes = ", ".join(sorted(loss.accepts)) or "nothing"
+    for argument in {"queue", "labels", "extra_views", "index"} - loss.accepts:
         fails(lambda a=argument: loss(z1, z2, **{a: z1}), name, f"does not take {argument}", f"takes {takes}")
 
 
@@ -388,10 +388,10 @@ def test_what_is_no_tensor_or_of_another_type_is_named(cls):
     z1, z2 = embeddings(8, 4)
     fails(lambda: made(cls)(z1.numpy(), z2), cls.__name__, "z1", "ndarray")
     fails(lambda: cls().per_anchor([[0.1]], z1), cls.__name__, "positives", "list")
-    if "queue" in cls.takes:
+    if "queue" in cls.accepts:
         fails(lambda: cls()(z1, z2, queue=[1.0]), cls.__name__, "queue", "list")
         fails(lambda: cls()(z1, z2, queue=z1.float()), cls.__name__, "float64", "float32")
         fails(lambda: cls()(z1, z2, queue=z1.long()), cls.__name__, "queue", "int64")
-    if "labels" in cls.takes:
+    if "labels" in cls.accepts:
         fails(lambda: cls()(z1, z2, labels=[0] * 8), cls.__name__, "labels", "list")
     fails(lambda: cls().chance(10**9), cls.__name__, "1000000000")

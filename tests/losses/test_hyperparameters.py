@@ -62,7 +62,9 @@ def test_every_hyperparameter_that_is_a_number_or_a_switch_is_declared_and_nothi
 @pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
 def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
     settings = (
-        (lambda of: of.settings()) if issubclass(kind, losses.Loss) else (lambda of: of.check_settings())
+        (lambda of: of.check_hyperparameters())
+        if issubclass(kind, losses.Loss)
+        else (lambda of: of.check_settings())
     )
     object_ = made(kind)
     for value in (*ends(declared), *declared.also):

@@ -113,7 +113,7 @@ def test_losses_on_vectors_are_finite_for_every_batch_and_setting_in_range(cls):
         if hasattr(loss, "generator"):
             loss.generator = draw
         given = {}
-        if "index" in loss.takes:  # the same samples in every batch, so that their averages move
+        if "index" in loss.accepts:  # the same samples in every batch, so that their averages move
             loss.allocate(B)
             given["index"] = torch.arange(B)
         first, second = torch.randn(2, B, D, generator=draw)

@@ -59,7 +59,7 @@ def test_labels_may_lie_elsewhere(gpu):
 @pytest.mark.parametrize("network", noise.NETWORKS)
 def test_noise_is_made_where_its_network_lies(network, gpu):
     x = Z if network == "mlp" else torch.rand(4, 3, 16, 16)
-    made = noise.Generator(network, channels=6 if network == "mlp" else 3).to("cuda")
+    made = noise.NoiseGenerator(network, channels=6 if network == "mlp" else 3).to("cuda")
     for given in (x, x.to("cuda")):
         for generator in (torch.Generator(), torch.Generator("cuda"), None):
             drawn = made(given, None if generator is None else generator.manual_seed(0))

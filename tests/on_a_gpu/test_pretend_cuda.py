@@ -122,7 +122,7 @@ def a_run(method: str = "simclr", loss: losses.Loss | None = None) -> training.R
 
 
 def drawn() -> None:
-    noise.Generator("conv").to("cuda")(torch.rand(2, 3, 8, 8), torch.Generator())
+    noise.NoiseGenerator("conv").to("cuda")(torch.rand(2, 3, 8, 8), torch.Generator())
 
 
 PLANTED = {  # the function, what is written there, what a mistake makes of it, and what then must fail
@@ -143,7 +143,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         lambda: a_run().step(),
     ),
     "pictures are not moved to the noise": (
-        (noise.Generator, "forward", ".to(next(self.parameters(), x).device)", ""),
+        (noise.NoiseGenerator, "forward", ".to(next(self.parameters(), x).device)", ""),
         drawn,
     ),
     "a table is made on the CPU": (

@@ -73,13 +73,13 @@ def test_a_loss_is_on_the_gpu_what_it_is_on_the_cpu_with_all_that_it_takes(name,
         "extra_views": torch.randn(12, 2, 8, generator=drawn),
         "queue": keys,
     }
-    for extra in ({}, *({one: given[one]} for one in entry.takes if one in given)):
+    for extra in ({}, *({one: given[one]} for one in entry.accepts if one in given)):
         found = []
         for device in ("cpu", "cuda"):
             loss = entry.loss(**SMALL.get(name, {})).to(device)
             if hasattr(loss, "generator"):
                 loss.generator = torch.Generator().manual_seed(1)
-            if "index" in entry.takes:
+            if "index" in entry.accepts:
                 loss.allocate(12)
                 loss, extra = loss.to(device), {**extra, "index": torch.arange(12)}
             leaf = z1.clone().to(device).requires_grad_()
@@ -95,19 +95,19 @@ def test_a_loss_is_on_the_gpu_what_it_is_on_the_cpu_with_all_that_it_takes(name,
 def test_a_loss_says_which_of_its_arguments_lies_elsewhere(name, gpu):
     loss = losses.catalogue()[name].loss(**SMALL.get(name, {}))
     z = torch.randn(12, 8)
-    given = {"index": torch.arange(12)} if "index" in loss.takes else {}
+    given = {"index": torch.arange(12)} if "index" in loss.accepts else {}
     with pytest.raises(
         ValueError,
         match=rf"^{name}: z1 on cpu, z2 on cuda:0, (index on cpu, )?but they must be on one device",
     ):
         loss(z, z.to("cuda"), **given)
-    if "labels" in loss.takes:
+    if "labels" in loss.accepts:
         with pytest.raises(ValueError, match="labels on cpu"):
             loss(z.to("cuda"), z.to("cuda"), labels=torch.arange(12) % 3)
-    if "queue" in loss.takes:
+    if "queue" in loss.accepts:
         with pytest.raises(ValueError, match="queue on cpu"):
             loss(z.to("cuda"), z.to("cuda"), queue=z)
-    if "extra_views" in loss.takes:
+    if "extra_views" in loss.accepts:
         with pytest.raises(ValueError, match="extra_views on cpu"):
             loss(z.to("cuda"), z.to("cuda"), extra_views=z[:, None])
     if loss.level == "similarity":

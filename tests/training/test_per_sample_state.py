@@ -82,7 +82,7 @@ def test_an_index_that_can_t_be_is_refused_and_quoted(given, message):
 
 def test_a_loss_that_could_be_taken_in_blocks_is_told_the_numbers_all_the_same():
     class Counting(losses.NTXent):
-        takes = frozenset({"index"})
+        accepts = frozenset({"index"})
         seen = None
 
         def formula(self, pairs):

@@ -103,9 +103,9 @@ def build(folder: str | Path, names: Sequence[str] = ()) -> dict[str, tuple[int,
             continue
         for kind in ("source", "release"):
             made = _notebook(path, found, with_solutions=kind == "source")
-            files.replace(folder / kind / path.stem / path.name, nbformat.writes(made) + "\n")
+            files.write_atomically(folder / kind / path.stem / path.name, nbformat.writes(made) + "\n")
         done[path.stem] = (len(found), left)
-    files.replace(
+    files.write_atomically(
         folder / "nbgrader_config.py",
         "c = get_config()\n"
         'c.CourseDirectory.course_id = "contrastive_learning"\n'

@@ -60,7 +60,7 @@ def execute(
 
 def keep(notebook: NotebookNode, name: str, folder: Path = KEPT) -> None:
     """Write an executed notebook where `book` and `slides` look for it."""
-    files.replace(folder / f"{name}.ipynb", nbformat.writes(notebook) + "\n")
+    files.write_atomically(folder / f"{name}.ipynb", nbformat.writes(notebook) + "\n")
 
 
 def executed(names: Iterable[str] | None = None, folder: Path = KEPT) -> Path:

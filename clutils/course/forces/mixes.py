@@ -24,8 +24,8 @@ class FixedMixes(SSCL):
     def name(self) -> str:
         return SSCL.__name__
 
-    def settings(self) -> None:
-        super().settings()
+    def check_hyperparameters(self) -> None:
+        super().check_hyperparameters()
         if self.normalise:
             raise ValueError(
                 "FixedMixes: normalise is True, but a mix's length is no function of similarities"

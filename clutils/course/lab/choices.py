@@ -213,8 +213,8 @@ class Choices:
         for key in loss.hyperparameters():
             if key in values:
                 setattr(loss, key, values[key])
-        if hasattr(loss, "settings"):
-            loss.settings()
+        if hasattr(loss, "check_hyperparameters"):
+            loss.check_hyperparameters()
         live = {key: values[key] for key in self.kind.live if key in values}
         if "penalty" in live and "penalty" not in self._method_settings() and live["penalty"] == 1.0:
             del live["penalty"]  # untouched: PiNDA chooses by its network

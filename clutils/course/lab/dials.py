@@ -63,7 +63,7 @@ def check(loss: nn.Module, name: str, value: Any) -> None:
     """Raise ValueError where a run of this loss could not start with it; the loss is changed by that."""
     if name in loss.hyperparameters():
         setattr(loss, name, value)
-        loss.settings()
+        loss.check_hyperparameters()
     elif name == "learning_rate":
         check_rate(value)
 

@@ -86,8 +86,8 @@ class LabRun:
             check_rate(value)
         setattr(of, name, value)
         try:
-            if of is run.loss and hasattr(of, "settings"):
-                of.settings()
+            if of is run.loss and hasattr(of, "check_hyperparameters"):
+                of.check_hyperparameters()
         except ValueError:
             setattr(of, name, before)
             raise

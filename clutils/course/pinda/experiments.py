@@ -62,7 +62,7 @@ def ceiling(
         raise ValueError("ceiling: the pictures to train on have no masks")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        net = noise.Generator(network, train.images.shape[1], skips=skips).network
+        net = noise.NoiseGenerator(network, train.images.shape[1], skips=skips).network
     dice, optimiser = torch.Generator().manual_seed(seed), torch.optim.Adam(net.parameters(), 5e-3)
     for _ in range(steps):
         some = torch.randint(len(train), (batch_size,), generator=dice)

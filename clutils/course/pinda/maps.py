@@ -49,7 +49,7 @@ class Maps:
         """Write an .npz file, in half precision; one already there is replaced at once and whole, or kept."""
         half = {name: getattr(self, name).half().numpy() for name in ("scale", "mean")}
         known = {"steps": np.array(self.steps), "pictures": self.pictures.numpy()}
-        files.replace(path, partial(np.savez_compressed, **known, **half))
+        files.write_atomically(path, partial(np.savez_compressed, **known, **half))
 
 
 def load(path: str | Path) -> Maps:
@@ -66,7 +66,7 @@ def load(path: str | Path) -> Maps:
 
 
 def of(
-    generator: noise.Generator, pictures: Tensor | ImageSet, batch_size: int = 128
+    generator: noise.NoiseGenerator, pictures: Tensor | ImageSet, batch_size: int = 128
 ) -> tuple[Tensor, Tensor]:
     """Scale and mean of the noise for each picture: (N, C, H, W) -> two of (N, C, H, W) float32 on the CPU.
 

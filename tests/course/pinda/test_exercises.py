@@ -12,7 +12,7 @@ from tests.course.answers import Mistake, judged
 
 def test_the_package_samples_as_the_exercise_does():
     torch.manual_seed(0)
-    made = noise.Generator("conv", 3, learned_mean=True)
+    made = noise.NoiseGenerator("conv", 3, learned_mean=True)
     x = torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     found = made(x, torch.Generator().manual_seed(5))
     drawn = torch.randn(x.shape, generator=torch.Generator().manual_seed(5))

@@ -20,7 +20,7 @@ def run_of(steps=6, **settings) -> training.Run:
 
 def test_the_maps_of_pictures_are_the_generators_scale_and_mean_in_evaluation_mode():
     torch.manual_seed(0)
-    generator = noise.Generator("resnet18", 3, learned_mean=True)  # its batch normalisation knows the mode
+    generator = noise.NoiseGenerator("resnet18", 3, learned_mean=True)  # its batch norm knows the mode
     generator.train()
     scale, mean = maps.of(generator, SCENES.images[:5], batch_size=2)
     assert generator.training and all(m.training for m in generator.modules())
@@ -32,7 +32,7 @@ def test_the_maps_of_pictures_are_the_generators_scale_and_mean_in_evaluation_mo
 
 
 def test_taking_maps_neither_draws_from_nor_moves_the_global_random_numbers():
-    generator = noise.Generator("conv", 3)
+    generator = noise.NoiseGenerator("conv", 3)
     state = torch.get_rng_state()
     maps.of(generator, SCENES.images[:3])
     assert torch.equal(state, torch.get_rng_state())

@@ -9,7 +9,7 @@ from clutils.losses.hyperparameters import hyperparameter, one_of
 from clutils.methods.base import Method
 
 
-class Standing(Method):
+class WrappedMethod(Method):
     """Any method's step, with something added; that method, `.method`, has encoder, head and loss."""
 
     bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
@@ -57,4 +57,4 @@ for _name in (
     *("encoder", "head", "loss", "out", "half_type", "uses_labels", "takes_extra_views", "extra_views"),
     *("allocate", "after_step", "check_batch", "use", "networks", "chance"),
 ):
-    setattr(Standing, _name, _its(_name))
+    setattr(WrappedMethod, _name, _its(_name))
