@@ -107,7 +107,8 @@ def load(
     - `root`: the data directory, where downloads land; else see `directory`
     - `seed`: of 'scenes' and 'scenes-hard', of generated graphs; other sets are what they are
     - `download`: False never touches the network
-    - `fallback`: for notebooks: the set to take instead, after one printed line, where `name` is unavailable
+    - `fallback`: for notebooks: the set to take instead, after one printed line that says why, where `name`
+      could not be downloaded; never in place of a path of the reader's own
 
     Raises `ValueError` for a name, split, limit or size that can't be; `Unavailable`, a FileNotFoundError, in
     one line with what to do, where the data isn't there and can't be fetched.
@@ -131,12 +132,12 @@ def load(
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
     try:
         return _load(name, split, limit, size, directory(root), seed, download)
-    except Unavailable:
-        if fallback is None:
+    except Unavailable as error:
+        if fallback is None or name.startswith(OWN):
             raise
         other = split if split in _SPLITS.get(fallback, (split,)) else "train"
         native = published.SETS[name].side if name in published.SETS else None
-        print(f"{fallback} stands in for {name}, which is not here (data.load({name!r}) says why)")
+        print(f"{name} could not be downloaded ({error.reason or error}). Using {fallback} instead")
         found = _load(fallback, other, limit, size or native, directory(root), seed, download)
         found.source = f"{found.source}, in place of {name}"
         return found

@@ -19,7 +19,7 @@ from clutils.data.sets import Unavailable
 
 PATIENCE = 15.0  # seconds without a byte after which a server counts as silent
 BLOCK = 1 << 20
-SWITCHED_OFF = "downloading was switched off (download=False)"
+SWITCHED_OFF = "downloading is switched off by download=False"
 
 
 @contextmanager
@@ -36,10 +36,12 @@ def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
         lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
         said = f"no network: {getattr(error, 'reason', error)}" if lost else str(error)
         reason = " ".join(said.split()) or type(error).__name__
-        raise Unavailable(
+        unavailable = Unavailable(
             f"{name} is not, or not whole, in {root}: {reason}. To do: call again online; or {to_do}. "
             "For another data directory set CLUTILS_DATA."
-        ) from error
+        )
+        unavailable.reason = "no network" if lost else reason
+        raise unavailable from error
     finally:
         socket.setdefaulttimeout(before)
 

@@ -16,7 +16,12 @@ from clutils.data.kinds import kind_called, width
 
 
 class Unavailable(FileNotFoundError):
-    """The data is not on this machine and could not be fetched; the message says what to do."""
+    """The data is not on this machine and could not be fetched; the message says what to do.
+
+    `.reason` says in a few words why a download failed, "" where none was tried.
+    """
+
+    reason = ""
 
 
 class SampleSet:

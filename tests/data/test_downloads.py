@@ -15,6 +15,7 @@ import socket
 import tarfile
 import threading
 import time
+import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -388,11 +389,26 @@ def test_without_permission_to_download_nothing_is_asked(cifar10, server, tmp_pa
 def test_a_fallback_says_so_once_and_in_its_source(tmp_path, split, capsys):
     found = data.load("stl10", split, limit=20, fallback="scenes", root=tmp_path, download=False)
     (banner,) = capsys.readouterr().out.splitlines()
-    assert banner == "scenes stands in for stl10, which is not here (data.load('stl10') says why)"
+    why = "downloading is switched off by download=False"
+    assert banner == f"stl10 could not be downloaded ({why}). Using scenes instead"
     assert found.images.shape == (20, 3, 96, 96)
     assert "20 generated scenes" in found.source and found.source.endswith("in place of stl10")
-    folder = data.load(f"folder:{tmp_path}/none", fallback="digits", limit=5)
-    assert len(folder) == 5 and "in place of folder:" in folder.source
+
+
+@pytest.mark.parametrize("name", data.OWN)
+def test_a_path_of_ones_own_that_is_not_there_never_becomes_another_set(tmp_path, name, capsys):
+    with pytest.raises(data.Unavailable, match="none is no "):
+        data.load(f"{name}{tmp_path}/none", fallback="scenes", limit=5)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_fallback_says_that_there_is_no_network(tmp_path, capsys, monkeypatch):
+    def unreachable(*_, **__):
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    data.load("cifar10", limit=2, fallback="scenes", root=tmp_path)
+    assert capsys.readouterr().out == "cifar10 could not be downloaded (no network). Using scenes instead\n"
 
 
 def test_a_fallback_is_not_used_for_what_is_there_or_wrong(cifar10, tmp_path, capsys):
