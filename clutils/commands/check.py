@@ -140,7 +140,8 @@ def check(options: argparse.Namespace) -> int:
         gallery, judged = report.load(name, options.pictures)
     gallery = report.quick_gallery(gallery) if options.quick else gallery
     pictures = gallery, judged
-    print(f"{len(judged):,} pictures are judged, {len(gallery):,} others lend their labels", flush=True)
+    print(f"{len(judged):,} images are judged: {judged.source}", flush=True)
+    print(f"{len(gallery):,} are their labelled neighbours: {gallery.source}", flush=True)
     reports: list[report.Report] = []
     for file in _written(Path(options.watch)) if options.watch else ():
         try:

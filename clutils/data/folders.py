@@ -2,11 +2,12 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,32 +15,68 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from tqdm import tqdm
 
 from clutils.data.downloads import human
-from clutils.data.sets import ImageSet, Unavailable
+from clutils.data.sets import ImageSet, Unavailable, shortlist
 
-SPLITS = ("train", "test", "validation", "val", "unlabeled")
+SPLITS = {  # what a split is called: its role, 'train' or another
+    **dict.fromkeys(("train", "training", "trn"), "train"),
+    **dict.fromkeys(("test", "testing", "tst"), "test"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
+    **dict.fromkeys(("unlabeled", "unlabelled"), "unlabeled"),
+}
+_SPLIT = re.compile(
+    rf"(?P<before>.+[ _.-])?(?P<word>{'|'.join(SPLITS)})(?:[ _.-]?(?:set|split|data|images?|imgs?|\d+))*",
+    re.IGNORECASE,
+)
+NO_CLASSES = ("images", "image", "imgs", "img", "pictures", "photos", "jpegimages")  # of a single folder
 SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp"),
     *(".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
 )
 ROOM = 4e9  # bytes that images may take when no `size` was asked for
+DEPTHS = (8, 10, 12, 14)  # bits that a 16-bit file may hold in fact
+NAMED = 10  # broken images that an error lists
+
+
+class Layout(NamedTuple):
+    """How a folder was read.
+
+    - top: the folder of the splits or classes; base: the folder of the chosen split's classes, or top
+    - split: the chosen split's folder, splits: all of them; None and () where there are no splits
+    - stray: folders of images beside the splits
+    """
+
+    top: Path
+    base: Path
+    class_names: tuple[str, ...]
+    split: str | None = None
+    splits: tuple[str, ...] = ()
+    stray: tuple[str, ...] = ()
 
 
 def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet:
-    """The images below `path`, as RGB, (N, 3, H, W).
+    """The images below `path`, as RGB, (N, 3, H, W). `source` says what was taken for splits and classes.
 
     - Folders inside `path` are the classes, by name; what lies deeper belongs to the class above it. Without
-      folders, the images have no class: label -1. Files that aren't images, and hidden ones, are ignored.
-    - Where all folders inside (but for `masks`) are called train, test, validation, val or unlabeled, they
-      are the splits, and classes lie in them. Any other folder has the one split 'train'.
+      folders, the images have no class: label -1. Files that aren't images, hidden ones and folders without
+      images are ignored. A single folder that holds only folders is opened: the classes are inside it. A
+      single folder called `images` is no class.
+    - Folders are splits where all of them have a split's usual name (train, training, test, val, valid,
+      validation, dev, eval, unlabeled ..., in any case), or where a training split and another one are among
+      them; classes lie inside the splits. `split` is a folder's name or its usual one: 'test' finds Testing/.
+      Where there is no test split, 'test' is the validation split. A split with a single folder that no other
+      split has is without labels, unless a file `SPLIT_annotations.txt` in it (Tiny ImageNet's) has them, a
+      line an image: its name and its class. Any other folder has the one split 'train'.
     - A folder `masks` beside the folder of classes, or beside the splits, with the same names in it, gives
       the masks: bright is object. Either every image has one or none has.
     - Order: a first image of every class, then a second, and so on, so a `limit` takes as many of each. What
       a `limit` takes is drawn, always alike: the first by name may be of one day, one film or one subject.
     - `size`: an image is scaled until its shorter side fits, and its central square is cut out. Without it,
       images all of one size stay as they are, and mixed ones become squares of the shortest side there is.
-    - Photographs are turned as their camera says, transparency becomes white, 16 bits become 8.
+    - Photographs are turned as their camera says, transparency becomes white. 16 bits become 8; where no
+      value of the set needs more than 8, 10, 12 or 14 bits, these do.
+    - Links are followed.
 
-    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or one that
+    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or some that
     can't be read: then nothing is loaded.
     """
     folder = Path(path).expanduser()
@@ -48,11 +85,12 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     if not folder.is_dir():
         what = "is a file: unpack it and give the folder" if folder.is_file() else "is no folder"
         raise Unavailable(f"folder:{path}: {folder.absolute()} {what} (relative paths start in {Path.cwd()})")
-    base, class_names = _layout(folder, split)
-    names, labels, stray = _listing(base, class_names, limit)
+    layout = _layout(folder, split)
+    base, class_names = layout.base, layout.class_names
+    names, labels, notes = _listing(layout, limit)
     if not names:
-        raise ValueError(f"folder:{path}: no pictures ({' '.join(SUFFIXES)}) in {base.absolute()}")
-    masks = _masks_of(folder, base, names)
+        raise ValueError(f"folder:{path}: no images ({' '.join(SUFFIXES)}) in {base.absolute()}")
+    masks = _masks_of(layout, names)
     files, labels = [os.path.join(base, name) for name in names[:limit]], labels[:limit]
 
     note, shape = "", (size or 0, size or 0)
@@ -66,64 +104,128 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
-    images, inside = _decode(path, files, masks, size, shape)
+    images, inside, depth = _decode(path, files, masks, size, shape)
 
     cut = len(files) < len(names)
     count = f"{len(files):,} of {len(names):,}" if cut else f"{len(files):,}"
-    classes = f" in {len(class_names)} class{'es' if len(class_names) > 1 else ''}" if class_names else ""
-    left_out = f"; {stray} beside the class folders left out" if stray else ""
+    number, known = len(class_names), f" ({shortlist(class_names)})"
+    classes = f" in {number} class{'es' if number > 1 else ''}{known}" if max(labels) >= 0 else ""
+    which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
     return ImageSet(
         images=torch.from_numpy(images),
         labels=torch.tensor(labels, dtype=torch.int64),
         class_names=class_names,
         masks=None if inside is None else torch.from_numpy(inside),
-        source=f"{count} pictures{classes}{', drawn,' * cut} from the folder {base}{note}{left_out}",
+        source=f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
+        + "".join(f"; {each}" for each in (*notes, *depth)),
     )
 
 
 # Which files there are
 
 
-def _layout(folder: Path, split: str) -> tuple[Path, tuple[str, ...]]:
-    """The folder that holds the split's classes, and the classes of all splits together."""
-    inside = [name for name in _folders(folder) if name != "masks"]
-    if not inside or not set(inside) <= set(SPLITS):
+def _layout(folder: Path, split: str) -> Layout:
+    """What the folders inside are. Raises ValueError where there is no such split, or several."""
+    folder = _opened(folder)
+    inside = _filled(folder)
+    named = {name: found for name in inside if (found := _SPLIT.fullmatch(name))}
+    roles = {name: SPLITS[found["word"].lower()] for name, found in named.items()}
+    plain = all(name in named and not named[name]["before"] for name in inside)
+    if not roles or not (plain or {"train"} < set(roles.values())):
         if split != "train":
             raise ValueError(
                 f"folder:{folder} has no split {split!r}, only 'train': all that is in it. "
-                "To have both, sort the pictures into train/ and test/ inside it"
+                "To have both, sort the images into train/ and test/ inside it"
             )
-        return folder, tuple(name for name in _folders(folder) if any(_walk(folder / name)))
-    if split not in inside:
-        raise ValueError(f"folder:{folder} has no split {split!r}; it has {', '.join(inside)}")
-    classes = {
-        name for part in inside for name in _folders(folder / part) if any(_walk(folder / part / name))
+        return Layout(folder, folder, tuple(inside))
+    chosen = _chosen(folder, split, roles)
+    bases = {
+        name: _opened(folder / name, [folder / other for other in roles if other != name]) for name in roles
     }
-    return folder / split, tuple(sorted(classes))
+    classes = tuple(sorted({name for base in bases.values() for name in _filled(base)}))
+    stray = tuple(name for name in inside if name not in roles)
+    return Layout(folder, bases[chosen], classes, chosen, tuple(roles), stray)
 
 
-def _listing(base: Path, class_names: tuple[str, ...], limit: int | None) -> tuple[list[str], list[int], int]:
-    """Files below `base` and labels, one of each class in turn; and how many lie beside the class folders.
+def _chosen(folder: Path, split: str, roles: dict[str, str]) -> str:
+    """The folder of this split: of its name, else of its role; for 'test' also the validation split."""
+    for alike in (str, str.lower):
+        if found := [name for name in roles if alike(name) == alike(split)]:
+            break
+    else:
+        asked = _SPLIT.fullmatch(split)
+        role = SPLITS[asked["word"].lower()] if asked else None
+        found = [name for name, own in roles.items() if own == role]
+        if not found and role == "test":
+            found = [name for name, own in roles.items() if own == "val"]
+    if not found:
+        raise ValueError(f"folder:{folder} has no split {split!r}; it has {', '.join(roles)}")
+    if len(found) > 1:
+        raise ValueError(f"folder:{folder}: split is {split!r}, but must be one of {', '.join(found)}")
+    return found[0]
+
+
+def _opened(folder: Path, others: Iterable[Path] = ()) -> Path:
+    """The folder, or the only one inside that is no class: it holds folders alone, or is called `images`.
+
+    others: further splits. A split's only folder is no class where these have classes, but not that one.
+    """
+    beside = {name for other in others for name in _filled(other)}
+    while len(inside := _filled(folder)) == 1 and not _loose(folder):
+        (name,), match = inside, _SPLIT.fullmatch(inside[0])
+        if match and not beside:
+            return folder  # a split alone
+        foreign = name not in beside if beside else not _loose(folder / name)
+        if not foreign and not match and name.lower() not in NO_CLASSES:
+            return folder
+        folder = folder / name
+    return folder
+
+
+def _listing(layout: Layout, limit: int | None) -> tuple[list[str], list[int], list[str]]:
+    """Files below `base` and labels, one of each class in turn; and what `source` has to say of them.
 
     By name; where a limit leaves some out, drawn.
     """
-    loose = sorted(entry.name for entry in os.scandir(base) if entry.is_file() and _is_image(entry.name))
+    base, class_names = layout.base, layout.class_names
+    loose = sorted(_loose(base))
     of_class = [_image_files(base, name) if (base / name).is_dir() else [] for name in class_names]
     if limit is not None and limit < (sum(map(len, of_class)) or len(loose)):
         for drawn, name in zip((loose, *of_class), ("", *class_names), strict=True):
             random.Random(name).shuffle(drawn)
+    notes = [f"{', '.join(layout.stray)} beside the splits left out"] if layout.stray else []
     if not any(of_class):
-        return loose, [-1] * len(loose), 0
+        labels, file = _annotated(layout, loose)
+        return loose, labels, [*notes, f"labels from {file}"] if file else notes
     turns = zip_longest(*([(name, label) for name in names] for label, names in enumerate(of_class)))
-    names, labels = zip(*(pair for turn in turns for pair in turn if pair), strict=True)
-    return list(names), list(labels), len(loose)
+    names, found = zip(*(pair for turn in turns for pair in turn if pair), strict=True)
+    if loose:
+        notes.append(f"{len(loose)} beside the class folders left out")
+    deeper = {parts[1] for name in names if len(parts := Path(name).parts) > 2} - set(NO_CLASSES)
+    if deeper:
+        notes.append(f"folders inside a class are part of it ({shortlist(sorted(deeper))})")
+    return list(names), list(found), notes
 
 
-def _masks_of(folder: Path, base: Path, names: list[str]) -> list[str] | None:
+def _annotated(layout: Layout, names: list[str]) -> tuple[list[int], str]:
+    """The label of each image by the split's text file, and its name; -1 and "" where there is none."""
+    own = layout.top / (layout.split or "")
+    for file in sorted(own.glob("*_annotations.txt")) if layout.split else ():
+        rows = (line.split() for line in file.read_text("utf-8", errors="replace").splitlines())
+        known = {row[0]: row[1] for row in rows if len(row) > 1}
+        codes = {name: code for code, name in enumerate(layout.class_names)}
+        labels = [codes.get(known.get(name, ""), -1) for name in names]
+        if max(labels, default=-1) >= 0:
+            return labels, file.name
+    return [-1] * len(names), ""
+
+
+def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
     """The mask of each image, or None where there are none; `masks` lies beside classes or splits."""
-    below = "" if base == folder else base.name
-    masks = folder / "masks" if below else folder.absolute().parent / "masks"
-    if not masks.is_dir() or masks == folder.absolute():
+    top, base = layout.top.absolute(), layout.base.absolute()
+    below = str(base.relative_to(top)) if layout.split else ""
+    masks = (top if layout.split else base.parent) / "masks"
+    if not masks.is_dir() or masks == base:
         return None
     known = {os.path.splitext(name)[0]: name for name in _image_files(masks, below)}
     found = [known.get(os.path.splitext(os.path.join(below, name))[0]) for name in names]
@@ -132,14 +234,21 @@ def _masks_of(folder: Path, base: Path, names: list[str]) -> list[str] | None:
         return None
     if missing:
         raise ValueError(
-            f"folder:{folder}: {masks} has no mask for {missing} of {len(names)} pictures, first "
+            f"folder:{layout.top}: {masks} has no mask for {missing} of {len(names)} images, first "
             f"{names[found.index(None)]}; add what is missing or move the masks away"
         )
     return [os.path.join(masks, name) for name in found if name]
 
 
-def _folders(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _visible(entry.name))
+def _filled(folder: Path) -> list[str]:
+    """The folders inside in which there is an image, by name; `masks` is none."""
+    inside = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _visible(entry.name))
+    return [name for name in inside if name != "masks" and any(_walk(folder / name))]
+
+
+def _loose(folder: Path) -> list[str]:
+    """The images that lie directly inside."""
+    return [entry.name for entry in os.scandir(folder) if entry.is_file() and _is_image(entry.name)]
 
 
 def _image_files(base: Path, below: str) -> list[str]:
@@ -149,9 +258,22 @@ def _image_files(base: Path, below: str) -> list[str]:
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = filter(_visible, folders)
+    """The images in the folder and in all inside, links to folders included; each real folder once."""
+    seen: set[str] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if _visible(name) and not _leads_up(place, name, real))
         yield from (os.path.join(place, name) for name in names if _is_image(name))
+
+
+def _leads_up(place: str, name: str, real: str) -> bool:
+    """Whether the folder is a link to one that holds this place."""
+    path = os.path.join(place, name)
+    return os.path.islink(path) and os.path.commonpath([target := os.path.realpath(path), real]) == target
 
 
 def _is_image(name: str) -> bool:
@@ -167,24 +289,41 @@ def _visible(name: str) -> bool:
 
 def _decode(
     path: str, files: list[str], masks: list[str] | None, size: int | None, shape: tuple[int, int]
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Images (N, 3, *shape) and masks (N, *shape)."""
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Images (N, 3, *shape), masks (N, *shape), and what is to say of files of 16 bits."""
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
         raise ValueError(
-            f"folder:{path}: {len(files):,} pictures of {shape[1]}x{shape[0]} would take {human(needed)}; "
+            f"folder:{path}: {len(files):,} images of {shape[1]}x{shape[0]} would take {human(needed)}; "
             "say which size you want, as in data.load(..., size=96), or a limit"
         )
     images = np.empty((len(files), 3, *shape), np.uint8)
     inside = np.empty((len(files), *shape), bool) if masks else None
 
+    largest: dict[int, int] = {}  # value of each image of 16 bits
+
     def place(at: int) -> None:
-        images[at] = _read_image(files[at], size).transpose(2, 0, 1)
+        images[at], most = _read_image(files[at], size)
+        if most is not None:
+            largest[at] = most
         if masks and inside is not None:
             inside[at] = _mask(masks[at], files[at], size)
 
     _each(path, "reading", files, place)
-    return images, inside
+    if not largest:
+        return images, inside, []
+    most = max(largest.values())
+    bits = next((bits for bits in DEPTHS if most < 1 << bits), 16)
+    if bits == 16:
+        return images, inside, []
+    deep = [at for at in range(len(files)) if at in largest]
+
+    def lighten(at: int) -> None:
+        images[deep[at]] = _read_image(files[deep[at]], size, (1 << bits) - 1)[0]
+
+    _each(path, "reading", [files[at] for at in deep], lighten)
+    said = f"the largest value of its 16-bit files is {most:,} of 65,535, so they are read as {bits} bits"
+    return images, inside, [said]
 
 
 def _each(path: str, doing: str, files: list[str], do: Callable[[int], Any], tell: bool = True) -> list[Any]:
@@ -197,17 +336,19 @@ def _each(path: str, doing: str, files: list[str], do: Callable[[int], Any], tel
         except MemoryError:
             raise
         except UnidentifiedImageError:
-            failures[at] = f"{files[at]} (no picture is in it, whatever its name says)"
+            failures[at] = f"{files[at]} (no image is in it, whatever its name says)"
         except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
             failures[at] = f"{files[at]} ({error or type(error).__name__})"
 
     with ThreadPool(min(8, os.cpu_count() or 1)) as pool:
         done = pool.imap(one, range(len(files)), chunksize=64)
-        found = list(tqdm(done, total=len(files), desc=f"{doing} pictures", delay=2))
+        found = list(tqdm(done, total=len(files), desc=f"{doing} images", delay=2))
     if failures and tell:
+        named = [failures[at] for at in sorted(failures)[:NAMED]]
+        more = f" and {len(failures) - NAMED} more" if len(failures) > NAMED else ""
         raise ValueError(
-            f"folder:{path}: {len(failures)} of {len(files)} pictures can't be read, first "
-            f"{failures[min(failures)]}; repair them or take them away"
+            f"folder:{path}: {len(failures)} of {len(files)} images can't be read: {', '.join(named)}{more}; "
+            "repair them or move them away"
         )
     return [each for at, each in enumerate(found) if at not in failures]
 
@@ -219,12 +360,13 @@ def _shape(file: str) -> tuple[int, int]:
         return image.size if on_its_side else image.size[::-1]
 
 
-def _read_image(file: str, size: int | None) -> np.ndarray:
-    """One image as uint8 (H, W, 3)."""
+def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.ndarray, int | None]:
+    """One image as uint8 (3, H, W), and the largest value in it where it has 16 bits; white: of such."""
     with Image.open(file) as image:
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
-        return np.asarray(_cut(_rgb(ImageOps.exif_transpose(image)), size, Image.Resampling.BICUBIC))
+        upright, most = _eight_bits(ImageOps.exif_transpose(image), white)
+        return np.asarray(_cut(_rgb(upright), size, Image.Resampling.BICUBIC)).transpose(2, 0, 1), most
 
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:
@@ -245,12 +387,17 @@ def _cut(image: Image.Image, size: int | None, resampling: Image.Resampling) -> 
     return ImageOps.fit(image, (size, size), resampling)
 
 
+def _eight_bits(image: Image.Image, white: int) -> tuple[Image.Image, int | None]:
+    """The image with 8 bits a pixel, and its largest value where it had 16: `white` becomes 255."""
+    if image.mode != "F" and not image.mode.startswith("I"):
+        return image, None
+    values = np.asarray(image)
+    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+        raise ValueError(f"its values ({image.mode}) are not 8 or 16 bits")
+    return Image.fromarray(np.rint(values * (255 / white)).astype(np.uint8)), int(values.max())
+
+
 def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode == "F" or image.mode.startswith("I"):  # more than 8 bits a pixel
-        values = np.asarray(image)
-        if image.mode == "F" or values.min() < 0 or values.max() > 65535:
-            raise ValueError(f"its values ({image.mode}) are not 8 or 16 bits")
-        return Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert("RGB")
     if image.has_transparency_data:
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")

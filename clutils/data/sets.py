@@ -244,6 +244,12 @@ class SentenceSet(SampleSet):
             raise ValueError(f"SentenceSet: {len(self.texts)} texts for {len(self.tokens)} rows of tokens")
 
 
+def shortlist(names: Sequence[str], most: int = 5) -> str:
+    """Names for a sentence: all of a few, of many the first and the last."""
+    few = names if len(names) <= most else (*names[: most - 2], "...", names[-1])
+    return ", ".join(few)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: '; did you mean ...? Known: ...'."""
     known = list(known)

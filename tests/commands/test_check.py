@@ -35,8 +35,9 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     given = ("--data", "digits", "--pictures", 1200, "--maps", "none")
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
-    first = said.out.splitlines()[0]
-    assert first == "300 pictures are judged, 900 others lend their labels"
+    first, second = said.out.splitlines()[:2]
+    assert first.startswith("300 images are judged: ") and "split test" in first
+    assert second.startswith("900 are their labelled neighbours: ") and "split train" in second
     assert "run.pt on" in said.out and "✓ spread" in said.out and "no pictures were named" not in said.out
     stages = re.findall(r"^\[ *\d+ s\] (\d) of 7: ", said.err, re.MULTILINE)
     assert stages == list("234567")  # a log shows where it is, though nobody watches
@@ -165,6 +166,25 @@ def test_a_layer_that_is_not_there_is_bad_usage_and_says_which_there_are(file, c
     assert re.fullmatch(r"clutils: .+'nope'.+convolutions, .+\n", capsys.readouterr().err)
 
 
+def test_the_validation_split_is_judged_where_there_is_no_test_split_and_both_are_named(
+    file, tmp_path, capsys
+):
+    from PIL import Image
+
+    for split, kinds in (("train", "ab"), ("valid", "ab"), ("models", "c")):
+        for kind in kinds:
+            (tmp_path / split / kind).mkdir(parents=True)
+            for k in range(40):
+                Image.new("RGB", (8, 8), (6 * k, 99 * (kind == "a"), 9 * len(split))).save(
+                    tmp_path / split / kind / f"{k}.png"
+                )
+    given = ("--data", f"folder:{tmp_path}", "--pictures", 80, "--quick", "--maps", "none", "--grey")
+    assert command(file, *given, "--out", tmp_path / "a.json") == 0
+    judged, gallery = capsys.readouterr().out.splitlines()[:2]
+    assert "2 classes (a, b)" in judged and "split valid of train, valid; models beside" in judged
+    assert "2 classes (a, b)" in gallery and "split train of train, valid; models beside" in gallery
+
+
 def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(file, tmp_path, capsys):
     from PIL import Image
 
@@ -176,7 +196,7 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
     (tmp_path / "test" / "b" / "7.png").write_text("no picture")
     assert command(file, "--data", f"folder:{tmp_path}") == 1
     said = capsys.readouterr().err
-    assert "b/7.png (no picture is in it" in said and "repair them or take them away" in said
+    assert "b/7.png (no image is in it" in said and "repair them or move them away" in said
 
 
 @pytest.mark.parametrize(

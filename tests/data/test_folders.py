@@ -47,7 +47,7 @@ def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path):
     assert rows(found) == [saved[key] for key in order]
     assert [found.class_names[label] for label in found.labels] == [name for name, _ in order]
     assert found.images.shape == (8, 3, 8, 8) and found.images.is_contiguous() and found.masks is None
-    assert found.source == f"8 pictures in 3 classes from the folder {tmp_path}"
+    assert found.source == f"8 images in 3 classes (ant, cat, dog) from the folder {tmp_path}"
 
 
 def test_a_limit_draws_as_many_of_each_class_and_reads_nothing_else(tmp_path):
@@ -57,7 +57,7 @@ def test_a_limit_draws_as_many_of_each_class_and_reads_nothing_else(tmp_path):
     whole = rows(load(tmp_path))
     few = load(tmp_path, limit=5)
     assert few.labels.tolist() == [0, 1, 0, 1, 0]
-    assert few.source.startswith("5 of 18 pictures in 2 classes, drawn, from")
+    assert few.source.startswith("5 of 18 images in 2 classes (a, b), drawn, from")
     taken = {name: {whole.index(row) // 2 for row in rows(few)[at::2]} for at, name in enumerate("ab")}
     assert len(taken["a"]) == 3 and len(taken["b"]) == 2 and taken["a"] != {0, 1, 2}
     assert rows(load(tmp_path, limit=5)) == rows(few) and rows(load(tmp_path, limit=7))[:5] == rows(few)
@@ -109,8 +109,122 @@ def test_a_class_called_train_is_a_class(tmp_path):
     for name in ("boat", "train"):
         save(tmp_path / name / "1.png", picture(1))
     assert load(tmp_path).class_names == ("boat", "train")
-    with pytest.raises(ValueError, match=r"no split 'test', only 'train'.*sort the pictures into train/"):
+    with pytest.raises(ValueError, match=r"no split 'test', only 'train'.*sort the images into train/"):
         load(tmp_path, split="test")
+
+
+@pytest.mark.parametrize(
+    ("inside", "test"),
+    [
+        ("train valid test", "test"),
+        ("train dev test", "test"),
+        ("Train Test", "Test"),
+        ("training testing", "testing"),
+        ("training_set test_set", "test_set"),
+        ("train2017 val2017", "val2017"),
+        ("seg_train seg_test seg_pred", "seg_test"),
+        ("train test annotations", "test"),
+        ("train valid models", "valid"),
+        ("train val", "val"),
+        ("archive/train archive/test", "test"),
+        ("archive/archive/training archive/archive/eval", "eval"),
+    ],
+)
+def test_splits_in_any_usual_name_and_beside_anything_are_no_classes(tmp_path, inside, test):
+    for at, part in enumerate(inside.split()):
+        (tmp_path / part).mkdir(parents=True)
+        if part not in ("annotations", "models"):
+            for label, name in enumerate(("cat", "dog")):
+                save(tmp_path / part / name / "1.png", picture(10 * at + label))
+    train, judged = load(tmp_path), load(tmp_path, split="test")
+    assert train.class_names == judged.class_names == ("cat", "dog")
+    assert train.labels.tolist() == judged.labels.tolist() == [0, 1]
+    assert "in 2 classes (cat, dog)" in train.source and f"split {test} of " in judged.source
+    assert not set(rows(train)) & set(rows(judged))
+
+
+def test_a_validation_split_is_found_by_any_of_its_names_and_two_of_a_role_are_asked_about(tmp_path):
+    for part in ("train", "valid", "test"):
+        save(tmp_path / part / "cat" / "1.png", picture(len(part)))
+    for name in ("val", "valid", "Valid", "validation"):
+        assert "split valid of test, train, valid" in load(tmp_path, split=name).source
+    save(tmp_path / "dev" / "cat" / "1.png", picture(1))
+    assert "split dev " in load(tmp_path, split="dev").source
+    with pytest.raises(ValueError, match="split is 'val', but must be one of dev, valid"):
+        load(tmp_path, split="val")
+
+
+def test_images_beside_splits_are_left_out_and_said(tmp_path):
+    for part in ("train", "test", "samples"):
+        save(tmp_path / part / "cat" / "1.png", picture(1))
+    assert load(tmp_path).source.endswith("; samples beside the splits left out")
+
+
+@pytest.mark.parametrize("above", ["archive", "archive/archive"])
+def test_a_folder_one_level_too_high_is_opened(tmp_path, above):
+    for name in ("cat", "dog"):
+        save(tmp_path / above / name / "1.png", picture(1))
+    found = load(tmp_path)
+    assert found.class_names == ("cat", "dog") and f"from the folder {tmp_path / above}" in found.source
+
+
+def test_what_lies_deeper_than_classes_is_said(tmp_path):
+    for style in ("photo", "sketch"):
+        for name in ("cat", "dog"):
+            save(tmp_path / style / name / "1.png", picture(1))
+    found = load(tmp_path)
+    assert found.class_names == ("photo", "sketch")
+    assert "folders inside a class are part of it (cat, dog)" in found.source
+
+
+def test_tiny_imagenet_as_unpacked_has_labels_from_its_text_file_and_no_class_images(tmp_path):
+    for name in ("n01", "n02"):
+        save(tmp_path / "train" / name / "images" / f"{name}_0.png", picture(1))
+    for part in ("val", "test"):
+        for i in range(3):
+            save(tmp_path / part / "images" / f"{part}_{i}.png", picture(i))
+    (tmp_path / "val" / "val_annotations.txt").write_text("val_0.png\tn02\t0\t0\nval_1.png\tn01\t0\t0\n")
+    train, val, test = (load(tmp_path, split=split) for split in ("train", "val", "test"))
+    assert train.class_names == val.class_names == test.class_names == ("n01", "n02")
+    assert train.labels.tolist() == [0, 1] and test.labels.tolist() == [-1] * 3
+    assert val.labels.tolist() == [1, 0, -1] and "labels from val_annotations.txt" in val.source
+    assert load(tmp_path / "test").class_names == ()
+
+
+def test_the_only_folder_of_an_unlabelled_split_is_no_class(tmp_path):
+    for name in ("train/cat", "train/dog", "test/test", "unlabeled/0"):
+        save(tmp_path / name / "1.png", picture(1))
+    assert load(tmp_path).class_names == ("cat", "dog")
+    assert load(tmp_path, split="test").labels.tolist() == [-1]
+    assert load(tmp_path, split="unlabeled").labels.tolist() == [-1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_links_to_folders_inside_a_class_count_once_and_loops_end(tmp_path):
+    for name in ("cat/real", "dog"):
+        save(tmp_path / "classes" / name / "1.png", picture(1))
+    for i in range(3):
+        save(tmp_path / "elsewhere" / f"{i}.png", picture(i))
+    (tmp_path / "classes" / "cat" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "classes" / "cat" / "twice").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "classes" / "cat" / "loop").symlink_to(tmp_path / "classes")
+    (tmp_path / "classes" / "fox").symlink_to(tmp_path / "elsewhere")
+    found = load(tmp_path / "classes")
+    assert found.class_names == ("cat", "dog", "fox") and torch.bincount(found.labels).tolist() == [4, 1, 3]
+
+
+@pytest.mark.parametrize(("most", "bits"), [(200, 8), (1023, 10), (4092, 12), (16383, 14), (16384, 16)])
+def test_few_bits_in_files_of_sixteen_do_not_turn_black(tmp_path, most, bits):
+    values = np.linspace(0, most, 64).astype(np.uint16).reshape(8, 8)
+    save(tmp_path / "1.png", values)
+    save(tmp_path / "2.png", values // 2)
+    save(tmp_path / "3.png", picture(1))
+    found = load(tmp_path)
+    for image, own in zip(found.images, (values, values // 2), strict=False):
+        assert (image.numpy() - own * (255 / (2**bits - 1))).__abs__().max() <= 0.5
+    assert torch.equal(found.images[2], torch.from_numpy(picture(1)).permute(2, 0, 1))
+    said = f"the largest value of its 16-bit files is {most:,} of 65,535, so they are read as {bits} bits"
+    assert (said in found.source) == (bits < 16)
 
 
 # How they are stored
@@ -222,7 +336,7 @@ def test_more_than_fits_is_refused_before_it_is_read(tmp_path, monkeypatch):
     for i in range(3):
         save(tmp_path / f"{i}.png", picture(i, 20, 20))
     monkeypatch.setattr(folders, "ROOM", 3000)
-    with pytest.raises(ValueError, match=r"3 pictures of 20x20 would take 3.6 kB; say which size"):
+    with pytest.raises(ValueError, match=r"3 images of 20x20 would take 3.6 kB; say which size"):
         load(tmp_path)
     assert load(tmp_path, size=10).images.shape == (3, 3, 10, 10)
     assert len(load(tmp_path, limit=2)) == 2
@@ -257,7 +371,7 @@ def test_masks_of_some_pictures_only_are_refused_and_foreign_ones_ignored(tmp_pa
     save(tmp_path / "masks" / "other.png", picture(0, channels=1))
     assert load(tmp_path / "pictures").masks is None
     save(tmp_path / "masks" / "1.jpg", picture(0, channels=1))
-    with pytest.raises(ValueError, match=r"no mask for 2 of 3 pictures, first 0\.png"):
+    with pytest.raises(ValueError, match=r"no mask for 2 of 3 images, first 0\.png"):
         load(tmp_path / "pictures")
 
 
@@ -271,18 +385,19 @@ def test_a_mask_of_another_size_is_refused_by_name(tmp_path):
 # What can't be read
 
 
-def test_broken_pictures_are_named_and_counted_in_one_line(tmp_path):
+def test_broken_images_are_all_named_and_counted_in_one_line(tmp_path):
     for i in range(100):
         save(tmp_path / "a" / f"{i:03}.png", picture(i, 16, 16))
     whole = (tmp_path / "a" / "050.png").read_bytes()
     (tmp_path / "a" / "020.png").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "a" / "050.png").write_bytes(b"")
     (tmp_path / "a" / "099.png").write_text("a page that says 404")
-    with pytest.raises(ValueError, match=r"3 of 100 pictures can't be read, first .*020\.png") as answer:
+    with pytest.raises(ValueError, match=r"3 of 100 images can't be read: .*020\.png") as answer:
         load(tmp_path)
-    assert "\n" not in str(answer.value)
+    said = str(answer.value)
+    assert "\n" not in said and "050.png" in said and "099.png" in said
     (tmp_path / "a" / "000.png").write_bytes(b"the first one, whose size is asked for")
-    with pytest.raises(ValueError, match=r"can't be read, first .*000\.png"):
+    with pytest.raises(ValueError, match=r"can't be read: .*000\.png"):
         load(tmp_path)
 
 
@@ -300,7 +415,7 @@ def test_no_folder_a_file_and_an_empty_folder_get_their_own_answers(tmp_path):
         load(tmp_path / "pictures.zip")
     (tmp_path / "empty" / "class").mkdir(parents=True)
     (tmp_path / "empty" / "class" / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"no pictures \(\.png \.jpg"):
+    with pytest.raises(ValueError, match=r"no images \(\.png \.jpg"):
         load(tmp_path / "empty")
 
 
