@@ -23,7 +23,7 @@ INSTALL = "$(BIN)/python" -m pip install --disable-pip-version-check $(OFFLINE)
 lab test test-all: export MALLOC_MMAP_THRESHOLD_ = 4294967296
 lab test test-all: export MALLOC_TRIM_THRESHOLD_ = 8589934592
 
-.PHONY: help environment test-environment lab explorers book slides site exam test test-all lint format benchmarks wheels clean
+.PHONY: help environment test-environment lab explorers book slides site test test-all lint format benchmarks wheels clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -40,9 +40,6 @@ test: test-environment  ## run the tests
 
 test-all: test-environment  ## run the tests and the longer sweeps
 	@"$(BIN)/python" -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "" $(ARGS)
-
-exam: environment  ## write exams from the exercises, into exams/; ARGS="02 04" for some notebooks
-	@"$(BIN)/python" -m clutils exam $(ARGS)
 
 lint: test-environment  ## check style, format and types
 	@"$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import importlib
 import inspect
+import json
 import os
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from clutils.course import variants
+from clutils import files
+
+SECTION = re.compile(r"^(##?) (.+)\n((?:(?!##? ).*\n?)*)", re.MULTILINE)  # a heading, and what is under it
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,14 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Result:
-    """What `check` found. True in a condition when the answer is right."""
+    """What `check` found. True in a condition when the answer is right.
+
+    - tried: False where nothing stands in place of the `...` yet
+    """
 
     right: bool
     message: str
+    tried: bool = True
 
     def __bool__(self) -> bool:
         return self.right
@@ -64,9 +72,7 @@ class Exercise:
       has it; None = what it returns
     - judge: for a question with many right answers: takes the reader's value, returns None where it has
       what is asked for, else the name of a known wrong answer, or a sentence on what it lacks
-
-    - others: wrong answers, by name, that are right where something else is asked: name -> what, in words; a
-      student's number may ask it
+    - notebook: number and title of the notebook that asks it, as in "00 · Start here"
 
     `observe` and `judge` may raise: `Lacks` with a sentence to the reader, or whatever the reader's own code
     raises, which is reported.
@@ -81,46 +87,18 @@ class Exercise:
     tolerance: float = 1e-6
     observe: Callable[..., Mapping[str, Any]] | None = None
     judge: Callable[[Any], str | None] | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
+    notebook: str = ""
     _given: list[int] = field(default_factory=lambda: [0], repr=False)
 
     def check(self, answer: Any) -> Result:
         """Try an answer; what was found shows itself in a notebook. Never raises on what a reader writes.
 
-        For a student who gave a number it is that number's variant: see `student`.
+        A try is kept: see `progress`. An untouched `...` is no try.
         """
-        result = self.of().judged(answer)
-        variants.note(self.name, result.right)
+        result = self.judged(answer)
+        if result.tried:
+            _keep_try(self.name, result.right)
         return result
-
-    def of(self, number: str | None = None) -> Exercise:
-        """The exercise as the student of this number is asked; None = the number that was given, if any."""
-        variant = variants.variant(self, number)
-        return self if variant is None else self._varied(variant)
-
-    def differs(self, variant: variants.Variant) -> bool:
-        """Whether everybody's answer is another one than the variant's: two changes may undo each other."""
-        return not self._varied(variant).judged(self.answer)
-
-    def _varied(self, variant: variants.Variant) -> Exercise:
-        right = next((w.answer for w in self.wrong if w.name == variant.right), self.answer)
-        asked = f"with your number, {variant.words}."
-        others = [
-            # where something else is asked, what is said of a wrong answer may not hold
-            replace(w, answer=_asked(w.answer, variant), why=asked if variant.right else w.why)
-            for w in self.wrong
-            if w.name != variant.right
-        ]
-        cases, observe = self.cases, self.observe
-        return replace(
-            self,
-            question=f"{self.question} With your number, {variant.words}.",
-            answer=_asked(right, variant),
-            wrong=[Wrong("what everybody is asked", self.answer, asked), *others],
-            cases=cases and (lambda: [variant.case(case) for case in cases()]),
-            observe=observe
-            and (lambda *call: {variant.named(part): value for part, value in observe(*call).items()}),
-        )
 
     def hint(self) -> str:
         """The next hint; after the last one, the last one again."""
@@ -129,26 +107,20 @@ class Exercise:
         return _Text(f"Hint {index + 1} of {len(self.hints)}: {self.hints[index]}")
 
     def solution(self) -> str:
-        """Everybody's answer, as code or as a value; in an exam, that there is none."""
-        if "CLUTILS_EXAM" in os.environ:
-            return _Text(f"# {self.name}: solutions are left out of an exam")
+        """The answer, as code or as a value."""
         if callable(self.answer):
             source = _without_annotations(textwrap.dedent(inspect.getsource(self.answer)))
-            shown = source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1)
-        else:
-            shown = f"{self.name} = {self.answer!r}"
-        variant = variants.variant(self)
-        return _Text(
-            shown if variant is None else f"# everybody's; with your number, {variant.words}\n{shown}"
-        )
+            return _Text(source.replace(f"def {self.answer.__name__}(", f"def {self.name}(", 1))
+        return _Text(f"{self.name} = {self.answer!r}")
 
     # ---- judging ---------------------------------------------------------------------------------------
 
     def judged(self, answer: Any) -> Result:
-        """What `check` says of an answer to this very exercise: no variant is asked, nothing is kept."""
+        """What `check` says of an answer; no try is kept."""
         parts = answer if isinstance(answer, tuple | list) else [answer]
         if answer is None or any(part is Ellipsis for part in parts):
-            return Result(False, f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)")
+            said = f"{self.name}: nothing here yet. {self.question} (`.hint()` helps.)"
+            return Result(False, said, tried=False)
         if callable(self.answer) != callable(answer):
             kind = "a function" if callable(self.answer) else "a value"
             return Result(False, f"{self.name}: expected {kind}, got {answer!r}.")
@@ -159,9 +131,10 @@ class Exercise:
                 return self._judge_values([answer], [self.answer], [[w.answer] for w in self.wrong], [()])
             cases = list(self.cases() if self.cases else [()])
             given = [self._seen(answer, case) for case in cases]
+        except Nothing as nothing:
+            return Result(False, f"✗ {self.name}: not yet: {nothing} {self.question}", tried=False)
         except Lacks as lack:
-            asked = f" {self.question}" if isinstance(lack, Nothing) else ""
-            return Result(False, f"✗ {self.name}: not yet: {lack}{asked}")
+            return Result(False, f"✗ {self.name}: not yet: {lack}")
         except Exception as error:  # whatever a reader's own code raises is an answer to report on
             return Result(False, f"{self.name}: your code raised {type(error).__name__}: {error}")
         expected = [self._seen(self.answer, case) for case in cases]
@@ -180,8 +153,6 @@ class Exercise:
             return self._seen(wrong.answer, case)
         except Lacks as lack:
             return str(lack)
-        except Exception as error:  # everybody's answer, on what a variant gives
-            return repr(error)
 
     def _judge_property(self, lacks: str | None) -> Result:
         if lacks is None:
@@ -247,33 +218,31 @@ class Exercise:
 def written(module: str) -> Callable[..., Exercise]:
     """A maker of exercises whose words stand beside their module, in the file of its name that ends in .md.
 
-    There, under a heading with the exercise's name: the question in one line, the hints, numbered, and of
-    each wrong answer why it is, as in "- **half of it**: both views count"; where it is right for some
-    students, "+ **half of it**: count one view alone". The maker takes what `Exercise` does but the words;
-    its `wrong` is name -> answer.
+    There, under a heading with the notebook's number and title ("# 00 · Start here"), a heading for each
+    exercise with its name ("## cosine"): the question in one line, the hints, numbered, and of each wrong
+    answer why it is, as in "- **half of it**: both views count". The maker takes what `Exercise` does but
+    the words; its `wrong` is name -> answer.
 
     - module: its `__file__`
 
     The maker raises ValueError where text and module name different wrong answers.
     """
-    sections = Path(module).with_suffix(".md").read_text("utf-8").split("\n## ")[1:]
-    texts = dict(section.split("\n", 1) for section in sections)
+    texts, notebook = {}, ""
+    for level, name, text in SECTION.findall(Path(module).with_suffix(".md").read_text("utf-8")):
+        if level == "#":
+            notebook = name
+        else:
+            texts[name] = notebook, text.strip()
 
     def exercise(name: str, answer: Any, wrong: Mapping[str, Any], **options: Any) -> Exercise:
-        text = texts[name]
+        notebook, text = texts[name]
         why = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
         if odd := sorted(why.keys() ^ wrong.keys()):
             raise ValueError(f"exercise {name}: {odd[0]!r} is a wrong answer in its text or its module alone")
         explained = [Wrong(each, given, why[each]) for each, given in wrong.items()]
         hints = re.findall(r"^\d+\. (.+)$", text, re.MULTILINE)
-        others = dict(re.findall(r"^\+ \*\*(.+?)\*\*: (.+)$", text, re.MULTILINE))
-        if unknown := sorted(others.keys() - wrong.keys()):
-            raise ValueError(
-                f"exercise {name}: {unknown[0]!r} is asked of some, and no wrong answer in its module"
-            )
-        return Exercise(
-            name, text.strip().splitlines()[0], answer, hints, explained, others=others, **options
-        )
+        question = text.splitlines()[0]
+        return Exercise(name, question, answer, hints, explained, notebook=notebook, **options)
 
     return exercise
 
@@ -325,13 +294,6 @@ class _Text(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-def _asked(answer: Any, variant: variants.Variant) -> Any:
-    """An answer to everybody's question as the variant asks for it."""
-    if not callable(answer):
-        return variant.change(answer)
-    return lambda *case: variant.change(answer(*variant.case(case, back=True)))
 
 
 def _shape_problem(given: Any, expected: Any) -> str:
@@ -386,3 +348,45 @@ def catalogue() -> dict[str, list[Exercise]]:
     """Folder of the course (one a notebook) -> its exercises, in order."""
     folders = sorted(file.parent.name for file in Path(__file__).parent.glob("*/exercises.py"))
     return {name: importlib.import_module(f"clutils.course.{name}.exercises").EXERCISES for name in folders}
+
+
+# ---- progress ----------------------------------------------------------------------------------------------
+
+
+def progress_file() -> Path | None:
+    """Where tries are kept: progress.json, or the file that $CLUTILS_PROGRESS names; empty: None, nowhere."""
+    named = os.environ.get("CLUTILS_PROGRESS", "progress.json")
+    return Path(named) if named else None
+
+
+def read_progress() -> dict[str, Any]:
+    """What is kept: {"exercises": {name: {"tries": how many, "right": first day right, or None}}}.
+
+    A file of an earlier version has a student's number too, which is kept as it is. Raises ValueError where
+    the file is something else.
+    """
+    file = progress_file()
+    if file is None or not file.exists():
+        return {"exercises": {}}
+    try:
+        kept = json.loads(file.read_text("utf-8"))
+        if all(type(entry["tries"]) is int and "right" in entry for entry in kept["exercises"].values()):
+            return kept
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        pass
+    raise ValueError(f"progress: {file.absolute()} is not a progress file; move it away, or delete it")
+
+
+def _keep_try(exercise: str, right: bool) -> None:
+    """Where the file can't be written, a line says so, and nothing is lost."""
+    try:
+        kept, file = read_progress(), progress_file()
+        if file is None:
+            return
+        entry = kept["exercises"].setdefault(exercise, {"tries": 0, "right": None})
+        entry["tries"] += 1
+        if right and entry["right"] is None:
+            entry["right"] = datetime.date.today().isoformat()
+        files.write_atomically(file, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    except (OSError, ValueError) as error:
+        print(f"Progress was not kept: {error}")

@@ -60,7 +60,7 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) ->
 
 
 @pytest.mark.parametrize(
-    "command", ["", "lab", "train", "check", "ruler", "explore", "data", "exam", "doctor", "book"]
+    "command", ["", "lab", "train", "check", "ruler", "explore", "data", "doctor", "book"]
 )
 def test_each_command_explains_itself(capsys, command):
     assert run(*command.split(), "--help") == 0
@@ -78,7 +78,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
     ("arguments", "named"),
     [
         ([], "COMMAND"),
-        (["fly"], "'ruler', 'explore', 'data', 'exam', 'doctor', 'book', 'slides', 'site'"),
+        (["fly"], "'ruler', 'explore', 'data', 'doctor', 'book', 'slides', 'site'"),
         (["train"], "--out"),
         ([*TRAIN, "--bogus"], "--bogus"),
         ([*TRAIN, "--steps", "many"], "'many'"),

@@ -71,8 +71,8 @@ def _farthest(similarities: Tensor, labels: Tensor, k: int, temperature: float) 
 def _neighbourhoods() -> list[tuple[Tensor, Tensor, int, float]]:
     """Random similarities in which no two answers, right or wrong, agree on every row.
 
-    Rows in which two classes have the same number of neighbours are left out: where all weigh the same, as
-    some students are asked, either of them would be right.
+    Rows in which two classes have the same number of neighbours are left out: without weights, either of
+    them may win.
     """
     dice, cases = torch.Generator().manual_seed(3), []
     for n, k, t in ((30, 7, 0.1), (60, 11, 0.2), (30, 7, 4.0)):

@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import normalize
 
 from clutils import data, losses, training
-from clutils.course.exercise import Lacks, something, written
+from clutils.course.exercise import Lacks, Nothing, something, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def _judge_rescue(answer: Callable[[training.Run], object]) -> str | None:
     if run.steps_done != FALLEN:
         return TRAINED
     if returned is None and _settings(run) == settings and all(same.values()):
-        return "your function returned nothing, and changed no setting, weight or memory of the run"
+        raise Nothing("your function returned nothing, and changed no setting, weight or memory of the run.")
     if returned is not None and returned is not run:
         return ANEW if isinstance(returned, training.Run) else f"it returned {returned!r}, not a run"
     if not all(kept for name, kept in same.items() if name.startswith(("encoder.", "head."))):
