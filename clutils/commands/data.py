@@ -51,7 +51,7 @@ def _stored(name: str) -> str:
     from clutils import data as datasets
 
     if own := [beginning for beginning in datasets.OWN if name.startswith(beginning)]:
-        path = Path(name.removeprefix(own[0])).expanduser()
+        path = Path(name.removeprefix(own[0]).partition("?label=")[0]).expanduser()
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
         return f"{size / 1e6:,.1f} MB in {path}"
     for place in datasets.on_disk():

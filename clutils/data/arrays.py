@@ -1,6 +1,7 @@
 """Vectors of the reader's own: made from arrays, or read from .npy, .npz or .csv. Nothing is rescaled."""
 
 import csv
+import re
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -11,12 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clutils.data.sets import VectorSet, own_file
+from clutils.data.sets import VectorSet, nearest, own_file, shortlist
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
 KEYS = {"X": "vectors", "y": "labels", "vectors": "vectors", "labels": "labels"}  # in an .npz: what they are
-LABEL_COLUMNS = ("label", "labels")  # what a .csv calls the column that is no feature
+LABEL_COLUMNS = (  # what a .csv may call the column of the labels
+    *("label", "labels", "target", "targets", "class", "classes", "classname", "classlabel"),
+    *("category", "species", "y"),
+)
+NUMBERED = ("index", "id", "row", "rownames")  # a column of 0, 1, 2, ... of this name is no feature
+MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "?")
+LABEL = "?label="  # behind a path: which column of a .csv has the labels
 
 
 def vector_set(
@@ -27,7 +34,7 @@ def vector_set(
 ) -> VectorSet:
     """A `VectorSet` of these numbers, (N, D), as float32.
 
-    - `labels`: (N,) integers from 0 on (-1: none), or class names; None: nobody has one
+    - `labels`: (N,) integers from 0 on, or class names; below 0, and "": no label. None: nobody has one
     - `class_names`: by default the names in alphabetical order, or '0', '1', ... up to the largest label
 
     Raises ValueError where they are not (N, D) finite numbers, or labels and names don't fit them.
@@ -40,19 +47,39 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
 
     - .npy: one array (N, D)
     - .npz: an array `vectors` (N, D) and, where there are any, `labels` (N,); `X` and `y` do as well
-    - .csv: a row a vector, separated by commas; the first line may name the columns, and one called `label`
-      holds the labels
+    - .csv: a row a vector, separated by commas (semicolons, tabs); the first line may name the columns. The
+      column of a usual name (`LABEL_COLUMNS`) holds the labels; 'PATH?label=kind' says another one, by its
+      name or, without names, its number from 1; 'PATH?label=' says that there is none. Columns without a name
+      and row numbers are left out.
 
-    Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for what is
-    in it.
+    Labels that are -1 and 1 become 0 and 1; a missing label is -1. `source` says which columns were taken
+    for what. Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for
+    what is in it, naming the column: missing values, categories and booleans are no numbers.
     """
+    path, asked, column = path.partition(LABEL)
     name, file = f"vectors:array:{path}", own_file("vectors:array", path, split)
-    if file.suffix.lower() not in SUFFIXES:
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
         raise ValueError(f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed")
-    vectors, labels = _read_csv(name, file) if file.suffix.lower() == ".csv" else _read_numpy(name, file)
-    whole = _set(name, vectors, labels, None, "")
+    if suffix == ".csv":
+        vectors, labels, notes = _read_csv(name, file, column if asked else None)
+    elif asked:
+        raise ValueError(f"{name}: {LABEL}{column} names a column, but only a .csv has names of columns")
+    else:
+        vectors, labels, notes = *_read_numpy(name, file), []
+    class_names = None
+    if labels is not None and labels.dtype.kind in "if":
+        labels = labels.astype(np.float64)
+        given = ~np.isnan(labels)
+        if set(labels[given]) == {-1, 1}:
+            labels, class_names = np.where(given, labels > 0, -1), ("-1", "1")
+            notes.append("labels -1 and 1 are the classes 0 and 1")
+        else:
+            labels = np.where(given, labels, -1)
+    whole = _set(name, vectors, labels, class_names, "")
     n, numbers = whole.vectors.shape
-    whole.source = f"{n:,} vectors of {numbers:,} numbers from the file {file}, as they are"
+    said = "".join(f"; {note}" for note in notes)
+    whole.source = f"{n:,} vectors of {numbers:,} numbers from the file {file}, as they are{said}"
     return whole.subset(slice(limit))
 
 
@@ -82,34 +109,129 @@ def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     return arrays["vectors"], arrays.get("labels")
 
 
-def _read_csv(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+def _read_csv(name: str, file: Path, column: str | None) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Vectors, labels (NaN or "" where one is missing), and what `source` has to say of the columns.
+
+    column: of the labels; "" = there are none, None = that of a usual name.
+    """
     try:
         with open(file, newline="", encoding="utf-8-sig") as lines:
-            rows = [row for row in csv.reader(lines) if row]
+            first = lines.readline()
+            lines.seek(0)
+            delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{name} is no text in UTF-8 with commas: {error}") from error
-    header = rows.pop(0) if rows and not all(map(_is_number, rows[0])) else None
+    fields = [field.strip() for field in rows[0]] if rows else []
+    if _are_names(fields, rows[1] if len(rows) > 1 else ()):
+        rows.pop(0)
+    else:
+        fields = [str(at + 1) for at in range(len(fields))]
     if not rows:
         raise ValueError(f"{name} holds no row of numbers")
-    width = len(header or rows[0])
     for at, row in enumerate(rows, start=1):
-        if len(row) != width:
-            raise ValueError(f"{name}: row {at} has {len(row)} fields, the first line has {width}")
-    titles = [title.strip().lower() for title in header or ()]
-    at_label = next((titles.index(title) for title in LABEL_COLUMNS if title in titles), None)
-    labels = None
-    if at_label is not None:
-        labels = np.array([row.pop(at_label).strip() for row in rows])
-        if all(map(_is_number, labels)):
-            labels = labels.astype(np.float64)
-    try:
-        return np.array(rows, dtype=np.float64), labels
-    except ValueError as error:
-        wrong = next((n, field) for n, row in enumerate(rows, 1) for field in row if not _is_number(field))
+        if len(row) != len(fields):
+            raise ValueError(f"{name}: row {at} has {len(row)} fields, the first line has {len(fields)}")
+    columns = [[field.strip() for field in column] for column in zip(*rows, strict=True)]
+    at_label = _label_column(name, fields, column)
+    labels, kept, left = None, [], []
+    for at, (title, values) in enumerate(zip(fields, columns, strict=True)):
+        if at == at_label:
+            labels = _labels(name, title, values)
+        elif not title or re.fullmatch(r"Unnamed: \d+", title):
+            left.append("a column without a name")
+        elif title.lower() in NUMBERED and _counts(values):
+            left.append(f"row numbers, {title!r}")
+        else:
+            kept.append(at)
+    if not kept:
+        raise ValueError(f"{name}: {', '.join(map(repr, fields))} are its columns, none of them a feature")
+    vectors = np.array([_feature(name, fields[at], columns[at]) for at in kept]).T
+    has = "no labels" if at_label is None else f"labels: {fields[at_label]!r}"
+    notes = [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
+    return vectors, labels, notes + [f"left out: {', '.join(left)}"] * bool(left)
+
+
+def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether a table's first line names its columns: text where numbers follow, or pandas' 0, 1, 2, ...
+
+    A line with a decimal number is a row, unless a column of the labels is named, or numbers follow its text.
+    """
+    words = [at for at, field in enumerate(first) if not _is_number(field)]
+    if not words:
+        return len(first) > 2 and list(first) == [str(at) for at in range(len(first))]
+    decimal = any(_is_number(field) and not field.lstrip("+-").isdigit() for field in first)
+    followed = any(at < len(second) and _is_number(second[at]) for at in words)
+    return not decimal or followed or any(_plain(field) in LABEL_COLUMNS for field in first)
+
+
+def _labels(name: str, title: str, values: Sequence[str]) -> np.ndarray:
+    """Labels as numbers, NaN where one is missing; or as names, "" where one is."""
+    given = ["" if value.lower() == "nan" else value for value in values]
+    if not all(value == "" or _is_number(value) for value in given):
+        return np.array(given)
+    numbers = np.array([value or "nan" for value in given], np.float64)
+    found = numbers[~np.isnan(numbers)]
+    if (found != np.floor(found)).any():
+        wrong = f"{found[found != np.floor(found)][0]:g}"
         raise ValueError(
-            f"{name}: row {wrong[0]} holds {wrong[1]!r}; numbers are needed, "
-            f"beside a column called {LABEL_COLUMNS[0]!r}"
-        ) from error
+            f"{name}: column {title!r} was taken for the labels, but holds {wrong}, which is no class: "
+            f"{name}{LABEL} takes all columns as features"
+        )
+    return numbers
+
+
+def _plain(title: str) -> str:
+    return re.sub(r"[ _-]", "", title.lower())
+
+
+def _label_column(name: str, titles: Sequence[str], asked: str | None) -> int | None:
+    """Which column holds the labels, None = none. Raises ValueError where it is not there, or two may."""
+    if asked == "":
+        return None
+    if asked is not None:
+        for alike in (str, str.lower):
+            if found := [at for at, title in enumerate(titles) if alike(title) == alike(asked.strip())]:
+                return found[0]
+        raise ValueError(f"{name}: no column {asked!r}{nearest(asked, titles)}")
+    plain = [_plain(title) for title in titles]
+    found = [at for at, title in enumerate(plain) if title in LABEL_COLUMNS]
+    if len(found) > 1 or "x" in plain:  # beside x, y is a coordinate
+        found = [at for at in found if plain[at] != "y"]
+    if len(found) > 1:
+        names = " and ".join(repr(titles[at]) for at in found)
+        raise ValueError(
+            f"{name}: {names} may be the labels: say which, as in {name}{LABEL}{titles[found[0]]}, and leave "
+            "the others out of the file: they would be features"
+        )
+    return found[0] if found else None
+
+
+def _feature(name: str, title: str, values: Sequence[str]) -> np.ndarray:
+    """A column of a .csv as numbers. Raises ValueError, naming it, for any other value."""
+    who, lower = f"{name}: column {title!r}", [value.lower() for value in values]
+    gone = [at for at, value in enumerate(lower, 1) if value in MISSING]
+    if gone:
+        many = f"{len(gone):,} of {len(values):,} rows, first in row {gone[0]}"
+        raise ValueError(f"{who} has no value in {many}: fill them in, or leave out the rows or the column")
+    if set(lower) <= {"true", "false"}:
+        raise ValueError(f"{who} holds true and false, but must hold numbers: write 1 and 0")
+    wrong = next(((at, value) for at, value in enumerate(values, 1) if not _is_number(value)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{who} holds {wrong[1]!r} in row {wrong[0]}, but must hold numbers: make each category a column "
+            f"of 0 and 1, as pandas.get_dummies does; if these are the labels: {name}{LABEL}{title}"
+        )
+    numbers = np.array(values, np.float64)
+    if not np.isfinite(numbers).all():
+        at = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(f"{who} holds {values[at]!r} in row {at + 1}, but must hold finite numbers")
+    return numbers
+
+
+def _counts(values: Sequence[str]) -> bool:
+    """Whether these are 0, 1, 2, ... or 1, 2, 3, ..."""
+    return any(list(values) == [str(start + at) for at in range(len(values))] for start in (0, 1))
 
 
 def _is_number(field: str) -> bool:
@@ -144,16 +266,18 @@ def _codes(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels as int64 indices (N,), and the names that they are indices of."""
     given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if given.dtype.kind == "O" and all(isinstance(label, str) for label in given):  # as pandas holds names
+        given = given.astype(str)
     if given.shape != (n,):
         raise ValueError(f"{name}: labels are {given.shape} for {n} vectors; ({n},) is needed")
     if given.dtype.kind == "U":
-        names = tuple(sorted(set(given.tolist()))) if class_names is None else tuple(class_names)
-        if unknown := set(given.tolist()) - set(names):
+        names = tuple(sorted(set(given.tolist()) - {""})) if class_names is None else tuple(class_names)
+        if unknown := set(given.tolist()) - set(names) - {""}:
             raise ValueError(
                 f"{name}: labels {sorted(unknown)[:5]} are none of the classes {', '.join(names)}"
             )
         place = {label: code for code, label in enumerate(names)}
-        return np.array([place[label] for label in given.tolist()], np.int64), names
+        return np.array([place.get(label, -1) for label in given.tolist()], np.int64), names
     if given.dtype.kind not in "biuf" or not np.isfinite(given).all() or (given != np.floor(given)).any():
         raise ValueError(f"{name}: labels are {given.dtype}; whole numbers or names are needed")
     if class_names is None and given.max(initial=0) >= MOST_CLASSES:
@@ -161,6 +285,6 @@ def _codes(
             f"{name}: labels go up to {given.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "
             "to the largest is a class"
         )
-    codes = given.astype(np.int64)
+    codes = given.astype(np.int64).clip(min=-1)
     numbers = range(int(codes.max()) + 1)
     return codes, tuple(map(str, numbers) if class_names is None else class_names)

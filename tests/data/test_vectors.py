@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn.datasets
@@ -389,8 +390,8 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
         ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line has 2"),
-        ("a.csv", b"1,2\n3,x\n", "row 2 holds 'x'"),
-        ("a.csv", b"a,b\n1,\n", "row 1 holds ''"),
+        ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2"),
+        ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows, first in row 1"),
         ("a.csv", b"\xff\xfe1,2\n", "no text in UTF-8"),
         ("a.txt", b"1,2\n", r"\.txt; one of \.npy, \.npz, \.csv"),
     ],
@@ -406,6 +407,97 @@ def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, 
     with pytest.raises(ValueError, match=message) as answer:
         data.load(f"vectors:array:{file}")
     assert "\n" not in str(answer.value)
+
+
+def table(path: Path, columns: dict[str, list], **options: object) -> str:
+    pd.DataFrame(columns).to_csv(path, **options)
+    return f"vectors:array:{path}"
+
+
+@pytest.mark.parametrize("title", ["label", "Target", "class", "y", "species", "class_label"])
+def test_a_table_as_pandas_writes_it_has_no_row_numbers_and_no_labels_among_its_features(tmp_path, title):
+    numbers = {"long": [0.5, 1.5, 2.5, 3.5], "wide": [1, 2, 3, 4]}
+    name = table(tmp_path / "a.csv", numbers | {title: [1, 0, 2, 0]})
+    found = data.load(name)
+    assert found.vectors.tolist() == [[0.5, 1], [1.5, 2], [2.5, 3], [3.5, 4]]
+    assert found.labels.tolist() == [1, 0, 2, 0] and found.class_names == ("0", "1", "2")
+    assert found.source.endswith(
+        f"as they are; columns: long, wide; labels: {title!r}; left out: a column without a name"
+    )
+    other = data.load(
+        table(tmp_path / "b.csv", {"Id": [1, 2, 3, 4]} | numbers | {title: list("abca")}, sep=";")
+    )
+    assert torch.equal(other.vectors, found.vectors) and other.labels.tolist() == [0, 1, 2, 0]
+    assert "row numbers, 'Id'" in other.source
+
+
+def test_the_column_of_the_labels_can_be_said_and_y_beside_x_is_a_coordinate(tmp_path):
+    name = table(tmp_path / "a.csv", {"kind": list("pqp"), "x": [1, 2, 3], "y": [4, 5, 6]}, index=False)
+    with pytest.raises(ValueError, match=r"column 'kind' holds 'p' in row 1.*a\.csv\?label=kind"):
+        data.load(name)
+    found = data.load(f"{name}?label=kind")
+    assert found.vectors.tolist() == [[1, 4], [2, 5], [3, 6]] and found.labels.tolist() == [0, 1, 0]
+    assert found.class_names == ("p", "q") and "columns: x, y; labels: 'kind'" in found.source
+    with pytest.raises(ValueError, match="no column 'kin'; did you mean 'kind'"):
+        data.load(f"{name}?label=kin")
+    bare = table(tmp_path / "b.csv", {"a": [0.5, 1, 2], "b": [1, 0, 1]}, index=False, header=False)
+    assert data.load(bare).source.endswith("columns: 1, 2; no labels")
+    assert data.load(f"{bare}?label=2").labels.tolist() == [1, 0, 1]
+    whole = table(tmp_path / "c.csv", {"a": [1, 2], "target": [0.5, 0.7]}, index=False)
+    assert data.load(f"{whole}?label=").vectors.shape == (2, 2)
+    two = table(tmp_path / "d.csv", {"a": [1, 2], "target": [0, 1], "species": [0, 1]}, index=False)
+    with pytest.raises(ValueError, match=r"'target' and 'species' may be the labels.*\?label=target"):
+        data.load(two)
+    with pytest.raises(
+        ValueError, match=r"'target' was taken for the labels, but holds 0.5, .*\?label= takes"
+    ):
+        data.load(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "asked"),
+    [
+        ("0,1,2\n5,5,5\n5,5,5\n", (2, 3), ""),  # pandas' names of an array's columns
+        ("5.1,3.5,setosa\n4.9,3.0,virginica\n", (2, 2), "?label=3"),  # UCI's iris.data: no names
+        ("400.5,401.5,label\n1,2,a\n3,4,b\n", (2, 2), ""),  # a spectrum's wavelengths
+        ("id,400.5,401.5\n1,2,3\n2,5,6\n", (2, 2), ""),
+    ],
+)
+def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
+    (tmp_path / "a.csv").write_text(text)
+    assert data.load(f"vectors:array:{tmp_path / 'a.csv'}{asked}").vectors.shape == shape
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, None, None], r"column 'a' has no value in 2 of 3 rows, first in row 2"),
+        (["1", "?", "2"], r"column 'a' has no value in 1 of 3 rows, first in row 2"),
+        ([True, False, True], "column 'a' holds true and false"),
+        (["red", "blue", "red"], "column 'a' holds 'red' in row 1"),
+        (["2020-01-02", "1", "2"], "column 'a' holds '2020-01-02' in row 1"),
+        ([1.0, np.inf, 2.0], "column 'a' holds 'inf' in row 2"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_the_name_of_its_column(tmp_path, values, message):
+    name = table(tmp_path / "a.csv", {"b": [1, 2, 3], "a": values}, index=False)
+    with pytest.raises(ValueError, match=message):
+        data.load(name)
+
+
+def test_labels_minus_one_and_one_are_two_classes_and_a_missing_label_is_none(tmp_path):
+    name = table(tmp_path / "a.csv", {"a": [1, 2, 3], "y": [-1, 1, -1]}, index=False)
+    np.savez(tmp_path / "a.npz", vectors=np.ones((3, 1)), labels=np.array([-1, 1, -1]))
+    for each in (name, f"vectors:array:{tmp_path / 'a.npz'}"):
+        found = data.load(each)
+        assert found.labels.tolist() == [0, 1, 0] and found.class_names == ("-1", "1")
+        assert "labels -1 and 1 are the classes 0 and 1" in found.source
+    missing = table(tmp_path / "b.csv", {"a": [1, 2, 3], "label": ["p", None, "q"]}, index=False)
+    assert data.load(missing).labels.tolist() == [0, -1, 1] and data.load(missing).class_names == ("p", "q")
+    missing = table(tmp_path / "c.csv", {"a": [1, 2, 3], "label": [0, None, 1]}, index=False)
+    assert data.load(missing).labels.tolist() == [0, -1, 1]
+    assert data.vector_set([[1.0], [2.0]], [-100, 3]).labels.tolist() == [-1, 3]
+    assert data.vector_set(pd.DataFrame([[1.0], [2.0]]), pd.Series(["b", "a"])).labels.tolist() == [1, 0]
 
 
 def test_the_command_line_describes_vectors(tmp_path, numbers, capsys):
