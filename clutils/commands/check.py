@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from clutils import checkpoints, report
     from clutils.data import ImageSet
 
-CHECKPOINTS = (".pt", ".pth", ".ckpt", ".tar", ".th", ".safetensors")  # endings that --watch looks at
-
 
 def add_to(add: Add) -> None:
     to_check = add(
@@ -31,7 +29,7 @@ def add_to(add: Add) -> None:
     to_check.add_argument(
         "files",
         metavar="FILE",
-        nargs="*",
+        nargs="+",
         help="a checkpoint, or the folder that train wrote; two are put side by side, more are a series: "
         "every number against the epoch",
     )
@@ -46,12 +44,6 @@ def add_to(add: Add) -> None:
         action="append",
         help=".html (the page), .json (every number), .png (the first screen), .pdf (that and the verdicts); "
         "once for each; default: report.html",
-    )
-    to_check.add_argument(
-        "--watch",
-        metavar="DIR",
-        help="in place of files: check each checkpoint as it is written into DIR, and keep the page of their "
-        "series; until it is stopped from the keyboard",
     )
     to_check.add_argument(
         "--quick",
@@ -116,10 +108,6 @@ def check(options: argparse.Namespace) -> int:
     """Measure and judge an encoder, two side by side, or a series; write the page; 0, or 3 by --fail-on."""
     from clutils import checkpoints, report
 
-    if bool(options.files) == bool(options.watch):
-        raise BadUsage("check takes a FILE or more, or --watch DIR")
-    if options.watch and not Path(options.watch).is_dir():
-        raise FileNotFoundError(f"--watch {options.watch}: there is no such folder")
     outs = [Path(out) for out in options.out or ["report.html"]]
     alone = len(options.files) == 1
     for out in outs:
@@ -143,18 +131,11 @@ def check(options: argparse.Namespace) -> int:
     print(f"{len(judged):,} images are judged: {judged.source}", flush=True)
     print(f"{len(gallery):,} are their labelled neighbours: {gallery.source}", flush=True)
     reports: list[report.Report] = []
-    for file in _written(Path(options.watch)) if options.watch else ():
-        try:
-            reports.append(_checked(file, _opened(file, options.arch), pictures, options, many=True))
-        except (ValueError, OSError) as error:  # the next may be whole
-            print(f"clutils: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
-            continue
-        _write(reports, outs, in_series=True)
     many = len(options.files) > 2
     for file in options.files:  # of a series, one at a time is in memory
         opened = early.pop(file, None) or _opened(file, options.arch)
         reports.append(_checked(file, opened, pictures, options, many))
-    _write(reports, outs, in_series=many)
+    _write(reports, outs)
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
     return 3 if any(found.level in feared for found in reports) else 0
 
@@ -187,33 +168,18 @@ def _checked(
     return found
 
 
-def _write(reports: list[report.Report], outs: list[Path], in_series: bool) -> None:
+def _write(reports: list[report.Report], outs: list[Path]) -> None:
     from clutils import files, report
 
     for out in outs:
         page = out.suffix == ".html"
-        if in_series:
+        if len(reports) > 2:
             files.write_atomically(out, (report.in_series if page else report.in_series_json)(reports))
         elif len(reports) == 2:
             files.write_atomically(out, (report.beside if page else report.beside_json)(*reports))
         else:
             reports[0].write(out)
         print(f"written: {out}", flush=True)
-
-
-def _written(folder: Path, seconds: float = 2.0) -> Iterator[str]:
-    """Each checkpoint in a folder, and each that is written into it, once it grows no more; without end."""
-    seen: dict[Path, tuple[int, int]] = {}
-    done: set[tuple[Path, int, int]] = set()
-    while True:
-        found = {path: path.stat() for path in folder.rglob("*") if path.suffix in CHECKPOINTS}
-        for path, stat in sorted(found.items(), key=lambda pair: pair[1].st_mtime_ns):
-            now = stat.st_mtime_ns, stat.st_size
-            if seen.get(path) == now and (path, *now) not in done:
-                done.add((path, *now))
-                yield str(path)
-            seen[path] = now
-        time.sleep(seconds)
 
 
 def _opened(file: str, arch: str | None) -> checkpoints.Opened:

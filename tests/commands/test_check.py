@@ -4,14 +4,11 @@ import hashlib
 import html
 import json
 import re
-import time
-import types
 
 import pytest
 import torch
 
 from clutils import report
-from clutils.commands import check
 from clutils.report import GOOD, LOOK
 from tests.commands.asked import complaint, run
 from tests.report import ailing
@@ -120,26 +117,6 @@ def test_a_series_says_which_files_are_not_of_one_run(file, tmp_path):
     assert "its settings" in said and "a.pt has seed 0" in said and "c.pt seed 1" in said
 
 
-def test_watching_a_folder_adds_each_checkpoint_as_it_is_written(file, tmp_path, monkeypatch):
-    waits = []
-
-    def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        if len(waits) in (1, 3):
-            (tmp_path / f"{len(waits)}.pt").write_bytes(file.read_bytes())
-        if len(waits) == 4:
-            (tmp_path / "notes.txt").write_text("no checkpoint")
-            (tmp_path / "broken.pt").write_text("no checkpoint either")
-        if len(waits) == 7:
-            raise KeyboardInterrupt
-
-    clock = types.SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
-    monkeypatch.setattr(check, "time", clock)
-    out = tmp_path / "w.json"
-    assert command("--watch", tmp_path, *QUICK, "--out", out) == 130
-    assert [m["name"].rpartition("/")[2] for m in json.loads(out.read_text())] == ["1.pt", "3.pt"]
-
-
 def test_a_file_is_read_before_the_pictures_are(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "load", lambda *_: pytest.fail("the pictures came first"))
     assert command(tmp_path / "none.pt", "--data", "digits") == 1
@@ -205,8 +182,6 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["nothing.pt"], 1, "there is no file"),
         (["."], 1, "is a folder"),
         (["x", "y", "z"], 1, "there is no file"),
-        (["x", "--watch", "y"], 2, "a FILE or more, or --watch DIR"),
-        (["--watch", "nowhere"], 1, "there is no such folder"),
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
