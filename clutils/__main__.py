@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadUsage as error:
         return _complain(error, 2)
     except ImportError as error:
-        return _complain(f"{error}: 'python -m clutils doctor' says what is missing", 1)
+        return _complain(f"{error}: {doctor.INSTALL}", 1)
     except (ValueError, OSError) as error:
         return _complain(error, 1)
 

@@ -20,13 +20,14 @@ def add_to(add: Add) -> None:
 def data(options: argparse.Namespace) -> int:
     """Fetch a set, where it isn't here yet, and describe it; without a name, list what there is."""
     from clutils import data as datasets
-    from clutils.commands import doctor
 
     if options.name is None:
         for name, what in datasets.NAMES.items():
             print(f"{name:18} {what}")
-        print()
-        doctor.show(doctor.data())
+        print(f"\ndownloads land in {datasets.directory()}")
+        for place in datasets.on_disk():
+            rest = "" if place.complete else f", incomplete: python -m clutils data {place.name} goes on"
+            print(f"{place.name:18} {place.bytes / 1e6:,.0f} MB in {place.path}{rest}")
         return 0
     with usage():
         found = datasets.load(options.name, split=options.split)

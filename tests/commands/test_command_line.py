@@ -179,11 +179,12 @@ def test_what_is_not_there_is_code_1(capsys, tmp_path):
     assert str(nowhere / "checkpoint.pt") in complaint(capsys)
 
 
-def test_a_missing_package_sends_to_the_doctor(capsys, monkeypatch, tmp_path):
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "clutils.training", None)
     monkeypatch.delattr("clutils.training")
     assert run("train", "--out", tmp_path) == 1
-    assert "python -m clutils doctor" in complaint(capsys)
+    said = complaint(capsys)
+    assert "clutils.training" in said and ("-m pip install --editable" in said or "-m clutils doctor" in said)
 
 
 def test_exit_codes_leave_the_process():
@@ -282,7 +283,7 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
     assert history(copy)["step"].tolist() == list(range(1, 9))
 
 
-# ---- data, doctor ------------------------------------------------------------------------------------------
+# ---- data --------------------------------------------------------------------------------------------------
 
 
 def test_a_set_is_described(capsys):
@@ -302,10 +303,17 @@ def test_a_folder_is_described_with_its_size(capsys, shared):
     assert f"{size / 1e6:,.1f} MB" in said
 
 
-def test_without_a_name_the_sets_are_listed(capsys):
+def test_without_a_name_the_sets_are_listed_and_half_a_download_with_what_goes_on(
+    capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    (tmp_path / "cifar-10-python.tar.gz.part").write_bytes(bytes(3_000_000))
     assert run("data") == 0
     said = capsys.readouterr().out
     assert all(f"\n{name} " in f"\n{said}" for name in data.NAMES)
+    assert re.search(
+        r"^cifar10 +3 MB in .*, incomplete: python -m clutils data cifar10 goes on$", said, re.MULTILINE
+    )
 
 
 def test_the_ruler_prints_marks_and_answers_in_a_sentence(capsys):
