@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from clutils import anatomy, checkpoints, data, encoders, figures, losses, maps, measures, noise, report
 from clutils.course.pinda import maps as noise_maps
@@ -108,19 +105,3 @@ def test_an_encoder_is_told_pictures_of_either_device(gpu):
 def test_figures_and_reports_take_labels_of_the_gpu(gpu):
     labels = DIGITS.labels.to("cuda")
     assert measures.tolerance(DIGITS.images.flatten(1).float(), labels) > 0
-
-
-@pytest.mark.parametrize(("classes", "noise"), [(2, 150), (10, 40)])
-def test_the_probe_on_a_gpu_is_scikit_learns(classes, noise, gpu):
-    parts = []
-    for part in (data.load("digits"), data.load("digits", "test")):
-        chosen = part.labels < classes
-        clean = part.images[chosen].flatten(1).double()
-        parts += [clean + noise * torch.randn(clean.shape, generator=DRAWN), part.labels[chosen]]
-    train_z, train_y, test_z, test_y = (part.numpy() for part in parts)
-    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000, tol=1e-10))
-    found = measures.linear_probe(*(part.to("cuda") for part in parts))
-    assert found == pytest.approx(probe.fit(train_z, train_y).score(test_z, test_y), abs=1e-12)
-    assert 0.5 < found < 0.99
-    with pytest.raises(ValueError, match="every training label is 3"):
-        measures.linear_probe(Z.to("cuda"), torch.full((60,), 3), Z.to("cuda"), Y)
