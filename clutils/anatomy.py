@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses import base
-from clutils.losses.hyperparameters import within
+from clutils.settings import one_device, within
 from clutils.similarities import Pairs, widen
 
 
@@ -56,7 +56,7 @@ def contrast(positives: Tensor, negatives: Tensor, temperature: float | Tensor) 
             f"got {tuple(positives.shape)} and {tuple(negatives.shape)}"
         )
     _above_zero("contrast", temperature)
-    similarities.one_device("contrast", positives=positives, negatives=negatives)
+    one_device("contrast", positives=positives, negatives=negatives)
     return base.contrast(Pairs(widen(column), widen(negatives)), temperature)[:, 0]
 
 
@@ -103,7 +103,7 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     z1, z2: two views (B, D), normalised inside; labels (B,). The anchors are those of NT-Xent: both views,
     each against the 2B - 2 views of other pictures.
     """
-    similarities.one_device("push_on_false_negatives", z1=z1, z2=z2, labels=labels)
+    one_device("push_on_false_negatives", z1=z1, z2=z2, labels=labels)
     z = similarities.normalise(torch.cat([z1, z2]))
     picture, y = torch.arange(len(z1), device=z.device).repeat(2), labels.repeat(2)
     other = picture[:, None] != picture[None, :]

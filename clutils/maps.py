@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.hyperparameters import one_of, within
 from clutils.measures import Vectors, as_classes, unit_rows
+from clutils.settings import one_of, within
 
 
 def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:

@@ -16,7 +16,7 @@ from torch import Tensor
 from clutils import similarities
 from clutils.data import SentenceSet, sentences
 from clutils.data.sets import SampleSet
-from clutils.losses.hyperparameters import within
+from clutils.settings import one_device, within
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
 NEIGHBOURS, PROBED = 20, 750  # of numbers by name: k of kNN, and how many labels train the linear probe
@@ -39,7 +39,7 @@ def alignment(z1: Vectors, z2: Vectors) -> float:
     z1, z2 = unit_rows(z1, "alignment", "z1"), unit_rows(z2, "alignment", "z2")
     if z1.shape != z2.shape:
         raise ValueError(f"alignment: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
-    similarities.one_device("alignment", z1=z1, z2=z2)
+    one_device("alignment", z1=z1, z2=z2)
     return (z1 - z2).square().sum(dim=1).mean().item()
 
 
@@ -75,7 +75,7 @@ def modality_gap(z1: Vectors, z2: Vectors) -> float:
     z1, z2 = unit_rows(z1, "modality_gap", "z1"), unit_rows(z2, "modality_gap", "z2")
     if z1.shape[1] != z2.shape[1]:
         raise ValueError(f"modality_gap: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
-    similarities.one_device("modality_gap", z1=z1, z2=z2)
+    one_device("modality_gap", z1=z1, z2=z2)
     return (z1.mean(dim=0) - z2.mean(dim=0)).norm().item()
 
 
@@ -571,7 +571,7 @@ def _both(rows: Rows, who: str, a: Vectors, b: Vectors) -> tuple[Tensor, Tensor]
         raise ValueError(
             f"{who}: a is {tuple(a.shape)} but b is {tuple(b.shape)}: a row each for the same images"
         )
-    similarities.one_device(who, a=a, b=b)
+    one_device(who, a=a, b=b)
     return a, b
 
 
@@ -594,7 +594,7 @@ def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
             f"{who}: train_z is {tuple(train_z.shape)} but test_z is {tuple(test_z.shape)}: "
             f"the dimensions differ"
         )
-    similarities.one_device(who, train_z=train_z, test_z=test_z)
+    one_device(who, train_z=train_z, test_z=test_z)
     train_y, test_y = as_classes(train_y, who, "train_y", train_z), as_classes(test_y, who, "test_y", test_z)
     return train_z, train_y, test_z, test_y
 

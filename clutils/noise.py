@@ -14,21 +14,21 @@ Zhang et al. 2024, "Data augmentation of contrastive learning is estimating posi
 
 import itertools
 import math
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clutils import encoders
-from clutils.losses.hyperparameters import one_of, within
+from clutils.settings import SWITCH, Setting, bind, check, collect, setting
 
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
-DISTRIBUTIONS = ("gaussian", "uniform")
-POSITIVE = ("softplus", "exp", "bounded", "abs")
 WITH_SKIPS = ("unet", "resnet18")
 SLOPE = 0.1  # of leaky ReLUs: with plain ones a small generator can die, and its map is flat
+ABOVE_0 = Setting(0, open_below=True)
 SMALLEST = {"conv": 2, "unet": 8, "resnet18": 16}  # pixels a side: below, nothing is left to reflect
 
 
@@ -46,6 +46,7 @@ class Noise:
     mean: Tensor
 
 
+@collect
 class NoiseGenerator(nn.Module):
     """Input x -> the noise for it: `generator(x)` gives `.sample`, `.scale` and `.mean`, each shaped like x.
 
@@ -70,40 +71,35 @@ class NoiseGenerator(nn.Module):
     Raises ValueError, quoting what came in, on a setting or an input that does not fit.
     """
 
-    def __init__(
-        self,
-        network: str = "conv",
-        channels: int = 3,
-        distribution: str = "gaussian",
-        learned_mean: bool = False,
-        positive: str = "softplus",
-        highest: float = 1.0,
-        start: float = 0.02,
-        rms: float | None = None,
-        padding: str = "reflect",
-        skips: bool = True,
-    ) -> None:
+    arguments: ClassVar[Mapping[str, Field]]  # see `settings.collect`
+    ranges: ClassVar[Mapping[str, Setting]]
+    network: Any = setting(choices=NETWORKS, default="conv")
+    channels: int = setting(1, whole=True, default=3)
+    distribution: str = setting(choices=("gaussian", "uniform"), default="gaussian")
+    learned_mean: bool = setting(SWITCH, default=False)
+    positive: str = setting(choices=("softplus", "exp", "bounded", "abs"), default="softplus")
+    highest: float = setting(ABOVE_0, also=(None,), default=1.0)
+    start: float = setting(ABOVE_0, default=0.02)
+    rms: float | None = setting(ABOVE_0, also=(None,), default=None)
+    padding: str = setting(choices=("reflect", "zeros"), default="reflect")
+    skips: bool = setting(SWITCH, default=True)
+
+    def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()
-        one_of("noise", "network", network, NETWORKS)
-        one_of("noise", "distribution", distribution, DISTRIBUTIONS)
-        one_of("noise", "positive", positive, POSITIVE)
-        one_of("noise", "padding", padding, ("reflect", "zeros"))
-        if learned_mean and (distribution == "uniform" or network == "fixed"):
+        for name, value in bind(type(self), *given, **by_name).items():
+            setattr(self, name, value)
+        check("noise", self)
+        network, channels = self.network, self.channels
+        if self.learned_mean and (self.distribution == "uniform" or network == "fixed"):
             what = "a fixed noise" if network == "fixed" else "the uniform distribution"
             raise ValueError(f"noise: learned_mean is True, but {what} has none here")
-        for name, value in (("highest", highest), ("start", start), ("rms", rms)):
-            if value is not None:
-                within("noise", name, value, 0, open_below=True)
-        if not skips and network not in WITH_SKIPS:
-            raise ValueError(
-                f"noise: skips is {skips}, but {network!r} has none; {', '.join(WITH_SKIPS)} have"
-            )
-        if positive == "bounded" and start >= highest:
-            raise ValueError(f"noise: start is {start}, but must be below highest, {highest}")
-        self.channels, self.distribution, self.learned_mean = channels, distribution, learned_mean
-        self.positive, self.highest, self.start, self.rms = positive, highest, start, rms
-        out = channels * (2 if learned_mean else 1)
-        self.network = None if network == "fixed" else _network(network, channels, out, padding, skips)
+        if not self.skips and network not in WITH_SKIPS:
+            raise ValueError(f"noise: skips is False, but {network!r} has none; {', '.join(WITH_SKIPS)} have")
+        if self.positive == "bounded" and not self.start < (self.highest or 0):
+            raise ValueError(f"noise: start is {self.start}, but must be below highest, {self.highest}")
+        out = channels * (2 if self.learned_mean else 1)
+        fixed = network == "fixed"  # from here on `network` is the module
+        self.network = None if fixed else _network(network, channels, out, self.padding, self.skips)
         self.of_vectors, self.smallest = network == "mlp", SMALLEST.get(network, 1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Noise:

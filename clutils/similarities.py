@@ -69,21 +69,6 @@ def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bo
     return F.normalize(centred / torch.where(moves, spread, 1.0), dim=0) * moves
 
 
-def one_device(who: str, **given: object) -> None:
-    """Raise ValueError, naming each, where these are no tensors of one device."""
-    places = {}
-    for name, value in given.items():
-        if not isinstance(value, Tensor):
-            what = "None" if value is None else f"of type {type(value).__name__}"
-            raise ValueError(f"{who}: {name} is {what}, but must be a torch.Tensor")
-        places[name] = value.device
-    if len(set(places.values())) > 1:
-        said = ", ".join(f"{name} on {place}" for name, place in places.items())
-        raise ValueError(
-            f"{who}: {said}, but they must be on one device: `.to(device)` or `.cpu()` moves one"
-        )
-
-
 def widen(x: Tensor) -> Tensor:
     """x in float32, float64 as it is: the precision every similarity and loss is computed in."""
     return x if x.dtype == torch.float64 else x.float()

@@ -100,7 +100,7 @@ def test_uniform_noise_is_equation_25_and_never_leaves_its_bounds():
     assert (found.sample.abs() <= u).all() and (found.sample.abs() > 0.95 * u).any()
 
 
-@pytest.mark.parametrize("positive", noise.POSITIVE)
+@pytest.mark.parametrize("positive", noise.NoiseGenerator.ranges["positive"].choices)
 def test_the_scale_follows_its_formula_and_starts_at_start(positive):
     generator, x = made(positive=positive, start=0.25, highest=0.7), pictures()
     raw = generator.network(encoders.as_input(x)).double()

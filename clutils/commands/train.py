@@ -380,10 +380,10 @@ def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
 
 
 def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
-    from clutils.data.sets import nearest
+    from clutils.settings import did_you_mean
 
     if name not in known:
-        raise BadUsage(f"{option} {name}{nearest(name, known)}")
+        raise BadUsage(f"{option} {name}{did_you_mean(name, known, listed=True)}")
 
 
 def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:

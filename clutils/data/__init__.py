@@ -12,7 +12,8 @@ from clutils.data import arrays, digits, folders, graphs, hard_scenes, published
 from clutils.data.arrays import vector_set
 from clutils.data.kinds import KINDS, Kind, kind_called, kind_of, width
 from clutils.data.published import OnDisk
-from clutils.data.sets import GraphSet, ImageSet, SentenceSet, Unavailable, VectorSet, nearest
+from clutils.data.sets import GraphSet, ImageSet, SentenceSet, Unavailable, VectorSet
+from clutils.settings import did_you_mean
 
 __all__ = [
     "KINDS",
@@ -121,9 +122,9 @@ def load(
         if not isinstance(given, str):
             raise ValueError(f"{what}: name is {given!r}, but must be one of {', '.join(NAMES)}")
         if given not in _SPLITS and not given.startswith(OWN):
-            hint = (
-                f"; did you mean 'vectors:{given}'?" if given.startswith("array:") else nearest(given, NAMES)
-            )
+            hint = did_you_mean(given, NAMES, listed=True)
+            if given.startswith("array:"):
+                hint = f"; did you mean 'vectors:{given}'?"
             raise ValueError(f"{what}: no data called {given!r}{hint}")
         kind = kind_called(given).name
         if size is not None and kind != "pictures":

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clutils.data.sets import VectorSet, nearest, own_file, shortlist
+from clutils.data.sets import VectorSet, own_file, shortlist
+from clutils.settings import did_you_mean
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
@@ -193,7 +194,7 @@ def _label_column(name: str, titles: Sequence[str], asked: str | None) -> int | 
         for alike in (str, str.lower):
             if found := [at for at, title in enumerate(titles) if alike(title) == alike(asked.strip())]:
                 return found[0]
-        raise ValueError(f"{name}: no column {asked!r}{nearest(asked, titles)}")
+        raise ValueError(f"{name}: no column {asked!r}{did_you_mean(asked, titles, listed=True)}")
     plain = [_plain(title) for title in titles]
     found = [at for at, title in enumerate(plain) if title in LABEL_COLUMNS]
     if len(found) > 1 or "x" in plain:  # beside x, y is a coordinate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.data.kinds import kind_called, width
+from clutils.settings import did_you_mean
 
 
 class Unavailable(FileNotFoundError):
@@ -120,7 +120,9 @@ class ImageSet(SampleSet):
             raise ValueError(f"classes: {names} must be one or more different class names")
         for name in names:
             if name not in self.class_names:
-                raise ValueError(f"classes: no class {name!r}{nearest(name, self.class_names)}")
+                raise ValueError(
+                    f"classes: no class {name!r}{did_you_mean(name, self.class_names, listed=True)}"
+                )
         new_label = torch.full((len(self.class_names) + 1,), -1)  # the last entry serves the label -1
         for new, name in enumerate(names):
             new_label[self.class_names.index(name)] = new
@@ -248,20 +250,6 @@ def shortlist(names: Sequence[str], most: int = 5) -> str:
     """Names for a sentence: all of a few, of many the first and the last."""
     few = names if len(names) <= most else (*names[: most - 2], "...", names[-1])
     return ", ".join(few)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: '; did you mean ...? Known: ...'."""
-    known = list(known)
-    return f"{did_you_mean(name, known) or ';'} Known: {', '.join(known) or 'none'}"
-
-
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of an error message that lists what is known itself: '; did you mean ...?', or nothing."""
-    known = list(known)
-    lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
-    close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
-    return f"; did you mean {lower[close[0]]!r}?" if close else ""
 
 
 def _at(part: Any, at: Tensor | slice) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from clutils import anatomy, losses
 from clutils.figures import style
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, one_of
+from clutils.settings import SWITCH, Setting, one_of
 
 FAMILY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
 # hyper-parameters that say nothing of given similarities: of mixes that are drawn, of averages that are kept
@@ -24,7 +24,7 @@ NEEDS_MORE = {  # in a batch: more than its similarities
     "ISogCLR": "keeps an average and a temperature of each sample",
 }
 COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 255, 510}),)
-LONGEST_QUEUE = Hyperparameter(1, 65_536, whole=True, also=(None,))
+LONGEST_QUEUE = Setting(1, 65_536, whole=True, also=(None,))
 LETTERS, DIGITS = "[0-9a-z]*", "[0-9]*"
 ENDS = {"none": None, "inf": math.inf}
 
@@ -42,7 +42,7 @@ class Control:
     name: str
     label: str
     default: Any
-    within: Hyperparameter | None = None
+    within: Setting | None = None
     kind: str = "slider"
     options: Mapping[str, str] = field(default_factory=dict)
     prefix: str | None = None
@@ -93,7 +93,7 @@ def _menu(
 def _slider(
     name: str, label: str, default: Any, low: float, high: float, how: str = "even", **more: Any
 ) -> Control:
-    return Control(name, label, default, Hyperparameter(low, high, dial=(low, high, how), **more))
+    return Control(name, label, default, Setting(low, high, dial=(low, high, how), **more))
 
 
 def _switch(name: str, label: str, default: bool) -> Control:
@@ -136,8 +136,8 @@ CIRCLE = (
 )
 MATRIX = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
-    Control("value", "your loss", 5.0, Hyperparameter(-1e9, 1e9), kind="number"),
-    Control("batch_size", "your batch, B", 128, Hyperparameter(2, 16_384, whole=True), kind="number"),
+    Control("value", "your loss", 5.0, Setting(-1e9, 1e9), kind="number"),
+    Control("batch_size", "your batch, B", 128, Setting(2, 16_384, whole=True), kind="number"),
     Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
     _slider("pictures", "B, pictures", 6, 2, 16, whole=True),
     _slider("dimensions", "dimensions", 8, 2, 64, whole=True),

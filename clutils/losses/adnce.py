@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, counted, fill, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, fill, mean_over_positives, softplus
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -31,9 +31,9 @@ class ADNCE(Loss):
     """
 
     paper, year, equation = "ADNCE (Wu et al.)", 2023, "authors' code"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.4)
-    mean: float = hyperparameter(-2, 2, "μ", dial=(-1, 1, "even"), default=0.7)
-    deviation: float = hyperparameter(1e-6, 1e12, "σ", dial=(0.01, 10, "log"), also=(math.inf,), default=0.5)
+    temperature: float = setting(TEMPERATURE, default=0.4)
+    mean: float = setting(-2, 2, "μ", dial=(-1, 1, "even"), default=0.7)
+    deviation: float = setting(1e-6, 1e12, "σ", dial=(0.01, 10, "log"), also=(math.inf,), default=0.5)
 
     @staticmethod
     def as_written(

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, fill, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, fill, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -31,8 +31,8 @@ class AlphaCL(Loss):
     """
 
     paper, year, equation = "α-CL (Tian)", 2022, "α-CL-direct"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    alpha: float = hyperparameter(0.01, 100, "α", dial=(0.5, 4, "even"), default=1.0)
+    temperature: float = setting(TEMPERATURE, default=0.5)
+    alpha: float = setting(0.01, 100, "α", dial=(0.5, 4, "even"), default=1.0)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, alpha: float) -> Tensor:

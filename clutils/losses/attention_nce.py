@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, counted, fill, softplus
-from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, Hyperparameter, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, fill, softplus
+from clutils.settings import SWITCH, Setting, setting
 from clutils.similarities import Pairs
 
-SCALE = Hyperparameter(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
+SCALE = Setting(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
 
 
 class AttentionNCE(Loss):
@@ -43,10 +43,10 @@ class AttentionNCE(Loss):
     """
 
     paper, year, equation = "AttentionNCE", 2024, "eq. 14"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    d_pos: float = hyperparameter(SCALE, default=1.0)
-    d_neg: float = hyperparameter(SCALE, default=1.0)
-    detach_attention: bool = hyperparameter(SWITCH, default=True)
+    temperature: float = setting(TEMPERATURE, default=0.5)
+    d_pos: float = setting(SCALE, default=1.0)
+    d_neg: float = setting(SCALE, default=1.0)
+    detach_attention: bool = setting(SWITCH, default=True)
     accepts = frozenset({"queue", "labels", "extra_views"})
 
     @staticmethod

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from clutils import similarities
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Batch
 
 
@@ -37,7 +37,7 @@ class BarlowTwins(Loss):
     against = "features"
     accepts = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
-    off_diagonal: float = hyperparameter(0, 1e6, "λ", dial=(0.0001, 1, "log"), default=0.0051)
+    off_diagonal: float = setting(0, 1e6, "λ", dial=(0.0001, 1, "log"), default=0.0051)
 
     @staticmethod
     def as_written(z1: Tensor, z2: Tensor, off_diagonal: float) -> Tensor:

@@ -6,24 +6,27 @@ A paper's own file holds its formula and nothing else.
 import copy
 import inspect
 from collections.abc import Mapping
-from typing import Any, dataclass_transform
+from dataclasses import field
+from typing import Any, ClassVar, dataclass_transform
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clutils import similarities
-from clutils.losses import blockwise, hyperparameters
-from clutils.losses.hyperparameters import Hyperparameter, declare
+from clutils.losses import blockwise, catalogue
+from clutils.settings import Setting, bind, check, collect, one_device, setting, within
 from clutils.similarities import Batch, Pairs
 
-BLOCK_SIZE = Hyperparameter(1, whole=True, also=(None,))
+TEMPERATURE = Setting(1e-6, 1e6, "τ", dial=(0.01, 5, "log"))  # where every loss is finite in float32
+BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
-@dataclass_transform(field_specifiers=(hyperparameters.hyperparameter,))
+@collect
+@dataclass_transform(field_specifiers=(setting, field))
 class Loss(nn.Module):
     """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
 
@@ -44,19 +47,17 @@ class Loss(nn.Module):
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
     effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
     own_temperatures = False  # whether `formula` leaves one of each anchor, (A,)
-    ranges: Mapping[str, Hyperparameter] = declare()  # what each hyper-parameter may be
+    ranges: ClassVar[Mapping[str, Setting]]  # what each hyper-parameter may be: see `settings.collect`
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits
     paper: str
     year: int
     equation: str
-    check_inputs: bool
-    # the arguments that a class takes: see `hyperparameters.gather`
-    declared = __signature__ = inspect.signature(lambda check_inputs=True: None)
+    check_inputs: bool = field(default=True, kw_only=True)
 
     def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()
-        for name, value in hyperparameters.arguments(type(self), *given, **by_name).items():
+        for name, value in bind(type(self), *given, **by_name).items():
             setattr(self, name, value)
         self.check_hyperparameters()
         for name in self.of_an_unseen_sample():
@@ -64,8 +65,8 @@ class Loss(nn.Module):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        hyperparameters.gather(cls)
-        hyperparameters.document(cls)
+        collect(cls)
+        catalogue.document(cls)
 
     @property
     def reported(self) -> dict[str, Tensor]:
@@ -117,7 +118,7 @@ class Loss(nn.Module):
 
     def check_hyperparameters(self) -> None:
         """Raise ValueError when a hyper-parameter is outside its range; more where a paper's file says so."""
-        hyperparameters.check(self, {**self.ranges, "block_size": BLOCK_SIZE}, self.name)
+        check(self.name, self, {**self.ranges, "block_size": BLOCK_SIZE})
 
     # ---- what a reader calls ---------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class Loss(nn.Module):
 
         None where that means nothing.
         """
-        hyperparameters.within(f"{self.name}.chance", "K", K, 1, MOST, whole=True)
+        within(f"{self.name}.chance", "K", K, 1, MOST, whole=True)
         if self.level != "similarity":
             return None
         zeros = torch.zeros(1, K, dtype=torch.float64)
@@ -206,7 +207,7 @@ class Loss(nn.Module):
             both = " and ".join(several)
             raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
         self._check_shapes(z1, {"z2": z2, **given})
-        z1, z2 = self.prepare(z1, "z1"), self.prepare(z2, "z2")
+        z1, z2 = self.prepare_views(z1, z2)
         if "queue" in given:
             given["queue"] = self.prepare(given["queue"], "queue")
         if "extra_views" in given:
@@ -230,6 +231,10 @@ class Loss(nn.Module):
             similarities.normalise(z.detach(), name, self.name)
         return similarities.widen(z)
 
+    def prepare_views(self, z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
+        """Both views (B, D), each by `prepare`."""
+        return self.prepare(z1, "z1"), self.prepare(z2, "z2")
+
     def pair_up(self, batch: Batch) -> Any:
         """The same for prepared vectors, or a block of them: what `formula` takes."""
         return batch.pairs(self.against)
@@ -243,7 +248,7 @@ class Loss(nn.Module):
 
     def _repr_markdown_(self) -> str:
         """What a notebook's cell shows: formula, hyper-parameters as they are now, source."""
-        return hyperparameters.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
+        return catalogue.card(self, {name: getattr(self, name) for name in self.hyperparameters()})
 
     @classmethod
     def example(cls) -> list[str]:
@@ -279,7 +284,7 @@ class Loss(nn.Module):
 
     def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor]) -> None:
         name = self.name
-        similarities.one_device(name, z1=z1, **further)
+        one_device(name, z1=z1, **further)
         if z1.ndim != 2 or 0 in z1.shape or not z1.is_floating_point():
             raise ValueError(
                 f"{name}: z1 is {_what(z1)}, but embeddings are floating point, (batch, dimension)"
@@ -325,7 +330,7 @@ class Loss(nn.Module):
         self.only_similarities()
         tables = (("positives", positives, positive_mask), ("negatives", negatives, negative_mask))
         given = {a: t for a, t, _ in tables} | {f"the mask of {a}": m for a, _, m in tables if m is not None}
-        similarities.one_device(name, **given)
+        one_device(name, **given)
         dtype = torch.float64 if torch.float64 in (positives.dtype, negatives.dtype) else torch.float32
         widened = []
         for argument, table, mask in tables:

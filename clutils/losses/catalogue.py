@@ -1,5 +1,8 @@
-"""An entry of a catalogue, of losses or of methods: class, source, and what it compares."""
+"""What a loss or a method says of itself: entry in the catalogue, docstring, card in a notebook."""
 
+import inspect
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -37,3 +40,32 @@ class Entry:
     def loss(self) -> Any:
         """The class, of a loss."""
         return self.kind
+
+
+def document(kind: Any) -> None:
+    """Append to a class's docstring its `ranges`, a line each, and for one of the package its `example`."""
+    if not kind.__doc__ or not hasattr(kind, "paper"):
+        return
+    if kind.ranges:
+        kind.__doc__ = inspect.cleandoc(kind.__doc__) + "\n\nRanges:\n"
+        for name, own in kind.ranges.items():
+            kind.__doc__ += f"\n- {name}{f' ({own.symbol})' if own.symbol else ''}: {own}"
+    if kind.__module__.startswith(("clutils.losses.", "clutils.methods.")):
+        lines = "".join(f"\n    >>> {line}" for line in kind.example())
+        kind.__doc__ = f"{inspect.cleandoc(kind.__doc__)}\n\nExample:\n{lines}"
+
+
+def card(of: Any, values: Mapping[str, Any]) -> str:
+    """Markdown of a loss or a method: the formula of its docstring, present settings, source."""
+    kind = type(of)
+    text = inspect.cleandoc(kind.__doc__ or "")
+    formula = re.search(r"\$\$.*?\$\$", text, re.DOTALL)
+    symbols = {name: own.symbol for name, own in kind.ranges.items()}
+    settings = (
+        f"{symbols.get(name) or ''} `{name}` = {value!r}".strip()
+        for name, value in values.items()
+        if not isinstance(value, dict) or value
+    )
+    source = ", ".join(str(part) for part in (kind.paper, kind.year, getattr(kind, "equation", "")) if part)
+    parts = (f"**{kind.__name__}**", formula and formula.group(), ", ".join(settings), f"*{source}*")
+    return "\n\n".join(part for part in parts if part)

@@ -1,14 +1,15 @@
 """CLIP: pictures and texts, each to be found by the other."""
 
 import math
+from numbers import Real
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives, softplus
+from clutils.settings import SWITCH, setting
 from clutils.similarities import Pairs
 
 
@@ -36,16 +37,24 @@ class CLIP(Loss):
     against = "other view"
     accepts = frozenset()
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.07)
-    learned_scale: bool = hyperparameter(SWITCH, default=False)
-    started = 0.0  # the temperature that the learned scale began from
+    temperature: float = setting(TEMPERATURE, default=0.07)
+    learned_scale: bool = setting(SWITCH, default=False)
+    log_scale: nn.Parameter  # t, while it is learned
 
-    def check_hyperparameters(self) -> None:
-        super().check_hyperparameters()
-        if self.learned_scale and not hasattr(self, "log_scale"):
-            self.started = self.temperature
-            self.log_scale = nn.Parameter(torch.tensor(-math.log(self.temperature)))
-        if not self.learned_scale and hasattr(self, "log_scale"):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As of every module; turning `learned_scale` makes t or removes it, setting τ starts it again."""
+        before = self.__dict__.get(name)
+        super().__setattr__(name, value)
+        if name not in ("temperature", "learned_scale") or (isinstance(value, Real) and value == before):
+            return
+        switch, temperature = self.__dict__.get("learned_scale"), self.__dict__["temperature"]
+        if switch is True and TEMPERATURE.allows(temperature):
+            start = torch.tensor(-math.log(temperature))
+            if hasattr(self, "log_scale"):
+                self.log_scale.data.fill_(start)
+            else:
+                self.log_scale = nn.Parameter(start)
+        elif switch is False and hasattr(self, "log_scale"):
             del self.log_scale
             self.effective_temperature = None
 
@@ -59,9 +68,6 @@ class CLIP(Loss):
     def scale(self) -> Tensor:
         """The learned 1/τ, 0-d, with a gradient."""
         with torch.no_grad():
-            if self.temperature != self.started:
-                self.started = self.temperature
-                self.log_scale.fill_(-math.log(self.temperature))
             self.log_scale.clamp_(max=math.log(100))  # so the gradient leads back from there
         scale = self.log_scale.exp()
         self.effective_temperature = 1 / scale.detach()
@@ -70,10 +76,10 @@ class CLIP(Loss):
     def chance(self, K: int) -> float | None:
         return CLIP().chance(K) if self.learned_scale else super().chance(K)  # whatever the temperature
 
-    def prepare(self, z: Tensor, name: str) -> Tensor:
-        """Unit vectors; those of one side times the learned scale, so that their products are logits."""
-        z = super().prepare(z, name)
-        return z * self.scale() if self.learned_scale and name == "z1" else z
+    def prepare_views(self, z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
+        """Unit vectors; those of the first side times the learned scale, so that products are logits."""
+        z1, z2 = super().prepare_views(z1, z2)
+        return (z1 * self.scale() if self.learned_scale else z1), z2
 
     def of_the_batch(self, positives: Tensor) -> dict[str, Any]:
         return {"temperature": 1.0} if self.learned_scale else {}

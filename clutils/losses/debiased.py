@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, counted, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, mean_over_positives, softplus
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 NOTHING_LEFT = -1e-30  # log of the false negatives' share of the sum, at which nothing else is left of it
@@ -34,8 +34,8 @@ class Debiased(Loss):
     """
 
     paper, year, equation = "Debiased (Chuang et al.)", 2020, "L_Debiased"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    class_prior: float = hyperparameter(0, 1, "τ⁺", open_above=True, dial=(0, 0.9, "even"), default=0.1)
+    temperature: float = setting(TEMPERATURE, default=0.5)
+    class_prior: float = setting(0, 1, "τ⁺", open_above=True, dial=(0, 0.9, "even"), default=0.1)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, class_prior: float) -> Tensor:

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -22,7 +22,7 @@ class Decoupled(Loss):
     """
 
     paper, year, equation = "DCL (Yeh et al.)", 2022, "L_DC"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    temperature: float = setting(TEMPERATURE, default=0.1)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, loss_over_weight, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, loss_over_weight, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -28,8 +28,8 @@ class DualTemperature(Loss):
     """
 
     paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    ratio: float = hyperparameter(1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0)
+    temperature: float = setting(TEMPERATURE, default=0.1)
+    ratio: float = setting(1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0)
     against = "other view"
 
     @staticmethod

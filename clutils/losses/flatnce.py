@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -24,7 +24,7 @@ class FlatNCE(Loss):
     """
 
     paper, year, equation = "FlatNCE (Chen et al.)", 2021, "L_FlatNCE"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    temperature: float = setting(TEMPERATURE, default=0.1)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

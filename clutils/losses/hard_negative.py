@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, counted, log_sum, mean_over_positives, softplus
+from clutils.losses.base import TEMPERATURE, Loss, counted, log_sum, mean_over_positives, softplus
 from clutils.losses.debiased import Debiased, debiased
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -37,9 +37,9 @@ class HardNegative(Loss):
     """
 
     paper, year, equation = "HCL (Robinson et al.)", 2021, "L with q_β"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    class_prior: float = hyperparameter(Debiased.ranges["class_prior"], default=0.1)
-    beta: float = hyperparameter(0, 100, "β", dial=(0, 5, "even"), default=1.0)
+    temperature: float = setting(TEMPERATURE, default=0.5)
+    class_prior: float = setting(Debiased.ranges["class_prior"], default=0.1)
+    beta: float = setting(0, 100, "β", dial=(0, 5, "even"), default=1.0)
 
     @staticmethod
     def as_written(

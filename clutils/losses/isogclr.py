@@ -1,15 +1,14 @@
 """iSogCLR: SogCLR in which each sample learns a temperature of its own."""
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from clutils.losses import moving_average
-from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.sogclr import SogCLR
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -42,12 +41,12 @@ class ISogCLR(Loss):
     log_average: Tensor
     temperatures: Tensor
     paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"
-    radius: float = hyperparameter(0, 100, "ρ", dial=(0, 6, "even"), default=0.3)
-    rate: float = hyperparameter(SogCLR.ranges["rate"], default=0.9)
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    step: float = hyperparameter(0, 1e3, "η", dial=(0, 0.1, "even"), default=0.01)
-    lowest: float = hyperparameter(replace(TEMPERATURE, symbol="τ min"), default=0.05)
-    highest: float = hyperparameter(replace(TEMPERATURE, symbol="τ max"), default=0.7)
+    radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=0.3)
+    rate: float = setting(SogCLR.ranges["rate"], default=0.9)
+    temperature: float = setting(TEMPERATURE, default=0.1)
+    step: float = setting(0, 1e3, "η", dial=(0, 0.1, "even"), default=0.01)
+    lowest: float = setting(TEMPERATURE, symbol="τ min", default=0.05)
+    highest: float = setting(TEMPERATURE, symbol="τ max", default=0.7)
 
     def of_an_unseen_sample(self) -> dict[str, float]:
         return {"log_average": -math.inf, "temperatures": self.temperature}

@@ -1,13 +1,12 @@
 """MACL: alignment-adaptive temperature, and InfoNCE reweighted by 1/W."""
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from clutils.losses.base import SLACK, Loss, contrast, loss_over_weight, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import SLACK, TEMPERATURE, Loss, contrast, loss_over_weight, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -34,11 +33,11 @@ class MACL(Loss):
     """
 
     paper, year, equation = "MACL (Huang et al.)", 2023, "eq. 11"
-    temperature: float = hyperparameter(replace(TEMPERATURE, symbol="τ₀"), default=0.1)
-    alpha: float = hyperparameter(0, 10, "α", dial=(0, 2, "even"), default=0.5)
-    alignment_threshold: float = hyperparameter(-1, 1, "A₀", dial=(-1, 1, "even"), default=0.0)
-    minimum_temperature: float | None = hyperparameter(
-        replace(TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,)), default=None
+    temperature: float = setting(TEMPERATURE, symbol="τ₀", default=0.1)
+    alpha: float = setting(0, 10, "α", dial=(0, 2, "even"), default=0.5)
+    alignment_threshold: float = setting(-1, 1, "A₀", dial=(-1, 1, "even"), default=0.0)
+    minimum_temperature: float | None = setting(
+        TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,), default=None
     )
     floored: Tensor | int = 0
     calls = 0

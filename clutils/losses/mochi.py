@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses import mixing
-from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
+from clutils.settings import setting
 from clutils.similarities import Batch, Pairs, to_others
 
 
@@ -39,10 +39,10 @@ class MoCHi(Loss):
     level = "feature"
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.2)
-    hardest: int = hyperparameter(1, symbol="N", whole=True, dial=(1, 4096, "doubling"), default=1024)
-    synthetic: int = hyperparameter(0, symbol="s", whole=True, dial=(0, 4096, "doubling"), default=512)
-    query_mixed: int = hyperparameter(0, symbol="s'", whole=True, dial=(0, 4096, "doubling"), default=256)
+    temperature: float = setting(TEMPERATURE, default=0.2)
+    hardest: int = setting(1, symbol="N", whole=True, dial=(1, 4096, "doubling"), default=1024)
+    synthetic: int = setting(0, symbol="s", whole=True, dial=(0, 4096, "doubling"), default=512)
+    query_mixed: int = setting(0, symbol="s'", whole=True, dial=(0, 4096, "doubling"), default=256)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them and of the anchor with them"
 

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
+from clutils.settings import setting
 from clutils.similarities import Batch, Pairs
 
 
@@ -39,7 +39,7 @@ class NNCLR(Loss):
     against = "other view"
     adds = ", with the nearest vector of a queue in the anchor's place"
     paper, year, equation = "NNCLR (Dwibedi et al.)", 2021, "section 3.2"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    temperature: float = setting(TEMPERATURE, default=0.1)
 
     @staticmethod
     def as_written(z1: Tensor, z2: Tensor, temperature: float, queue: Tensor | None = None) -> Tensor:

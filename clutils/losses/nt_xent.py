@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, mean_over_positives, softplus
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -23,7 +23,7 @@ class NTXent(Loss):
     """
 
     paper, year, equation = "SimCLR (Chen et al.)", 2020, "eq. 1"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
+    temperature: float = setting(TEMPERATURE, default=0.5)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float) -> Tensor:

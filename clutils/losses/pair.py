@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 NEAREST = 1e-8  # squared distance below which two points count as one, where the hinge has no direction
@@ -26,7 +26,7 @@ class PairMargin(Loss):
     """
 
     paper, year, equation = "Contrastive pairs (Hadsell et al.)", 2006, "eq. 4"
-    margin: float = hyperparameter(0, 2, "m", dial=(0, 2, "even"), default=1.0)
+    margin: float = setting(0, 2, "m", dial=(0, 2, "even"), default=1.0)
     accepts = frozenset({"queue", "labels"})
 
     @staticmethod

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, contrast, mean_over_positives, softplus
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 VANISHING = 1e-12  # a q below which the limit is as exact as the formula
@@ -31,9 +31,9 @@ class RINCE(Loss):
     """
 
     paper, year, equation = "RINCE (Chuang et al.)", 2022, "L_RINCE"
-    temperature: float = hyperparameter(0.02, 1e6, "τ", dial=(0.02, 5, "log"), default=0.5)
-    q: float = hyperparameter(0, 1, "q", dial=(0, 1, "even"), default=0.5)
-    weight: float = hyperparameter(1e-6, 1, "λ", dial=(0.001, 1, "log"), default=0.001)
+    temperature: float = setting(0.02, 1e6, "τ", dial=(0.02, 5, "log"), default=0.5)
+    q: float = setting(0, 1, "q", dial=(0, 1, "even"), default=0.5)
+    weight: float = setting(1e-6, 1, "λ", dial=(0.001, 1, "log"), default=0.001)
 
     @staticmethod
     def as_written(

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, counted, fill, mean_over_positives
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 FLATTEST, SHARPEST = 1e-8, 1e12  # 1/τ, in units of 1 over the spread of an anchor's negatives
@@ -37,7 +37,7 @@ class Robust(Loss):
 
     paper, year, equation = "RGCL (Qiu et al.)", 2023, "RGCL, in a batch"
     own_temperatures = True
-    radius: float = hyperparameter(0, 100, "ρ", dial=(0, 6, "even"), default=1.0)
+    radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=1.0)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, radius: float) -> Tensor:

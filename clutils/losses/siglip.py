@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.losses.base import Loss, fill, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, fill, mean_over_positives, softplus
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -31,8 +31,8 @@ class SigLIP(Loss):
 
     against = "other view"
     paper, year, equation = "SigLIP (Zhai et al.)", 2023, "section 3.2"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    bias: float = hyperparameter(-1e6, 1e6, "b", dial=(-20, 10, "even"), default=-10.0)
+    temperature: float = setting(TEMPERATURE, default=0.1)
+    bias: float = setting(-1e6, 1e6, "b", dial=(-20, 10, "even"), default=-10.0)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, bias: float) -> Tensor:

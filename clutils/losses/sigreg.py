@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Batch
 
 FARTHEST = 3.0  # the largest frequency compared
@@ -39,9 +39,9 @@ class SIGReg(Loss):
     normalised = False
     accepts = frozenset({"extra_views"})
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg"
-    weight: float = hyperparameter(0, 1, "λ", dial=(0, 1, "even"), default=0.05)
-    directions: int = hyperparameter(1, symbol="M", whole=True, dial=(1, 4096, "doubling"), default=256)
-    knots: int = hyperparameter(2, symbol="knots", whole=True, dial=(2, 64, "doubling"), default=17)
+    weight: float = setting(0, 1, "λ", dial=(0, 1, "even"), default=0.05)
+    directions: int = setting(1, symbol="M", whole=True, dial=(1, 4096, "doubling"), default=256)
+    knots: int = setting(2, symbol="knots", whole=True, dial=(2, 64, "doubling"), default=17)
     generator: torch.Generator | None = None
 
     @staticmethod

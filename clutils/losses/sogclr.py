@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from clutils.losses import moving_average
-from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -38,8 +38,8 @@ class SogCLR(Loss):
     accepts = frozenset({"index"})
     log_average: Tensor
     paper, year, equation = "SogCLR (Yuan et al.)", 2022, "algorithm 1"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    rate: float = hyperparameter(1e-6, 1, "γ", dial=(0.05, 1, "even"), default=0.9)
+    temperature: float = setting(TEMPERATURE, default=0.1)
+    rate: float = setting(1e-6, 1, "γ", dial=(0.05, 1, "even"), default=0.9)
 
     def of_an_unseen_sample(self) -> dict[str, float]:
         return {"log_average": -math.inf}

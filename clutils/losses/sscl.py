@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from clutils.losses import mixing
-from clutils.losses.base import Loss
+from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.hard_negative import HardNegative
-from clutils.losses.hyperparameters import SWITCH, TEMPERATURE, hyperparameter
+from clutils.settings import SWITCH, setting
 from clutils.similarities import Batch, Pairs
 
 
@@ -44,12 +44,12 @@ class SSCL(Loss):
     """
 
     paper, year, equation = "SSCL (Dong et al.)", 2023, "eq. 4"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.5)
-    class_prior: float = hyperparameter(HardNegative.ranges["class_prior"], default=0.1)
-    beta: float = hyperparameter(HardNegative.ranges["beta"], default=1.0)
-    hardest: int = hyperparameter(1, symbol="s", whole=True, dial=(1, 4096, "doubling"), default=32)
-    synthetic: int = hyperparameter(0, symbol="k", whole=True, dial=(0, 4096, "doubling"), default=8)
-    normalise: bool = hyperparameter(SWITCH, default=False)
+    temperature: float = setting(TEMPERATURE, default=0.5)
+    class_prior: float = setting(HardNegative.ranges["class_prior"], default=0.1)
+    beta: float = setting(HardNegative.ranges["beta"], default=1.0)
+    hardest: int = setting(1, symbol="s", whole=True, dial=(1, 4096, "doubling"), default=32)
+    synthetic: int = setting(0, symbol="k", whole=True, dial=(0, 4096, "doubling"), default=8)
+    normalise: bool = setting(SWITCH, default=False)
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them"
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, fill, mean_over_positives, softplus
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, fill, mean_over_positives, softplus
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -30,7 +30,7 @@ class SupCon(Loss):
     """
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "eq. 2"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
+    temperature: float = setting(TEMPERATURE, default=0.1)
     accepts = frozenset({"queue", "labels"})
     needs_negatives = False
 

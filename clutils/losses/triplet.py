@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss, counted, fill, mean_over_positives
-from clutils.losses.hyperparameters import SWITCH, hyperparameter
+from clutils.settings import SWITCH, setting
 from clutils.similarities import Pairs
 
 NEVER = -8.0  # in place of a negative that does not count: below every threshold
@@ -30,9 +30,9 @@ class Triplet(Loss):
     """
 
     paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
-    margin: float = hyperparameter(0, 4, "m", dial=(0, 2, "even"), default=0.2)
-    batch_hard: bool = hyperparameter(SWITCH, default=False)
-    semi_hard: bool = hyperparameter(SWITCH, default=False)
+    margin: float = setting(0, 4, "m", dial=(0, 2, "even"), default=0.2)
+    batch_hard: bool = setting(SWITCH, default=False)
+    semi_hard: bool = setting(SWITCH, default=False)
     accepts = frozenset({"queue", "labels"})
 
     def check_hyperparameters(self) -> None:

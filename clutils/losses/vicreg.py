@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import hyperparameter
+from clutils.settings import setting
 from clutils.similarities import Batch
 
 ADDED = 1e-4  # to a variance before its root is taken
@@ -39,9 +39,9 @@ class VICReg(Loss):
     normalised = False
     accepts = frozenset()
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "eq. 6"
-    invariance: float = hyperparameter(0, 1e6, "λ", dial=(0, 50, "even"), default=25.0)
-    variance: float = hyperparameter(0, 1e6, "μ", dial=(0, 50, "even"), default=25.0)
-    covariance: float = hyperparameter(0, 1e6, "ν", dial=(0, 10, "even"), default=1.0)
+    invariance: float = setting(0, 1e6, "λ", dial=(0, 50, "even"), default=25.0)
+    variance: float = setting(0, 1e6, "μ", dial=(0, 50, "even"), default=25.0)
+    covariance: float = setting(0, 1e6, "ν", dial=(0, 10, "even"), default=1.0)
 
     @staticmethod
     def as_written(z1: Tensor, z2: Tensor, invariance: float, variance: float, covariance: float) -> Tensor:

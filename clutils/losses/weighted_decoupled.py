@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from clutils.losses.base import Loss, contrast, fill, mean_over_positives
-from clutils.losses.hyperparameters import TEMPERATURE, hyperparameter
+from clutils.losses.base import TEMPERATURE, Loss, contrast, fill, mean_over_positives
+from clutils.settings import setting
 from clutils.similarities import Pairs
 
 
@@ -31,8 +31,8 @@ class WeightedDecoupled(Loss):
     """
 
     paper, year, equation = "DCLW (Yeh et al.)", 2022, "L_DCW"
-    temperature: float = hyperparameter(TEMPERATURE, default=0.1)
-    sigma: float = hyperparameter(1e-6, 1e12, "σ", dial=(0.01, 5, "log"), also=(math.inf,), default=0.5)
+    temperature: float = setting(TEMPERATURE, default=0.1)
+    sigma: float = setting(1e-6, 1e12, "σ", dial=(0.01, 5, "log"), also=(math.inf,), default=0.5)
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, sigma: float) -> Tensor:

@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from clutils import encoders, losses, processes, similarities
 from clutils.data.kinds import KINDS
-from clutils.losses import hyperparameters
-from clutils.losses.hyperparameters import Hyperparameter, argument, declare, hyperparameter
+from clutils.losses.catalogue import card, document
+from clutils.settings import Setting, bind, check, collect, setting
 
 Augment = Callable[..., Tensor]
 Compared = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
-WIDTH = Hyperparameter(1, whole=True)  # numbers in a vector
-MOMENTUM = Hyperparameter(0, 1, "m", dial=(0, 1, "near one"))  # of an exponential moving average
-PREDICTOR_RATE = Hyperparameter(1e-3, 1e3)  # of the predictor, over all else's
+WIDTH = Setting(1, whole=True)  # numbers in a vector
+MOMENTUM = Setting(0, 1, "m", dial=(0, 1, "near one"))  # of an exponential moving average
+PREDICTOR_RATE = Setting(1e-3, 1e3)  # of the predictor, over all else's
 PARTS = ("encoder", "loss")  # what a method is made from, besides its settings
 
 
@@ -53,6 +53,7 @@ SIMILARITIES = Need(  # which may then be of anything
 )
 
 
+@collect
 class Method(nn.Module):
     """An encoder, a head and a loss; a step is for each method to say.
 
@@ -68,13 +69,14 @@ class Method(nn.Module):
     Head and loss are computed in float32, the encoder in `half_type`, which a run sets; None: float32 too.
     """
 
-    out: int = hyperparameter(WIDTH, default=128)
-    hidden: int | None = hyperparameter(replace(WIDTH, also=(None,)), default=None)
+    encoder: nn.Module = field()
+    loss: Any = field()
+    out: int = setting(WIDTH, default=128)
+    hidden: int | None = setting(WIDTH, also=(None,), default=None, kw_only=True)
     paper: str
     year: int
     equation = ""  # or algorithm, or section
-    ranges = declare()
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {}  # of settings that are words
+    ranges: ClassVar[Mapping[str, Setting]]  # what each setting may be: see `settings.collect`
     live: tuple[str, ...] = ()
     usual_loss: nn.Module = losses.NTXent(temperature=0.2)  # of a run that names none
     usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
@@ -83,26 +85,22 @@ class Method(nn.Module):
     kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
     takes_extra_views = False  # whether a run may ask for `extra_views`
     after_step_only: tuple[str, ...] = ()  # buffers that `forward` leaves alone
-    encoder: nn.Module
     head: nn.Module
-    loss: Any
     predictor: nn.Module  # where there is one
     predictor_rate: float
     half_type: torch.dtype | None = None
     extra_views = 0  # further views of each image, handed to the loss as its positives
-    # the arguments that a class takes: see `hyperparameters.gather`
-    declared = __signature__ = inspect.Signature([argument(name, "nn.Module") for name in PARTS])
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        hyperparameters.gather(cls)
+        collect(cls)
         cls.live = tuple(name for name, of in cls.ranges.items() if of.dial or name in cls.live)
-        hyperparameters.document(cls)
+        document(cls)
 
     def __init__(self, encoder: nn.Module, loss: nn.Module, *given: Any, **by_name: Any) -> None:
         super().__init__()
         self.reported: dict[str, Tensor] = {}  # what a step adds to the history beside its loss
-        for name, value in hyperparameters.arguments(type(self), encoder, loss, *given, **by_name).items():
+        for name, value in bind(type(self), encoder, loss, *given, **by_name).items():
             if name not in PARTS:
                 setattr(self, name, value)
         self.build(encoder, loss)
@@ -148,8 +146,8 @@ class Method(nn.Module):
 
     def one_way(self, anchors: Tensor, others: Tensor) -> Tensor:
         """The loss of each anchor (B, out), (B,): its own row of others the positive, the rest negatives."""
-        check, who = getattr(self.loss, "check_inputs", True), type(self).__name__
-        first, second = (similarities.normalise(z, who=who, check=check) for z in (anchors, others))
+        checked, who = getattr(self.loss, "check_inputs", True), type(self).__name__
+        first, second = (similarities.normalise(z, who=who, check=checked) for z in (anchors, others))
         pairs = similarities.two_views(first, second, "one way")
         return self.loss.per_anchor(pairs.positives, pairs.negatives)
 
@@ -164,7 +162,7 @@ class Method(nn.Module):
 
     def _repr_markdown_(self) -> str:
         """What a notebook's cell shows: formula, settings as they are now, source."""
-        return hyperparameters.card(self, self.settings())
+        return card(self, self.settings())
 
     @classmethod
     def example(cls) -> list[str]:
@@ -231,11 +229,8 @@ class Method(nn.Module):
         return {name: getattr(self, name) for name in self.setting_names()}
 
     def check_settings(self) -> None:
-        """Raise ValueError when a setting is outside its range, or none of its `choices`."""
-        who = type(self).__name__
-        hyperparameters.check(self, self.ranges, who)
-        for name, known in self.choices.items():
-            hyperparameters.one_of(who, name, getattr(self, name), known)
+        """Raise ValueError when a setting is outside its range."""
+        check(type(self).__name__, self)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """What the optimiser moves, as torch takes it; `factor` multiplies the run's learning rate.
@@ -289,9 +284,6 @@ class Method(nn.Module):
         return self.head(self.features_of(torch.cat(views))).chunk(len(views))
 
 
-hyperparameters.gather(Method)
-
-
 def takes(loss: nn.Module | type[nn.Module]) -> frozenset[str]:
     """What a loss understands beside two views."""
     return getattr(loss, "accepts", frozenset())
@@ -301,7 +293,6 @@ def learned_by(loss: nn.Module) -> list[nn.Parameter]:
     """What a loss of the package learns itself, as CLIP its scale."""
     if not isinstance(loss, losses.Loss):
         return []
-    loss.check_hyperparameters()  # which may begin or end it
     return list(loss.parameters())
 
 

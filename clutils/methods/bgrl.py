@@ -3,9 +3,9 @@
 from torch import nn
 
 from clutils import encoders
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, PREDICTOR_RATE
 from clutils.methods.byol import BYOL
+from clutils.settings import setting
 
 
 class BGRL(BYOL):
@@ -30,8 +30,8 @@ class BGRL(BYOL):
     paper, year, equation = "BGRL (Thakoor et al.)", 2022, "eq. 1"
     kinds = ("nodes",)
     out = 0  # as many as the encoder has features
-    momentum: float = hyperparameter(MOMENTUM, default=0.99)
-    predictor_rate: float = hyperparameter(PREDICTOR_RATE, default=1.0)
+    momentum: float = setting(MOMENTUM, default=0.99)
+    predictor_rate: float = setting(PREDICTOR_RATE, default=1.0)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         self.out = encoders.width(encoder)

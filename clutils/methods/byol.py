@@ -3,9 +3,9 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, OWN_VIEWS, PREDICTOR_RATE, Compared, Given
 from clutils.methods.momentum import Followed
+from clutils.settings import setting
 
 
 class BYOL(Followed):
@@ -37,8 +37,8 @@ class BYOL(Followed):
     usual_share = 0.5  # with 1, two of six runs (300 steps of 128 and of 256) end below untrained weights
     needs = OWN_VIEWS
     hidden = None
-    momentum: float = hyperparameter(MOMENTUM, default=0.8)
-    predictor_rate: float = hyperparameter(PREDICTOR_RATE, default=10.0)
+    momentum: float = setting(MOMENTUM, default=0.8)
+    predictor_rate: float = setting(PREDICTOR_RATE, default=10.0)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

@@ -2,8 +2,8 @@
 
 import torch
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method
+from clutils.settings import setting
 
 
 class CLAE(Method):
@@ -22,8 +22,8 @@ class CLAE(Method):
     paper, year = "CLAE (Ho & Vasconcelos)", 2020
     kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
-    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 2, "even")), default=0.03)
-    clean: float = hyperparameter(Hyperparameter(0, dial=(0, 2, "even")), default=0.0)
+    strength: float = setting(0, symbol="s", dial=(0, 2, "even"), default=0.03)
+    clean: float = setting(0, dial=(0, 2, "even"), default=0.0)
 
     def step(self, given: Given) -> Compared:
         """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.settings import setting
 
 
 class DACL(Method):
@@ -28,7 +28,7 @@ class DACL(Method):
     paper, year, equation = "DACL (Verma et al.)", 2021, "algorithm 1"
     kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
-    mixed: float = hyperparameter(Hyperparameter(0, 0.5, "1 - α", dial=(0, 0.5, "even")), default=0.3)
+    mixed: float = setting(0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3)
 
     def step(self, given: Given) -> Compared:
         z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))

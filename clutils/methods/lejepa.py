@@ -3,9 +3,9 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import WIDTH
 from clutils.methods.simclr import SimCLR
+from clutils.settings import setting
 
 
 class LeJEPA(SimCLR):
@@ -33,7 +33,7 @@ class LeJEPA(SimCLR):
 
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg and the views' mean"
     usual_loss = losses.SIGReg()
-    out: int = hyperparameter(WIDTH, default=16)
+    out: int = setting(WIDTH, default=16)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

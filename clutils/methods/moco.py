@@ -6,10 +6,10 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import MOMENTUM, Compared, Given, Need, takes
 from clutils.methods.momentum import Followed
 from clutils.methods.queue import QUEUE_SIZE, Queued
+from clutils.settings import setting
 
 
 class MoCo(Queued, Followed):
@@ -41,9 +41,9 @@ class MoCo(Queued, Followed):
 
     paper, year, equation = "MoCo v2 (Chen, Fan, Girshick, He)", 2020, "algorithm 1 and eq. 2"
     needs = Need("takes a queue", lambda loss: "queue" in takes(loss))
-    queue_size: int = hyperparameter(QUEUE_SIZE, default=4096)
-    momentum: float = hyperparameter(MOMENTUM, default=0.99)
-    version: int = hyperparameter(Hyperparameter(1, 2, whole=True), default=2)
+    queue_size: int = setting(QUEUE_SIZE, default=4096)
+    momentum: float = setting(MOMENTUM, default=0.99)
+    version: int = setting(1, 2, whole=True, default=2)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

@@ -3,9 +3,9 @@
 from torch import Tensor, nn
 
 from clutils.losses.base import Loss
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, Method, Need
 from clutils.methods.byol import BYOL
+from clutils.settings import setting
 
 
 def _of_cosines(kind: type[nn.Module]) -> bool:
@@ -43,7 +43,7 @@ class MoCoV3(BYOL):
     usual_loss = Method.usual_loss
     usual_share = Method.usual_share
     needs = Need("has a temperature and works on cosines alone", _of_cosines)
-    momentum: float = hyperparameter(MOMENTUM, default=0.9)
+    momentum: float = setting(MOMENTUM, default=0.9)
     predictor_rate = 1.0  # as all else
 
     def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:

@@ -1,14 +1,13 @@
 """MODALS: SimCLR with latent augmentations, four ways to move a representation by those of the batch."""
 
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.settings import setting
 from clutils.views.checks import drawn
 
 OPERATIONS = ("interpolate", "extrapolate", "difference", "noise")
@@ -37,9 +36,8 @@ class MODALS(Method):
 
     paper, year = "MODALS (Cheung & Yeung)", 2021
     out, hidden = 128, None
-    choices: ClassVar = {"operation": ("any", *OPERATIONS)}
-    operation: str = hyperparameter(None, default="any")
-    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 1, "even")), default=0.3)
+    operation: str = setting(choices=("any", *OPERATIONS), default="any")
+    strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3)
 
     def step(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from clutils import encoders
 from clutils.data.graphs import unpacked
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given
 from clutils.methods.dgi import DGI, shuffled, summarised
+from clutils.settings import setting
 from clutils.views.graphs import ppr
 
 
@@ -54,7 +54,7 @@ class MVGRL(DGI):
     """
 
     paper, year, equation = "MVGRL (Hassani & Khasahmadi)", 2020, "section 3"
-    restart: float = hyperparameter(Hyperparameter(0.01, 0.99, "α"), default=0.2)
+    restart: float = setting(0.01, 0.99, "α", default=0.2)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(TwoStructures(encoder, self.restart), loss)

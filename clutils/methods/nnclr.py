@@ -4,9 +4,9 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import Compared, Given, Need
 from clutils.methods.queue import QUEUE_SIZE, Queued
+from clutils.settings import setting
 
 
 class NNCLR(Queued):
@@ -34,7 +34,7 @@ class NNCLR(Queued):
     paper, year, equation = "NNCLR (Dwibedi et al.)", 2021, "section 3.2"
     usual_loss = losses.NNCLR(temperature=0.1)
     needs = Need("takes its positives from a queue", lambda loss: issubclass(loss, losses.NNCLR))
-    queue_size: int = hyperparameter(QUEUE_SIZE, default=1024)
+    queue_size: int = setting(QUEUE_SIZE, default=1024)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

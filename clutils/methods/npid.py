@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.losses.hyperparameters import hyperparameter
 from clutils.methods.base import MOMENTUM, SIMILARITIES, Compared, Given, Method
+from clutils.settings import setting
 
 
 class NPID(Method):
@@ -35,7 +35,7 @@ class NPID(Method):
     usual_loss = losses.NTXent(temperature=0.1)
     needs = SIMILARITIES
     after_step_only = ("bank",)
-    momentum: float = hyperparameter(MOMENTUM, default=0.5)
+    momentum: float = setting(MOMENTUM, default=0.5)
     bank: Tensor
     seen: tuple[Tensor, Tensor] | None = None  # samples and vectors of a step that is under way
 

@@ -1,19 +1,18 @@
 """PiNDA: one of the two views carries noise from a generator that is trained with the encoder."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, hyperparameter
 from clutils.methods.base import Augment, Compared, Given, drawing_on, half_precision, several_views
 from clutils.methods.wrapped import WrappedMethod
+from clutils.settings import setting
 from clutils.views import Identity, checks
 
 OF_THE_NOISE = ("distribution", "learned_mean", "positive", "highest", "start", "rms", "padding", "skips")
-ABOVE_0 = Hyperparameter(0, open_below=True)
 
 
 class PiNDA(WrappedMethod):
@@ -39,20 +38,15 @@ class PiNDA(WrappedMethod):
 
     paper, year, equation = "PiNDA (Zhang et al.)", 2024, "algorithms 1 and 2"
     kinds = ("pictures", "vectors")  # what numbers can be added to
-    choices: ClassVar = {"on": ("picture", "view")}
-    network: str | None = hyperparameter(None, default=None)
-    distribution: str = hyperparameter(None, default="gaussian")
-    learned_mean: bool = hyperparameter(SWITCH, default=False)
-    positive: str = hyperparameter(None, default="softplus")
-    highest: float = hyperparameter(replace(ABOVE_0, also=(None,)), default=1.0)
-    start: float = hyperparameter(ABOVE_0, default=0.02)
-    rms: float | None = hyperparameter(replace(ABOVE_0, also=(None,)), default=None)
-    padding: str = hyperparameter(None, default="reflect")
-    skips: bool = hyperparameter(SWITCH, default=True)
-    penalty: float | None = hyperparameter(Hyperparameter(0, symbol="λ", dial=(0, 10, "even")), default=None)
-    share: float = hyperparameter(replace(ABOVE_0, highest=1, dial=(0.05, 1, "even")), default=1.0)
-    on: str = hyperparameter(None, default="picture")
-    noise_rate: float = hyperparameter(ABOVE_0, default=0.2)
+    network: str | None = setting(choices=noise.NETWORKS, also=(None,), default=None)
+    # the generator's, as it declares them
+    distribution, learned_mean, positive, highest, start, rms, padding, skips = (
+        noise.NoiseGenerator.arguments[name] for name in OF_THE_NOISE
+    )
+    penalty: float | None = setting(0, symbol="λ", dial=(0, 10, "even"), default=None)
+    share: float = setting(noise.ABOVE_0, highest=1, dial=(0.05, 1, "even"), default=1.0)
+    on: str = setting(choices=("picture", "view"), default="picture")
+    noise_rate: float = setting(noise.ABOVE_0, default=0.2)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

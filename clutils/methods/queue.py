@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from clutils.losses.hyperparameters import Hyperparameter
 from clutils.methods.base import Method
+from clutils.settings import Setting
 
-QUEUE_SIZE = Hyperparameter(1, symbol="K", whole=True)
+QUEUE_SIZE = Setting(1, symbol="K", whole=True)
 
 
 class Queued(Method):

@@ -2,8 +2,8 @@
 
 import torch
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method, drawing_on
+from clutils.settings import setting
 from clutils.views.checks import drawn
 
 
@@ -34,7 +34,7 @@ class SDMP(Method):
     kinds = ("pictures", "vectors")  # what can be mixed
     needs = SIMILARITIES
     out, hidden = 128, None
-    mixing: float = hyperparameter(Hyperparameter(0, dial=(0, 2, "even")), default=0.5)
+    mixing: float = setting(0, dial=(0, 2, "even"), default=0.5)
 
     def step(self, given: Given) -> Compared:
         """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""

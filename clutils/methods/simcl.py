@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.settings import setting
 
 
 class SimCL(Method):
@@ -21,7 +21,7 @@ class SimCL(Method):
 
     paper, year, equation = "SimCL, as PiNDA's baseline", 2024, "section 4.2.1"
     out, hidden = 128, None
-    strength: float = hyperparameter(Hyperparameter(0, symbol="s", dial=(0, 2, "even")), default=1.0)
+    strength: float = setting(0, symbol="s", dial=(0, 2, "even"), default=1.0)
 
     def step(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))

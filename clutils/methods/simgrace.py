@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from clutils import encoders
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import Compared, Given, drawing_on
 from clutils.methods.graphcl import GraphCL
+from clutils.settings import setting
 
 
 class SimGRACE(GraphCL):
@@ -26,7 +26,7 @@ class SimGRACE(GraphCL):
 
     paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""
     out, hidden = 128, None
-    strength: float = hyperparameter(Hyperparameter(0, symbol="η", dial=(0, 2, "even")), default=1.0)
+    strength: float = setting(0, symbol="η", dial=(0, 2, "even"), default=1.0)
 
     def step(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""

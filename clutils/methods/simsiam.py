@@ -3,8 +3,8 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.losses.hyperparameters import SWITCH, hyperparameter
 from clutils.methods.base import OWN_VIEWS, PREDICTOR_RATE, Compared, Given, Method
+from clutils.settings import SWITCH, setting
 
 
 class SimSiam(Method):
@@ -38,8 +38,8 @@ class SimSiam(Method):
     needs = OWN_VIEWS
     live = ("stop_gradient",)
     hidden = None
-    stop_gradient: bool = hyperparameter(SWITCH, default=True)
-    predictor_rate: float = hyperparameter(PREDICTOR_RATE, default=10.0)
+    stop_gradient: bool = setting(SWITCH, default=True)
+    predictor_rate: float = setting(PREDICTOR_RATE, default=10.0)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.losses.hyperparameters import Hyperparameter, hyperparameter
 from clutils.methods.base import SIMILARITIES, Compared, Given, Method
+from clutils.settings import setting
 
 
 class SwAV(Method):
@@ -37,9 +37,9 @@ class SwAV(Method):
     paper, year, equation = "SwAV (Caron et al.)", 2020, "section 3.1"
     usual_loss = losses.Decoupled(temperature=0.3)
     needs = SIMILARITIES
-    prototypes: int = hyperparameter(Hyperparameter(2, symbol="K", whole=True), default=64)
-    sharpness: float = hyperparameter(Hyperparameter(0.003, 1e3, "ε", dial=(0.01, 1, "log")), default=0.05)
-    rounds: int = hyperparameter(Hyperparameter(1, 100, whole=True), default=3)
+    prototypes: int = setting(2, symbol="K", whole=True, default=64)
+    sharpness: float = setting(0.003, 1e3, "ε", dial=(0.01, 1, "log"), default=0.05)
+    rounds: int = setting(1, 100, whole=True, default=3)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

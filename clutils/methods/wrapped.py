@@ -1,12 +1,13 @@
 """A method that stands on another one's step: what it does not say itself, that one says."""
 
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, ClassVar
 
 from torch import nn
 
-from clutils.losses.hyperparameters import hyperparameter, one_of
 from clutils.methods.base import Method
+from clutils.settings import one_of
 
 
 class WrappedMethod(Method):
@@ -14,8 +15,8 @@ class WrappedMethod(Method):
 
     bases: ClassVar[dict[str, type[Method]]] = {}  # what it can stand on; `clutils.methods` knows all
     out, hidden = 0, None  # the base's
-    base: str = hyperparameter(None, default="simclr")
-    base_settings: dict[str, Any] | None = hyperparameter(None, default=None)
+    base: str = field(default="simclr")
+    base_settings: dict[str, Any] | None = field(default=None)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         base = self.under(self.base)

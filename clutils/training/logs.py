@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clutils.losses.hyperparameters import one_of
+from clutils.settings import one_of
 
 if TYPE_CHECKING:
     from clutils.training.run import Run

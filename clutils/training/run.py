@@ -27,8 +27,8 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, files, methods, processes, views
-from clutils.losses.hyperparameters import one_of
 from clutils.methods.base import half_precision, learned_by
+from clutils.settings import one_of
 from clutils.training import checkpoint, interrupts
 from clutils.training.schedules import Cosine
 from clutils.training.settings import (

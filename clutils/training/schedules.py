@@ -3,11 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from clutils.losses import hyperparameters
-from clutils.losses.hyperparameters import Hyperparameter
-
-NUMBER = Hyperparameter(-math.inf, open_below=True)
-RANGES = {"lowest": NUMBER, "highest": NUMBER, "period": Hyperparameter(1, whole=True)}
+from clutils.settings import check, setting
 
 
 @dataclass(frozen=True)
@@ -27,12 +23,12 @@ class Cosine:
     Raises ValueError, quoting what came in, on what is no number, a period below 1, or lowest above highest.
     """
 
-    lowest: float
-    highest: float
-    period: int
+    lowest: float = setting(open_below=True)
+    highest: float = setting(open_below=True)
+    period: int = setting(1, whole=True)
 
     def __post_init__(self) -> None:
-        hyperparameters.check(self, RANGES, "Cosine")
+        check("Cosine", self)
         if self.lowest > self.highest:
             raise ValueError(f"Cosine: lowest is {self.lowest}, but must be at most highest, {self.highest}")
 

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
 from clutils.data.sets import SampleSet
-from clutils.losses.hyperparameters import SWITCH, Hyperparameter, check, one_of
+from clutils.settings import SWITCH, Setting, check, one_of
 
 BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-FROM_0, STEPS = Hyperparameter(0, whole=True), Hyperparameter(1, whole=True)
-LEARNING_RATE = Hyperparameter(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
+FROM_0, STEPS = Setting(0, whole=True), Setting(1, whole=True)
+LEARNING_RATE = Setting(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
 
 Data = str | SampleSet | Tensor
 
@@ -86,7 +86,7 @@ class Settings:
         "times through the data, instead of steps; an incomplete last batch is left out",
         int,
         kept=False,
-        within=Hyperparameter(1, whole=True, also=(None,)),
+        within=Setting(1, whole=True, also=(None,)),
     )
     steps: int = _setting(
         300,
@@ -99,7 +99,7 @@ class Settings:
         "pictures a step, of all processes together",
         int,
         "256, or all where there are fewer; of a network all nodes",
-        within=Hyperparameter(2, whole=True, also=(None,)),
+        within=Setting(2, whole=True, also=(None,)),
     )
     learning_rate: float | None = _setting(
         None,
@@ -124,7 +124,7 @@ class Settings:
     method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
     optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
     weight_decay: float | None = _setting(
-        None, "of the weights", float, "1e-4 for adamw, 5e-4 for sgd", within=Hyperparameter(0, also=(None,))
+        None, "of the weights", float, "1e-4 for adamw, 5e-4 for sgd", within=Setting(0, also=(None,))
     )
     compile: bool = _setting(
         False,
@@ -139,7 +139,7 @@ class Settings:
         "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
         int,
         "as many as torch has when the run begins",
-        within=Hyperparameter(1, 1024, whole=True, also=(None,)),
+        within=Setting(1, 1024, whole=True, also=(None,)),
     )
 
     def __post_init__(self) -> None:
@@ -150,7 +150,7 @@ class Settings:
         if self.precision is not None:
             one_of("training", "precision", self.precision, PRECISIONS)
         ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
-        check(self, ranges, "training")
+        check("training", self, ranges)
         kind = methods.catalogue()[self.method].kind
         own = kind.checked(self.method_settings, "method_settings")  # a copy: the caller's may change
         object.__setattr__(self, "method_settings", own)

@@ -28,9 +28,9 @@ from torch import Tensor, nn
 from clutils import data, encoders, maps, measures, views
 from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
 from clutils.data.sets import SampleSet
-from clutils.losses.hyperparameters import one_of
 from clutils.measures import BY_NAME
 from clutils.methods.base import half_precision
+from clutils.settings import one_of
 from clutils.training import saved
 
 if TYPE_CHECKING:

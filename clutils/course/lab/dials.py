@@ -8,7 +8,7 @@ from torch import nn
 
 from clutils.course.lab.figures import BY_SYMBOL
 from clutils.course.panels import _align, among, log_slider, slider
-from clutils.losses.hyperparameters import Hyperparameter
+from clutils.settings import Setting
 from clutils.training.settings import LEARNING_RATE, check_rate
 
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
@@ -28,7 +28,7 @@ class Dials:
         self.row = W.Box(layout=W.Layout(flex_flow="row wrap"))
         self._held = False
 
-    def build(self, values: Mapping[str, Any], ranges: Mapping[str, Hyperparameter]) -> None:
+    def build(self, values: Mapping[str, Any], ranges: Mapping[str, Setting]) -> None:
         """New ones for these settings, at these values; ranges: as their method and loss declare them."""
         declared = {**ranges, "learning_rate": LEARNING_RATE}
         self.sliders = {name: _dial(name, value, declared.get(name)) for name, value in values.items()}
@@ -68,7 +68,7 @@ def check(loss: nn.Module, name: str, value: Any) -> None:
         check_rate(value)
 
 
-def _dial(name: str, value: Any, declared: Hyperparameter | None) -> W.Widget:
+def _dial(name: str, value: Any, declared: Setting | None) -> W.Widget:
     """A slider, or a box to tick, for a live setting."""
     label = name.replace("_", " ")
     if name in BY_SYMBOL:

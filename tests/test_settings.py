@@ -1,16 +1,15 @@
-"""The declared hyper-parameters: what is refused, what the docs say and where a slider goes are one range."""
+"""Settings: what is refused, what the docs say and where a slider goes are one declaration."""
 
 import doctest
 import inspect
 import math
-import re
 
 import numpy as np
 import pytest
 import torch
 
-from clutils import encoders, losses, methods, training
-from clutils.losses.hyperparameters import Hyperparameter, check, declare
+from clutils import encoders, losses, methods, noise, training
+from clutils.settings import Setting, check, setting
 from tests.losses.inputs import fails
 
 LOSSES = [entry.loss for entry in losses.catalogue().values()]
@@ -20,6 +19,7 @@ DECLARED = [
     for kind in KINDS
     for name, declared in kind.ranges.items()
 ]
+NUMBERS = [given for given in DECLARED if not given.values[2].choices]
 
 
 def made(kind, **settings):
@@ -51,15 +51,13 @@ def outside(declared):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_hyperparameter_that_is_a_number_or_a_switch_is_declared_and_nothing_else(kind):
-    parameters = inspect.signature(kind).parameters
+def test_every_setting_but_those_of_another_method_says_what_it_may_be(kind):
     names = kind.hyperparameters() if issubclass(kind, losses.Loss) else kind.setting_names()
-    numbers = [name for name in names if re.search(r"\b(int|float|bool)\b", str(parameters[name].annotation))]
-    assert sorted(kind.ranges) == sorted(numbers)
+    assert sorted([*kind.ranges, *{"base", "base_settings"}.intersection(names)]) == sorted(names)
     assert issubclass(kind, losses.Loss) or all(name in names for name in kind.live)
 
 
-@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+@pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
 def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
     settings = (
         (lambda of: of.check_hyperparameters())
@@ -86,7 +84,7 @@ def test_the_docs_list_range_and_symbol_where_they_are_declared(kind, name, decl
     assert f"- {name}{symbol}: {declared}" in kind.__doc__.split("Ranges:")[1].splitlines()
 
 
-@pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
+@pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
 def test_a_dial_lies_inside_the_range_and_what_can_be_turned_has_one(kind, name, declared):
     if declared.dial is not None:
         low, high, scale = declared.dial
@@ -99,14 +97,19 @@ def test_a_dial_lies_inside_the_range_and_what_can_be_turned_has_one(kind, name,
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (Hyperparameter(1e-6, 1e6), "a number from 1e-06 to 1e+06"),
-        (Hyperparameter(0, 1, open_above=True), "a number from 0 to below 1"),
-        (Hyperparameter(0), "a number from 0 on"),
-        (Hyperparameter(0, open_below=True, also=(None,)), "a number above 0, or None"),
-        (Hyperparameter(0, 1, open_below=True), "a number above 0 and at most 1"),
-        (Hyperparameter(1e-6, 1e12, also=(math.inf,)), "a number from 1e-06 to 1e+12, or inf"),
-        (Hyperparameter(1, whole=True), "a whole number from 1 on"),
-        (Hyperparameter(1, 2, whole=True), "1 or 2"),
+        (Setting(1e-6, 1e6), "a number from 1e-06 to 1e+06"),
+        (Setting(0, 1, open_above=True), "a number from 0 to below 1"),
+        (Setting(0), "a number from 0 on"),
+        (Setting(0, open_below=True, also=(None,)), "a number above 0, or None"),
+        (Setting(0, 1, open_below=True), "a number above 0 and at most 1"),
+        (Setting(1e-6, 1e12, also=(math.inf,)), "a number from 1e-06 to 1e+12, or inf"),
+        (Setting(1, whole=True), "a whole number from 1 on"),
+        (Setting(1, 2, whole=True), "1 or 2"),
+        (Setting(choices=("conv", "mlp"), also=(None,)), "one of conv, mlp, None"),
+        (
+            Setting(0, 1, entries=("low", "high"), rising=True),
+            "(low, high), each a number from 0 to 1, rising",
+        ),
     ],
 )
 def test_a_range_in_words(declared, words):
@@ -117,16 +120,47 @@ def test_a_loss_of_one_s_own_declares_checks_and_documents_the_same_way():
     class Own(losses.NTXent):
         """One line."""
 
-        ranges = declare(**losses.NTXent.ranges, power=Hyperparameter(0, 3, "p"))
-        power = 2
+        power: int = setting(0, 3, "p", default=2)
 
+    assert (
+        str(inspect.signature(Own))
+        == "(temperature: float = 0.5, power: int = 2, *, check_inputs: bool = True)"
+    )
+    assert (Own().power, Own(power=3).power) == (2, 3)
     own = Own()
     own.power = 4
-    fails(own.settings, "Own: power is 4, but must be a number from 0 to 3")
-    fails(lambda: check(own, own.ranges, "here"), "here: power is 4")
+    fails(own.check_hyperparameters, "Own: power is 4, but must be a number from 0 to 3")
+    fails(lambda: check("here", own), "here: power is 4")
+    with pytest.raises(TypeError, match="Own: got an unexpected keyword argument 'powers'"):
+        Own(powers=2)
     assert Own.__doc__.endswith(
         "- temperature (τ): a number from 1e-06 to 1e+06\n- power (p): a number from 0 to 3"
     )
+
+
+def test_what_a_subclass_sets_to_a_plain_value_is_an_argument_no_longer():
+    class Cold(losses.MACL):
+        temperature = 0.05
+
+    assert Cold.hyperparameters() == ("alpha", "alignment_threshold", "minimum_temperature")
+    assert (Cold(1.0).temperature, Cold(1.0).alpha) == (0.05, 1.0) and "temperature" not in Cold.ranges
+    assert losses.MACL.hyperparameters()[0] == "temperature"
+
+
+def test_a_tuple_s_entries_are_checked_each_and_in_their_order():
+    scale = Setting(0, 1, open_below=True, entries=("smallest", "largest"), rising=True)
+    assert scale.allows((0.2, 1)) and scale.allows([0.2, 0.2])  # a file has a list
+    for wrong in ((0.2,), (0.2, 1.5), (0, 1), (0.9, 0.2), 0.5, "ab", None):
+        fails(
+            lambda wrong=wrong: scale.check("here", "scale", wrong), f"here: scale is {wrong!r}, but must be"
+        )
+
+
+def test_a_word_that_is_near_a_choice_is_said():
+    wrong = (
+        "noise: network is 'con', but must be one of conv, unet, resnet18, mlp, fixed; did you mean 'conv'?"
+    )
+    fails(lambda: noise.NoiseGenerator("con"), wrong)
 
 
 def test_numpy_s_numbers_are_taken_and_become_python_s_own():

@@ -1,0 +1,225 @@
+"""Settings: what each may be, its symbol, slider, default and line of help, declared once where it belongs.
+
+In the body of a loss, a method or a dataclass:
+
+    temperature: float = setting(1e-6, 1e6, "τ", dial=(0.01, 5, "log"), default=0.5)
+
+Checks, docstrings, sliders, explorers and options of the command line read that line. What is only an
+argument of a function is checked by `within`, `one_of` and `one_device`.
+"""
+
+import difflib
+import inspect
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from torch import Tensor
+
+PLAIN: tuple[type, ...] = (int, float, bool)  # numbers that a file can hold
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a setting may be, as in Setting(0, 10, "α", dial=(0, 2, "even")); `str` of it says so in words.
+
+    - lowest, highest: ends of its range, which belong to it unless it is open there
+    - symbol: the paper's
+    - dial: where its slider goes from and to, and how: "even", "log", "doubling" or "near one"
+    - whole: whole numbers alone
+    - also: values beside the range, None or infinity
+    - switch: True and False alone
+    - choices: these alone, beside `also`
+    - entries: names of a tuple's numbers, each of which is in the range; rising: none below the one before
+    - about: a line of help; unset: what stands for None, in the same line
+    """
+
+    lowest: float = -math.inf
+    highest: float = math.inf
+    symbol: str = ""
+    dial: tuple[float, float, str] | None = None
+    whole: bool = False
+    open_below: bool = False
+    open_above: bool = False
+    also: tuple[float | None, ...] = ()
+    switch: bool = False
+    choices: tuple[Any, ...] | None = None
+    entries: tuple[str, ...] = ()
+    rising: bool = False
+    about: str = ""
+    unset: str = ""
+
+    def allows(self, value: Any) -> bool:
+        if self.entries:
+            several = isinstance(value, Sequence) and len(value) == len(self.entries)
+            fits = several and all(map(replace(self, entries=()).allows, value))
+            return fits and (not self.rising or list(value) == sorted(value))
+        if self.choices is not None:
+            return value in (*self.choices, *self.also)
+        if self.switch or isinstance(value, bool):
+            return self.switch and isinstance(value, bool)
+        right: Any = numbers.Integral if self.whole else numbers.Real
+        if not isinstance(value, right) or value == math.inf:
+            return isinstance(value, float | None) and value in self.also
+        if value == self.lowest or value == self.highest:
+            return not (self.open_below if value == self.lowest else self.open_above)
+        return self.lowest < value < self.highest
+
+    def __str__(self) -> str:
+        if self.entries:
+            each = f"({', '.join(self.entries)}), each {replace(self, entries=())}"
+            return f"{each}, rising" if self.rising else each
+        if self.choices is not None:
+            return f"one of {', '.join(map(str, [*self.choices, *self.also]))}"
+        if self.switch:
+            return "True or False"
+        low, high = f"{self.lowest:g}", f"{'below ' if self.open_above else ''}{self.highest:g}"
+        if self.whole and self.highest == self.lowest + 1:
+            return f"{low} or {high}"
+        words = f"above {low}" if self.open_below else f"from {low}"
+        if self.highest < math.inf:
+            ends = high if self.open_above else f"at most {high}"
+            words += f" and {ends}" if self.open_below else f" to {high}"
+        elif not self.open_below:
+            words += " on"
+        kind = "a whole number" if self.whole else "a number"
+        return ", or ".join([f"{kind} {words}", *map(str, self.also)])
+
+    def check(self, who: str, name: str, value: Any) -> None:
+        """Raise ValueError, quoting `who`, name and value, unless the value is allowed."""
+        if not self.allows(value):
+            meant = "" if self.choices is None else did_you_mean(value, self.choices)
+            raise ValueError(f"{who}: {name} is {value!r}, but must be {self}{meant}")
+
+
+SWITCH = Setting(switch=True)
+
+
+# ---- declared in a class's body ----------------------------------------------------------------------------
+
+
+def setting(
+    within: Setting | float = -math.inf,
+    *further: Any,
+    default: Any = MISSING,
+    kw_only: bool = False,
+    metadata: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """A dataclass's field with what it may be: `q: float = setting(0, 1, "q", default=0.5)`.
+
+    - within: a `Setting` to start from, or the lowest value; further and options: of a `Setting`
+    - default: without one the argument must be given; kw_only, metadata: as of `dataclasses.field`
+    """
+    own = replace(within, **options) if isinstance(within, Setting) else Setting(within, *further, **options)
+    given: Any = {"default_factory": dict} if isinstance(default, Mapping) else {"default": default}
+    return field(**given, kw_only=kw_only, metadata={"setting": own, **(metadata or {})})
+
+
+def ranges_of(cls: Any) -> Mapping[str, Setting]:
+    """The settings that a dataclass, or a class of `collect`, declares: name -> what it may be."""
+    declared = vars(cls).get("arguments") or {own.name: own for own in fields(cls)}
+    known = {name: own.metadata["setting"] for name, own in declared.items() if "setting" in own.metadata}
+    return MappingProxyType(known)
+
+
+def collect(cls: Any) -> Any:
+    """A decorator that reads a class's arguments from the fields in its body, as `dataclass` does.
+
+    But it writes no `__init__`, since a torch module has more to do there: that calls `bind`. It leaves
+    `arguments`, each field by name; `ranges`, what `setting` said of it; and the signature, for `inspect`. A
+    subclass, for which its base's `__init_subclass__` calls this, has its base's arguments in their places,
+    then its own. One that its body gives a plain value keeps that value, and is an argument no longer.
+    """
+    body, annotations = dict(vars(cls)), inspect.get_annotations(cls)
+    declared = dict(getattr(cls, "arguments", {}))
+    for name, value in body.items():
+        if isinstance(value, Field):
+            value.name, value.type = name, annotations.get(name, value.type)
+            declared[name] = value
+            delattr(cls, name)
+        else:
+            declared.pop(name, None)
+    cls.arguments = declared
+    cls.ranges = ranges_of(cls)
+    own_init = "__init__" in body and not any(isinstance(value, Field) for value in body.values())
+    cls.__signature__ = None if own_init else _signature(cls)  # None: inspect reads that `__init__`
+    return cls
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    one = inspect.Parameter
+    parameters = [
+        one(
+            name,
+            one.KEYWORD_ONLY if own.kw_only is True else one.POSITIONAL_OR_KEYWORD,
+            default=one.empty if own.default is MISSING else own.default,
+            annotation=own.type,
+        )
+        for name, own in cls.arguments.items()
+    ]
+    return inspect.Signature(sorted(parameters, key=lambda parameter: parameter.kind))
+
+
+def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:
+    """What a call gives the arguments of a class of `collect`, or their defaults. TypeError, naming it."""
+    try:
+        bound = _signature(cls).bind(*given, **by_name)
+    except TypeError as error:
+        raise TypeError(f"{cls.__name__}: {error}") from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def check(who: str, of: Any, ranges: Mapping[str, Setting] | None = None) -> None:
+    """Raise ValueError, quoting `who`, name and value, where one of these attributes is out of its range.
+
+    ranges: None = those that its class declares. Numbers of other kinds, as NumPy's, become Python's own.
+    """
+    for name, own in (ranges_of(type(of)) if ranges is None else ranges).items():
+        value = getattr(of, name)
+        own.check(who, name, value)
+        if isinstance(value, numbers.Real) and type(value) not in PLAIN:
+            object.__setattr__(of, name, int(value) if isinstance(value, numbers.Integral) else float(value))
+
+
+# ---- arguments of a function -------------------------------------------------------------------------------
+
+
+def within(
+    who: str, name: str, value: object, lowest: float, highest: float = math.inf, **options: Any
+) -> None:
+    """Raise ValueError, quoting it, unless the value is in this range; options: of a `Setting`."""
+    Setting(lowest, highest, **options).check(who, name, value)
+
+
+def one_of(who: str, name: str, value: object, known: Iterable[str]) -> None:
+    """Raise ValueError unless the value is among the known ones, which the error lists."""
+    Setting(choices=tuple(known)).check(who, name, value)
+
+
+def one_device(who: str, **given: object) -> None:
+    """Raise ValueError, naming each, where these are no tensors of one device."""
+    places = {}
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            what = "None" if value is None else f"of type {type(value).__name__}"
+            raise ValueError(f"{who}: {name} is {what}, but must be a torch.Tensor")
+        places[name] = value.device
+    if len(set(places.values())) > 1:
+        said = ", ".join(f"{name} on {place}" for name, place in places.items())
+        raise ValueError(
+            f"{who}: {said}, but they must be on one device: `.to(device)` or `.cpu()` moves one"
+        )
+
+
+def did_you_mean(name: object, known: Iterable[Any], listed: bool = False) -> str:
+    """The end of an error message: '; did you mean ...?', or nothing; listed: what is known, too."""
+    known = list(map(str, known))
+    lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
+    close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+    meant = f"; did you mean {lower[close[0]]!r}?" if close else ""
+    return f"{meant or ';'} Known: {', '.join(known) or 'none'}" if listed else meant
