@@ -39,7 +39,6 @@ class CLIP(Loss):
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
     temperature: float = setting(TEMPERATURE, default=0.07)
     learned_scale: bool = setting(SWITCH, default=False)
-    log_scale: nn.Parameter  # t, while it is learned
 
     def __setattr__(self, name: str, value: Any) -> None:
         """As of every module; turning `learned_scale` makes t or removes it, setting τ starts it again."""
@@ -50,10 +49,9 @@ class CLIP(Loss):
         switch, temperature = self.__dict__.get("learned_scale"), self.__dict__["temperature"]
         if switch is True and TEMPERATURE.allows(temperature):
             start = torch.tensor(-math.log(temperature))
-            if hasattr(self, "log_scale"):
-                self.log_scale.data.fill_(start)
-            else:
+            if not hasattr(self, "log_scale"):
                 self.log_scale = nn.Parameter(start)
+            self.log_scale.data.copy_(start)
         elif switch is False and hasattr(self, "log_scale"):
             del self.log_scale
             self.effective_temperature = None
