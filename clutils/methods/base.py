@@ -84,6 +84,7 @@ class Method(nn.Module):
     uses_labels = False
     kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
     takes_extra_views = False  # whether a run may ask for `extra_views`
+    varies = False  # whether a step itself makes two equal views of a sample differ
     after_step_only: tuple[str, ...] = ()  # buffers that `forward` leaves alone
     head: nn.Module
     predictor: nn.Module  # where there is one

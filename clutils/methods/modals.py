@@ -35,6 +35,7 @@ class MODALS(Method):
     """
 
     paper, year = "MODALS (Cheung & Yeung)", 2021
+    varies = True
     out, hidden = 128, None
     operation: str = setting(choices=("any", *OPERATIONS), default="any")
     strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3)

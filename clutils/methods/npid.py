@@ -32,6 +32,7 @@ class NPID(Method):
     """
 
     paper, year, equation = "NPID (Wu et al.)", 2018, "eq. 2"
+    varies = True
     usual_loss = losses.NTXent(temperature=0.1)
     needs = SIMILARITIES
     after_step_only = ("bank",)

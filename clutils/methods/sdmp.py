@@ -31,6 +31,7 @@ class SDMP(Method):
     """
 
     paper, year = "SDMP (Ren et al.)", 2022
+    varies = True
     kinds = ("pictures", "vectors")  # what can be mixed
     needs = SIMILARITIES
     out, hidden = 128, None

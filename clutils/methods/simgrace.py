@@ -25,6 +25,7 @@ class SimGRACE(GraphCL):
     """
 
     paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""
+    varies = True
     out, hidden = 128, None
     strength: float = setting(0, symbol="η", dial=(0, 2, "even"), default=1.0)
 

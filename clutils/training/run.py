@@ -279,12 +279,34 @@ class Run:
                     chance = "" if math.isnan(row["chance"]) else f", chance {row['chance']:.3f}"
                     bar.set_postfix_str(f"loss {row['loss']:.3f}{chance}", refresh=False)
                     bar.update()
+                    if self.steps_done == 1 and (said := self.equal_views()):
+                        tqdm.write(said, file=sys.stdout)
                     if on_step is not None:
                         on_step(self)
             except KeyboardInterrupt:
                 bar.close()
                 print(f"stopped after {self.steps_done} of {self.steps} steps; what was learned is kept")
         return self
+
+    def equal_views(self) -> str:
+        """A sentence that says so where the two views of each sample are equal; "" where they are not.
+
+        Looked at in the next batch. Equal views are no fault where the method changes them itself or learns
+        from labels, or where dropout does.
+        """
+        dropout = any(isinstance(part, encoders.Dropout | nn.Dropout) for part in self.method.modules())
+        if self.method.varies or self.method.uses_labels or dropout:
+            return ""
+        images, draw = self.images[self._batch()], self._stream("views")
+        with torch.random.fork_rng(devices=[]):
+            first, second, *_ = methods.base.several_views(self.augmentation, images, draw)
+        if not torch.equal(first, second):
+            return ""
+        others = ", ".join(name for name in views.names(self.kind.name) if name != "none")
+        return (
+            "the two views of each sample are equal, so alignment is 0 and samples are only pushed apart; "
+            f"augmentations for {self.kind.name}: {others}"
+        )
 
     # ---- what it has learned ---------------------------------------------------------------------------
 

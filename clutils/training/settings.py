@@ -78,7 +78,7 @@ class Settings:
         None,
         "one of `views.names()`",
         str,
-        "what suits the data, `views.suiting`",
+        "what suits the data, `views.suiting`; none for vectors where the method changes them itself",
         in_python="one of `views.names()`, or called as augment(images, generator=...)",
     )
     epochs: int | None = _setting(
@@ -177,11 +177,13 @@ class Settings:
         given = self.method_settings
         loss = methods.catalogue()[self.method].kind.default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
+        changed = kind.name == "vectors" and methods.catalogue()[self.method].kind.varies
+        suiting = views.Identity() if changed else views.suiting(images)
         return replace(
             self,
             loss=loss,
             encoder=encoder,
-            augmentation=views.suiting(images) if self.augmentation is None else self.augmentation,
+            augmentation=suiting if self.augmentation is None else self.augmentation,
             steps=self.steps if self.epochs is None else self.epochs * max(1, len(images) // size),
             batch_size=size,
             learning_rate=rate if self.learning_rate is None else self.learning_rate,

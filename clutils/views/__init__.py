@@ -189,10 +189,10 @@ class Identity:
 _STILL: dict[str, Any] = dict.fromkeys(graphs.STEP, 0.0)
 OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictures; the first is usual
     "vectors": {
-        "none": Identity,
         "corruption": vectors.Corruption,
         "noise": vectors.Noise,
         "masking": vectors.Masking,
+        "none": Identity,
     },
     "graphs": {
         "one of four": GraphAugmentation,
@@ -321,7 +321,7 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
     - shape: of the images, (N, C, H, W), or of the vectors, (N, D); None = not known
     """
     if not settings:
-        return AUTO if shape is not None and len(shape) == 2 else "identity"
+        return "none" if shape is not None and len(shape) == 2 else "identity"
     if "name" in settings:  # of another kind of samples
         own = from_settings(settings)
         return next((name for of in OTHERS.values() for name, make in of.items() if make() == own), str(own))

@@ -33,7 +33,7 @@ def test_a_file_can_name_them_and_the_seed_decides(kind, name):
 
 
 def test_names_are_those_of_one_kind_or_of_all_and_the_first_suits():
-    assert views.names("vectors") == ("none", "corruption", "noise", "masking")
+    assert views.names("vectors") == ("corruption", "noise", "masking", "none")
     assert views.names("sentences") == ("dropout", "deletion", "reordering")
     assert "simclr" in views.names("pictures") and "noise" not in views.names("pictures")
     assert set(views.names()) == {name for kind in data.KINDS for name in views.names(kind.name)}
@@ -70,7 +70,7 @@ def test_samples_of_another_kind_are_refused_in_one_line(kind, name):
     [
         ("graphs:motifs", "crop", "augmentation is 'crop', but must be one for graphs: one of four"),
         ("sentences:topics", "simclr", "augmentation is 'simclr', but must be one for sentences: dropout"),
-        ("vectors:digits", "one of four", "must be one for vectors: none"),
+        ("vectors:digits", "one of four", "must be one for vectors: corruption"),
         ("digits", "one of four", "'one of four' is not one of simclr, digits"),
     ],
 )

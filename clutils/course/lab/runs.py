@@ -19,6 +19,7 @@ class LabRun:
 
     - source: what its data really is
     - changes: (step, name, new value) of what was turned while it trained
+    - equal_views: a sentence where the two views of each sample are equal, else ""
     """
 
     name: str
@@ -27,7 +28,11 @@ class LabRun:
     watcher: Watcher
     source: str
     changes: list[tuple[int, str, float]] = field(default_factory=list)
+    equal_views: str = field(init=False)
     _last_turn: tuple[int, str, Any] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.equal_views = self.run.equal_views()
 
     @property
     def configuration(self) -> dict[str, Any]:

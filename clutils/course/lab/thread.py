@@ -220,6 +220,7 @@ def _numbers(record: LabRun) -> str:
         parts += [] if now is None else [f"τ {now:.3g}"]
     if not record.watcher.measures_knn:
         parts.append("no kNN, for the data has no labels")
+    parts += [record.equal_views] if record.equal_views else []
     parts.append(f"data: {record.source}")
     return f"{'; '.join(parts)}."
 

@@ -107,7 +107,7 @@ def does_it_help(
     `probe_few` of `worth`; `noise` and `loss` at the end.
     """
     method, own = CONTENDERS[contender]
-    usual = {"steps": 200, "batch_size": 128, "loss": losses.NTXent(TEMPERATURE)}
+    usual = {"steps": 200, "batch_size": 128, "loss": losses.NTXent(TEMPERATURE), "augmentation": "none"}
     run = training.Run(method=method, data=train, method_settings=own, **usual | settings)
     row = experiments.measured(
         run,

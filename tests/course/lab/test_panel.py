@@ -464,6 +464,11 @@ def test_other_kinds_of_samples_train_in_the_panel_by_views_of_their_own(name, v
     lab = lesson.training_lab(data=name, steps=2)
     lab.menus["augmentation"].value = view
     assert lab.start().wait(LONG) and lab.run.steps_done == 2 and shown(lab) == ""
+    assert "equal" not in lab.status.value
+    if name == "vectors:wine":
+        lab.menus["augmentation"].value = "none"
+        assert lab.start().wait(LONG) and "the two views of each sample are equal" in lab.status.value
+        lab.menus["augmentation"].value = view
     lab.menus["data"].value = "digits"
     assert lab.menus["augmentation"].value == views.AUTO
 
