@@ -1,7 +1,8 @@
-"""Notebook 06: its figures draw what plain loops compute; its tables; its exercises."""
+"""Notebook 06: its figures draw what the loss gives, which the notebook checks; its tables; its exercises."""
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, softplus
@@ -16,39 +17,16 @@ S = torch.tensor([0.8, 0.1, 0.5], dtype=torch.float64)
 N = torch.tensor([0.6, -0.5, 0.3, 0.0], dtype=torch.float64)
 
 
-def softmax(values, scale):
-    top = max(values)
-    parts = [math.exp((v - top) / scale) for v in values]
-    return [part / sum(parts) for part in parts]
-
-
-def by_hand(positives, negatives, t, d_pos, d_neg):
-    """α, β, the logits and the loss of one anchor, eq. 8, 10 and 14."""
-    alpha = softmax(positives, d_pos)
-    beta = [len(negatives) * share for share in softmax(negatives, d_neg)]
-    logits = [sum(a * s for a, s in zip(alpha, positives, strict=True)) / t]
-    logits += [b * s / t for b, s in zip(beta, negatives, strict=True)]
-    return alpha, beta, logits, -math.log(softmax(logits, 1.0)[0])
-
-
-def test_weights_are_the_two_softmaxes():
-    alpha, beta, *_ = by_hand(S.tolist(), N.tolist(), 0.5, 0.4, 2.0)
-    found = att.weights(losses.AttentionNCE(0.5, 0.4, 2.0), S, N)
-    assert found[0].tolist() == pytest.approx(alpha, rel=1e-12)
-    assert found[1].tolist() == pytest.approx(beta, rel=1e-12)
-
-
 def test_the_attention_curves_are_m_alpha_and_beta_and_the_hard_ones_lie_in_the_grey_band():
     left, right = att.attention(S, N, d_pos=(0.1, 5.0), d_neg=(0.3, 5.0)).axes
-    for d in (0.1, 5.0):
-        x, y = line(left, f"d_pos = {d:g}")
-        alpha, *_ = by_hand(sorted(S.tolist()), N.tolist(), 0.5, d, 1.0)
-        assert x.tolist() == sorted(S.tolist())
-        assert y == pytest.approx([3 * a for a in alpha])
-    for d in (0.3, 5.0):
-        x, y = line(right, f"d_neg = {d:g}")
-        assert y == pytest.approx(by_hand(S.tolist(), sorted(N.tolist()), 0.5, 1.0, d)[1])
-    for ax in (left, right):
+    for ax, similarities, label, scales in (
+        (left, S, "d_pos", (0.1, 5.0)),
+        (right, N, "d_neg", (0.3, 5.0)),
+    ):
+        for d in scales:
+            x, y = line(ax, f"{label} = {d:g}")
+            assert x.tolist() == sorted(similarities.tolist())
+            assert y == pytest.approx(len(x) * np.exp(x / d) / np.exp(x / d).sum())
         band = ax.patches[0].get_bbox()
         assert (band.x0, band.x1) == pytest.approx((0.1, 0.6))
     assert "3 positives and 4 negatives" in figures.alt(left)
@@ -65,39 +43,32 @@ def test_dots_above_the_line_are_counted_and_the_papers_side_is_below_it():
     assert "75% of 4 anchors" in figures.alt(ax)
 
 
-def test_log_weights_inside_and_outside_the_exponent_and_the_pushes_are_the_closed_forms():
-    s = torch.linspace(-0.8, 0.8, 9, dtype=torch.float64)
+def test_log_weights_stand_inside_and_outside_the_exponent_beside_the_losses_own_pushes():
+    one, s = torch.tensor([[0.6]]).double(), torch.linspace(-0.8, 0.8, 9, dtype=torch.float64)
     left, right = att.inside_or_outside(s, scales=(0.4,), positive=0.6).axes
-    plain = by_hand([0.6], s.tolist(), 0.5, 1.0, 1e12)[2]
-    _, beta, logits, _ = by_hand([0.6], s.tolist(), 0.5, 1.0, 0.4)
-    inside = [a - b for a, b in zip(logits[1:], plain[1:], strict=True)]
-    assert line(left, "inside, d_neg = 0.4")[1] == pytest.approx(inside, abs=1e-9)
-    mean = sum(math.exp(v / 0.5) for v in s.tolist()) / 9
-    outside = [math.log(math.exp(v / 0.5) / mean) for v in s.tolist()]
-    assert line(left, "HCL")[1] == pytest.approx(outside, abs=1e-9)
-    loss = losses.HardNegative(0.5, class_prior=0.0, beta=1.0)
-    hcl = loss.per_anchor(torch.tensor([[0.6]]).double(), s[None])
-    terms = sum(math.exp(w + v / 0.5) for w, v in zip(outside, s.tolist(), strict=True))
+    loss = losses.AttentionNCE(0.5, d_neg=0.4)
+    _, inside = line(left, "inside, d_neg = 0.4")
+    assert inside == pytest.approx((att.weights(loss, one[0], s)[1] - 1) * s / 0.5)
+    assert (inside[:3] > 0).all(), "far negatives weigh more than in InfoNCE"
+    _, outside = line(left, "HCL")
+    hcl = losses.HardNegative(0.5, class_prior=0.0, beta=1.0).per_anchor(one, s[None])
+    terms = np.exp(outside + s.numpy() / 0.5).sum()
     assert float(hcl) == pytest.approx(math.log(1 + terms / math.exp(1.2))), "the weight is HCL's own"
-    found = right.lines[1].get_ydata()
-    shares = softmax(logits, 1.0)[1:]
-    assert found == pytest.approx([b * p / 0.5 for b, p in zip(beta, shares, strict=True)], rel=1e-9)
-    assert all(x > 0 for x in inside[:3]), "far negatives weigh more than in InfoNCE"
+    assert right.lines[1].get_ydata() == pytest.approx(anatomy.forces(loss, one, s[None])[1][0])
 
 
-def test_the_loss_over_d_neg_is_the_mean_of_the_loops_and_grey_where_it_is_near_infonce():
+def test_the_loss_over_d_neg_is_the_mean_over_the_anchors_and_grey_where_it_is_near_its_limit():
     draw = torch.Generator().manual_seed(0)
     positives, negatives = (torch.rand(4, k, generator=draw).double() for k in (3, 30))
     scales = [0.05, 0.5, 5.0, 50.0]
     ax = att.along_d_neg(positives, negatives, torch.tensor(scales))
-
-    def mean(d):
-        rows = zip(positives.tolist(), negatives.tolist(), strict=True)
-        return sum(by_hand(s, n, 0.5, 1.0, d)[3] for s, n in rows) / 4
-
+    *means, flat = (
+        float(losses.AttentionNCE(0.5, d_neg=d).per_anchor(positives, negatives).mean())
+        for d in (*scales, 1e12)
+    )
     x, y = line(ax, "loss, mean")
-    assert x == pytest.approx(scales) and y == pytest.approx([mean(d) for d in scales], rel=1e-6)
-    near = [d for d in scales if abs(mean(d) / mean(1e12) - 1) < 0.1]
+    assert x == pytest.approx(scales) and y == pytest.approx(means)
+    near = [d for d, mean in zip(scales, means, strict=True) if abs(mean / flat - 1) < 0.1]
     band = ax.patches[0].get_bbox()
     assert (band.x0, band.x1) == pytest.approx((near[0], near[-1])) and 0 < len(near) < len(scales)
 

@@ -1,4 +1,4 @@
-"""Notebook 05: its figures, measures and exercises show what a plain loop computes."""
+"""Notebook 05: its figures draw what the losses give, which the notebook checks; its mixes; its exercises."""
 
 import math
 
@@ -26,30 +26,17 @@ def some_negatives(count=20, seed=0):
 # ---- mixes as a function of similarities -----------------------------------------------------------------
 
 
-def test_fixed_mixes_lead_the_push_back_to_their_parents():
-    draw = torch.Generator().manual_seed(2)
-    positives, negatives = toys.random_similarities(3, 1, 9, draw)
-    loss = FixedMixes(0.5, 0.05, 1.0, hardest=4, synthetic=6)
-    pull, push = anatomy.forces(loss, positives, negatives)
-    # the same draws, made here: ranks and coefficients for all anchors
-    again = torch.Generator().manual_seed(loss.seed)
-    first = torch.randint(4, (1, 6), generator=again)[0]
-    a = torch.rand(1, 6, generator=again, dtype=torch.float64)[0]
-    second = torch.randint(4, (1, 6), generator=again)[0]
-    for row in range(3):
-        order = sorted(range(9), key=lambda j: -float(negatives[row, j]))
-        mixes = [
-            float(w * negatives[row, order[i]] + (1 - w) * negatives[row, order[j]])
-            for i, j, w in zip(first, second, a, strict=True)
-        ]
-        table = torch.cat([negatives[row], torch.tensor(mixes, dtype=torch.float64)])[None]
-        expected_pull, f = anatomy.forces(losses.HardNegative(0.5, 0.05, 1.0), positives[row, None], table)
-        expected = f[0, :9].tolist()
-        for h, (i, j, w) in enumerate(zip(first, second, a, strict=True)):
-            expected[order[i]] += float(w * f[0, 9 + h])
-            expected[order[j]] += float((1 - w) * f[0, 9 + h])
-        assert push[row].tolist() == pytest.approx(expected, rel=1e-10)
-        assert pull[row].tolist() == pytest.approx(expected_pull[0].tolist(), rel=1e-10)
+def test_fixed_mixes_are_hcl_with_mixes_among_the_negatives_and_lead_the_push_back_to_their_parents():
+    positives, negatives = toys.random_similarities(3, 1, 9, torch.Generator().manual_seed(2))
+    loss, leaf = FixedMixes(0.5, 0.05, 1.0, hardest=4, synthetic=6), negatives.clone().requires_grad_()
+    everyone = torch.cat([leaf, loss.mixes(Pairs(positives, leaf))], dim=1)
+    value = losses.HardNegative(0.5, 0.05, 1.0).per_anchor(positives, everyone)
+    torch.testing.assert_close(loss.per_anchor(positives, negatives), value)
+    (push,) = torch.autograd.grad(value.sum(), leaf)
+    torch.testing.assert_close(anatomy.forces(loss, positives, negatives)[1], push)
+    held = torch.cat([leaf, loss.mixes(Pairs(positives, negatives))], dim=1)  # no way back to the parents
+    (own,) = torch.autograd.grad(losses.HardNegative(0.5, 0.05, 1.0).per_anchor(positives, held).sum(), leaf)
+    assert (push.sum(dim=1) > own.sum(dim=1) + 0.1).all()
 
 
 def test_fixed_mixes_are_the_same_at_every_call_and_never_harder_than_the_hardest():
@@ -109,40 +96,30 @@ def test_the_panel_makes_mixes_of_real_tables_too():
 # ---- figures ---------------------------------------------------------------------------------------------
 
 
-def test_the_pull_under_a_prior_is_the_closed_form_and_the_cross_stands_where_the_clamp_sets_in():
-    negatives, prior, t = some_negatives(), 0.2, 0.5
-    ax = hard.pull_under_priors(negatives, t, priors=(0.0, prior))
-    total, N = sum(math.exp(float(n) / t) for n in negatives), len(negatives)
-    onset = []
-    for label, p in (("τ⁺ = 0 ", 0.0), ("τ⁺ = 0.2", prior)):
+def test_the_pull_under_a_prior_is_the_losss_own_and_the_cross_stands_where_the_clamp_sets_in():
+    negatives, t = some_negatives(), 0.5
+    ax = hard.pull_under_priors(negatives, t, priors=(0.0, 0.2))
+    silent = float(lesson.silent_from.answer(negatives[None], t, 0.2))
+    for label, prior, onset in (("τ⁺ = 0 ", 0.0, math.inf), ("τ⁺ = 0.2", 0.2, silent)):
         s, pull = line(ax, label)
-        for at, drawn in zip(s, pull, strict=True):
-            positive = math.exp(at / t)
-            estimate = (total - N * p * positive) / (1 - p)
-            if estimate <= N * math.exp(-1 / t):
-                assert math.isnan(drawn)
-                onset.append(at)
-            else:
-                assert drawn == pytest.approx(total / ((1 - p) * t * (positive + estimate)), rel=1e-9)
+        loss, at = losses.Debiased(t, prior), torch.as_tensor(s[s < onset])[:, None]
+        own = anatomy.forces(loss, at, negatives.expand(len(at), -1))[0][:, 0]
+        np.testing.assert_allclose(pull, [*own, *[math.nan] * (len(s) - len(at))], rtol=1e-9)
     (cross,) = [x for x in ax.lines if x.get_marker() == "x" and len(x.get_xdata()) == 1]
-    assert cross.get_xdata()[0] == pytest.approx(min(onset), abs=0.006)
+    assert cross.get_xdata()[0] == pytest.approx(silent, abs=0.01)
     assert line(ax, "1/τ")[1].tolist() == [2.0, 2.0]
-    assert f"clamped from {min(onset):.2f}" in figures.alt(ax)
+    assert f"clamped from {s[s >= silent][0]:.2f}" in figures.alt(ax)
 
 
-def test_the_part_of_each_negative_is_the_bracket_of_two_softmaxes():
-    negatives = some_negatives(7)
-    ax = hard.push_under_betas(negatives, 0.5, betas=(0.0, 2.0))
-    s = sorted(negatives.tolist())
+def test_the_part_of_each_negative_is_its_share_of_hcls_push():
+    negatives = some_negatives(7).sort().values
+    ax = hard.push_under_betas(negatives.flip(0), 0.5, betas=(0.0, 2.0))
     for beta in (0.0, 2.0):
-        harder, weights = ([math.exp(b * x / 0.5) for x in s] for b in (1 + beta, beta))
-        expected = [
-            7 * ((1 + beta) * h / sum(harder) - beta * w / sum(weights))
-            for h, w in zip(harder, weights, strict=True)
-        ]
+        loss = losses.HardNegative(0.5, 0.0, beta)
+        push = anatomy.forces(loss, torch.zeros(1, 1).double(), negatives[None])[1][0]
         x, part = line(ax, f"β = {beta:g}")
-        assert x.tolist() == s
-        np.testing.assert_allclose(part, expected, rtol=1e-9)
+        assert x.tolist() == negatives.tolist()
+        np.testing.assert_allclose(part, 7 * push / push.sum(), rtol=1e-9)
     assert "draw a negative in" in figures.alt(ax)
 
 
@@ -169,15 +146,12 @@ def test_on_the_circle_mixes_lie_on_chords_and_the_marks_are_their_parts_of_the_
             np.linalg.norm(mix - pair, axis=1).sum() - np.linalg.norm(pair[0] - pair[1]) for pair in pairs
         ]
         assert min(detours) < 1e-9
-    everyone = np.concatenate([negatives.numpy(), mixes])
-    push = [math.exp(2 * y / 0.5) * 2 for y in everyone[:, 1]]
-    weights = [math.exp(y / 0.5) for y in everyone[:, 1]]
-    bracket = [p / sum(push) * 2 - w / sum(weights) for p, w in zip(push, weights, strict=True)]
-    positive = [b for b in bracket if b > 0]
+    everyone = torch.as_tensor(np.concatenate([negatives.numpy(), mixes])[:, 1])[None]
+    push = anatomy.forces(losses.HardNegative(0.5, 0.0, 1.0), torch.zeros(1, 1).double(), everyone)[1][0]
     areas = np.concatenate([pushed.get_sizes(), mixed.get_sizes()])
-    expected = np.clip([600 * b / sum(positive) for b in positive], 3, None)
-    np.testing.assert_allclose(areas, expected, rtol=1e-9)
-    assert len(drawn_in.get_offsets()) == sum(b < 0 for b in bracket) > 0
+    expected = 600 * push[push > 0] / push[push > 0].sum()
+    np.testing.assert_allclose(areas, expected.clamp(min=3), rtol=1e-9)
+    assert len(drawn_in.get_offsets()) == (push < 0).sum() > 0
     with pytest.raises(ValueError, match=r"\(3,\)"):
         hard.on_the_circle(torch.zeros(3), negatives)
 

@@ -23,8 +23,6 @@ def test_w_is_lowest_where_the_weighed_negatives_meet_the_positive():
     assert math.exp(np.interp(-0.5, -mean, np.log(t))) == pytest.approx(at, rel=0.01)
     grid, W = line(below, "W")
     assert grid[W.argmin()] == pytest.approx(at, rel=0.05) and W.min() == pytest.approx(lowest, abs=1e-3)
-    expected = [1 - 1 / (1 + math.exp(0.4 / x) + 200 * math.exp(-1.4 / x)) for x in grid]
-    np.testing.assert_allclose(W, expected, rtol=1e-12)
     assert "meets the positive, 0.5, at 0.275" in figures.alt(above)
 
 
@@ -35,37 +33,24 @@ def test_the_temperature_is_eq_7_where_it_may_be_and_its_floor_where_not():
     np.testing.assert_allclose(ratio, 1 + 0.5 * A, atol=1e-9)
     A, ratio = line(ax, "α = 2, A₀ = 0.8")
     np.testing.assert_allclose(ratio, np.maximum(1 + 2 * (A - 0.8), 0.1), atol=1e-9)
+    assert "to 1.5; α = 2" in figures.alt(ax), "said to be floored where it is not"
     assert "floored for 67% of all A" in figures.alt(ax)
     assert loss.calls == 0, "drawing is not training"
-
-
-def test_settings_that_never_meet_the_floor_are_not_said_to():
-    assert "floored" not in figures.alt(
-        macl.against_alignment([losses.MACL(0.1, 0.5), losses.MACL(0.1, 0.5, 0.8)])
-    )
 
 
 ANGLES = {"positive": [30], "negative": [90, -120], "false negative": [-40]}
 
 
-def test_the_penalties_are_the_shares_of_the_push_over_the_temperature():
-    push, at = macl.penalties_of(losses.MACL(0.2, alpha=1.0), ANGLES)
-    t = 0.2 * (1 + math.cos(math.radians(30)))
-    exponentials = [math.exp(math.cos(math.radians(a)) / t) for a in (90, 120, 40)]
-    expected = [e / sum(exponentials) / t for e in exponentials]
-    np.testing.assert_allclose(push, expected, rtol=1e-9)
-    np.testing.assert_allclose(at, np.deg2rad([90, -120, -40]))
-
-
 def test_each_arrow_points_away_from_the_anchor_and_is_as_long_as_its_push():
     ax = macl.penalties(losses.NTXent(0.5), ANGLES, "now")
-    push, at = (values.numpy() for values in macl.penalties_of(losses.NTXent(0.5), ANGLES))
+    at = np.deg2rad([90, -120, -40])
+    push = np.exp(np.cos(at) / 0.5)  # but for a factor
     (arrows,) = [c for c in ax.collections if hasattr(c, "U")]
     U, V = np.asarray(arrows.U), np.asarray(arrows.V)
     np.testing.assert_allclose(np.hypot(U, V), macl.REACH * push / push.max(), rtol=1e-6)
     moved = np.arctan2(np.sin(at) + 1e-3 * U, np.cos(at) + 1e-3 * V)  # angle from the anchor, at the top
     assert (np.abs(moved) > np.abs(at)).all()
-    share = float(push[2] / push.sum())
+    share = push[2] / push.sum()
     assert f"{share:.0%} of the push on false ones" in figures.alt(ax)
     assert any(f"{share:.0%} of the push" in text.get_text() for text in ax.texts)
 
