@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from tarfile import TarError
+from zipfile import BadZipFile
 
 from tqdm import tqdm
 
@@ -32,7 +33,17 @@ def explained(name: str, root: Path, to_do: str) -> Iterator[None]:
     socket.setdefaulttimeout(PATIENCE)
     try:
         yield
-    except (OSError, ValueError, RuntimeError, EOFError, HTTPException, TarError, zlib.error) as error:
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        EOFError,
+        HTTPException,
+        TarError,
+        BadZipFile,
+        KeyError,
+        zlib.error,
+    ) as error:
         lost = isinstance(error, urllib.error.URLError) and not isinstance(error, urllib.error.HTTPError)
         said = f"no network: {getattr(error, 'reason', error)}" if lost else str(error)
         reason = " ".join(said.split()) or type(error).__name__
@@ -52,6 +63,12 @@ def reach(url: str) -> None:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE).close()
     except urllib.error.HTTPError as error:
         error.close()
+
+
+def fetched(url: str) -> bytes:
+    """What is at this address, a small file. Raises OSError."""
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        return answer.read()
 
 
 def resumed(url: str, target: Path) -> None:

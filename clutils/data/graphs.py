@@ -7,19 +7,23 @@ set of nodes. Dense: V² numbers a graph, which suits graphs of tens of nodes an
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from clutils.data.downloads import SWITCHED_OFF, explained, reach
+from clutils.data import graph_files
+from clutils.data.downloads import SWITCHED_OFF, explained, fetched
 from clutils.data.sets import GraphSet, own_file
+from clutils.files import write_atomically
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,7 +33,11 @@ TU = {  # of the TU Dortmund collection (Morris et al. 2020): name -> how many g
     "mutag": (188, ("not mutagenic", "mutagenic")),
     "proteins": (1113, ("enzyme", "not an enzyme")),
 }
+TU_ADDRESS = "https://www.chrsmrrs.com/graphkerneldatasets"
+TU_PARTS = ("A", "graph_indicator", "graph_labels", "node_labels")
 PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer"}  # with the public split of Yang et al. 2016
+PLANETOID_ADDRESS = "https://github.com/kimiyoung/planetoid/raw/master/data"
+PLANETOID_PARTS = ("allx", "tx", "y", "ally", "ty", "graph", "test.index")
 _OF_GRAPHS = ("atlas-connected", "atlas-bipartite", "atlas-triangles", "atlas-planar", "motifs", *TU)
 SPLITS = {
     **{f"graphs:{name}": ("train", "test", "all") for name in _OF_GRAPHS},
@@ -288,6 +296,15 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
                 row[1] != len(row) - 2 or not 0 <= min(row) <= max(row[2:], default=0) < nodes for row in rows
             ):
                 raise ValueError("a node's neighbours are not as many as said, or there is no such node")
+            named = {(node, other) for node, row in enumerate(rows) for other in row[2:]}
+            for node, other in sorted(named):
+                if node == other:
+                    raise ValueError(f"node {node} is a neighbour of itself: leave that out")
+                if (other, node) not in named:
+                    raise ValueError(
+                        f"node {node} names {other} as a neighbour, but {other} does not name {node}: add "
+                        f"{node} to the line of node {other}, or take {other} from that of node {node}"
+                    )
             tags.append([row[0] for row in rows])
             ends.append([(node, other) for node, row in enumerate(rows) for other in row[2:]])
             labels.append(label)
@@ -327,45 +344,48 @@ def _collected(name: str, root: Path, download: bool) -> GraphSet:
     single, (_, class_names) = root / "graphs" / f"{name}.txt", TU[name]
     if single.is_file():
         return read(single, name.upper(), class_names)
-    raw = [f"{name.upper()}_{part}.txt" for part in ("A", "graph_indicator", "graph_labels", "node_labels")]
-    url = f"https://www.chrsmrrs.com/graphkerneldatasets/{name.upper()}.zip"
-    found = _fetched(f"graphs:{name}", "TUDataset", name.upper(), raw, url, root, download)
-    graphs = [(one.x, _adjacency(one.num_nodes, one.edge_index.T.tolist())) for one in found]
-    return _set(graphs, [int(one.y) for one in found], name.upper(), class_names)
+    own = name.upper()
+    files = {f"{own}_{part}.txt": f"{own}/{own}_{part}.txt" for part in TU_PARTS}
+    with _files(f"graphs:{name}", own, files, f"{TU_ADDRESS}/{own}.zip", root, download) as place:
+        found, labels = graph_files.tu(place, own)
+        graphs = [(attributes, _adjacency(len(attributes), edges)) for attributes, edges in found]
+        return _set(graphs, labels, own, class_names)
 
 
 def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
-    """A network of `PLANETOID`; raises as `_fetched` does."""
-    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-    raw, url = [f"ind.{name}.{part}" for part in parts], "https://github.com/kimiyoung/planetoid"
-    one = _fetched(f"nodes:{name}", "Planetoid", PLANETOID[name], raw, url, root, download)[0]
-    graph = one.x, _adjacency(one.num_nodes, one.edge_index.T.tolist())
-    title = (
-        f"{name.title()}: {one.num_nodes:,} papers and who cites whom, one network, nodes as samples (real)"
-    )
-    whole = GraphSet(packed([graph]), one.y, tuple(f"class {k}" for k in range(int(one.y.max()) + 1)), title)
-    if split == "train":
-        return whole
-    return whole.subset((one.test_mask if split == "public-test" else one.train_mask).nonzero().flatten())
+    """A network of `PLANETOID`; raises as `_files` does."""
+    files = {f"ind.{name}.{part}": f"{PLANETOID_ADDRESS}/ind.{name}.{part}" for part in PLANETOID_PARTS}
+    with _files(f"nodes:{name}", PLANETOID[name], files, "", root, download) as place:
+        one = graph_files.planetoid(place, name)
+        count = len(one.attributes)
+        graph = one.attributes, _adjacency(count, one.edges)
+        title = f"{name.title()}: {count:,} papers and who cites whom, one network, nodes as samples (real)"
+        names = tuple(f"class {k}" for k in range(int(one.labels.max()) + 1))
+        whole = GraphSet(packed([graph]), one.labels, names, title)
+    return whole if split == "train" else whole.subset(one.test if split == "public-test" else one.train)
 
 
-def _fetched(
-    name: str, kind: str, called: str, raw: Sequence[str], url: str, root: Path, download: bool
-) -> Any:
-    """A data set as torch_geometric reads it, from files in graphs/ of the data directory; else fetched.
+@contextmanager
+def _files(
+    name: str, called: str, files: Mapping[str, str], archive: str, root: Path, download: bool
+) -> Iterator[Path]:
+    """The folder of a published set's files, in graphs/ of the data directory; what is missing is fetched.
 
-    kind, called: its class and its name there; raw: the files that it reads.
+    - called: the set's name there; files: those needed -> where each comes from, its place in the archive or,
+      without one, its address
+
+    What fails inside, reading too, is `Unavailable`, in one line with what to do.
     """
     place = root / "graphs" / called / "raw"
-    to_do = f"copy {raw[0]} and the files beside it into {place.relative_to(root)}/ of it"
-    with explained(name, root, to_do), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what it imports
-        try:
-            from torch_geometric import datasets
-        except ImportError as error:
-            raise ValueError("it is read by torch_geometric: pip install torch_geometric") from error
-        if not all((place / file).is_file() for file in raw):
-            if not download:
-                raise ValueError(SWITCHED_OFF)
-            reach(url)
-        return getattr(datasets, kind)(str(root / "graphs"), called)
+    to_do = f"copy {next(iter(files))} and the files beside it into {place.relative_to(root)}/ of it"
+    with explained(name, root, to_do):
+        missing = {file: source for file, source in files.items() if not (place / file).is_file()}
+        if missing and not download:
+            raise ValueError(SWITCHED_OFF)
+        if missing and archive:
+            with zipfile.ZipFile(io.BytesIO(fetched(archive))) as opened:
+                for file, source in missing.items():
+                    write_atomically(place / file, opened.read(source))
+        for file, source in ({} if archive else missing).items():
+            write_atomically(place / file, fetched(source))
+        yield place

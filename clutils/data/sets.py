@@ -200,6 +200,10 @@ class GraphSet(SampleSet):
     source: str
     _parts, _kind = ("graphs", "labels"), "graphs"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_edges(self.graphs, "GraphSet")
+
     @property
     def of_nodes(self) -> bool:
         """Whether nodes are the samples: of one graph, with more than one label."""
@@ -244,6 +248,25 @@ class SentenceSet(SampleSet):
         self.texts = tuple(self.texts)
         if len(self.texts) != len(self.tokens):
             raise ValueError(f"SentenceSet: {len(self.texts)} texts for {len(self.tokens)} rows of tokens")
+
+
+def check_edges(graphs: Tensor, who: str) -> None:
+    """Raise ValueError where an adjacency of graphs (N, V, 1 + F + V) is directed, or has loops."""
+    adjacency = graphs[..., -graphs.shape[1] :]
+    loops = adjacency.diagonal(dim1=1, dim2=2) != 0
+    one_way = (adjacency - adjacency.transpose(1, 2)).abs() > 1e-6 * adjacency.abs().amax()
+    for found, what, mend in (
+        (loops, "has loops at {} nodes", "A.fill_diagonal_(0) of the adjacency A takes them out"),
+        (
+            one_way,
+            "is directed: {} entries differ from their mirror",
+            "torch.maximum(A, A.T) of the adjacency A makes edges go both ways",
+        ),
+    ):
+        if found.any():
+            at = int(found.flatten(1).any(dim=1).nonzero()[0])
+            name = f"graph {at} of {len(graphs):,}" if len(graphs) > 1 else "the graph"
+            raise ValueError(f"{who}: {name} {what.format(int(found[at].sum()))}; {mend}")
 
 
 def shortlist(names: Sequence[str], most: int = 5) -> str:

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, files, methods, processes, views
+from clutils.data.sets import check_edges
 from clutils.methods.base import half_precision, learned_by
 from clutils.settings import one_of
 from clutils.training import checkpoint, interrupts
@@ -578,6 +579,8 @@ def _inputs(data: Any, batch_size: int | None) -> Tensor:
     if images.dtype != kind.dtype:
         what = f"{tuple(images.shape)} {images.dtype}"
         raise ValueError(f"training: data is {what}, but {kind.name} must be {kind.dtype}")
+    if kind.name in ("graphs", "nodes"):
+        check_edges(images, "training: data")
     if len(images) < (batch_size or 2) and kind.name != "nodes":
         raise ValueError(
             f"training: batch_size is {batch_size or 2}, but the data has only {len(images)} {kind.name}"

@@ -1,7 +1,7 @@
 """Sets of graphs: packed, exact labels, own files, downloads' layouts, and how they are missed."""
 
 import pickle
-import sys
+import shutil
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,8 +12,8 @@ import scipy.sparse
 import torch
 
 from clutils import __main__ as command_line
-from clutils import data
-from clutils.data.graphs import MOTIF_EDGES, TU, packed, unpacked
+from clutils import data, training
+from clutils.data.graphs import MOTIF_EDGES, PLANETOID_PARTS, TU, packed, unpacked
 from tests.losses.inputs import fails
 
 PATH = [(0, 1), (1, 2)]
@@ -136,6 +136,11 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
         ("1\n1 0\n0 3 0\n", other),
         ("many\n", "own.txt: the number of graphs is not as it should be: invalid literal"),
         ("", "own.txt: the number of graphs is not as it should be: the file ends there"),
+        (
+            "1\n2 0\n0 1 1\n0 0\n",
+            "graph 1 is not as it should be: node 0 names 1 as a neighbour, but 1 does not",
+        ),
+        ("1\n1 0\n0 1 0\n", "graph 1 is not as it should be: node 0 is a neighbour of itself"),
         ("1\n0 1\n", "graph 1 is not as it should be: it has 0 nodes"),
         ("1\n1 1\n0 0\n1 1\n0 0\n", "2 lines are left behind the last of 1 graphs"),
         ("1\n200 1\n" + "0 0\n" * 200, "none of its 1 graphs has at most 128 nodes"),
@@ -153,13 +158,10 @@ def test_mutag_is_what_the_collection_says(shared):
     found = data.load(f"graphs:file:{shared / 'mutag.txt'}", "all")
     assert len(found) == TU["mutag"][0] and found.labels.bincount().tolist() == [63, 125]
     nodes, attributes, adjacency = unpacked(found.graphs)
-    # 3,721 edges in the collection: this copy has some one way, which become edges too
-    assert nodes.sum().item() == 3371 and adjacency.sum().item() / 2 == 3721
-    assert attributes.shape[-1] == 9  # the collection has 7 kinds of atoms; 5 nodes of this copy are others
+    assert nodes.sum().item() == 3371 and adjacency.sum().item() / 2 == 3721 and attributes.shape[-1] == 7
 
 
 def test_the_collections_own_layout_gives_the_same_graphs(own_folder):
-    pytest.importorskip("torch_geometric", reason="reads published sets; an extra")
     folder = own_folder / "graphs" / "MUTAG" / "raw"
     folder.mkdir(parents=True)
     (folder / "MUTAG_A.txt").write_text("1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n")
@@ -183,7 +185,6 @@ def test_without_files_and_network_one_line_says_what_to_do(name):
 
 def test_a_citation_network_has_its_public_parts(own_folder):
     """560 papers in Planetoid's layout: 7 labelled, 540 known, the last 20 to test, in another order."""
-    pytest.importorskip("torch_geometric", reason="reads published sets; an extra")
     folder = own_folder / "graphs" / "Cora" / "raw"
     folder.mkdir(parents=True)
     dice = np.random.default_rng(0)
@@ -206,10 +207,85 @@ def test_a_citation_network_has_its_public_parts(own_folder):
     assert test.labels.tolist() == y[540:].tolist() and len(test) == 20
 
 
-def test_without_its_reader_a_published_set_is_kindly_refused(own_folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch_geometric", None)
-    with pytest.raises(data.Unavailable, match="pip install torch_geometric"):
-        data.load("nodes:cora")
+class Trap:
+    """Opening its pickle would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def test_a_pickle_with_anything_but_arrays_is_refused_and_not_run(own_folder):
+    sprung, folder = own_folder / "sprung", own_folder / "graphs" / "Cora" / "raw"
+    folder.mkdir(parents=True)
+    for part in PLANETOID_PARTS:
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Trap(sprung), protocol=2))
+    with pytest.raises(
+        data.Unavailable, match=r"ind\.cora\.allx is not an array: it asks for "
+    ) as error:
+        data.load("nodes:cora", download=False)
+    assert "\n" not in str(error.value) and not sprung.exists()
+    for name in ("builtins eval", "numpy load", "numpy.f2py.capi_maps getattr", "os system", "codecs open"):
+        (folder / "ind.cora.allx").write_bytes(b"c" + name.replace(" ", "\n").encode() + b"\n.")
+        with pytest.raises(data.Unavailable, match="which is no part of an array"):
+            data.load("nodes:cora", download=False)
+    (folder / "ind.cora.allx").write_bytes(b"\x80\x02]")
+    with pytest.raises(data.Unavailable, match=r"ind\.cora\.allx is not an array"):
+        data.load("nodes:cora", download=False)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("graphs:mutag", (188, 28, 1 + 7 + 28)), ("nodes:cora", None)])
+def test_real_files_of_the_collections_are_read(own_folder, shared, name, shape):
+    called = {"graphs:mutag": "MUTAG", "nodes:cora": "Cora"}[name]
+    if not (shared / "graphs" / called).is_dir():
+        pytest.skip(f"no {called} at {shared}")
+    shutil.copytree(shared / "graphs" / called, own_folder / "graphs" / called / "raw")
+    if shape:
+        found = data.load(name, "all", download=False)
+        nodes, _, adjacency = unpacked(found.graphs)
+        assert found.graphs.shape == shape and found.labels.bincount().tolist() == [63, 125]
+        assert nodes.sum() == 3371 and adjacency.sum() / 2 == 3721
+    else:
+        found = data.load(name, download=False)
+        assert found.labels.bincount().tolist() == [351, 217, 418, 818, 426, 298, 180]
+        assert unpacked(found.graphs)[2].sum() / 2 == 5278
+        assert len(data.load(name, "public-test", download=False)) == 1000
+
+
+# ---- edges -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda A: A.tril(), r"is directed: 156 entries .*; torch\.maximum\(A, A\.T\)"),
+        (lambda A: A + torch.eye(34), r"has loops at 34 nodes; A\.fill_diagonal_\(0\)"),
+        (
+            lambda A: A.index_put((torch.tensor(0), torch.tensor(0)), torch.tensor(1.0)),
+            "has loops at 1 nodes",
+        ),
+    ],
+)
+def test_a_directed_graph_or_a_loop_is_refused_with_what_mends_it(change, said):
+    _, attributes, adjacency = (part[0] for part in unpacked(data.load("nodes:karate").graphs))
+    graphs = packed([(attributes, change(adjacency))])
+    with pytest.raises(ValueError, match=rf"GraphSet: the graph {said}"):
+        data.GraphSet(graphs, torch.zeros(34, dtype=torch.int64), ("one",), "mine")
+    with pytest.raises(ValueError, match=rf"training: data: the graph {said}"):
+        training.Run(method="grace", data=graphs, steps=1)
+    both = torch.cat([packed([(attributes, adjacency)]), graphs])
+    with pytest.raises(ValueError, match=rf"GraphSet: graph 1 of 2 {said}"):
+        data.GraphSet(both, torch.zeros(2, dtype=torch.int64), ("one",), "mine")
+    mended = torch.maximum(change(adjacency), change(adjacency).T).fill_diagonal_(0)
+    assert torch.equal(mended, adjacency)
+
+
+def test_a_directed_graph_of_networkx_is_refused():
+    made = packed([(torch.ones(3, 1), data.graphs.adjacency_of(nx.DiGraph(PATH)))])
+    with pytest.raises(ValueError, match="is directed: 4 entries"):
+        data.GraphSet(made, torch.zeros(3, dtype=torch.int64), ("one",), "mine")
 
 
 def test_the_command_describes_graphs_and_nodes(capsys):
