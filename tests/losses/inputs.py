@@ -24,6 +24,17 @@ SETTINGS = [
 ]
 
 
+def one_each(cases):
+    """As parameters of a test: one setting of each loss, and of each of its switches; the sweep has all."""
+    seen, parameters = set(), []
+    for loss in cases:
+        switches = [value for value in vars(loss).values() if isinstance(value, bool)]
+        kind = type(loss), *switches
+        parameters.append(pytest.param(loss, id=repr(loss), marks=pytest.mark.sweep if kind in seen else ()))
+        seen.add(kind)
+    return parameters
+
+
 def similarities(anchors, positives, negatives, seed=0, dtype=torch.float64):
     """Uniform in [-1, 1]: (anchors, positives), (anchors, negatives)."""
     draw = torch.Generator().manual_seed(seed)

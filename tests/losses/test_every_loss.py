@@ -12,7 +12,7 @@ from clutils import anatomy, losses, methods
 from clutils.course.sphere import descent
 from tests.losses import oracles
 from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, by_loops, each_way, with_labels
-from tests.losses.inputs import SETTINGS, close, embeddings, fails, similarities
+from tests.losses.inputs import SETTINGS, close, embeddings, fails, one_each, similarities
 
 EVERY = [entry.loss for entry in losses.catalogue().values()]
 ALL = [cls for cls in EVERY if cls.level == "similarity"]
@@ -65,7 +65,7 @@ def test_every_loss_has_its_papers_equation_in_at_most_eight_literal_lines():
 
 
 @pytest.mark.parametrize("P", [1, 3])
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
+@pytest.mark.parametrize("loss", one_each(SETTINGS))
 def test_value_and_gradient_are_those_of_the_equation_as_written(loss, P):
     takes = inspect.signature(loss.as_written).parameters
     on_vectors = "z1" in takes
@@ -84,7 +84,7 @@ HELD = (
 SMOOTH = [loss for loss in SETTINGS if not isinstance(loss, HELD) and not vars(loss).get("detach_attention")]
 
 
-@pytest.mark.parametrize("loss", SMOOTH, ids=repr)
+@pytest.mark.parametrize("loss", one_each(SMOOTH))
 def test_gradients_agree_with_finite_differences(loss):
     views = [z.requires_grad_() for z in embeddings(5, 3)]
     assert torch.autograd.gradcheck(loss, views, eps=1e-6, atol=1e-5)
@@ -93,14 +93,14 @@ def test_gradients_agree_with_finite_differences(loss):
 LOOPED = [loss for loss in (*SETTINGS, losses.SSCL(0.4, 0.2, 0.5, synthetic=0)) if type(loss) in FORMULAS]
 
 
-@pytest.mark.parametrize("loss", LOOPED, ids=repr)
+@pytest.mark.parametrize("loss", one_each(LOOPED))
 @each_way
 def test_it_is_the_papers_formula_in_plain_loops(loss, compared):
     if {a_queue: "queue" in loss.accepts, a_batch: "index" not in loss.accepts}.get(compared, True):
         compared(loss)  # a batch of samples that have a past is in their own files
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOOPED if "labels" in loss.accepts], ids=repr)
+@pytest.mark.parametrize("loss", one_each(loss for loss in LOOPED if "labels" in loss.accepts))
 def test_labels_make_positives_of_every_picture_of_the_class(loss):
     with_labels(loss)
 
@@ -121,7 +121,7 @@ OF_VECTORS = [
 ]
 
 
-@pytest.mark.parametrize("loss", OF_VECTORS, ids=repr)
+@pytest.mark.parametrize("loss", one_each(OF_VECTORS))
 def test_a_batch_is_the_papers_formula_in_plain_loops(loss):
     z1, z2 = embeddings(9, 4)
     z1 = z1 * torch.tensor([0.1, 0.5, 1.0, 3.0])  # some features lack VICReg's variance, others do not
