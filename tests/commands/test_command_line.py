@@ -27,8 +27,6 @@ from tests.commands.asked import complaint, run
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--data", "digits", "--batch-size", "32", "--steps", "6", "--device", "cpu")
 TRAIN = ["train", "--out", "x"]
-MOTIFS = [*TRAIN, "--data", "graphs:motifs", "--method", "graphcl"]
-KARATE = [*TRAIN, "--data", "nodes:karate", "--method", "grace"]
 
 
 def history(folder: Path) -> pd.DataFrame:
@@ -87,41 +85,31 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--loss", "Nope"], "NTXent, SupCon"),
         ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
         ([*TRAIN, "--set", "temperature"], "--set temperature=0.5"),
-        ([*TRAIN, "--set", "temperature=hot"], "--set temperature=0.5"),
         ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
         ([*TRAIN, "--loss", "AttentionNCE", "--set", "d_neg=wide"], "--set d_neg=1.0"),
         ([*TRAIN, "--method", "smclr"], "did you mean 'simclr'?"),
         ([*TRAIN, "--method", "moco", "--method-set", "size=9"], "queue_size, momentum"),
         ([*TRAIN, "--method", "moco", "--method-set", "momentum"], "--method-set momentum=0.99"),
-        ([*TRAIN, "--method", "moco", "--method-set", "queue_size=big"], "queue_size=4096"),
         ([*TRAIN, "--data", "digits", "--augmentation", "cut"], "simclr, digits, crop"),
         ([*TRAIN, "--schedule", "heat=0.1:1:9", *SHORT], "--schedule heat=0.1:1:9: may be of"),
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
-        ([*TRAIN, "--look", "knn,rankmee"], "a number is 'rankmee', but must be one of rankme"),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
         ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
         ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
         ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),
-        ([*TRAIN, "--data", "digits", "--device", "abacus"], "abacus"),
         (["data", "digit"], "did you mean 'digits'"),
         (["data", "digits", "--split", "nope"], "train, test"),
         (["doctor", "please"], "please"),
-        (["ruler", "--loss", "Nope"], "NTXent, SupCon"),
         (["ruler", "--loss", "NTXnet"], "did you mean 'NTXent'?"),
         (["ruler", "--set", "temperature=warm"], "'warm' is a word, but temperature needs a value, as in"),
         (["ruler", "--set", "temperature=0"], "temperature is 0"),
         (["ruler", "--value", "five"], "'five'"),
         (["ruler", "--value", "nan"], "value is nan"),
-        ([*TRAIN, "--data", "graphs:motifs"], "'simclr', the default, for pictures and vectors and"),
-        ([*KARATE, "--augmentation", "crop"], "must be one for nodes: edges"),
-        ([*MOTIFS, "--loss", "BarlowTwins"], "GraphCL needs a loss that"),
         (["explore", "spiral"], "invalid choice: 'spiral'"),
         (["explore", "W", "--set", "temperature"], "needs a value, as in --set temperature=0.1"),
-        (["explore", "W", "--set", "colour=red"], "there is no setting colour"),
         (["explore", "circle", "--set", "step=-5"], "step is -5, but must be of the form [0-9]*"),
-        (["explore", "W", "--set", "temperature=cold"], "temperature is 'cold', but must be a number"),
         (["explore", "all", "--set", "temperature=1"], "of one page, not of all"),
     ],
 )

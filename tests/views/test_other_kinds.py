@@ -71,6 +71,7 @@ def test_samples_of_another_kind_are_refused_in_one_line(kind, name):
         ("graphs:motifs", "crop", "augmentation is 'crop', but must be one for graphs: one of four"),
         ("sentences:topics", "simclr", "augmentation is 'simclr', but must be one for sentences: dropout"),
         ("vectors:digits", "one of four", "must be one for vectors: corruption"),
+        ("nodes:karate", "crop", "must be one for nodes: edges"),
         ("digits", "one of four", "'one of four' is not one of simclr, digits"),
     ],
 )
