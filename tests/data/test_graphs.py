@@ -222,9 +222,7 @@ def test_a_pickle_with_anything_but_arrays_is_refused_and_not_run(own_folder):
     folder.mkdir(parents=True)
     for part in PLANETOID_PARTS:
         (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(Trap(sprung), protocol=2))
-    with pytest.raises(
-        data.Unavailable, match=r"ind\.cora\.allx is not an array: it asks for "
-    ) as error:
+    with pytest.raises(data.Unavailable, match=r"ind\.cora\.allx is not an array: it asks for ") as error:
         data.load("nodes:cora", download=False)
     assert "\n" not in str(error.value) and not sprung.exists()
     for name in ("builtins eval", "numpy load", "numpy.f2py.capi_maps getattr", "os system", "codecs open"):
