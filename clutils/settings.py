@@ -34,6 +34,7 @@ class Setting:
     - switch: True and False alone
     - choices: these alone, beside `also`
     - entries: names of a tuple's numbers, each of which is in the range; rising: none below the one before
+    - anything: what it may be is checked elsewhere
     - about: a line of help; unset: what stands for None, in the same line
     """
 
@@ -49,10 +50,13 @@ class Setting:
     choices: tuple[Any, ...] | None = None
     entries: tuple[str, ...] = ()
     rising: bool = False
+    anything: bool = False
     about: str = ""
     unset: str = ""
 
     def allows(self, value: Any) -> bool:
+        if self.anything:
+            return True
         if self.entries:
             several = isinstance(value, Sequence) and len(value) == len(self.entries)
             fits = several and all(map(replace(self, entries=()).allows, value))
@@ -91,7 +95,7 @@ class Setting:
     def check(self, who: str, name: str, value: Any) -> None:
         """Raise ValueError, quoting `who`, name and value, unless the value is allowed."""
         if not self.allows(value):
-            meant = "" if self.choices is None else did_you_mean(value, self.choices)
+            meant = did_you_mean(value, self.choices or ()) if isinstance(value, str) else ""
             raise ValueError(f"{who}: {name} is {value!r}, but must be {self}{meant}")
 
 
@@ -102,7 +106,7 @@ SWITCH = Setting(switch=True)
 
 
 def setting(
-    within: Setting | float = -math.inf,
+    within: Setting | float | None = -math.inf,
     *further: Any,
     default: Any = MISSING,
     kw_only: bool = False,
@@ -111,9 +115,12 @@ def setting(
 ) -> Any:
     """A dataclass's field with what it may be: `q: float = setting(0, 1, "q", default=0.5)`.
 
-    - within: a `Setting` to start from, or the lowest value; further and options: of a `Setting`
+    - within: a `Setting` to start from, or the lowest value; None = it is checked elsewhere
+    - further, options: of a `Setting`
     - default: without one the argument must be given; kw_only, metadata: as of `dataclasses.field`
     """
+    if within is None:
+        within = Setting(anything=True)
     own = replace(within, **options) if isinstance(within, Setting) else Setting(within, *further, **options)
     given: Any = {"default_factory": dict} if isinstance(default, Mapping) else {"default": default}
     return field(**given, kw_only=kw_only, metadata={"setting": own, **(metadata or {})})
@@ -121,7 +128,7 @@ def setting(
 
 def ranges_of(cls: Any) -> Mapping[str, Setting]:
     """The settings that a dataclass, or a class of `collect`, declares: name -> what it may be."""
-    declared = vars(cls).get("arguments") or {own.name: own for own in fields(cls)}
+    declared = cls.arguments if hasattr(cls, "arguments") else {own.name: own for own in fields(cls)}
     known = {name: own.metadata["setting"] for name, own in declared.items() if "setting" in own.metadata}
     return MappingProxyType(known)
 

@@ -9,7 +9,6 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +39,21 @@ def add_to(add: Add) -> None:
 def _flags(to_train: Parser) -> None:
     """An option for each of `training.Settings`, and those of this command."""
     from clutils.measures import BY_NAME
+    from clutils.settings import ranges_of
     from clutils.training import logs
     from clutils.training.settings import Settings
 
     length = to_train.add_mutually_exclusive_group()
-    for setting in fields(Settings):
-        add = length.add_argument if setting.name in ("epochs", "steps") else to_train.add_argument
-        flag, about = setting.metadata["flag"], setting.metadata["about"].replace("%", "%%")
-        usual = setting.metadata["usual"] or setting.default
-        name = "--" + setting.name.replace("_", "-")
-        if flag is bool:
+    for setting, own in ranges_of(Settings).items():
+        add = length.add_argument if setting in ("epochs", "steps") else to_train.add_argument
+        name, about = "--" + setting.replace("_", "-"), own.about.replace("%", "%%")
+        usual = own.unset or getattr(Settings, setting, None)
+        if own.switch:
             add(name, action=argparse.BooleanOptionalAction, help=about)
-        elif flag is not None:
+        elif setting != "method_settings":  # see --method-set
             about += "" if usual is None else f"; default: {usual}"
+            words = own.anything or own.choices
+            flag: Any = str if words else int if own.whole else float
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"

@@ -33,7 +33,7 @@ ENDS = {"none": None, "inf": math.inf}
 class Control:
     """One setting of a page.
 
-    - within: its range, for a slider ("slider", also of `values` alone) or a field ("number")
+    - within: what it may be, for a slider ("slider", also of choices alone) or a field ("number")
     - options: value -> label, of a "menu"; prefix: before the names of the settings that a menu's loss brings
     - kind: "text" has no control: state that a finger makes, such as points that were dragged
     - form: a regular expression, of a "text" alone; what has another is not taken
@@ -46,34 +46,30 @@ class Control:
     kind: str = "slider"
     options: Mapping[str, str] = field(default_factory=dict)
     prefix: str | None = None
-    values: tuple[float, ...] = ()
-    symbol: str = ""
     form: str = ""
 
     def check(self, value: Any, who: str) -> None:
         """Raise ValueError, quoting what came in, where the value can't be."""
         if self.kind == "menu":
             one_of(who, self.name, value, self.options)
-        elif self.within is not None and not self.within.allows(value):
-            raise ValueError(f"{who}: {self.name} is {value!r}, but must be {self.within}")
-        elif self.values and value not in self.values:
-            known = ", ".join(map(str, self.values))
-            raise ValueError(f"{who}: {self.name} is {value!r}, but must be one of {known}")
-        elif self.kind == "text" and not re.fullmatch(self.form, str(value)):
+        elif self.within is not None:
+            self.within.check(who, self.name, value)
+        elif not re.fullmatch(self.form, str(value)):
             raise ValueError(f"{who}: {self.name} is {value!r}, but must be of the form {self.form}")
 
     def described(self) -> dict[str, Any]:
         """For the page, in plain values."""
         found: dict[str, Any] = {"name": self.name, "label": self.label, "kind": self.kind}
-        found |= {"default": self.default, "symbol": self.symbol}
+        found |= {"default": self.default, "symbol": self.within.symbol if self.within else ""}
         if self.options:
             found |= {"options": list(self.options.items())}
         if self.prefix is not None:
             found |= {"prefix": self.prefix}
         if self.form:
             found |= {"form": self.form}
-        if self.values:
-            found |= {"values": self.values, "low": min(self.values), "high": max(self.values), "whole": True}
+        if self.within is not None and self.within.choices:
+            values = self.within.choices
+            found |= {"values": values, "low": min(values), "high": max(values), "whole": True}
         elif self.within is not None and not self.within.switch:
             low, high, how = self.within.dial or (self.within.lowest, self.within.highest, "even")
             beyond = [name for name, end in ENDS.items() if end in self.within.also]
@@ -110,7 +106,7 @@ W = (
     _menu("loss", "loss", "NTXent", "", {}),
     _menu("beside", "beside it", "Decoupled", "beside_", {}, "none"),
     _slider("positive", "s⁺ of the positive", 0.5, -1, 1),
-    Control("count", "K, negatives", 201, values=COUNTS),
+    Control("count", "K, negatives", 201, Setting(choices=COUNTS)),
     Control("shape", "negatives", "few hard", kind="menu", options=SHAPES),
     _slider("similarity", "s⁻, or its mean", -0.9, -1, 1),
     _slider("spread", "s⁻ spread", 0.2, 0.02, 0.6),
@@ -202,11 +198,8 @@ def of_loss(name: str) -> list[Control]:
             continue
         words = setting.replace("_", " ")
         label = words if not within.symbol else f"{within.symbol}, {words}"
-        default = kind.defaults()[setting]
-        if within.switch:
-            found.append(_switch(setting, label, default))
-        else:
-            found.append(Control(setting, label, default, within, symbol=within.symbol))
+        how = "switch" if within.switch else "slider"
+        found.append(Control(setting, label, kind.defaults()[setting], within, kind=how))
     return found
 
 

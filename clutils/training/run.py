@@ -231,8 +231,7 @@ class Run:
 
     @steps.setter
     def steps(self, steps: int) -> None:
-        if not STEPS.allows(steps):
-            raise ValueError(f"training: steps is {steps!r}, but must be {STEPS}")
+        STEPS.check("training", "steps", steps)
         self._steps = int(steps)
 
     @property

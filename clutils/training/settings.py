@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -18,139 +18,138 @@ from torch import Tensor, nn
 from clutils import data as datasets
 from clutils import encoders, losses, methods, processes, views
 from clutils.data.sets import SampleSet
-from clutils.settings import SWITCH, Setting, check, one_of
+from clutils.settings import SWITCH, Setting, check, one_of, ranges_of, setting
 
 BATCH_SIZE = 256
 LEARNING_RATES = {"conv16": 5e-3, "conv32": 3e-3}  # of AdamW; any other encoder starts from 1e-3
 SGD_LEARNING_RATE = 0.03  # for 256 images a step, and in proportion for others
 WEIGHT_DECAYS = {"adamw": 1e-4, "sgd": 5e-4}  # the optimisers, and what each has where none is asked for
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-FROM_0, STEPS = Setting(0, whole=True), Setting(1, whole=True)
-LEARNING_RATE = Setting(0, open_below=True, also=(None,), dial=(0.00001, 0.1, "log"))
+STEPS = Setting(1, whole=True)
+LEARNING_RATE = Setting(0, open_below=True, dial=(0.00001, 0.1, "log"))
 
 Data = str | SampleSet | Tensor
 
 
-def _setting(default: Any, about: str, flag: type | None = None, usual: str = "", **further: Any) -> Any:
-    """A field of `Settings`.
-
-    - about: what it is, for docstrings and `--help`; in_python: the same where it may be more than a name
-    - flag: the type of its option on the command line; None = it has none of that kind
-    - usual: what it is where none is given
-    - fixed (True): what is learned depends on it, so a resumed run must have the same
-    - kept (True): config.json and checkpoints have it
-    - within (None): the range of a number
-    """
-    metadata = {"about": about, "flag": flag, "usual": usual, "fixed": True, "kept": True, "within": None}
-    given: Any = {"default_factory": dict} if isinstance(default, Mapping) else {"default": default}
-    return field(**given, metadata=metadata | {"in_python": about} | further)
-
-
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a run is made from. Raises ValueError, quoting what came in, on settings that can't be."""
+    """What a run is made from. Raises ValueError, quoting what came in, on settings that can't be.
 
-    method: str = _setting("simclr", "a name from `methods.catalogue()`", str)
-    loss: nn.Module | None = _setting(
+    In a field's metadata: `in_python`, `about` where Python takes more than a name; `fixed`, False where a
+    resumed run may have another; `kept`, False where config.json and checkpoints don't have it.
+    """
+
+    method: str = setting(None, default="simclr", about="a name from `methods.catalogue()`")
+    loss: nn.Module | None = setting(
         None,
-        "a name from `losses.catalogue()`",
-        str,
-        "the method's own, for most NTXent at temperature 0.2",
-        in_python="a module of `clutils.losses`, or any that takes two batches of embeddings",
+        default=None,
+        about="a name from `losses.catalogue()`",
+        unset="the method's own, for most NTXent at temperature 0.2",
+        metadata={"in_python": "a module of `clutils.losses`, or any that takes two batches of embeddings"},
     )
-    data: Data = _setting(
-        "scenes",
-        "a name for `data.load`",
-        str,
-        in_python="a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W), "
-        "vectors as a float32 tensor (N, D), sentences as an int64 tensor (N, L); graphs: "
-        "`data.graphs.packed`",
-    )
-    encoder: str | nn.Module | None = _setting(
+    data: Data = setting(
         None,
-        "a name from `encoders.NAMES`",
-        str,
-        "conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, transformer "
-        "for sentences",
-        in_python="a name from `encoders.NAMES`, or a module with `.features`, which is trained in place",
+        default="scenes",
+        about="a name for `data.load`",
+        metadata={
+            "in_python": "a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W), "
+            "vectors as a float32 tensor (N, D), sentences as an int64 tensor (N, L); graphs: "
+            "`data.graphs.packed`"
+        },
     )
-    augmentation: str | views.Augment | None = _setting(
+    encoder: str | nn.Module | None = setting(
         None,
-        "one of `views.names()`",
-        str,
-        "what suits the data, `views.suiting`; none for vectors where the method changes them itself",
-        in_python="one of `views.names()`, or called as augment(images, generator=...)",
+        default=None,
+        about="a name from `encoders.NAMES`",
+        unset="conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, "
+        "transformer for sentences",
+        metadata={
+            "in_python": "a name from `encoders.NAMES`, or a module with `.features`, trained in place"
+        },
     )
-    epochs: int | None = _setting(
+    augmentation: str | views.Augment | None = setting(
         None,
-        "times through the data, instead of steps; an incomplete last batch is left out",
-        int,
-        kept=False,
-        within=Setting(1, whole=True, also=(None,)),
+        default=None,
+        about="one of `views.names()`",
+        unset="what suits the data, `views.suiting`; none for vectors where the method changes them itself",
+        metadata={"in_python": "one of `views.names()`, or called as augment(images, generator=...)"},
     )
-    steps: int = _setting(
-        300,
-        "batches; another length has another course of the learning rate",
-        int,
-        within=STEPS,
+    epochs: int | None = setting(
+        STEPS,
+        also=(None,),
+        default=None,
+        about="times through the data, instead of steps; an incomplete last batch is left out",
+        metadata={"kept": False},
     )
-    batch_size: int | None = _setting(
+    steps: int = setting(
+        STEPS, default=300, about="batches; another length has another course of the learning rate"
+    )
+    batch_size: int | None = setting(
+        2,
+        whole=True,
+        also=(None,),
+        default=None,
+        about="pictures a step, of all processes together",
+        unset="256, or all where there are fewer; of a network all nodes",
+    )
+    learning_rate: float | None = setting(
+        LEARNING_RATE,
+        also=(None,),
+        default=None,
+        about="the highest of its course, a rise over 5 % of the steps and half a cosine",
+        unset="what suits the encoder and the method, for sgd 0.03 for 256 pictures a step",
+    )
+    seed: int = setting(0, whole=True, default=0, about="the seed of everything random in the run")
+    device: str | torch.device | None = setting(
         None,
-        "pictures a step, of all processes together",
-        int,
-        "256, or all where there are fewer; of a network all nodes",
-        within=Setting(2, whole=True, also=(None,)),
+        default=None,
+        about="cpu, cuda, cuda:1 or mps",
+        unset="CUDA where there is one",
+        metadata={"fixed": False, "kept": False},
     )
-    learning_rate: float | None = _setting(
-        None,
-        "the highest of its course, a rise over 5 % of the steps and half a cosine",
-        float,
-        "what suits the encoder and the method, for sgd 0.03 for 256 pictures a step",
-        within=LEARNING_RATE,
+    precision: str | None = setting(
+        choices=tuple(PRECISIONS),
+        also=(None,),
+        default=None,
+        about="the encoder's: float32, bfloat16, or float16 and a scaled loss",
+        unset="bfloat16 where the device computes in it, else float16 on a GPU",
     )
-    seed: int = _setting(0, "of everything random in the run", int, within=FROM_0)
-    device: str | torch.device | None = _setting(
-        None, "cpu, cuda, cuda:1 or mps", str, "CUDA where there is one", fixed=False, kept=False
+    extra_views: int = setting(
+        0, whole=True, default=0, about="further views of each picture, for a loss that takes several"
     )
-    precision: str | None = _setting(
-        None,
-        "of the encoder: float32, bfloat16, or float16 and a scaled loss",
-        str,
-        "bfloat16 where the device computes in it, else float16 on a GPU",
+    method_settings: Mapping[str, Any] = setting(
+        None, default={}, about="the method's own, by name, as its class takes them"
     )
-    extra_views: int = _setting(
-        0, "further views of each picture, for a loss that takes several", int, within=FROM_0
+    optimiser: str = setting(
+        choices=tuple(WEIGHT_DECAYS),
+        default="adamw",
+        about="adamw, or sgd with a momentum of 0.9 (not Nesterov's)",
     )
-    method_settings: Mapping[str, Any] = _setting({}, "the method's own, by name, as its class takes them")
-    optimiser: str = _setting("adamw", "adamw, or sgd with a momentum of 0.9 (not Nesterov's)", str)
-    weight_decay: float | None = _setting(
-        None, "of the weights", float, "1e-4 for adamw, 5e-4 for sgd", within=Setting(0, also=(None,))
+    weight_decay: float | None = setting(
+        0, also=(None,), default=None, about="of the weights", unset="1e-4 for adamw, 5e-4 for sgd"
     )
-    compile: bool = _setting(
-        False,
-        "torch.compile the encoder's step: takes a minute or less before the first, and made conv16 and "
-        "conv32 slower on a CPU",
-        bool,
-        fixed=False,
-        within=SWITCH,
+    compile: bool = setting(
+        SWITCH,
+        default=False,
+        about="torch.compile the encoder's step: takes a minute or less before the first, and made conv16 "
+        "and conv32 slower on a CPU",
+        metadata={"fixed": False},
     )
-    threads: int | None = _setting(
-        None,
-        "of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
-        int,
-        "as many as torch has when the run begins",
-        within=Setting(1, 1024, whole=True, also=(None,)),
+    threads: int | None = setting(
+        1,
+        1024,
+        whole=True,
+        also=(None,),
+        default=None,
+        about="of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
+        unset="as many as torch has when the run begins",
     )
 
     def __post_init__(self) -> None:
         one_of("training", "method", self.method, methods.catalogue())
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
-        one_of("training", "optimiser", self.optimiser, WEIGHT_DECAYS)
-        if self.precision is not None:
-            one_of("training", "precision", self.precision, PRECISIONS)
-        ranges = {entry.name: entry.metadata["within"] for entry in fields(self) if entry.metadata["within"]}
-        check("training", self, ranges)
+        check("training", self)
         kind = methods.catalogue()[self.method].kind
         own = kind.checked(self.method_settings, "method_settings")  # a copy: the caller's may change
         object.__setattr__(self, "method_settings", own)
@@ -209,7 +208,7 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
         values["augmentation"] = views.from_settings(kept["augmentation"])
     if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
         ranges = methods.catalogue()[values["method"]].kind.ranges
-        counted = {name for name, declared in ranges.items() if not declared.switch}
+        counted = {name for name, own in ranges.items() if not own.switch}
         values["method_settings"] = {
             name: int(value) if isinstance(value, bool) and name in counted else value
             for name, value in values["method_settings"].items()
@@ -218,20 +217,20 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names(**wanted: Any) -> tuple[str, ...]:
-    """Names of settings; wanted: those with this metadata, as in names(fixed=True)."""
+    """Names of settings; wanted: those that are so, as in names(fixed=True)."""
     return tuple(
         entry.name
         for entry in fields(Settings)
-        if all(entry.metadata[name] == value for name, value in wanted.items())
+        if all(entry.metadata.get(name, True) == value for name, value in wanted.items())
     )
 
 
 def described(target: Callable) -> Callable:
     """A decorator: all settings by name in the signature, and {settings} in the docstring a line on each."""
     listed = [
-        f"- {entry.name}: {entry.metadata['in_python']}"
-        + (f"; None = {usual}" if (usual := entry.metadata["usual"]) else "")
-        for entry in fields(Settings)
+        f"- {entry.name}: {entry.metadata.get('in_python', own.about)}"
+        + (f"; None = {own.unset}" if own.unset else "")
+        for entry, own in zip(fields(Settings), ranges_of(Settings).values(), strict=True)
     ]
     target.__doc__ = (target.__doc__ or "").replace("{settings}", "\n    ".join(listed))
     own = [p for p in inspect.signature(target).parameters.values() if p.kind is p.KEYWORD_ONLY]
@@ -256,8 +255,8 @@ def usual_rate(
 
 def check_rate(value: Any) -> None:
     """Raise ValueError unless a run's learning rate can be this."""
-    if value is None or not LEARNING_RATE.allows(value):
-        raise ValueError(f"learning_rate is {value!r}, but must be a number above 0")
+    if not LEARNING_RATE.allows(value):
+        raise ValueError(f"learning_rate is {value!r}, but must be {LEARNING_RATE}")
 
 
 def plain(value: Any) -> Any:

@@ -23,11 +23,14 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
+from clutils.settings import Setting, check, setting
 from clutils.views import batched, everywhere, graphs, sentences, vectors
 from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
+RISING = Setting(0, 1e6, open_below=True, entries=("smallest", "largest"), rising=True)
+JITTER = ("brightness", "contrast", "saturation", "hue")
 AUTO = "what suits the pictures"  # the name of the augmentation that `suiting` gives
 
 
@@ -53,15 +56,15 @@ class Augmentation:
     """
 
     kind = "pictures"
-    size: int = 32
-    crop_scale: tuple[float, float] = (0.2, 1.0)
-    flip: float = 0.5
-    jitter: tuple[float, float, float, float] = (0.4, 0.4, 0.4, 0.1)
-    jitter_prob: float = 0.8
-    grayscale: float = 0.2
-    blur: float = 0.0
-    crop_ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    blur_sigma: tuple[float, float] = (0.1, 2.0)
+    size: int = setting(1, whole=True, default=32)
+    crop_scale: tuple[float, float] = setting(RISING, highest=1, default=(0.2, 1.0))
+    flip: float = setting(0, 1, default=0.5)
+    jitter: tuple[float, float, float, float] = setting(0, entries=JITTER, default=(0.4, 0.4, 0.4, 0.1))
+    jitter_prob: float = setting(0, 1, default=0.8)
+    grayscale: float = setting(0, 1, default=0.2)
+    blur: float = setting(0, 1, default=0.0)
+    crop_ratio: tuple[float, float] = setting(RISING, default=(3 / 4, 4 / 3))
+    blur_sigma: tuple[float, float] = setting(RISING, default=(0.1, 2.0))
     check_inputs: bool = True
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -105,7 +108,7 @@ class Augmentation:
             batched.check_range(images)
         if images.device.type != "cpu":
             return self.apply_packed(images, everywhere.packed(parameters, images.device))
-        view = crop_and_colour(images, parameters, int(self.size))
+        view = crop_and_colour(images, parameters, self.size)
         return change(
             view, parameters.sigma > 0, lambda x, sigma: blur(x, sigma, self._kernel), parameters.sigma
         )
@@ -114,31 +117,16 @@ class Augmentation:
     def apply_packed(self, images: Tensor, drawn: everywhere.Packed, compiled: bool = False) -> Tensor:
         """`apply` of numbers that are on the images' device: nothing waits. compiled: by torch.compile."""
         view = everywhere.compiled() if compiled else everywhere.view
-        return view(images, drawn, int(self.size), self._kernel)
+        return view(images, drawn, self.size, self._kernel)
 
     @property
     def _kernel(self) -> int:
-        return max(3, int(self.size) // 10) | 1  # odd
+        return max(3, self.size // 10) | 1  # odd
 
     def _check_settings(self) -> None:
-        def demand(fine: bool, name: str, text: str) -> None:
-            if not fine:
-                raise ValueError(f"Augmentation: {name} is {getattr(self, name)!r}, but must be {text}")
-
-        def rising(pair: tuple[float, float], limit: float) -> bool:
-            return len(pair) == 2 and 0 < pair[0] <= pair[1] <= limit < math.inf
-
-        demand(self.size == int(self.size) >= 1, "size", "a whole number of pixels, 1 or more")
-        demand(rising(self.crop_scale, 1), "crop_scale", "(smallest, largest) share of the area, in (0, 1]")
-        demand(rising(self.crop_ratio, 1e6), "crop_ratio", "(smallest, largest) width / height, above 0")
-        demand(rising(self.blur_sigma, 1e6), "blur_sigma", "(smallest, largest) pixels, above 0")
-        for name in ("flip", "jitter_prob", "grayscale", "blur"):
-            demand(0 <= getattr(self, name) <= 1, name, "a probability, 0 to 1")
-        demand(
-            len(self.jitter) == 4 and all(0 <= x < math.inf for x in self.jitter) and self.jitter[3] <= 0.5,
-            "jitter",
-            "(brightness, contrast, saturation, hue), none below 0, hue at most 0.5",
-        )
+        check("Augmentation", self)
+        if self.jitter[3] > 0.5:
+            raise ValueError(f"Augmentation: jitter is {self.jitter!r}, but must be at most 0.5 in its hue")
 
 
 class Ahead:

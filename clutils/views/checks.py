@@ -1,26 +1,19 @@
 """What views of vectors, sentences and graphs share: checks of settings, and drawing."""
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_called
-
-UNBOUNDED = ("strength", "reach")  # settings that are no shares or probabilities
+from clutils.settings import check
 
 
 def checked(view: Any, samples: Tensor) -> Tensor:
     """The samples; ValueError, quoting it, for a setting out of its range, or samples of another kind."""
     who, own = type(view).__name__, kind_called(view.kind)
-    for setting in fields(view):
-        value, most = getattr(view, setting.name), math.inf if setting.name in UNBOUNDED else 1
-        if not 0 <= value <= most or value == math.inf:
-            what = "a number from 0 on" if most > 1 else "a share or a probability, 0 to 1"
-            raise ValueError(f"{who}: {setting.name} is {value!r}, but must be {what}")
+    check(who, view)
     floating, right = own.dtype.is_floating_point, isinstance(samples, Tensor) and samples.ndim == own.ndim
     if not right or not (samples.is_floating_point() if floating else samples.dtype == own.dtype):
         came = (

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from clutils.data.graphs import normalised, repacked, unpacked
+from clutils.settings import SWITCH, Setting, setting
 from clutils.views.checks import checked, drawn
 
+SHARE = Setting(0, 1)
 STEPS = 4  # of a random walk, times the number of places
 
 
@@ -33,11 +35,11 @@ class GraphAugmentation:
     """
 
     kind = "graphs"
-    drop_nodes: float = 0.2
-    perturb_edges: float = 0.2
-    mask_attributes: float = 0.2
-    subgraph: float = 0.2
-    one_each: bool = True
+    drop_nodes: float = setting(SHARE, default=0.2)
+    perturb_edges: float = setting(SHARE, default=0.2)
+    mask_attributes: float = setting(SHARE, default=0.2)
+    subgraph: float = setting(SHARE, default=0.2)
+    one_each: bool = setting(SWITCH, default=True)
 
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -111,8 +113,8 @@ class NodeAugmentation:
     """
 
     kind = "nodes"
-    drop_edges: float = 0.3
-    mask_features: float = 0.3
+    drop_edges: float = setting(SHARE, default=0.3)
+    mask_features: float = setting(SHARE, default=0.3)
 
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:

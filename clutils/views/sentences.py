@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clutils.settings import setting
 from clutils.views.checks import checked, drawn
 
 
@@ -31,7 +32,7 @@ class Deletion:
     """
 
     kind = "sentences"
-    rate: float = 0.2
+    rate: float = setting(0, 1, default=0.2)
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), moved together, 0 behind. Raises ValueError on anything else."""
@@ -51,7 +52,7 @@ class Reordering:
     """
 
     kind = "sentences"
-    reach: float = 4.0
+    reach: float = setting(0, default=4.0)
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), 0 behind as before. Raises ValueError on anything else."""

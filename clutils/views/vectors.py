@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clutils.settings import SWITCH, setting
 from clutils.views.checks import checked, drawn
 
 
@@ -42,8 +43,8 @@ class Corruption(_OfRows):
     be read.
     """
 
-    rate: float = 0.6
-    both: bool = False
+    rate: float = setting(0, 1, default=0.6)
+    both: bool = setting(SWITCH, default=False)
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
@@ -60,7 +61,7 @@ class Noise(_OfRows):
     - strength: σ, in those units. Default 0.5; `PiNDA` with network "fixed" has the same in units of the data
     """
 
-    strength: float = 0.5
+    strength: float = setting(0, default=0.5)
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
@@ -76,7 +77,7 @@ class Masking(_OfRows):
     - rate: the probability of each. Default 0.3
     """
 
-    rate: float = 0.3
+    rate: float = setting(0, 1, default=0.3)
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""

@@ -23,8 +23,8 @@ def other(control: controls.Control):
         return next(key for key in reversed(control.options) if key not in (control.default, "none"))
     if control.kind == "switch":
         return not control.default
-    if control.values:
-        return control.values[3]
+    if control.within.choices:
+        return control.within.choices[3]
     low, high = (control.within.dial or (control.within.lowest, control.within.highest))[:2]
     middle = (low + high) / 2
     return round(middle) + 1 if control.within.whole else round(0.9 * middle + 0.1 * high, 2)

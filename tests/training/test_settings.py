@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from clutils import data, losses, training, views
+from clutils.settings import ranges_of
 from clutils.training import Settings
 from clutils.training.settings import from_plain
 from tests.runs import advance, same, small, weights
@@ -105,14 +106,15 @@ def test_numpy_s_numbers_are_read_again_from_a_checkpoint(tmp_path):
 
 
 def test_every_number_among_the_settings_has_a_range_and_keeps_to_it():
-    numbers = [entry for entry in dataclasses.fields(Settings) if entry.metadata["flag"] in (int, float)]
-    assert numbers and all(entry.metadata["within"] for entry in numbers)
-    for entry in numbers:
-        within = entry.metadata["within"]
-        for value in (within.lowest - 1, math.nan, "3", True):
-            said = re.escape(f"training: {entry.name} is {value!r}, but must be {within}")
+    given = inspect.signature(Settings).parameters
+    numbers = {name for name, of in given.items() if of.annotation.startswith(("int", "float"))}
+    declared = ranges_of(Settings)
+    assert len(numbers) == 8
+    for name in numbers:
+        for value in (declared[name].lowest - 1, math.nan, "3", True):
+            said = re.escape(f"training: {name} is {value!r}, but must be {declared[name]}")
             with pytest.raises(ValueError, match=said):
-                Settings(**{entry.name: value})
+                Settings(**{name: value})
 
 
 def test_every_setting_is_in_the_signature_and_the_docstring():

@@ -30,8 +30,8 @@ class Dials:
 
     def build(self, values: Mapping[str, Any], ranges: Mapping[str, Setting]) -> None:
         """New ones for these settings, at these values; ranges: as their method and loss declare them."""
-        declared = {**ranges, "learning_rate": LEARNING_RATE}
-        self.sliders = {name: _dial(name, value, declared.get(name)) for name, value in values.items()}
+        ranges = {**ranges, "learning_rate": LEARNING_RATE}
+        self.sliders = {name: _dial(name, value, ranges[name]) for name, value in values.items()}
         for name, widget in self.sliders.items():
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
         _align(self.sliders.values())
@@ -68,14 +68,14 @@ def check(loss: nn.Module, name: str, value: Any) -> None:
         check_rate(value)
 
 
-def _dial(name: str, value: Any, declared: Setting | None) -> W.Widget:
+def _dial(name: str, value: Any, own: Setting) -> W.Widget:
     """A slider, or a box to tick, for a live setting."""
     label = name.replace("_", " ")
     if name in BY_SYMBOL:
-        label = f"{declared.symbol} {label}"
+        label = f"{own.symbol} {label}"
     if isinstance(value, bool):
         return W.Checkbox(value, description=label, indent=False)
-    low, high, kind = declared.dial
+    low, high, kind = own.dial
     low, high = min(low, value), max(high, value)
     if kind == "log":
         made = log_slider(label, low, high, value)
