@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clutils.training import Cosine, Run
     from clutils.training.watcher import Watcher
 
+LEAST = 3  # samples: of fewer none is left to judge
 NOISE_MAPS, WATCHED = "noise_maps.npz", 8  # of PiNDA: the file, and how many pictures are in it
 APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
 EXAMPLES = {"--set": "temperature=0.1", "--method-set": "queue_size=1024"}
@@ -262,6 +263,10 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
         usual = type(methods.catalogue()[method].kind.default_loss(**given["method_settings"])).__name__
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
+    if len(run.data) < LEAST:
+        raise BadUsage(
+            f"--data {options.data}: {len(run.data)} {run.kind.name}, but at least {LEAST} are needed"
+        )
     run.schedules = schedules(options.schedule, run.live())
     return run
 

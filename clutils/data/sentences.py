@@ -7,35 +7,61 @@ some words share a number; of 3,500 different words a third do.
 
 import hashlib
 import re
+import unicodedata
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import torch
 from torch import Tensor
 
-from clutils.data.sets import SentenceSet, own_file
+from clutils.data.sets import WORD_RULE, SentenceSet, own_file
 
 BUCKETS = 8192  # numbers of words, with 0 for padding
 LENGTH = 24  # words of a sentence that are kept
 SHORTEST = 4  # words: what is shorter, a heading or a name, is no sentence
 SPLITS = ("train", "test")
-WORD = re.compile(r"[^\W\d]\w*|\d+")
+WORDS_OF_1 = re.compile(r"[^\W\d]\w*|\d+")  # rule 1: cut at every combining mark
+JOINERS = "\u200c\u200d"  # inside words of Persian, Hindi ...
+# Thai, Lao, Myanmar, Khmer, kana, Han: written without blanks between words
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 END = re.compile(r'(?<=[.!?:])\s+(?=[A-Z"(*])')  # of a sentence: before a capital, a quotation, a bracket
 
 
-def words(text: str) -> list[str]:
-    """A text's words in lower case: names and numbers, no punctuation."""
-    return WORD.findall(text.lower())
+def words(text: str, rule: int = WORD_RULE) -> list[str]:
+    """A text's words in lower case: names and numbers, no punctuation.
+
+    By Unicode: of the text in its compatible composed form (NFKC), a letter and what letters, digits and
+    marks follow it. rule: 1 = as runs had them before: without marks, and so cut at each.
+    """
+    if rule == 1:
+        return WORDS_OF_1.findall(text.lower())
+    return _word().findall(unicodedata.normalize("NFKC", text).lower())
 
 
-def tokens(texts: Sequence[str]) -> Tensor:
-    """Word numbers of sentences: (N, 24) int64, 0 after a sentence's end; further words are cut off."""
+@cache
+def _word() -> re.Pattern[str]:
+    planes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    marks = "".join(re.escape(chr(c)) for c in planes if unicodedata.category(chr(c)).startswith("M"))
+    return re.compile(rf"[^\W\d][\w{marks}{JOINERS}]*|\d+")
+
+
+def tokens(texts: Sequence[str], rule: int = WORD_RULE) -> Tensor:
+    """Word numbers of sentences: (N, 24) int64, 0 after a sentence's end; further words are cut off.
+
+    rule: see `words`.
+    """
     found = torch.zeros(len(texts), LENGTH, dtype=torch.int64)
     for row, text in zip(found, texts, strict=True):
-        own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in words(text)[:LENGTH]]
+        own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in words(text, rule)[:LENGTH]]
         row[: len(own)] = torch.tensor(own, dtype=torch.int64)
     return found
+
+
+def by_rule(of: SentenceSet, rule: int) -> SentenceSet:
+    """The same sentences with their words found by another rule: see `words`."""
+    return replace(of, tokens=tokens(of.texts, rule), rule=rule)
 
 
 def sentences(text: str) -> list[str]:
@@ -66,24 +92,52 @@ def topics(split: str, limit: int | None) -> SentenceSet:
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
     """The sentences in a text file in UTF-8, a line each, all of them 'train'; behind a tab, the label.
 
-    Raises `Unavailable` where there is no such file; ValueError where no line has a word, or some lines have
-    a label and others none.
+    `source` says how many lines repeat an earlier one, how many are longer than 24 words, and where most
+    letters are of a script without blanks between words.
+
+    Raises `Unavailable` where there is no such file; ValueError where no line has a word, some lines have a
+    label and others none, or columns are not a sentence and its label.
     """
     name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
     try:
-        lines = [line for line in file.read_text("utf-8-sig").splitlines() if words(line.partition("\t")[0])]
+        read = file.read_text("utf-8-sig")  # which makes every kind of line's end \n
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no text in UTF-8: {error}") from error
+    lines = [line for line in read.split("\n") if words(line)]
     if not lines:
         raise ValueError(f"{name} holds no line with a word")
-    texts, _, given = zip(*(line.partition("\t") for line in lines), strict=True)
+    columns = [line.rstrip("\t").split("\t") for line in lines]
+    wide = next((at for at, fields in enumerate(columns, 1) if len(fields) > 2), None)
+    if wide is not None:
+        raise ValueError(
+            f"{name}: line {wide} of those with words has {len(columns[wide - 1])} columns, but must have a "
+            "sentence and perhaps its label: keep these two, as `cut -f2,3 FILE` does"
+        )
+    texts = tuple(fields[0] for fields in columns)
+    given = [fields[1] if len(fields) > 1 else "" for fields in columns]
+    empty = next((at for at, text in enumerate(texts, 1) if not words(text)), None)
+    if empty is not None:
+        raise ValueError(f"{name}: line {empty} of those with words has none before its tab")
     if any(given) and not all(given):
         first = next(number for number, label in enumerate(given, 1) if not label)
         raise ValueError(f"{name}: line {first} of those with words has no label behind a tab, others have")
     classes = tuple(sorted({label.strip() for label in given if label}))
+    if 2 * len(classes) > len(texts) and sum(len(words(label)) for label in given) > 2 * len(given):
+        raise ValueError(
+            f"{name}: {len(classes):,} different texts stand behind the tabs of {len(texts):,} lines, as of "
+            "pairs, or of numbers and sentences, but a label must be shared: keep the sentences, as "
+            "`cut -f2 FILE` does"
+        )
     codes = [classes.index(label.strip()) if label else -1 for label in given]
-    source = f"{len(texts):,} sentences from the file {file}"
-    whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, source)
+    notes = [f"{len(texts):,} sentences from the file {file}"]
+    if repeated := len(texts) - len(set(texts)):
+        notes.append(f"{repeated:,} repeat an earlier one")
+    if cut := sum(len(words(text)) > LENGTH for text in texts):
+        notes.append(f"{cut:,} are cut to {LENGTH} words")
+    letters, unspaced = sum(map(str.isalpha, read)), len(UNSPACED.findall(read))
+    if 3 * unspaced > letters:
+        notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
+    whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, "; ".join(notes))
     return whole.subset(slice(limit))
 
 

@@ -14,6 +14,8 @@ from torch import Tensor
 from clutils.data.kinds import kind_called, width
 from clutils.settings import did_you_mean
 
+WORD_RULE = 2  # of finding words in a text: see `sentences.words`
+
 
 class Unavailable(FileNotFoundError):
     """The data is not on this machine and could not be fetched; the message says what to do.
@@ -234,13 +236,14 @@ class GraphSet(SampleSet):
 @dataclass(eq=False, repr=False)
 class SentenceSet(SampleSet):
     """Sentences: `tokens` int64 (N, L), a word's number each, 0 = padding; `labels` int64 (N,), -1 = none;
-    `class_names`; `texts`, the sentences themselves; `source`."""
+    `class_names`; `texts`, the sentences themselves; `source`; `rule`, by which words were found."""
 
     tokens: Tensor
     labels: Tensor
     class_names: tuple[str, ...]
     texts: tuple[str, ...]
     source: str
+    rule: int = WORD_RULE
     _parts, _kind, _unit = ("tokens", "labels", "texts"), "sentences", " words"
 
     def __post_init__(self) -> None:

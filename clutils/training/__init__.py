@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from clutils import views
+from clutils.data import SentenceSet, sentences
 from clutils.training import checkpoint
 from clutils.training.run import Run, device
 from clutils.training.schedules import Cosine
@@ -79,7 +80,12 @@ def resume(
             raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
     given |= {"compile": compile, "device": device}
     run = Run(**settings | {name: value for name, value in given.items() if value is not None})
-    if checkpoint.fingerprint(run.images) != state["pictures"]:
+    seen, rule = checkpoint.fingerprint(run.images), state.get("words", 1)
+    if seen != state["pictures"] and isinstance(run.data, SentenceSet) and rule != run.data.rule:
+        run.data = sentences.by_rule(run.data, rule)
+        run.images = run.data.inputs.to(run.device)
+        seen = checkpoint.fingerprint(run.images)
+    if seen != state["pictures"]:
         shape = tuple(run.images.shape)
         raise ValueError(f"resume: the pictures now given, {shape}, are not those that {path} was trained on")
     try:

@@ -382,6 +382,7 @@ class Run:
             "format": checkpoint.FORMAT,
             "configuration": self.configuration,
             "pictures": checkpoint.fingerprint(self.images),
+            "words": getattr(self.data, "rule", None),  # by which a sentence's were found
             "steps_done": self.steps_done,
             "method": self.method.state_dict(),
             "optimiser": self.optimiser.state_dict(),

@@ -1,12 +1,13 @@
 """Sentences: what is cut where, what a word's number is, which part holds what, and one's own files."""
 
+import unicodedata
 import zlib
 
 import pytest
 import torch
 
 from clutils import __main__ as command_line
-from clutils import data
+from clutils import data, training
 from clutils.data import sentences
 from clutils.data.sets import SentenceSet
 
@@ -18,6 +19,44 @@ def test_a_sentence_has_its_words_numbers_and_zeros_behind():
     assert found[0, 0] == found[2, 1] and found[0, 4] == found[2, 0], "a word has one number in any case"
     assert int(found.max()) < sentences.BUCKETS
     assert bool((sentences.tokens(["word " * 100])[0] > 0).all()), "what is too long is cut"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("मैं हिंदी में", ["मैं", "हिंदी", "में"]),
+        ("اللُّغَةُ العربية", ["اللُّغَةُ", "العربية"]),
+        ("ภาษา ไทย ที่นี่", ["ภาษา", "ไทย", "ที่นี่"]),
+        ("Cafe\u0301 cre\u0300me", ["café", "crème"]),  # NFD
+        ("ﬁne ｗｏｒｄ１２", ["fine", "word12"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("If x2 is None, return 12.", ["if", "x2", "is", "none", "return", "12"]),
+    ],
+)
+def test_words_are_found_by_unicode_and_marks_do_not_cut_them(text, found):
+    assert sentences.words(text) == [unicodedata.normalize("NFKC", word) for word in found]
+    both = sentences.tokens([unicodedata.normalize(form, text) for form in ("NFC", "NFD")])
+    assert torch.equal(both[0], both[1])
+
+
+def test_an_old_run_keeps_the_words_that_it_learned_from(tmp_path):
+    file = tmp_path / "own.txt"
+    file.write_text("".join(f"मैं हिंदी में {k} लिखता हूँ\n" for k in range(40)), "utf-8")
+    old = sentences.by_rule(data.load(f"sentences:file:{file}"), 1)
+    assert sentences.words(old.texts[0], 1)[:3] == ["म", "ह", "द"]
+    kept = training.Run(data=old, steps=2, batch_size=16)
+    kept.step()
+    kept.save(tmp_path / "old.pt")
+    state = torch.load(tmp_path / "old.pt", weights_only=True)
+    assert state.pop("words") == 1
+    state["configuration"]["data"] = f"sentences:file:{file}"
+    torch.save(state, tmp_path / "old.pt")
+    again = training.resume(tmp_path / "old.pt")
+    assert again.data.rule == 1 and again.step()["loss"] == kept.step()["loss"]
+    again.save(tmp_path / "again.pt")
+    assert torch.load(tmp_path / "again.pt", weights_only=True)["words"] == 1
+    new = training.Run(data=f"sentences:file:{file}", steps=2, batch_size=16)
+    assert not torch.equal(new.images, old.tokens)
 
 
 def test_a_word_keeps_its_number_forever():
@@ -76,6 +115,14 @@ def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
         ("a b\tc\nd e\n", "line 2 of those with words has no label"),
         ("\n...\n", "holds no line with a word"),
         (b"\xff\xfe\xfa", "is no text in UTF-8"),
+        ("1\tthe cat sat\tpets\n", r"line 1 .* has 3 columns.*`cut -f2,3 FILE`"),
+        ("the cat sat\tthe dog ran\t0.5\n", "line 1 .* has 3 columns"),
+        (
+            "1\tthe cat sat\n2\ta dog runs fast\n3\tit is raining\n",
+            "3 different texts stand behind the tabs of 3",
+        ),
+        ("the cat sat\ta cat was sitting\nit rains\tthere is some rain\n", "as of pairs.*`cut -f2 FILE`"),
+        ("\tpets\n", "line 1 of those with words has none before its tab"),
     ],
 )
 def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
@@ -84,6 +131,26 @@ def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as answer:
         data.load(f"sentences:file:{file}")
     assert "\n" not in str(answer.value)
+
+
+def test_what_repeats_is_cut_or_has_no_blanks_is_said(tmp_path):
+    file = tmp_path / "own.txt"
+    file.write_text("a cat sat\na dog ran\na cat sat\na cat sat\n" + "long " * 25 + "\n", "utf-8")
+    source = data.load(f"sentences:file:{file}").source
+    assert source == f"5 sentences from the file {file}; 2 repeat an earlier one; 1 are cut to 24 words"
+    file.write_text("猫がマットの上に座った\n株価は今日上がった\nภาษาไทยเขียนติดกัน\n", "utf-8")
+    assert "no blanks between words" in data.load(f"sentences:file:{file}").source
+    file.write_text("a page with one break\x0cinside\u2028still\n한국어 문장 입니다\nДве строки\n", "utf-8")
+    found = data.load(f"sentences:file:{file}")
+    assert len(found) == 3 and found.source == f"3 sentences from the file {file}"
+
+
+def test_two_lines_are_refused_before_training(tmp_path, capsys):
+    (tmp_path / "own.txt").write_text("a cat sat\na dog ran\n")
+    given = ["train", "--data", f"sentences:file:{tmp_path / 'own.txt'}", "--out", str(tmp_path / "run")]
+    assert command_line.main(given) == 2
+    assert "own.txt: 2 sentences, but at least 3 are needed\n" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_command_describes_them(capsys):
