@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clutils import losses
 from clutils.course import records
-from tests.losses.inputs import SETTINGS, embeddings, fails
+from tests.losses.inputs import SETTINGS, embeddings, fails, one_each
 
 LOSSES = [losses.NTXent, losses.Decoupled]
 WHOLE = 10**9  # anchors at a time: more than any batch here has
@@ -43,7 +43,11 @@ def compared(loss):
     return {name: given for name, given in further.items() if set(given) <= loss.accepts}
 
 
-CASES = [(loss, name) for loss in EVERY for name in compared(loss)]
+CASES = [
+    pytest.param(*case.values, name, id=f"{case.id}-{name}", marks=case.marks)
+    for case in one_each(EVERY)
+    for name in compared(*case.values)
+]
 
 
 def by_blocks(loss, block_size, dtype=torch.float64, name="two views", **autograd):
@@ -64,9 +68,7 @@ def test_every_loss_is_computed_in_blocks_here_or_said_to_be_none():
     assert {*map(type, EVERY), *UNBLOCKED} == {entry.kind for entry in losses.catalogue().values()}
 
 
-@pytest.mark.parametrize(
-    ("loss", "name"), CASES, ids=lambda case: case if isinstance(case, str) else repr(case)
-)
+@pytest.mark.parametrize(("loss", "name"), CASES)
 @pytest.mark.parametrize("block_size", [1, 6])
 def test_every_loss_in_blocks_is_its_formula_on_who_is_compared(loss, name, block_size):
     """By plain autograd over the whole table: `compare`, then `formula`; a second derivative too."""
@@ -85,7 +87,7 @@ def test_every_loss_in_blocks_is_its_formula_on_who_is_compared(loss, name, bloc
         assert_same([t.double() for t in narrow], plain, 1e-5)
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
+@pytest.mark.parametrize("loss", one_each(EVERY))
 def test_bfloat16_in_blocks_is_widened_first(loss):
     narrow = [z.detach().to(torch.bfloat16) for z in views(11, 6)]
     found = []
@@ -247,7 +249,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
+@pytest.mark.parametrize("loss", one_each(EVERY))
 def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
     z1, z2 = views(128, 4, dtype=torch.float32)
     held = {}
