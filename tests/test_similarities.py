@@ -34,3 +34,10 @@ def test_false_negatives_are_the_negatives_of_the_anchors_own_class():
             if j % 5 != i % 5 and labels[j % 5] == labels[i % 5]
         )
         assert sorted(table[i][found[i]].tolist()) == pytest.approx(own)
+
+
+def test_a_queue_gets_no_gradient():
+    z1, z2, queue = (z.requires_grad_() for z in (*embeddings(6, 4), embeddings(20, 4, seed=1)[0]))
+    pairs = similarities.two_views(unit(z1), unit(z2), queue=unit(queue))
+    (pairs.positives.sum() + pairs.negatives.sum()).backward()
+    assert queue.grad is None and z1.grad.any() and z2.grad.any()

@@ -234,6 +234,13 @@ def test_bad_embeddings_are_named(cls):
         fails(lambda a=argument: loss(z1, z2, **{a: z1}), name, f"does not take {argument}", f"takes {takes}")
 
 
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if "queue" in cls.accepts])
+def test_a_queue_gets_no_gradient(cls):
+    z1, z2, queue = (z.requires_grad_() for z in (*embeddings(8, 4), embeddings(20, 4, seed=1)[0]))
+    made(cls)(z1, z2, queue=queue).backward()
+    assert queue.grad is None and z1.grad.any()
+
+
 @pytest.mark.parametrize("cls", SUPERVISED)
 def test_bad_labels_are_named(cls):
     z1, z2 = embeddings(8, 4)

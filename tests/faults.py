@@ -1,0 +1,478 @@
+"""Deliberate faults, each with the test that catches it: `python -m tests.faults [NAME ...]`.
+
+That all tests pass says little about the tests. So each entry breaks the package in one place, as a slip or a
+careless change would, and names a quick test that has to fail then. The command copies the tree into a
+temporary folder, sees that all named tests pass there, then puts in one fault at a time, runs its test and
+prints a line. Its exit code is 1 where a fault is missed. `tests/test_faults.py` keeps the list up to date.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Fault(NamedTuple):
+    """One fault: in this file, which has this text once, the text becomes another, and this test fails."""
+
+    name: str
+    file: str
+    text: str
+    becomes: str
+    test: str
+
+
+LOSSES = (
+    Fault(
+        "the sign of InfoNCE's contrast",
+        "clutils/losses/nt_xent.py",
+        "softplus(contrast(pairs, self.temperature))",
+        "softplus(-contrast(pairs, self.temperature))",
+        "tests/losses/test_nt_xent.py::test_forces_are_the_closed_forms",
+    ),
+    Fault(
+        "the sign of the triplet's hinge",
+        "clutils/losses/triplet.py",
+        "hinges = (self.margin + 2 * negatives - 2 * positives)",
+        "hinges = (self.margin - 2 * negatives + 2 * positives)",
+        "tests/losses/test_triplet.py::test_forces_are_the_closed_forms",
+    ),
+    Fault(
+        "the sign of SigLIP's bias",
+        "clutils/losses/siglip.py",
+        "softplus(-pairs.positives / self.temperature - self.bias)",
+        "softplus(-pairs.positives / self.temperature + self.bias)",
+        "tests/losses/test_siglip.py::test_forces_are_the_closed_forms",
+    ),
+    Fault(
+        "a wrong power of the temperature",
+        "clutils/losses/moving_average.py",
+        "weighed = temperature * (",
+        "weighed = temperature**2 * (",
+        "tests/losses/test_sogclr.py::test_at_rate_1_it_is_the_batchs_own_decoupled_loss_times_the_temperature",
+    ),
+    Fault(
+        "embeddings that are not normalised",
+        "clutils/losses/base.py",
+        "return similarities.normalise(z, name, self.name, self.check_inputs)",
+        "return similarities.widen(z)",
+        "tests/losses/test_every_loss.py"
+        "::test_the_length_of_an_embedding_matters_only_where_the_paper_does_not_normalise",
+    ),
+    Fault(
+        "a mask that per_anchor ignores",
+        "clutils/losses/base.py",
+        "return fill(negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)",
+        "return (negatives / temperature).logsumexp(dim=1, keepdim=True)",
+        "tests/losses/test_every_loss.py::test_it_is_the_papers_formula_in_plain_loops",
+    ),
+    Fault(
+        "false negatives one row off",
+        "clutils/similarities.py",
+        "return y[owners(columns, batch)] == y[:, None]",
+        "return y[owners(columns, batch)] == y.roll(1)[:, None]",
+        "tests/test_similarities.py::test_false_negatives_are_the_negatives_of_the_anchors_own_class",
+    ),
+    Fault(
+        "a gradient through the queue",
+        "clutils/similarities.py",
+        "return Pairs(positives, self.z1 @ self.queue.detach().T)",
+        "return Pairs(positives, self.z1 @ self.queue.T)",
+        "tests/test_similarities.py::test_a_queue_gets_no_gradient",
+    ),
+    Fault(
+        "a gradient through MACL's temperature",
+        "clutils/losses/macl.py",
+        "alignment = torch.as_tensor(alignment).detach()",
+        "alignment = torch.as_tensor(alignment)",
+        "tests/losses/test_macl.py::test_macls_alignment_is_the_mean_positive_and_gets_no_gradient",
+    ),
+    Fault(
+        "HCL's estimate without its clamp",
+        "clutils/losses/debiased.py",
+        "return torch.where(left & (estimate > smallest), estimate, smallest)",
+        "return torch.where(left, estimate, smallest)",
+        "tests/losses/test_hard_negative.py::test_forces_are_the_closed_forms_on_both_sides_of_the_clamp",
+    ),
+    Fault(
+        "NaN let through",
+        "clutils/similarities.py",
+        "(sound := torch.isfinite(largest) & (largest > SHORTEST))",
+        "(sound := ~(largest <= SHORTEST))",
+        "tests/losses/test_every_loss.py::test_bad_embeddings_are_named",
+    ),
+    Fault(
+        "a chance level of one negative more",
+        "clutils/similarities.py",
+        'return 2 * batch - 2 if against == "both views" else batch - 1',
+        'return 2 * batch - 1 if against == "both views" else batch - 1',
+        "tests/methods/test_simclr.py::test_chance_is_log_of_2b_minus_1_for_nt_xent_and_each_losss_own_for_others",
+    ),
+    Fault(
+        "a wrong best reachable on the ruler",
+        "clutils/anatomy.py",
+        "best = at(1, -1 / (n - 1))",
+        "best = at(1, -1 / n)",
+        "tests/test_ruler.py::test_nt_xents_marks_are_their_closed_forms",
+    ),
+)
+METHODS = (
+    Fault(
+        "a momentum update before the loss",
+        "clutils/methods/byol.py",
+        "t1, t2 = (self.target(view) for view in both)",
+        "self.after_step(); t1, t2 = (self.target(view) for view in both)",
+        "tests/methods/test_byol.py::test_the_loss_is_both_predictions_distance_from_the_other_views_target",
+    ),
+    Fault(
+        "keys that enter the queue before the loss",
+        "clutils/methods/moco.py",
+        "self.entering = normalize(keys, dim=1)",
+        "self.entering = normalize(keys, dim=1); self.queue[: len(keys)] = self.entering",
+        "tests/methods/test_moco.py::test_the_loss_is_against_the_queue_as_it_was_before_the_steps_own_keys",
+    ),
+    Fault(
+        "SimSiam without its stop-gradient",
+        "clutils/methods/simsiam.py",
+        "z1, z2 = z1.detach(), z2.detach()",
+        "pass",
+        "tests/methods/test_simsiam.py"
+        "::test_loss_and_gradient_are_the_papers_with_the_embeddings_held_fixed_or_not",
+    ),
+    Fault(
+        "BYOL without its target",
+        "clutils/methods/byol.py",
+        "t1, t2 = (self.target(view) for view in both)",
+        "t1, t2 = (self.head(self.features_of(view)) for view in both)",
+        "tests/methods/test_byol.py::test_the_loss_is_both_predictions_distance_from_the_other_views_target",
+    ),
+    Fault(
+        "PiNDA's noise not added",
+        "clutils/methods/pinda.py",
+        "noisy = x + self.sample",
+        "noisy = x",
+        "tests/methods/test_pinda.py"
+        "::test_without_augmentations_the_views_are_the_picture_with_noise_and_the_picture",
+    ),
+    Fault(
+        "PiNDA without its penalty",
+        "clutils/methods/pinda.py",
+        "return loss + term, z1, z2",
+        "return loss, z1, z2",
+        "tests/methods/test_pinda.py"
+        "::test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences",
+    ),
+    Fault(
+        "one view for both sides",
+        "clutils/methods/base.py",
+        "return list(augment(torch.cat([images] * number), generator=generator).chunk(number))",
+        "return [augment(images, generator=generator)] * number",
+        "tests/methods/test_simclr.py::test_the_simclr_step_is_two_views_one_encoder_one_head_and_the_loss",
+    ),
+)
+VIEWS_AND_DATA = (
+    Fault(
+        "the same draw for both views of a vector",
+        "clutils/views/vectors.py",
+        "views = [self(x, generator) for _ in range(number)]",
+        "views = [self(x, generator)] * number",
+        "tests/views/test_vectors.py::test_the_paper_corrupts_one_view_alone",
+    ),
+    Fault(
+        "a crop that is always in the middle",
+        "clutils/views/__init__.py",
+        "top, left = (u[:, 20] * (height - tall + 1)).floor()",
+        "top, left = (0.5 * (height - tall + 1)).floor()",
+        "tests/views/test_augmentation.py::test_crop_boxes_are_distributed_unlike_torchvisions",
+    ),
+    Fault(
+        "a graph that keeps the nodes it should drop",
+        "clutils/views/graphs.py",
+        "nodes & ~_first(u, nodes, _of(nodes, share))",
+        "nodes & _first(u, nodes, _of(nodes, share))",
+        "tests/views/test_graphs.py"
+        "::test_each_graph_loses_its_share_of_nodes_with_their_edges_and_nothing_else",
+    ),
+    Fault(
+        "test images among the training images",
+        "clutils/data/digits.py",
+        'np.flatnonzero(is_test == (split == "test"))',
+        'np.flatnonzero(is_test | (split == "train"))',
+        "tests/data/test_sets.py::test_digits_are_scikit_learns_each_once_in_one_of_two_parts",
+    ),
+)
+MEASURES = (
+    Fault(
+        "a neighbour that is the query itself",
+        "clutils/measures.py",
+        "found = (z @ z.T).fill_diagonal_(-torch.inf).topk(k, dim=1).indices",
+        "found = (z @ z.T).topk(k, dim=1).indices",
+        "tests/test_measures.py::test_neighbour_overlap_is_counted_by_loops_and_ignores_scale",
+    ),
+    Fault(
+        "a kNN of the report that asks the picture itself",
+        "clutils/report/neighbours.py",
+        "(z @ z.T).fill_diagonal_(-2)",
+        "(z @ z.T)",
+        "tests/report/test_rules.py"
+        "::test_asking_the_gallery_leaves_the_asked_picture_out_and_weighs_classes_as_the_judged",
+    ),
+    Fault(
+        "uniformity with the diagonal",
+        "clutils/measures.py",
+        "exponents[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf",
+        "pass",
+        "tests/test_measures.py::test_uniformity_is_the_log_of_the_mean_potential_of_all_pairs",
+    ),
+    Fault(
+        "uniformity in the history with the diagonal",
+        "clutils/training/run.py",
+        "exponents = (4 * (z @ z.T - 1)).fill_diagonal_(-torch.inf)",
+        "exponents = 4 * (z @ z.T - 1)",
+        "tests/training/test_run.py::test_the_history_holds_what_the_measures_say_of_the_batch_it_saw",
+    ),
+    Fault(
+        "a probe that is fitted on the test labels",
+        "clutils/measures.py",
+        'found = probed(train_z, train_y, test_z, "linear_probe")',
+        'found = probed(test_z, test_y, test_z, "linear_probe")',
+        "tests/test_measures.py"
+        "::test_the_probe_is_logistic_regression_on_features_standardised_by_the_training_rows",
+    ),
+    Fault(
+        "a verdict of the report turned round",
+        "clutils/report/rules.py",
+        'by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + knn * _error(n)',
+        'by_knn = n["knn_beside_untrained"] < n["knn_untrained"] + knn * _error(n)',
+        "tests/report/test_calibration.py"
+        "::test_what_pages_show_is_what_the_record_gives_with_the_rules_as_they_stand",
+    ),
+)
+TRAINING = (
+    Fault(
+        "a resume that forgets the optimiser",
+        "clutils/training/__init__.py",
+        'run.optimiser.load_state_dict(state["optimiser"])',
+        "pass",
+        "tests/training/test_checkpoint.py::test_four_steps_saved_and_three_more_are_seven_steps_to_the_bit",
+    ),
+    Fault(
+        "a resume that forgets the random numbers",
+        "clutils/training/run.py",
+        'loss.generator = self._stream("mixes", self.device)',
+        "pass",
+        "tests/training/test_checkpoint.py::test_four_steps_saved_and_three_more_are_seven_steps_to_the_bit",
+    ),
+    Fault(
+        "a resume that forgets the queue",
+        "clutils/methods/queue.py",
+        'self.register_buffer("queue", normalize(torch.randn(self.queue_size, self.out), dim=1))',
+        'self.register_buffer("queue", normalize(torch.randn(self.queue_size, self.out), dim=1), False)',
+        "tests/methods/test_moco.py::test_a_step_keeps_no_copy_of_the_queue_and_state_dict_holds_all_of_it",
+    ),
+    Fault(
+        "a state per sample that old runs do not get back",
+        "clutils/losses/sogclr.py",
+        'return {"log_average": -math.inf}',
+        'return {"averages": -math.inf}',
+        "tests/training/test_written_before.py"
+        "::test_its_checkpoint_goes_on_as_the_code_that_wrote_it_did[sogclr]",
+    ),
+    Fault(
+        "the same views at every step",
+        "clutils/training/run.py",
+        "number = self.steps_done if step is None else step",
+        "number = 0",
+        "tests/training/test_run.py::test_every_step_draws_its_own_views",
+    ),
+    Fault(
+        "a learning rate one step late",
+        "clutils/training/run.py",
+        "return rate * (self.steps_done + 1) / rising",
+        "return rate * self.steps_done / rising",
+        "tests/training/test_run.py"
+        "::test_the_learning_rate_rises_over_a_twentieth_and_falls_as_half_a_cosine",
+    ),
+)
+FILES = (
+    Fault(
+        "a hostile pickle let in",
+        "clutils/training/checkpoint.py",
+        "weights_only=True",
+        "weights_only=False",
+        "tests/checkpoints/test_reading.py::test_full_unpickling_is_nowhere_in_the_package",
+    ),
+    Fault(
+        "a function on the list of harmless names",
+        "clutils/checkpoints/reading.py",
+        '    "typing.Any",',
+        '    "typing.Any", "os.system",',
+        "tests/checkpoints/test_reading.py"
+        "::test_a_hostile_file_is_refused_in_one_line_and_nothing_in_it_runs",
+    ),
+    Fault(
+        "a damaged checkpoint read",
+        "clutils/training/checkpoint.py",
+        "damaged = archive.testzip()",
+        "damaged = None",
+        "tests/training/test_checkpoint.py::test_a_damaged_or_foreign_file_is_one_clear_line",
+    ),
+    Fault(
+        "an archive whose names lead out of it",
+        "clutils/checkpoints/reading.py",
+        'or ".." in Path(name.replace("\\\\", "/")).parts',
+        "",
+        "tests/checkpoints/test_reading.py"
+        "::test_a_hostile_file_is_refused_in_one_line_and_nothing_in_it_runs",
+    ),
+    Fault(
+        "a run's name that leads elsewhere",
+        "clutils/training/saved.py",
+        r're.fullmatch(r"[\w.=+, -]+", name)',
+        r're.fullmatch(r"[\w.=+, /-]+", name)',
+        "tests/training/test_saved.py::test_a_name_that_leads_elsewhere_is_refused",
+    ),
+    Fault(
+        "a file written where the old one lies",
+        "clutils/files.py",
+        '        with open(beside, "wb") as file:',
+        '        with open(path, "wb") as file: file.write(content)\n'
+        '        with open(beside, "wb") as file:',
+        "tests/training/test_survival.py"
+        "::test_a_disk_that_fills_up_is_one_line_and_code_1_and_the_last_checkpoint_stays",
+    ),
+    Fault(
+        "markup of a checkpoint's names in the report",
+        "clutils/report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        "tests/report/test_page.py::test_names_from_a_file_can_not_write_into_the_page",
+    ),
+)
+WALLS_AND_COURSE = (
+    Fault(
+        "a room that imports upwards",
+        "clutils/similarities.py",
+        "    return x if x.dtype == torch.float64 else x.float()",
+        "    from clutils import measures as _\n    return x if x.dtype == torch.float64 else x.float()",
+        "tests/test_wall.py::test_no_arrow_turns",
+    ),
+    Fault(
+        "widgets in the library",
+        "clutils/explorers/replay.py",
+        "import math",
+        "import math\nimport ipywidgets as _",
+        "tests/test_wall.py::test_only_the_course_knows_widgets",
+    ),
+    Fault(
+        "a figure without alt text",
+        "clutils/figures/training.py",
+        "return describe(ax, f\"{ylabel} against {xlabel}. {'; '.join(phrases)}.\")",
+        "return ax",
+        "tests/course/pinda/test_figures.py::test_curves_are_the_numbers_given",
+    ),
+    Fault(
+        "alt text that nobody asks for",
+        "clutils/figures/__init__.py",
+        "    if not text:",
+        "    if False:",
+        "tests/figures/test_figure.py::test_show_refuses_a_figure_that_nobody_described",
+    ),
+    Fault(
+        "a slider that changes nothing",
+        "clutils/course/forces/panels.py",
+        'negatives = (negatives + place["deviation"] * torch.special.ndtri(level)).clamp(-1, 1)',
+        "negatives = (negatives + 0.25 * torch.special.ndtri(level)).clamp(-1, 1)",
+        "tests/course/test_forces.py::test_every_slider_shown_changes_the_picture[NTXent]",
+    ),
+    Fault(
+        "a notebook with what a run left there",
+        "notebooks/04_macl.ipynb",
+        '"id": "4202317b",',
+        '"id": "4202317b", "execution_count": 7,',
+        "tests/course/test_notebooks.py::test_a_notebook_keeps_the_rules",
+    ),
+    Fault(
+        "an exercise that takes a wrong answer",
+        "clutils/course/exercise.py",
+        "near = (g.double() - e).abs() <= self.tolerance * e.abs().clamp(min=1)",
+        "near = (g.double() - e).abs() <= 1 + self.tolerance * e.abs().clamp(min=1)",
+        "tests/course/test_exercise.py::test_every_known_wrong_answer_is_rejected_by_name",
+    ),
+    Fault(
+        "a check of an equation that lets NaN pass",
+        "clutils/course/check.py",
+        "if not gap <= allowed:",
+        "if gap > allowed:",
+        "tests/course/test_check.py::test_equal_raises_on_a_wrong_equation",
+    ),
+)
+FAULTS = (*LOSSES, *METHODS, *VIEWS_AND_DATA, *MEASURES, *TRAINING, *FILES, *WALLS_AND_COURSE)
+
+
+def copied(folder: Path) -> None:
+    """The tree as it stands, without what git ignores."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def pytest(folder: Path, *tests: str) -> tuple[int, str]:
+    """The exit code of these tests in a copy of the tree (1: some failed), and what was printed."""
+    paths = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", "0", *tests]
+    ended = subprocess.run(command, cwd=folder, env=paths, capture_output=True, text=True)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def caught(fault: Fault, folder: Path) -> bool:
+    """Whether its test fails in this copy of the tree, which is left as it was."""
+    file = folder / fault.file
+    whole = file.read_text("utf-8")
+    file.write_text(whole.replace(fault.text, fault.becomes), "utf-8")
+    try:
+        code, printed = pytest(folder, fault.test)
+    finally:
+        file.write_text(whole, "utf-8")
+    if code not in (0, 1):
+        raise SystemExit(f"{fault.name}: {fault.test} did not run:\n{printed}")
+    return code == 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="faults by name; default: all")
+    names = parser.parse_args().names
+    if unknown := set(names) - {fault.name for fault in FAULTS}:
+        parser.error(f"there is no fault {unknown.pop()!r}: {', '.join(fault.name for fault in FAULTS)}")
+    chosen = [fault for fault in FAULTS if fault.name in names or not names]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        copied(folder)
+        code, printed = pytest(folder, *dict.fromkeys(fault.test for fault in chosen))
+        if code:
+            print(f"without any fault a named test does not pass:\n{printed}")
+            return 1
+        missed = 0
+        for fault in chosen:
+            started = time.perf_counter()
+            found = caught(fault, folder)
+            missed += not found
+            took = f"{time.perf_counter() - started:4.0f} s"
+            print("caught" if found else "MISSED", took, f"{fault.name:50}", fault.test, flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} faults are caught")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
