@@ -39,7 +39,7 @@ KINDS = {
 
 def counted(method: str, encoder: str, loss: str | None) -> dict[str, object]:
     """One row: what the second step asked for."""
-    made = None if loss is None else losses.catalogue()[loss].loss(**MIXING.get(loss, {}))
+    made = None if loss is None else losses.catalogue()[loss].cls(**MIXING.get(loss, {}))
     pictures = data.load("scenes", limit=2 * BATCH)
     with pretend_cuda() as traffic:
         run = training.Run(

@@ -50,7 +50,7 @@ def build(name: str, temperature: float | None = TEMPERATURE) -> Loss:
         import lightly.loss
 
         return getattr(lightly.loss, name.removeprefix("lightly "))(temperature)
-    kind = losses.catalogue()[name.removesuffix(WHOLE)].loss
+    kind = losses.catalogue()[name.removesuffix(WHOLE)].cls
     named = {} if temperature is None or "temperature" not in kind.ranges else {"temperature": temperature}
     loss = kind(**SETTINGS.get(name, {}), **named)
     if name.endswith(WHOLE):

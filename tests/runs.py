@@ -14,7 +14,7 @@ NETWORK = data.load("nodes:blocks")
 
 def samples_for(method: str):
     """Samples of a kind that the method takes."""
-    kinds = methods.catalogue()[method].kind.kinds
+    kinds = methods.catalogue()[method].cls.sample_kinds
     return DIGITS if "pictures" in kinds else GRAPHS if "graphs" in kinds else NETWORK
 
 

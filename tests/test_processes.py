@@ -21,7 +21,7 @@ from tests.runs import DIGITS, advance, past, small, weights
 B, D = 256, 16
 METHODS = {name: {} for name in methods.catalogue("pictures")} | {"moco": {"queue_size": 70}}
 LOSSES = {
-    name: entry.loss()
+    name: entry.cls()
     for name, entry in losses.catalogue().items()
     if name not in ("MoCHi", "SSCL")  # which have 1,024 hardest by default
 } | {"SSCL": losses.SSCL(hardest=40, synthetic=20), "MoCHi": losses.MoCHi(hardest=40, synthetic=20)}

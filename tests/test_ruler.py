@@ -11,7 +11,7 @@ from clutils import anatomy, losses
 from clutils.anatomy import Ruler
 from tests.losses.inputs import fails
 
-LOSSES = [entry.loss for entry in losses.catalogue().values()]
+LOSSES = [entry.cls for entry in losses.catalogue().values()]
 OF_SIMILARITIES = [kind for kind in LOSSES if kind.level == "similarity"]
 
 

@@ -12,8 +12,8 @@ from clutils import encoders, losses, methods, noise, training
 from clutils.settings import Setting, check, setting
 from tests.losses.inputs import fails
 
-LOSSES = [entry.loss for entry in losses.catalogue().values()]
-KINDS = [*LOSSES, *(entry.kind for entry in methods.catalogue().values())]
+LOSSES = [entry.cls for entry in losses.catalogue().values()]
+KINDS = [*LOSSES, *(entry.cls for entry in methods.catalogue().values())]
 DECLARED = [
     pytest.param(kind, name, declared, id=f"{kind.__name__}-{name}")
     for kind in KINDS

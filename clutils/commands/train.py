@@ -102,7 +102,7 @@ def _names() -> str:
     from clutils import data, encoders, losses, methods, views
 
     settings = [
-        f"{name} ({', '.join(entry.kind.setting_names())})" for name, entry in methods.catalogue().items()
+        f"{name} ({', '.join(entry.cls.setting_names())})" for name, entry in methods.catalogue().items()
     ]
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
@@ -260,7 +260,7 @@ def _begun(checkpoint: Path, options: argparse.Namespace) -> Run:
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
     with usage():
-        usual = type(methods.catalogue()[method].kind.default_loss(**given["method_settings"])).__name__
+        usual = type(methods.catalogue()[method].cls.default_loss(**given["method_settings"])).__name__
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
     if len(run.data) < LEAST:
@@ -337,7 +337,7 @@ def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent"
     name = usual if name is None else name
     given = loss_settings(name, settings)
     with usage("--set"):
-        return losses.catalogue()[name].loss(**given)
+        return losses.catalogue()[name].cls(**given)
 
 
 def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -349,7 +349,7 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
 
     known = losses.catalogue()
     _demand_known("--loss", name, known)
-    return _values("--set", name, settings, known[name].loss.defaults())
+    return _values("--set", name, settings, known[name].cls.defaults())
 
 
 def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -358,9 +358,8 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
 
     known = methods.catalogue()
     _demand_known("--method", name, known)
-    kind = known[name].kind
-    parameters = inspect.signature(kind).parameters
-    usual = {key: parameters[key].default for key in kind.setting_names()}
+    parameters = inspect.signature(known[name].cls).parameters
+    usual = {key: parameters[key].default for key in known[name].cls.setting_names()}
     return _values("--method-set", name, settings, usual)
 
 

@@ -191,7 +191,7 @@ NAMES = tuple(EXPLORERS)
 
 def of_loss(name: str) -> list[Control]:
     """A loss's settings as controls, named as in Python."""
-    kind = losses.catalogue()[name].kind
+    kind = losses.catalogue()[name].cls
     found = []
     for setting, within in kind.ranges.items():
         if setting in UNUSED.get(name, ()):

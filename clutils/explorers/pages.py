@@ -229,9 +229,9 @@ def _described(name: str) -> dict[str, Any]:
     return {
         "title": style.title(name),
         "source": f"{entry.paper}, {entry.year}, {entry.equation}",
-        "against": entry.kind.against,
-        "labels": "labels" in entry.kind.accepts,
-        "queue": "queue" in entry.kind.accepts,
+        "against": entry.cls.against,
+        "labels": "labels" in entry.cls.accepts,
+        "queue": "queue" in entry.cls.accepts,
         "settings": settings,
     }
 
@@ -243,7 +243,7 @@ def _references() -> list[dict[str, Any]]:
     negatives = 2 * torch.rand(2, 6, generator=draw, dtype=torch.float64) - 1
     found = []
     for name in controls.FAMILY:
-        loss = losses.catalogue()[name].loss()
+        loss = losses.catalogue()[name].cls()
         pull, push = anatomy.forces(loss, positives, negatives)
         value = loss.per_anchor(positives, negatives)
         given = _plain({control.name: control.default for control in controls.of_loss(name)})

@@ -20,7 +20,7 @@ COMPARES = {
 class Entry:
     """One line of a catalogue; a method's level, pairs and further arguments are its loss's: empty here."""
 
-    kind: Any  # the class
+    cls: Any  # the class itself
     paper: str
     year: int
     equation: str = ""
@@ -29,43 +29,39 @@ class Entry:
     accepts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kind: Any) -> Self:
+    def of(cls, described: Any) -> Self:
         """What a class says of itself."""
-        source = kind, kind.paper, kind.year, kind.equation
-        if not hasattr(kind, "level"):
+        source = described, described.paper, described.year, described.equation
+        if not hasattr(described, "level"):
             return cls(*source)
-        return cls(*source, kind.level, COMPARES[kind.against] + kind.adds, tuple(sorted(kind.accepts)))
-
-    @property
-    def loss(self) -> Any:
-        """The class, of a loss."""
-        return self.kind
+        compares = COMPARES[described.against] + described.adds
+        return cls(*source, described.level, compares, tuple(sorted(described.accepts)))
 
 
-def document(kind: Any) -> None:
+def document(cls: Any) -> None:
     """Append to a class's docstring its `ranges`, a line each, and for one of the package its `example`."""
-    if not kind.__doc__ or not hasattr(kind, "paper"):
+    if not cls.__doc__ or not hasattr(cls, "paper"):
         return
-    if kind.ranges:
-        kind.__doc__ = inspect.cleandoc(kind.__doc__) + "\n\nRanges:\n"
-        for name, own in kind.ranges.items():
-            kind.__doc__ += f"\n- {name}{f' ({own.symbol})' if own.symbol else ''}: {own}"
-    if kind.__module__.startswith(("clutils.losses.", "clutils.methods.")):
-        lines = "".join(f"\n    >>> {line}" for line in kind.example())
-        kind.__doc__ = f"{inspect.cleandoc(kind.__doc__)}\n\nExample:\n{lines}"
+    if cls.ranges:
+        cls.__doc__ = inspect.cleandoc(cls.__doc__) + "\n\nRanges:\n"
+        for name, own in cls.ranges.items():
+            cls.__doc__ += f"\n- {name}{f' ({own.symbol})' if own.symbol else ''}: {own}"
+    if cls.__module__.startswith(("clutils.losses.", "clutils.methods.")):
+        lines = "".join(f"\n    >>> {line}" for line in cls.example())
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\nExample:\n{lines}"
 
 
 def card(of: Any, values: Mapping[str, Any]) -> str:
     """Markdown of a loss or a method: the formula of its docstring, present settings, source."""
-    kind = type(of)
-    text = inspect.cleandoc(kind.__doc__ or "")
+    cls = type(of)
+    text = inspect.cleandoc(cls.__doc__ or "")
     formula = re.search(r"\$\$.*?\$\$", text, re.DOTALL)
-    symbols = {name: own.symbol for name, own in kind.ranges.items()}
+    symbols = {name: own.symbol for name, own in cls.ranges.items()}
     settings = (
         f"{symbols.get(name) or ''} `{name}` = {value!r}".strip()
         for name, value in values.items()
         if not isinstance(value, dict) or value
     )
-    source = ", ".join(str(part) for part in (kind.paper, kind.year, getattr(kind, "equation", "")) if part)
-    parts = (f"**{kind.__name__}**", formula and formula.group(), ", ".join(settings), f"*{source}*")
+    source = ", ".join(str(part) for part in (cls.paper, cls.year, getattr(cls, "equation", "")) if part)
+    parts = (f"**{cls.__name__}**", formula and formula.group(), ", ".join(settings), f"*{source}*")
     return "\n\n".join(part for part in parts if part)

@@ -52,11 +52,11 @@ def catalogue(kind: str | None = None) -> dict[str, Entry]:
 
     - kind: of samples (`data.KINDS`): the methods that take it; None: all
     """
-    return {of.__name__.lower(): Entry.of(of) for of in CLASSES if kind is None or kind in of.kinds}
+    return {of.__name__.lower(): Entry.of(of) for of in CLASSES if kind is None or kind in of.sample_kinds}
 
 
 PiNDA.bases = {
-    name: entry.kind
+    name: entry.cls
     for name, entry in catalogue("vectors").items()  # noise is added to numbers
-    if entry.kind is not PiNDA
+    if entry.cls is not PiNDA
 }

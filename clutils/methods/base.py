@@ -82,7 +82,7 @@ class Method(nn.Module):
     usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
     needs = Need("takes two views", lambda loss: True)
     uses_labels = False
-    kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of samples (`data.KINDS`) that it takes
+    sample_kinds: tuple[str, ...] = ("pictures", "vectors", "sentences")  # of `data.KINDS`, that it takes
     takes_extra_views = False  # whether a run may ask for `extra_views`
     varies = False  # whether a step itself makes two equal views of a sample differ
     after_step_only: tuple[str, ...] = ()  # buffers that `forward` leaves alone
@@ -168,7 +168,8 @@ class Method(nn.Module):
     @classmethod
     def example(cls) -> list[str]:
         """Lines of a call, for the docstring."""
-        name, data = cls.__name__.lower(), next(kind.example for kind in KINDS if kind.name in cls.kinds)
+        name = cls.__name__.lower()
+        data = next(kind.example for kind in KINDS if kind.name in cls.sample_kinds)
         return [
             f'run = training.train(method="{name}", data="{data}", batch_size=64, steps=2)',
             "run.history  # a row a step",
@@ -197,7 +198,7 @@ class Method(nn.Module):
                 f"training: loss is {loss!r}, but must be a module, as in losses.NTXent(temperature=0.2)"
             )
         if not cls.fits(type(loss)):
-            fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.loss)]
+            fitting = [name for name, entry in losses.catalogue().items() if cls.fits(entry.cls)]
             raise ValueError(
                 f"{cls.__name__} needs a loss that {cls.needs.words}, which {type(loss).__name__} does not: "
                 f"there {'is' if len(fitting) == 1 else 'are'} {', '.join(fitting)}"

@@ -28,7 +28,7 @@ class BGRL(BYOL):
     """
 
     paper, year, equation = "BGRL (Thakoor et al.)", 2022, "eq. 1"
-    kinds = ("nodes",)
+    sample_kinds = ("nodes",)
     out = 0  # as many as the encoder has features
     momentum: float = setting(MOMENTUM, default=0.99)
     predictor_rate: float = setting(PREDICTOR_RATE, default=1.0)

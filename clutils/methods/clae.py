@@ -21,7 +21,7 @@ class CLAE(Method):
 
     paper, year = "CLAE (Ho & Vasconcelos)", 2020
     varies = True
-    kinds = ("pictures", "vectors")  # what numbers can be added to
+    sample_kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
     strength: float = setting(0, symbol="s", dial=(0, 2, "even"), default=0.03)
     clean: float = setting(0, dial=(0, 2, "even"), default=0.0)

@@ -27,7 +27,7 @@ class DACL(Method):
 
     paper, year, equation = "DACL (Verma et al.)", 2021, "algorithm 1"
     varies = True
-    kinds = ("pictures", "vectors")  # what numbers can be added to
+    sample_kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
     mixed: float = setting(0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3)
 

@@ -29,7 +29,7 @@ class DGI(Method):
     paper, year, equation = "DGI (Veličković et al.)", 2019, "eq. 1"
     varies = True
     usual_loss = losses.SigLIP(temperature=1.0, bias=0.0)
-    kinds = ("graphs", "nodes")
+    sample_kinds = ("graphs", "nodes")
     needs = Need(
         "bears scores without bounds", lambda loss: loss.__name__ in ("SigLIP", "NTXent", "Decoupled")
     )

@@ -21,6 +21,6 @@ class GRACE(SimCLR):
 
     paper, year, equation = "GRACE (Zhu et al.)", 2020, "eq. 1 and 2"
     usual_loss = losses.NTXent(temperature=0.4)
-    kinds = ("nodes",)
+    sample_kinds = ("nodes",)
     takes_extra_views = False
     needs = Need("keeps no state per sample", lambda loss: "index" not in takes(loss))

@@ -19,7 +19,7 @@ class GraphCL(Method):
 
     paper, year, equation = "GraphCL (You et al.)", 2020, "eq. 3"
     usual_loss = losses.Decoupled(temperature=0.2)
-    kinds = ("graphs",)
+    sample_kinds = ("graphs",)
     needs = SIMILARITIES._replace(met=lambda loss: SIMILARITIES.met(loss) and "index" not in takes(loss))
 
     def negatives(self, batch_size: int) -> int:

@@ -38,7 +38,7 @@ class PiNDA(WrappedMethod):
 
     paper, year, equation = "PiNDA (Zhang et al.)", 2024, "algorithms 1 and 2"
     varies = True
-    kinds = ("pictures", "vectors")  # what numbers can be added to
+    sample_kinds = ("pictures", "vectors")  # what numbers can be added to
     network: str | None = setting(choices=noise.NETWORKS, also=(None,), default=None)
     # the generator's, as it declares them
     distribution, learned_mean, positive, highest, start, rms, padding, skips = (

@@ -32,7 +32,7 @@ class SDMP(Method):
 
     paper, year = "SDMP (Ren et al.)", 2022
     varies = True
-    kinds = ("pictures", "vectors")  # what can be mixed
+    sample_kinds = ("pictures", "vectors")  # what can be mixed
     needs = SIMILARITIES
     out, hidden = 128, None
     mixing: float = setting(0, dial=(0, 2, "even"), default=0.5)

@@ -13,7 +13,7 @@ class SupCon(Method):
 
     paper, year, equation = "SupCon (Khosla et al.)", 2020, "section 3"
     usual_loss = losses.SupCon()
-    kinds = (*Method.kinds, "graphs")
+    sample_kinds = (*Method.sample_kinds, "graphs")
     uses_labels = True
     needs = Need("takes labels", lambda loss: "labels" in takes(loss))
 

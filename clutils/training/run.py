@@ -111,10 +111,11 @@ class Run:
     def _built(self) -> methods.Method:
         """The method, its encoder and its head, with weights from torch's default generator."""
         given, encoder, own = self.settings, self.settings.encoder, self.kind.name
-        kind = methods.catalogue()[given.method].kind
-        if own not in kind.kinds:
+        cls = methods.catalogue()[given.method].cls
+        if own not in cls.sample_kinds:
             fitting = ", ".join(methods.catalogue(own))
-            takes = ("the default, " * (given.method == Settings.method)) + "for " + " and ".join(kind.kinds)
+            default = "the default, " if given.method == Settings.method else ""
+            takes = f"{default}for {' and '.join(cls.sample_kinds)}"
             raise ValueError(
                 f"training: method is {given.method!r}, {takes}, but must be one for {own}: {fitting}"
             )
@@ -127,7 +128,7 @@ class Run:
         if given.extra_views and "extra_views" not in getattr(given.loss, "accepts", ()):
             name = type(given.loss).__name__
             raise ValueError(f"training: extra_views is {given.extra_views}, but {name} takes none")
-        method = kind(encoder, given.loss, **given.method_settings)
+        method = cls(encoder, given.loss, **given.method_settings)
         method.half_type = PRECISIONS[str(given.precision)]
         # -1 stands for no label, as in STL-10's unlabeled part
         without = len(self.images) if self.labels is None else int((self.labels < 0).sum())

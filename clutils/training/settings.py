@@ -150,13 +150,13 @@ class Settings:
         if not isinstance(self.encoder, nn.Module | str | None):
             raise ValueError(f"training: encoder is {self.encoder!r}, but must be a name or a module")
         check("training", self)
-        kind = methods.catalogue()[self.method].kind
-        own = kind.checked(self.method_settings, "method_settings")  # a copy: the caller's may change
+        method = methods.catalogue()[self.method].cls
+        own = method.checked(self.method_settings, "method_settings")  # a copy: the caller's may change
         object.__setattr__(self, "method_settings", own)
         if self.batch_size is not None and self.batch_size % processes.number():
             shared = f"{processes.number()} processes can only share it equally"
             raise ValueError(f"training: batch_size is {self.batch_size}, but {shared}")
-        if self.extra_views and not kind.takes_extra_views:
+        if self.extra_views and not method.takes_extra_views:
             raise ValueError(
                 f"training: extra_views is {self.extra_views}, but {self.method} compares two views alone"
             )
@@ -174,9 +174,9 @@ class Settings:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
         given = self.method_settings
-        loss = methods.catalogue()[self.method].kind.default_loss(**given) if self.loss is None else self.loss
+        loss = methods.catalogue()[self.method].cls.default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
-        changed = kind.name == "vectors" and methods.catalogue()[self.method].kind.varies
+        changed = kind.name == "vectors" and methods.catalogue()[self.method].cls.varies
         suiting = views.Identity() if changed else views.suiting(images)
         return replace(
             self,
@@ -203,11 +203,11 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
     """What `Settings.plain` gave, or an earlier version of it -> arguments of `Settings`."""
     values = {name: kept[name] for name in names(kept=True) if kept.get(name) is not None}
     if "loss" in values:
-        values["loss"] = losses.catalogue()[kept["loss"]["name"]].loss(**kept["loss"]["settings"])
+        values["loss"] = losses.catalogue()[kept["loss"]["name"]].cls(**kept["loss"]["settings"])
     if "augmentation" in values:
         values["augmentation"] = views.from_settings(kept["augmentation"])
     if "method_settings" in values:  # before ranges were declared, False stood for 0 in some
-        ranges = methods.catalogue()[values["method"]].kind.ranges
+        ranges = methods.catalogue()[values["method"]].cls.ranges
         counted = {name for name, own in ranges.items() if not own.switch}
         values["method_settings"] = {
             name: int(value) if isinstance(value, bool) and name in counted else value
@@ -249,7 +249,7 @@ def usual_rate(
     """The learning rate of a run that names none: by the encoder and the method, for "sgd" by the batch."""
     if optimiser == "sgd":
         return SGD_LEARNING_RATE * batch_size / 256
-    share = methods.catalogue()[method].kind.rate_share(**method_settings)
+    share = methods.catalogue()[method].cls.rate_share(**method_settings)
     return LEARNING_RATES.get(str(encoder), 1e-3) * share
 
 

@@ -27,7 +27,7 @@ TWICE = ("byol", "simsiam", "mocov3")
 
 
 def built(name: str, **settings) -> methods.Method:
-    kind = methods.catalogue()[name].kind
+    kind = methods.catalogue()[name].cls
     torch.manual_seed(0)
     return kind(encoders.build("conv16"), kind.default_loss(), **settings)
 

@@ -53,7 +53,7 @@ class Dice:
 
 
 def built(name: str, settings: dict):
-    return losses.catalogue()[name].loss(**settings)
+    return losses.catalogue()[name].cls(**settings)
 
 
 def plain(settings: dict) -> dict:
@@ -256,7 +256,7 @@ def test_the_ruler_reads_as_the_packages(kept):
     dice, cases, verdicts = Dice(4), [], set()
     for k in range(6 * len(OFFERED)):
         name = OFFERED[k % len(OFFERED)]
-        takes = "queue" in losses.catalogue()[name].loss.accepts
+        takes = "queue" in losses.catalogue()[name].cls.accepts
         queue = dice.whole(1, 3000) if takes and dice(0, 1) < 0.3 else None
         at = {"batch_size": dice.whole(2, 600), "queue": queue, "positive": dice(-1, 1), "spread": dice(0, 1)}
         given = dice.settings(name) if k % 2 else {c.name: c.default for c in controls.of_loss(name)}

@@ -65,7 +65,7 @@ def by_blocks(loss, block_size, dtype=torch.float64, name="two views", **autogra
 
 
 def test_every_loss_is_computed_in_blocks_here_or_said_to_be_none():
-    assert {*map(type, EVERY), *UNBLOCKED} == {entry.kind for entry in losses.catalogue().values()}
+    assert {*map(type, EVERY), *UNBLOCKED} == {entry.cls for entry in losses.catalogue().values()}
 
 
 @pytest.mark.parametrize(("loss", "name"), CASES)

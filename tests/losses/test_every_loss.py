@@ -14,7 +14,7 @@ from tests.losses import oracles
 from tests.losses.beside_loops import FORMULAS, a_batch, a_queue, by_loops, each_way, with_labels
 from tests.losses.inputs import SETTINGS, close, embeddings, fails, one_each, similarities
 
-EVERY = [entry.loss for entry in losses.catalogue().values()]
+EVERY = [entry.cls for entry in losses.catalogue().values()]
 ALL = [cls for cls in EVERY if cls.level == "similarity"]
 OTHER_LEVELS = [cls for cls in EVERY if cls not in ALL]
 NOT_NORMALISED = [cls for cls in EVERY if not cls.normalised]
@@ -346,7 +346,7 @@ def test_the_catalogue_holds_every_loss_of_the_package():
     exported = {name for name in losses.__all__ if isinstance(getattr(losses, name), type)}
     assert set(listed) == exported - {"Loss", "Entry"}
     for name, entry in listed.items():
-        loss = entry.loss()
+        loss = entry.cls()
         assert type(loss).__name__ == name
         assert entry.level == loss.level
         assert entry.paper
@@ -356,7 +356,7 @@ def test_the_catalogue_holds_every_loss_of_the_package():
 
 def test_methods_have_the_same_kind_of_catalogue():
     for name, entry in methods.catalogue().items():
-        assert isinstance(entry, losses.Entry) and entry.kind.__name__.lower() == name
+        assert isinstance(entry, losses.Entry) and entry.cls.__name__.lower() == name
         assert entry.paper and entry.year >= 2018
 
 

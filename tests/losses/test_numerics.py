@@ -18,7 +18,7 @@ from clutils import losses
 
 INPUTS = 900  # of each loss, at least
 KINDS = ("uniform", "extremes", "a few values", "near the ends", "tiny")
-LOSSES = [entry.loss for entry in losses.catalogue().values()]
+LOSSES = [entry.cls for entry in losses.catalogue().values()]
 OF_SIMILARITIES = [cls for cls in LOSSES if cls.level == "similarity"]
 ON_VECTORS = [cls for cls in LOSSES if cls not in OF_SIMILARITIES]
 ON_VECTORS += [losses.SSCL, losses.CLIP, losses.SogCLR, losses.ISogCLR]  # mixes, a learned scale, a state

@@ -64,7 +64,7 @@ def test_a_step_whose_loss_is_not_finite_leaves_everything_as_it_was(method):
 @pytest.mark.parametrize("seen", [GRAPHS, NETWORK], ids=["graphs", "nodes"])
 def test_graphs_and_nodes_train_and_the_loss_falls(method, seen):
     kind = "nodes" if seen.of_nodes else "graphs"
-    if kind not in methods.catalogue()[method].kind.kinds:
+    if kind not in methods.catalogue()[method].cls.sample_kinds:
         pytest.skip(f"{method} takes no {kind}")
     run = advance(short(method, data=seen, steps=40), 40)
     assert run.history.loss[-5:].mean() < 0.98 * run.history.loss[:5].mean()
@@ -118,7 +118,7 @@ def test_live_settings_turn_between_steps_are_in_the_history_and_come_back_from_
 @pytest.mark.parametrize("method", sorted(set(OF_PICTURES) - {"pinda"}))
 def test_the_gradient_reaches_both_views_but_a_momentum_encoders_and_a_constant_one(method):
     number = {"npid": 1, "lejepa": 4}.get(method, 2)
-    made = built(methods.catalogue()[method].kind)
+    made = built(methods.catalogue()[method].cls)
     made.allocate(9)
     if method == "lejepa":
         made.extra_views = 2
@@ -191,10 +191,10 @@ def test_a_loss_that_does_not_fit_is_refused_with_those_that_do_at_the_start_and
 def test_every_loss_of_the_catalogue_that_is_said_to_fit_trains(method):
     settings = {"SSCL": {"hardest": 8, "synthetic": 4}}
     settings["MoCHi"] = {"hardest": 8, "synthetic": 4, "query_mixed": 2}
-    kind = methods.catalogue()[method].kind
+    kind = methods.catalogue()[method].cls
     for name, entry in losses.catalogue().items():
-        if kind.fits(entry.loss):
-            row = short(method, loss=entry.loss(**settings.get(name, {}))).step()
+        if kind.fits(entry.cls):
+            row = short(method, loss=entry.cls(**settings.get(name, {}))).step()
             assert math.isfinite(row["loss"]), name
 
 
@@ -239,7 +239,7 @@ def of_sentences(method: str, **settings) -> training.Run:
 
 @pytest.mark.parametrize("method", EVERY)
 def test_sentences_train_by_methods_that_add_nothing_to_numbers_and_others_refuse_them(method):
-    if "sentences" not in methods.catalogue()[method].kind.kinds:
+    if "sentences" not in methods.catalogue()[method].cls.sample_kinds:
         with pytest.raises(
             ValueError, match=f"method is '{method}', for .*, but must be one for sentences: "
         ):

@@ -110,4 +110,4 @@ def test_a_batch_that_does_not_fit_into_the_queue_is_refused_before_the_first_st
         with pytest.raises(ValueError, match=said):
             training.Run(method=method, data="digits", batch_size=17, steps=1, method_settings=given)
     with pytest.raises(ValueError, match=said):
-        built(methods.catalogue()[name].kind, queue_size=16)(VECTORS[:17], noisy, torch.Generator())
+        built(methods.catalogue()[name].cls, queue_size=16)(VECTORS[:17], noisy, torch.Generator())

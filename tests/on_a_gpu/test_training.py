@@ -76,7 +76,7 @@ def test_a_loss_is_on_the_gpu_what_it_is_on_the_cpu_with_all_that_it_takes(name,
     for extra in ({}, *({one: given[one]} for one in entry.accepts if one in given)):
         found = []
         for device in ("cpu", "cuda"):
-            loss = entry.loss(**SMALL.get(name, {})).to(device)
+            loss = entry.cls(**SMALL.get(name, {})).to(device)
             if hasattr(loss, "generator"):
                 loss.generator = torch.Generator().manual_seed(1)
             if "index" in entry.accepts:
@@ -93,7 +93,7 @@ def test_a_loss_is_on_the_gpu_what_it_is_on_the_cpu_with_all_that_it_takes(name,
 
 @pytest.mark.parametrize("name", losses.catalogue())
 def test_a_loss_says_which_of_its_arguments_lies_elsewhere(name, gpu):
-    loss = losses.catalogue()[name].loss(**SMALL.get(name, {}))
+    loss = losses.catalogue()[name].cls(**SMALL.get(name, {}))
     z = torch.randn(12, 8)
     given = {"index": torch.arange(12)} if "index" in loss.accepts else {}
     with pytest.raises(
@@ -236,12 +236,12 @@ STEP = "clutils/training/run.py"  # the file whose line may wait
     [
         # those of graphs wait where they count the nodes that there are
         *((method, None) for method in methods.catalogue("pictures")),
-        *(("simclr", name) for name, entry in losses.catalogue().items() if methods.SimCLR.fits(entry.loss)),
+        *(("simclr", name) for name, entry in losses.catalogue().items() if methods.SimCLR.fits(entry.cls)),
         ("moco", "MoCHi"),
     ],
 )
 def test_a_step_waits_for_the_gpu_once(method, loss, gpu):
-    made = None if loss is None else losses.catalogue()[loss].loss(**SMALL.get(loss, {}))
+    made = None if loss is None else losses.catalogue()[loss].cls(**SMALL.get(loss, {}))
     run = a_run(method=method, loss=made, precision="bfloat16")
     run.step()
     gpu.clear()

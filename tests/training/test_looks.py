@@ -59,8 +59,8 @@ def test_looks_are_columns_of_the_history_and_come_back_with_the_run(tmp_path):
 
 def test_no_number_is_called_as_a_column_that_the_history_has():
     taken = set(small().history) | {"effective_temperature"}
-    taken |= {name for entry in losses.catalogue().values() for name in entry.loss().hyperparameters()}
-    taken |= {name for entry in methods.catalogue().values() for name in entry.kind.setting_names()}
+    taken |= {name for entry in losses.catalogue().values() for name in entry.cls().hyperparameters()}
+    taken |= {name for entry in methods.catalogue().values() for name in entry.cls.setting_names()}
     assert not taken & set(measures.BY_NAME)
 
 

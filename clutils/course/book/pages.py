@@ -175,7 +175,7 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
     for place, value in asked:
         place = ALSO_CALLED.get(place, place)
         if isinstance(value, ast.Call) and value.func.attr in losses.catalogue():  # losses.MACL(0.1)
-            kind = losses.catalogue()[value.func.attr].kind
+            kind = losses.catalogue()[value.func.attr].cls
             own = [*zip(kind.ranges, value.args, strict=False), *((k.arg, k.value) for k in value.keywords)]
             given |= {place: kind.__name__, **{setting: ast.literal_eval(of) for setting, of in own}}
         elif place and isinstance(value, ast.Constant | ast.UnaryOp):
@@ -190,7 +190,7 @@ def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
     controls = {control.name: control.default for control in explorers.EXPLORERS[name].controls}
     known = {*controls, "beside_temperature"} if "beside" in controls else {*controls}
     if "loss" in controls:
-        known |= losses.catalogue()[both.get("loss", controls["loss"])].kind.ranges.keys()
+        known |= losses.catalogue()[both.get("loss", controls["loss"])].cls.ranges.keys()
     same = RECORDED.items() if name == "run" else ()
     without += [f"{key} = {of!r}" for key, of in given.items() if key not in known and (key, of) not in same]
     try:

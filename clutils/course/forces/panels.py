@@ -261,7 +261,7 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
     Raises ValueError on a name that is not in the menu.
     """
     menu = {
-        drawn.title_of(entry.loss()): name
+        drawn.title_of(entry.cls()): name
         for name, entry in losses.catalogue().items()
         if entry.level == "similarity"
     }

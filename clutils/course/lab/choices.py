@@ -71,7 +71,8 @@ class Choices:
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
             raise ValueError(f"training_lab: loss is {type(loss).__name__}, but the panel knows {known}")
-        if method == Settings.method and self._kind().name not in self.kind.kinds:  # where none is named
+        fits = self._kind().name in self.method_class.sample_kinds
+        if method == Settings.method and not fits:  # where none is named
             self.menus["method"].value = next(iter(methods.catalogue(self._kind().name)))
         self._offer_losses(type(loss).__name__ if isinstance(loss, nn.Module) else loss)
         self._lay_out()
@@ -99,7 +100,7 @@ class Choices:
     # ---- when something is chosen ----------------------------------------------------------------------
 
     def _offer_losses(self, wanted: str | None) -> None:
-        fitting = [name for name, entry in losses.catalogue().items() if self.kind.fits(entry.loss)]
+        fitting = [name for name, entry in losses.catalogue().items() if self.method_class.fits(entry.cls)]
         if wanted is not None and wanted not in fitting:
             method, known = self.menus["method"].value, ", ".join(fitting)
             raise ValueError(f"training_lab: loss is {wanted!r}, but {method} takes {known}")
@@ -112,7 +113,7 @@ class Choices:
     def _fit_encoder(self, change: Any = None) -> None:
         """A method, encoder or augmentation for another kind of data gives way to what suits."""
         kind = self._kind()
-        if kind.name not in self.kind.kinds:
+        if kind.name not in self.method_class.sample_kinds:
             self.menus["method"].value = next(iter(methods.catalogue(kind.name)))
         if encoders.NAMES.get(self.menus["encoder"].value, kind.name) != kind.name:
             self.menus["encoder"].value = views.AUTO
@@ -133,7 +134,7 @@ class Choices:
     def _method_chosen(self, change: Any = None) -> None:
         now, self._held = self.menus["loss"].value, True
         try:
-            stays = now != ITS_OWN and self.kind.fits(losses.catalogue()[now].loss)
+            stays = now != ITS_OWN and self.method_class.fits(losses.catalogue()[now].cls)
             self._offer_losses(now if stays else None)
         finally:
             self._held = False
@@ -160,25 +161,25 @@ class Choices:
         return self.menus["charts"].value
 
     @property
-    def kind(self) -> type[methods.Method]:
-        return methods.catalogue()[self.menus["method"].value].kind
+    def method_class(self) -> type[methods.Method]:
+        return methods.catalogue()[self.menus["method"].value].cls
 
     def loss(self) -> nn.Module:
         """A fresh one of the chosen loss, at its own defaults."""
         name = self.menus["loss"].value
         own = self._own_loss
         if own is not None and name == type(own).__name__:
-            return losses.catalogue()[name].loss(**{key: getattr(own, key) for key in own.hyperparameters()})
+            return losses.catalogue()[name].cls(**{key: getattr(own, key) for key in own.hyperparameters()})
         if name == ITS_OWN:
-            return self.kind.default_loss(**self._method_settings())
-        return losses.catalogue()[name].loss()
+            return self.method_class.default_loss(**self._method_settings())
+        return losses.catalogue()[name].cls()
 
     def live_defaults(self) -> dict[str, Any]:
         """Everything that can be turned while a run trains, and what it starts from."""
         loss = self.loss()
         found = {name: getattr(loss, name) for name in loss.hyperparameters()}
-        parameters, given = inspect.signature(self.kind).parameters, self._method_settings()
-        for name in self.kind.live:
+        parameters, given = inspect.signature(self.method_class).parameters, self._method_settings()
+        for name in self.method_class.live:
             usual = parameters[name].default
             if name == "penalty" and usual is None:
                 usual = 1.0  # of PiNDA's, on pictures
@@ -215,7 +216,7 @@ class Choices:
                 setattr(loss, key, values[key])
         if hasattr(loss, "check_hyperparameters"):
             loss.check_hyperparameters()
-        live = {key: values[key] for key in self.kind.live if key in values}
+        live = {key: values[key] for key in self.method_class.live if key in values}
         if "penalty" in live and "penalty" not in self._method_settings() and live["penalty"] == 1.0:
             del live["penalty"]  # untouched: PiNDA chooses by its network
         run = Run(
@@ -233,7 +234,7 @@ class Choices:
 
     def negatives(self) -> int:
         """How many an anchor is compared with, in the queue or else in the batch: the power of two below."""
-        queue = inspect.signature(self.kind).parameters.get("queue_size")
+        queue = inspect.signature(self.method_class).parameters.get("queue_size")
         if queue is None:
             number = 2 * self.menus["batch_size"].value - 2
         else:
@@ -243,7 +244,7 @@ class Choices:
     def _method_settings(self) -> dict[str, Any]:
         """Those given at the start that the chosen method has."""
         given = self.given.get("method_settings") or {}
-        return {name: value for name, value in given.items() if name in self.kind.setting_names()}
+        return {name: value for name, value in given.items() if name in self.method_class.setting_names()}
 
     def _learning_rate(self) -> float:
         rate = self.given.get("learning_rate")

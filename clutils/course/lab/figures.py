@@ -449,8 +449,8 @@ def words_of(name: str) -> str:
     if name == "learning_rate":
         return "rate"
     kinds = (
-        *(entry.loss for entry in losses.catalogue().values()),
-        *(entry.kind for entry in methods.catalogue().values()),
+        *(entry.cls for entry in losses.catalogue().values()),
+        *(entry.cls for entry in methods.catalogue().values()),
     )
     symbols = (kind.ranges[name].symbol for kind in kinds if name in BY_SYMBOL and name in kind.ranges)
     return next(symbols, name.replace("_", " "))  # the oldest loss's: τ, though MACL's is τ₀

@@ -84,7 +84,7 @@ class Lab(W.VBox):
 
     def _rebuild(self) -> None:
         """Sliders for what the chosen method and loss can turn."""
-        ranges = {**self.choices.kind.ranges, **self.choices.loss().ranges}
+        ranges = {**self.choices.method_class.ranges, **self.choices.loss().ranges}
         self.dials.build(self.choices.live_defaults(), ranges)
         beside_cells(self.dials.sliders.values())
 

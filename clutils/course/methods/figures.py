@@ -208,7 +208,7 @@ def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
 
 def _notebook_of(name: str) -> str:
     """Where a method is explained; in alphabetical order, that of the course."""
-    kind = methods.catalogue()[name].kind
+    kind = methods.catalogue()[name].cls
     if name in NAMES:
         return "1 to 5"
     return "notebook 09" if kind in (methods.PiNDA, methods.SimCL, methods.CLAE) else "8"
@@ -217,7 +217,7 @@ def _notebook_of(name: str) -> str:
 def _built(name: str) -> methods.Method:
     if name not in methods.catalogue():
         raise ValueError(f"diagram: no method is called {name!r}; there are {', '.join(methods.catalogue())}")
-    kind = methods.catalogue()[name].kind
+    kind = methods.catalogue()[name].cls
     with torch.random.fork_rng(devices=[]):
         return kind(encoders.build("conv16"), kind.default_loss())
 

@@ -75,11 +75,11 @@ def test_what_is_turned_takes_effect_at_the_next_step_and_is_in_the_history_with
 )
 def test_the_method_follows_the_kind_of_data_where_it_must(seen, method):
     lab = lesson.training_lab(data=seen, steps=2)
-    takes = methods.catalogue()[lab.menus["method"].value].kind.kinds
+    takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
     assert data.kind_called(seen).name in takes
     lab = lesson.training_lab(data="digits", steps=2)
     lab.menus["data"].value = seen
-    takes = methods.catalogue()[lab.menus["method"].value].kind.kinds
+    takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
     assert data.kind_called(seen).name in takes
     assert (lab.menus["method"].value == "simclr") == (method == "simclr")  # it stays where it can
     assert lab.start().wait(LONG) and shown(lab) == ""
@@ -313,12 +313,12 @@ def test_menus_and_buttons_are_what_can_be_done_now():
 
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live(method):
-    lab, kind = made(method=method), methods.catalogue()[method].kind
+    lab, kind = made(method=method), methods.catalogue()[method].cls
     offered = [value for _, value in _options(lab.menus["loss"])]
-    assert offered[1:] == [name for name, entry in losses.catalogue().items() if kind.fits(entry.loss)]
+    assert offered[1:] == [name for name, entry in losses.catalogue().items() if kind.fits(entry.cls)]
     for name in offered:
         lab.menus["loss"].value = name
-        loss = kind.default_loss() if name == offered[0] else losses.catalogue()[name].loss()
+        loss = kind.default_loss() if name == offered[0] else losses.catalogue()[name].cls()
         usual = {key: getattr(loss, key) for key in loss.hyperparameters()}
         present = {key: value for key, value in usual.items() if value is not None}
         assert set(lab.sliders) == {*present, *kind.live, "learning_rate"}
@@ -335,7 +335,7 @@ def _options(menu: W.Dropdown) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("method", methods.catalogue())
 def test_every_method_trains_from_the_panel(method):
-    kinds = methods.catalogue()[method].kind.kinds
+    kinds = methods.catalogue()[method].cls.sample_kinds
     own = {"graphs": "graphs:motifs", "nodes": "nodes:karate"}
     lab = made(method=method, steps=2, **({} if "pictures" in kinds else {"data": own[kinds[0]]})).start()
     assert lab.wait(LONG) and lab.run.done and len(lab.current.measured) >= 2
@@ -559,7 +559,7 @@ def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
     assert lab.menus["augmentation"].value == views.AUTO and lab.start().wait(LONG)
     assert lab.run.settings.batch_size == 34
     lab.menus["data"].value = "digits"
-    assert "pictures" in methods.catalogue()[lab.menus["method"].value].kind.kinds
+    assert "pictures" in methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
     lab.menus["method"].value = "grace"  # by hand, against the data
     with pytest.raises(ValueError, match="must be one for pictures"):
         lab.start()
