@@ -224,12 +224,14 @@ def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray,
 def neighbour_share(positions: Vectors, labels: Vectors, k: int = 10) -> float:
     """Of a point's k nearest in the map, the share that has its class; mean over all points, in [0, 1].
 
-    positions: (N, 2), the map; labels: (N,). A map of pure confetti over C classes of one size has 1/C.
+    positions: (N, 2), the map; labels: (N,); points without one (below 0) are left out, as neighbours, too. A
+    map of pure confetti over C classes of one size has 1/C.
     """
     from sklearn.neighbors import NearestNeighbors
 
     at = torch.from_numpy(_positions(positions, "neighbour_share"))
     labels = as_classes(labels, "neighbour_share", "labels", at)
+    at, labels = at[labels >= 0], labels[labels >= 0]
     within("neighbour_share", "k", k, 1, len(at) - 1, whole=True)
     nearest = NearestNeighbors(n_neighbors=k).fit(at).kneighbors(return_distance=False)  # no point its own
     return (labels[nearest] == labels[:, None]).double().mean().item()

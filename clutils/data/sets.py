@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import Tensor
 from clutils.data.kinds import kind_called, width
 from clutils.settings import did_you_mean
 
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
 
 
@@ -59,7 +61,7 @@ class SampleSet:
 
     def __post_init__(self) -> None:
         """Raises ValueError unless the samples are of their kind, and every one has a label."""
-        self.class_names = tuple(self.class_names)
+        self.class_names, self.source = tuple(map(printable, self.class_names)), printable(self.source)
         name, part, inputs, kind = type(self).__name__, self._parts[0], self.inputs, kind_called(self._kind)
         if inputs.dtype != kind.dtype or inputs.ndim != kind.ndim or width(inputs) < 1:
             needed = f"{str(kind.dtype).removeprefix('torch.')} {kind.shape}"
@@ -68,10 +70,12 @@ class SampleSet:
         if labels.dtype != torch.int64 or tuple(labels.shape) != (n,):
             what = f"{labels.dtype} {tuple(labels.shape)}"
             raise ValueError(f"{name}: labels are {what}; int64 ({n},) is needed")
-        if n and (labels.min() < -1 or labels.max() >= count):
+        if n and labels.min() < -1:
+            self.labels = labels = labels.clamp(min=-1)
+        if n and labels.max() >= count:
             raise ValueError(
                 f"{name}: labels go from {int(labels.min())} to {int(labels.max())}, "
-                f"but there are {count} class names (and -1 for no label)"
+                f"but there are {count} class names (and below 0 is no label)"
             )
 
     def __repr__(self) -> str:
@@ -270,6 +274,12 @@ def check_edges(graphs: Tensor, who: str) -> None:
             at = int(found.flatten(1).any(dim=1).nonzero()[0])
             name = f"graph {at} of {len(graphs):,}" if len(graphs) > 1 else "the graph"
             raise ValueError(f"{who}: {name} {what.format(int(found[at].sum()))}; {mend}")
+
+
+def printable(text: str) -> str:
+    r"""A name that can be written anywhere: what is no UTF-8 or would control a terminal is escaped."""
+    strange = {c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING}
+    return "".join(c.encode("unicode_escape").decode() if c in strange else c for c in text)
 
 
 def shortlist(names: Sequence[str], most: int = 5) -> str:

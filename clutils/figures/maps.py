@@ -1,6 +1,8 @@
 """Maps of embeddings, coloured by class; and what shows that a map leaves out distances and sizes."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -24,26 +26,33 @@ COLORS = (
     *("#8C564B", "#B8A800", style.GREY),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "p")
+NO_LABEL = "#BBBBBB"
 SORTED = 0.5  # share of same-class neighbours from which on a class has a place in the map
 
 
 def look(label: int) -> dict[str, Any]:
-    """Colour and marker of a class, the same in every map."""
+    """Colour and marker of a class, the same in every map; below 0, without a label: a grey dot."""
+    if label < 0:
+        return {"color": NO_LABEL, "marker": "."}
     return {"color": COLORS[label % len(COLORS)], "marker": MARKERS[label % len(MARKERS)]}
 
 
 def handles(names: Iterable[tuple[int, str]], size: float) -> list[Line2D]:
     """Of a legend: marks of these classes, with their names."""
-    return [Line2D([], [], linestyle="none", markersize=size, label=name, **look(c)) for c, name in names]
+    mark = partial(Line2D, [], [], linestyle="none", markersize=size)
+    return [mark(label=style.literal(name), **look(c)) for c, name in names]
 
 
 class Points:
-    """The points of a map, with a colour and a marker for each class, and its name: `update` moves them."""
+    """The points of a map, with a colour and a marker for each class, and its name: `update` moves them.
+
+    Points without a label (below 0) are grey, and have no name.
+    """
 
     def __init__(
         self, ax: Axes, labels: Tensor, class_names: Sequence[str] = (), size: float = 14, names: bool = True
     ) -> None:
-        self.labels = torch.as_tensor(labels)
+        self.labels = torch.as_tensor(labels).clamp(min=-1)
         self.classes = self.labels.unique().tolist()
         self.marks: list[PathCollection] = []
         self.names: list[Text] = []
@@ -51,8 +60,8 @@ class Points:
             self.marks.append(ax.scatter([], [], s=size, linewidth=0, alpha=0.85, **look(c)))
         halo = [withStroke(linewidth=3, foreground="white")]
         options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
-        for c in self.classes if names else ():
-            text = fill(class_name(class_names, c), 12)
+        for c in [c for c in self.classes if c >= 0] if names else ():
+            text = style.literal(fill(class_name(class_names, c), 12))
             self.names.append(ax.text(0, 0, text, color=look(c)["color"], fontsize=9.5, zorder=5, **options))
         style.bare(ax)  # the axes of such a map have no unit and no meaning
         ax.spines[:].set_visible(True)
@@ -71,8 +80,10 @@ class Points:
         for k, c in enumerate(self.classes):
             mine = unit[(self.labels == c).numpy()]
             self.marks[k].set_offsets(mine)
-            if self.names:
-                self.names[k].set_position(_densest(mine))
+            if self.names and c >= 0:
+                self.names[k - len(self.classes)].set_position(
+                    _densest(mine)
+                )  # of -1, the first, there is none
 
 
 @style.in_course_style
@@ -86,16 +97,17 @@ def embedding_map(
 ) -> Axes:
     """A map of embeddings, coloured by class; with the classes' names, unless it is too mixed for that.
 
-    positions: (N, 2), from `clutils.maps`; labels: (N,). Raises ValueError when they differ in number.
+    positions: (N, 2), from `clutils.maps`; labels: (N,), below 0 = none, which is grey and nameless. Raises
+    ValueError when they differ in number.
     """
     ax = axes_for(ax, 5.4, 5.4)
-    share = maps.neighbour_share(positions, labels)
+    share = _share(positions, labels)
     Points(ax, labels, class_names, size, names=share >= SORTED).update(positions)
-    ax.set_title(title)
+    ax.set_title(style.literal(title))
+    nearest = "" if math.isnan(share) else f": of a point's ten nearest, {share:.0%} share its class"
     return describe(
         ax,
-        f"Map of {len(labels):,} embeddings{f', {title}' if title else ''}: of a point's ten nearest, "
-        f"{share:.0%} share its class.",
+        f"Map of {len(labels):,} embeddings{f', {title}' if title else ''}{nearest}. {numbered(class_names)}",
     )
 
 
@@ -112,11 +124,13 @@ def side_by_side(
     width = min(4.9, 10.6 / len(found))
     figure, axes = new(width * len(found), width + 0.95, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
-        share = maps.neighbour_share(positions, labels)
-        embedding_map(positions, labels, class_names, f"{name}: {share:.2f}", ax, size)
-    names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist()]
+        share = _share(positions, labels)
+        title = name if math.isnan(share) else f"{name}: {share:.2f}"
+        embedding_map(positions, labels, class_names, title, ax, size)
+    names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist() if c >= 0]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
-    figure.legend(handles=handles(names, 7), ncols=5, **place)
+    if names:
+        figure.legend(handles=handles(names, 7), ncols=5, **place)
     return figure
 
 
@@ -137,7 +151,7 @@ def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figu
         points.update(positions)
         (marks,) = points.marks
         marks.set(array=np.asarray(kept[name]), cmap="cividis", clim=(0, 1), alpha=1.0)
-        ax.set_title(f"{name}: {float(kept[name].mean()):.2f}")
+        ax.set_title(style.literal(f"{name}: {float(kept[name].mean()):.2f}"))
     figure.colorbar(marks, ax=axes[0].tolist(), label="share of true neighbours kept", shrink=0.8)
     shares = ", ".join(f"{name} {float(share.mean()):.0%}" for name, share in kept.items())
     return describe(figure, f"Points coloured by the share of their true neighbours that stayed: {shares}.")
@@ -177,7 +191,7 @@ def class_distances(z: Tensor, positions: np.ndarray, labels: Tensor) -> tuple[n
     Both are divided by their own mean. Raises ValueError with fewer than three classes: two distances have
     nothing to be compared with.
     """
-    classes = torch.as_tensor(labels).unique().tolist()
+    classes = [c for c in torch.as_tensor(labels).unique().tolist() if c >= 0]
     if len(classes) < 3:
         raise ValueError(f"class_distances: {len(classes)} classes, but at least 3 are needed")
     found = []
@@ -220,7 +234,7 @@ def worlds(
     for j, name in enumerate(truths):
         for i, positions in enumerate((truths[name], drawn[name])):
             Points(axes[i, j], labels[name], size=11, names=False).update(positions)
-        axes[0, j].set_title(fill(name, 30), loc="center")
+        axes[0, j].set_title(style.literal(fill(name, 30)), loc="center")
     axes[0, 0].set_ylabel("the data (PCA)")
     axes[1, 0].set_ylabel("the map (t-SNE)")
     return describe(
@@ -231,8 +245,22 @@ def worlds(
 
 
 def class_name(class_names: Sequence[str], label: int) -> str:
-    """The name of a class, or its number where it has none."""
-    return class_names[label] if label < len(class_names) else str(label)
+    """The name of a class, or its number where it has none, or one that no font here can draw."""
+    if 0 <= label < len(class_names) and style.drawable(class_names[label]):
+        return class_names[label]
+    return str(label)
+
+
+def numbered(class_names: Sequence[str]) -> str:
+    """The classes that figures here have by number, since no font can draw their names; "" = none."""
+    names = [f"{c} {name}" for c, name in enumerate(class_names) if not style.drawable(name)]
+    return f"No font here draws these names, so figures have numbers: {', '.join(names)}." if names else ""
+
+
+def _share(positions: np.ndarray, labels: Tensor) -> float:
+    """`maps.neighbour_share` of up to ten neighbours; NaN where fewer than two points have a label."""
+    known = int((torch.as_tensor(labels) >= 0).sum())
+    return maps.neighbour_share(positions, labels, min(10, known - 1)) if known > 1 else math.nan
 
 
 def _densest(points: np.ndarray) -> tuple[float, float]:

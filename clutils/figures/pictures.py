@@ -1,5 +1,6 @@
 """Figures of images: a sheet of a data set, views with their parameters, nearest neighbours."""
 
+import math
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from clutils.data import ImageSet
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.maps import class_name
 from clutils.similarities import normalise
 from clutils.views import Parameters
 
@@ -34,19 +36,20 @@ def sheet(pictures: ImageSet, each: int = 4, ax: Axes | None = None) -> Axes:
     """
     if each < 1:
         raise ValueError(f"sheet: each is {each}, but must be 1 or more")
-    names = pictures.class_names[:SHOWN_CLASSES]
+    names = [class_name(pictures.class_names, c) for c in range(len(pictures.class_names))][:SHOWN_CLASSES]
     found = [torch.nonzero(pictures.labels == c).flatten()[:each] for c in range(len(names))]
     if not any(len(f) for f in found):  # nobody labelled them
-        found, names = list(torch.arange(len(pictures))[: each * SHOWN_CLASSES].split(each)), ()
+        found, names = list(torch.arange(len(pictures))[: each * SHOWN_CLASSES].split(each)), []
     canvas, side = _mosaic([[pictures.images[i] for i in column] for column in found])
     ax = axes_for(ax, 9.6, 0.6 + 0.96 * each * 10 / max(len(found), 4))
     ax.imshow(canvas, interpolation="nearest")
     style.bare(ax)
     ax.tick_params(length=0, labelbottom=False, labeltop=True)
     ax.set_xticks(
-        [c * (side + _gap(side)) + side / 2 for c in range(len(names))], [fill(name, 12) for name in names]
+        [c * (side + _gap(side)) + side / 2 for c in range(len(names))],
+        [style.literal(fill(name, 12)) for name in names],
     )
-    of = f", {each} of each class: {', '.join(names)}" if names else ""
+    of = f", {each} of each class: {', '.join(pictures.class_names[: len(names)])}" if names else ""
     return describe(ax, f"A sheet of {sum(map(len, found))} pictures{of}. {pictures.source}.")
 
 
@@ -68,7 +71,7 @@ class Views:
             top.imshow(pixels_of(images[column]), interpolation="nearest")
             top.set(xlim=(-1.5, width + 0.5), ylim=(height + 0.5, -1.5))
             if names:
-                top.set_title(fill(names[column], 12), fontsize=10, loc="center")
+                top.set_title(style.literal(fill(names[column], 12)), fontsize=10, loc="center")
             for k, (ax, look) in enumerate(zip(below, VIEW_LOOKS, strict=True)):
                 box = Rectangle((0, 0), 1, 1, fill=False, linewidth=2, **look)
                 box.set_path_effects([withStroke(linewidth=4, foreground="white")])
@@ -174,13 +177,15 @@ def neighbours(
         found = torch.stack([nearest(z, q, k) for q in queries])  # (queries, k)
         canvas, _ = _mosaic([[pictures.images[i] for i in column] for column in found.T])
         ax.imshow(canvas, interpolation="nearest", extent=(left, left + canvas.shape[1], tall, 0))
-        same = pictures.labels[found] == pictures.labels[torch.as_tensor(queries)][:, None]
+        own = pictures.labels[torch.as_tensor(queries)][:, None]
+        same = (pictures.labels[found] == own) & (own >= 0)
         for row, column in torch.nonzero(same).tolist():
             corner = (left + column * step - 0.5, row * step - 0.5)
             frame = Rectangle(corner, side + 1, side + 1, fill=False, linewidth=2.4)
             ax.add_patch(frame).set_edgecolor(style.BLACK)
         share = share_of_class(z, pictures.labels, k)
-        ax.text(left, -5, f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}", va="bottom")
+        said_above = f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}"
+        ax.text(left, -5, style.literal(said_above), va="bottom")
         said.append(f"{name} {int(same.sum())} of {same.numel()} (of all pictures {share:.0%})")
         left += k * step + side // 2
     ax.set(xlim=(-3, left - side // 2), ylim=(tall + 2, -18))
@@ -194,10 +199,16 @@ def neighbours(
 
 
 def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:
-    """Share of each row's k nearest others (cosine) that have its label: z (N, D), labels (N,)."""
+    """Share of each row's k nearest others (cosine) that have its label: z (N, D), labels (N,).
+
+    Rows without a label (below 0) are left out, as neighbours, too; NaN where fewer than two have one.
+    """
+    z, labels = z[labels >= 0], labels[labels >= 0]
+    if len(z) < 2:
+        return math.nan
     unit = torch.nn.functional.normalize(z.float(), dim=1)
     similarity = (unit @ unit.T).fill_diagonal_(-2.0)
-    found = similarity.topk(k, dim=1).indices
+    found = similarity.topk(min(k, len(z) - 1), dim=1).indices
     return float((labels[found] == labels[:, None]).double().mean())
 
 

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import matplotlib.style
 from cycler import cycler
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.legend import Legend
@@ -58,6 +59,16 @@ SETTINGS: dict[str, Any] = {
     # the two lists cycle together, so that a series is known by its line as well as by its colour
     "axes.prop_cycle": cycler(color=SERIES[:6]) + cycler(linestyle=LINES),
 }
+
+# the first has most alphabets; of the others those that are installed draw what it has not
+FONTS = (
+    "DejaVu Sans",
+    *(f"Noto Sans CJK {place}" for place in ("SC", "JP", "TC", "KR")),
+    *("Noto Sans SC", "Noto Sans JP", "Noto Sans KR", "Source Han Sans", "Source Han Sans SC"),
+    *("WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "IPAexGothic", "IPAGothic"),
+    *("PingFang SC", "Hiragino Sans GB", "Hiragino Sans", "Heiti SC", "Apple SD Gothic Neo"),
+    *("Microsoft YaHei", "SimHei", "Yu Gothic", "Meiryo", "MS Gothic", "Malgun Gothic", "Arial Unicode MS"),
+)
 
 ROLES: dict[str, dict[str, Any]] = {
     "anchor": {"color": BLACK, "marker": "o"},
@@ -122,7 +133,35 @@ TITLES = {
 
 def course() -> AbstractContextManager[None]:
     """Matplotlib's defaults and the course's settings on them, whatever the reader has set."""
-    return matplotlib.style.context(["default", SETTINGS])
+    return matplotlib.style.context(["default", SETTINGS | {"font.family": list(_fonts())}])
+
+
+@functools.cache
+def _fonts() -> tuple[str, ...]:
+    """Those of `FONTS` that are here."""
+    here = set(font_manager.get_font_names())
+    return tuple(name for name in FONTS if name in here)
+
+
+@functools.cache
+def _characters() -> frozenset[int]:
+    """All that these fonts can draw."""
+    files = (font_manager.findfont(name) for name in _fonts())
+    return frozenset().union(*(font_manager.get_font(file).get_charmap() for file in files))
+
+
+def drawable(text: str) -> bool:
+    """Whether a font here has every character of a text."""
+    return all(character == "\n" or ord(character) in _characters() for character in text)
+
+
+def literal(text: str) -> str:
+    r"""A text of the reader's (a name of a class, a file, a run) as a figure draws it, whatever is in it.
+
+    A $ is no mathematics; a character that no font here has is a �.
+    """
+    plain = "".join(character if drawable(character) else "\ufffd" for character in text)
+    return plain.replace("$", r"\$")
 
 
 def in_course_style(function: Callable[P, R]) -> Callable[P, R]:

@@ -123,7 +123,7 @@ def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = 
     batch = len(z1)
     z = torch.cat([normalise(z1, "z1", "similarity_table"), normalise(z2, "z2", "similarity_table")])
     image = similarity_cells(ax, z @ z.T)
-    ax.set_title(title)
+    ax.set_title(style.literal(title))
     ax.figure.colorbar(image, ax=ax, label="similarity s", shrink=0.8)
     pairs = two_views(z[:batch], z[batch:])
     return describe(
@@ -167,7 +167,7 @@ def similarity_spread(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None =
         ax.stairs(*outline, color=color, linestyle=line, linewidth=2, label=f"{name}s")
         ax.stairs(*outline, color=color, fill=True, alpha=0.15)
         said.append(f"{name}s at {float(values.mean()):.2f} on average")
-    ax.set(xlim=(-1.02, 1.02), xlabel="similarity s", ylabel="share of the pairs", title=title)
+    ax.set(xlim=(-1.02, 1.02), xlabel="similarity s", ylabel="share of the pairs", title=style.literal(title))
     ax.legend(loc="upper left")
     return describe(ax, f"Histograms of similarities{f' ({title})' if title else ''}: {', '.join(said)}.")
 
@@ -199,7 +199,7 @@ def accuracies(
     if chance is not None:
         ax.axvline(chance, color=style.BLACK, linestyle="--", linewidth=1.4)
         ax.text(chance, -0.55, "chance", ha="center", va="bottom")
-    ax.set_yticks(range(len(results)), list(results))
+    ax.set_yticks(range(len(results)), list(map(style.literal, results)))
     ax.set(ylim=(len(results) - 0.5, -0.5), xlabel=label)
     ax.grid(False, axis="y")
     return describe(ax, f"{label}: {'; '.join(said)}.")

@@ -201,6 +201,8 @@ def check(
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     if options.get("temperature") and "temperature" not in found.numbers:
         notes.append(f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['W']}")
+    if said := maps.numbered(judged.class_names):
+        notes.append(said)
     layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -13,6 +12,7 @@ from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.maps import class_name
 from clutils.report import neighbours
 from clutils.report.layers import Layer
 from clutils.report.rules import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
@@ -125,7 +125,7 @@ def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes 
     table = (table / table.sum(dim=1, keepdim=True).clamp(min=1))[:shown, :shown]
     ax = axes_for(ax, 6.4, 5.4)
     ax.imshow(table.numpy(), cmap="Blues", vmin=0, vmax=1)
-    short = [fill(name, 14)[:28] for name in names[:shown]]
+    short = [style.literal(fill(class_name(names, c), 14)[:28]) for c in range(shown)]
     ax.set_xticks(range(shown), short, rotation=60, ha="right")
     ax.set_yticks(range(shown), short)
     ax.set(xlabel="class of its neighbours", ylabel="class of the picture")
@@ -218,7 +218,10 @@ def summary(title: str, verdicts: Sequence[Verdict], text: str, how: str) -> Fig
     above = [0.75 * len(title.splitlines()), 0.55 * len(how.splitlines()), 0.65 * len(text.splitlines())]
     top, head = sum(above) + 0.9, 0.7
     figure, ax = new(11.2, 0.36 * (top + head + tall + 0.3))
-    put = partial(ax.text, parse_math=False)  # a file's name may have a $
+
+    def put(x: float, y: float, text: str, **options: Any) -> None:
+        ax.text(x, y, style.literal(text), **options)
+
     ax.set_axis_off()
     ax.set(xlim=(0, 1), ylim=(head + tall + 0.1, -top))
     put(0, -top, title, fontsize=11.5, weight="bold", va="top")
@@ -247,5 +250,5 @@ def missing(name: str, error: Exception) -> Figure:
     figure, ax = new(6.4, 1.0)
     ax.set_axis_off()
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    ax.text(0, 0.5, fill(f"could not be drawn ({reason})", 80), va="center", parse_math=False)
+    ax.text(0, 0.5, style.literal(fill(f"could not be drawn ({reason})", 80)), va="center")
     return describe(figure, f"{name} could not be drawn: {reason}.")

@@ -38,10 +38,10 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
     mark, color = drawn.LEVEL_LOOKS[level]
-    put: dict[str, Any] = {"va": "top", "parse_math": False}  # a file's name may have a $
+    put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
-    figure.text(0.17, 0.982, fill(title, 110), fontsize=11, color=style.GREY, **put)
-    figure.text(0.012, 0.942, fill(sentence, 135), fontsize=11.5, weight="bold", **put)
+    figure.text(0.17, 0.982, style.literal(fill(title, 110)), fontsize=11, color=style.GREY, **put)
+    figure.text(0.012, 0.942, style.literal(fill(sentence, 135)), fontsize=11.5, weight="bold", **put)
     said = []
     for k, (name, panel) in enumerate(PANELS.items()):
         left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
@@ -105,9 +105,11 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
                 frame.set_edgecolor(style.BLUE)
                 ax.add_patch(frame)
         if known:
-            said = fill(found.judged.class_names[int(labels[query])], 16)
+            said = style.literal(
+                fill(map_figures.class_name(found.judged.class_names, int(labels[query])), 16)
+            )
             at = (-side / 4, row * across + side / 2)
-            ax.text(*at, said, ha="right", va="center", fontsize=8.5, color=style.GREY, parse_math=False)
+            ax.text(*at, said, ha="right", va="center", fontsize=8.5, color=style.GREY)
     ax.set(xlim=(-side * (2.6 if known else 0.1), (k + 1) * across + side / 3))
     ax.set(ylim=(len(asked) * across, -side / 20), aspect="equal")
     ax.set_axis_off()
@@ -196,7 +198,9 @@ def queries(found: Examination, known: bool) -> list[int]:
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
-    listed = map_figures.handles([(c, fill(names[c], 18)) for c in classes[:LISTED]], 6)
+    listed = map_figures.handles(
+        [(c, fill(map_figures.class_name(names, c), 18)) for c in classes[:LISTED]], 6
+    )
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
     wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)

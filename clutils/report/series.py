@@ -141,7 +141,7 @@ def layer_curves(found: Sequence[Moment]) -> Figure:
         own = [(m.at, layer) for m in found for layer in m.layers if layer.name == name]
         for ax, key in zip(axes, ("knn", "probe", "effective_rank"), strict=True):
             values = [getattr(layer, key) for _, layer in own]
-            ax.plot([at for at, _ in own], values, markersize=5, label=name, **look)
+            ax.plot([at for at, _ in own], values, markersize=5, label=style.literal(name), **look)
             said.append(f"{key} of {name} from {values[0]:.3g} to {values[-1]:.3g}")
     for ax, title in zip(axes, ("kNN", "linear probe", "effective rank"), strict=True):
         ax.set(title=f"{title} of each layer", xlabel=counted(found))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from clutils import report
+from clutils.figures import style
 from clutils.report import GOOD, LOOK
 from tests.commands.asked import complaint, run
 from tests.report import ailing
@@ -160,6 +161,23 @@ def test_the_validation_split_is_judged_where_there_is_no_test_split_and_both_ar
     judged, gallery = capsys.readouterr().out.splitlines()[:2]
     assert "2 classes (a, b)" in judged and "split valid of train, valid; models beside" in judged
     assert "2 classes (a, b)" in gallery and "split train of train, valid; models beside" in gallery
+
+
+def test_classes_of_any_name_are_judged_drawn_and_named_on_the_page(file, tmp_path, capsys):
+    from PIL import Image
+
+    for split in ("train", "test"):
+        for name in ("$$", r"$\badmacro{$", "猫"):
+            (tmp_path / split / name).mkdir(parents=True)
+            for k in range(30):
+                Image.new("L", (8, 8), 8 * k + len(split)).save(tmp_path / split / name / f"{k}.png")
+    outs = [tmp_path / f"a.{kind}" for kind in ("png", "html", "pdf")]
+    given = [word for out in outs for word in ("--out", out)]
+    assert command(file, "--data", f"folder:{tmp_path}", "--grey", "--quick", *given) == 0
+    said, text = capsys.readouterr(), outs[1].read_text()
+    assert "Warning" not in said.err and "could not be drawn" not in text and outs[0].stat().st_size > 10_000
+    if not style.drawable("猫"):
+        assert "figures have numbers: 2 猫." in said.out and "figures have numbers: 2 猫." in text
 
 
 def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(file, tmp_path, capsys):

@@ -289,7 +289,9 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
         marker = drawn.pop("marker")
         for name, ax in charts.items():
             points = {"marker": marker, "markersize": 4.5} if name == "knn" else {}
-            ax.plot(*_course(run, name), **drawn, **points, linewidth=1.6, label=cut(run.name, 44))
+            ax.plot(
+                *_course(run, name), **drawn, **points, linewidth=1.6, label=style.literal(cut(run.name, 44))
+            )
     for name, title in CURVES:
         charts[name].set_title(title)
     style.log_axis(charts["temperature"].yaxis)
@@ -352,7 +354,7 @@ def compared_maps(runs: Sequence[Comparable]) -> Figure:
         Points(ax, labels, size=9, names=False).update(run.map.positions)
         accuracy = comparison.last(run, "knn")
         seen = f"step {run.map.step:,}" + ("" if math.isnan(accuracy) else f", kNN {accuracy:.2f}")
-        ax.set_title("\n".join([*title, seen]), fontsize=10.5)
+        ax.set_title(style.literal("\n".join([*title, seen])), fontsize=10.5)
         ax.set_anchor("S")  # what room is left over is the title's
     if listed:
         options: dict[str, Any] = {"handletextpad": 0.1, "columnspacing": 1.2, "fontsize": 9}
