@@ -12,12 +12,15 @@ from traitlets import TraitError
 
 from clutils import figures
 from clutils.course.live import LiveFigure
+from clutils.settings import Setting
 
 INPUT_WIDTH = "470px"
 ROUND = (
     *("1", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "2", "2.2", "2.4", "2.6", "2.8"),
     *("3", "3.3", "3.6", "4", "4.4", "4.8", "5", "5.5", "6", "6.5", "7", "7.5", "8", "8.5", "9", "9.5"),
 )
+NONE = "none"  # a slider's None, which in ipywidgets is no value
+NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
 MUTED = "var(--jp-content-font-color2, #555)"  # JupyterLab's own, so that it suits the dark theme
 
 
@@ -48,21 +51,66 @@ def log_slider(label: str, low: float, high: float, value: float) -> W.Selection
     _inside(label, low, high, value)
     if low <= 0:
         raise ValueError(f"log_slider: {label}: low is {low}, but a logarithmic axis starts above 0")
+    return among(label, _round_numbers(low, high), value)
+
+
+def _round_numbers(low: float, high: float) -> set[float]:
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     grid = {float(f"{number}e{decade}") for decade in decades for number in ROUND}
-    return among(label, {low, high, *(x for x in grid if low < x < high)}, value)
+    return {low, high, *(x for x in grid if low < x < high)}
 
 
-def among(label: str, values: Iterable[float], value: float) -> W.SelectionSlider:
+def among(label: str, values: Iterable[Any], value: Any) -> W.SelectionSlider:
     """A slider over given numbers, so that each step changes something (numbers of negatives, for one).
 
-    `value` is put among them if it is missing.
+    `value` is put among them if it is missing; `NONE`, if it is there, is the first.
     """
-    options = [
-        (f"{number:,}" if isinstance(number, int) else f"{number:g}", number)
-        for number in sorted({*values, value})
-    ]
-    return W.SelectionSlider(options=options, value=value, description=label)
+    ordered = sorted({*values, value}, key=lambda number: -math.inf if number == NONE else number)
+    return W.SelectionSlider(options=[(_said(x), x) for x in ordered], value=value, description=label)
+
+
+def _said(number: Any) -> str:
+    if number in (NONE, math.inf):
+        return NONE if number == NONE else "∞"
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
+
+
+def dial(name: str, value: Any, declared: Setting) -> W.Widget:
+    """A slider for a hyper-parameter, or a box to tick, from its declaration; long enough to hold the value.
+
+    Infinity and None (as `NONE`), where the declaration allows them, are its ends.
+    """
+    label = " ".join(dict.fromkeys([declared.symbol, name.replace("_", " ")])).strip()
+    if declared.switch:
+        return W.Checkbox(value, description=label, indent=False)
+    if declared.choices is not None:
+        return choose(label, {str(one): one for one in declared.choices}, value)
+    low, high, how = declared.dial or _a_dial(declared, value)
+    if value not in (None, math.inf) and (value > 0 or how != "log"):
+        low, high = min(low, value), max(high, value)
+    if how == "even" and not declared.also:
+        if declared.whole:
+            return slider(label, int(low), int(high), int(value))
+        return slider(label, float(low), float(high), float(value), 0.05 if high - low > 1 else 0.01)
+    values: set[Any] = {low, high}
+    if how == "log":
+        values = _round_numbers(low, high)
+    elif how == "doubling":
+        values = {low, *(2**k for k in range(64) if low <= 2**k <= high)}
+    elif how == "near one":
+        values = {x for x in NEAR_ONE if low <= x <= high}
+    else:
+        values |= {low + (high - low) * k / 40 for k in range(41)}
+    ends = (NONE if end is None else end for end in declared.also)
+    return among(label, {*values, *ends}, NONE if value is None else value)
+
+
+def _a_dial(declared: Setting, value: Any) -> tuple[float, float, str]:
+    """Where the slider of one that declares no dial goes: along its range, as far as that is finite."""
+    low, high = declared.lowest, declared.highest
+    around = max(1.0, abs(value)) if value not in (None, math.inf) else 1.0
+    low, high = (end if math.isfinite(end) else sign * 10 * around for sign, end in ((-1, low), (1, high)))
+    return low, high, "log" if 0 < 1000 * low < high else "even"
 
 
 def choose(label: str, options: Sequence[str] | Mapping[str, Any], value: Any = None) -> W.Dropdown:

@@ -4,25 +4,43 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from clutils import anatomy, losses
 from clutils.figures import style
 from clutils.settings import SWITCH, Setting, one_of
 
-FAMILY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
-# hyper-parameters that say nothing of given similarities: of mixes that are drawn, of averages that are kept
-UNUSED = {
-    "SSCL": ("hardest", "synthetic", "normalise"),
-    "SogCLR": ("rate",),
-    "ISogCLR": ("rate", "step", "lowest", "highest"),
-    "CLIP": ("learned_scale",),
-}
-NEEDS_MORE = {  # in a batch: more than its similarities
-    "SSCL": "draws new mixes of the negatives at each step",
-    "SogCLR": "keeps an average of each sample from step to step",
-    "ISogCLR": "keeps an average and a temperature of each sample",
-}
+CLASSES = {name: entry.cls for name, entry in losses.catalogue().items()}
+SOURCES = resources.files("clutils.explorers")
+# the losses that the pages can compute: `export const LOSSES` of their JavaScript
+_TABLE = (SOURCES / "losses.js").read_text(encoding="utf-8").partition("export const LOSSES = {")[2]
+WRITTEN = re.findall(r"\b([A-Z]\w*):", _TABLE.partition("\n};")[0])
+
+
+def of_the_family(name: str) -> bool:
+    """Whether a loss of the catalogue is a function of each anchor's similarities."""
+    return CLASSES[name].level == "similarity"
+
+
+def _why_not(name: str) -> str:
+    """Why no page can show a loss; "" = one can."""
+    if not of_the_family(name):
+        return f"works on {CLASSES[name].works_on}"
+    return "" if name in WRITTEN else "has no closed form in these pages (losses.js)"
+
+
+def _needs_more(cls: Any) -> str:
+    """What of a batch a loss needs beyond its similarities; "" = nothing."""
+    if "index" in cls.accepts:
+        return "keeps a state of each sample from step to step"
+    return "draws new numbers at each step" if cls.draw is not losses.Loss.draw else ""
+
+
+NOT_HERE = {name: why for name in CLASSES if (why := _why_not(name))}
+FAMILY = [name for name in CLASSES if name not in NOT_HERE]
+NEEDS_MORE = {name: why for name in FAMILY if (why := _needs_more(CLASSES[name]))}
+LEFT_OUT = {"W": NOT_HERE, "circle": NOT_HERE | NEEDS_MORE, "matrix": NOT_HERE | NEEDS_MORE}
 COUNTS = (*sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 255, 510}),)
 LONGEST_QUEUE = Setting(1, 65_536, whole=True, also=(None,))
 LETTERS, DIGITS = "[0-9a-z]*", "[0-9]*"
@@ -194,7 +212,7 @@ def of_loss(name: str) -> list[Control]:
     kind = losses.catalogue()[name].cls
     found = []
     for setting, within in kind.ranges.items():
-        if setting in UNUSED.get(name, ()):
+        if setting in kind.in_batches:
             continue
         words = setting.replace("_", " ")
         label = words if not within.symbol else f"{within.symbol}, {words}"
@@ -214,6 +232,8 @@ def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     known = {control.name: control for control in explorer.controls}
     for menu in [control for control in explorer.controls if control.prefix is not None]:
         chosen = found.get(menu.name, menu.default)
+        if chosen in LEFT_OUT[name]:
+            raise ValueError(f"{who}: {menu.name} is {chosen!r}, which is left out: {LEFT_OUT[name][chosen]}")
         menu.check(chosen, who)
         own = {f"{menu.prefix}{c.name}": c for c in of_loss(chosen)} if chosen in losses.catalogue() else {}
         temperature = f"{menu.prefix}temperature"

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,11 +16,10 @@ import torch
 import clutils
 from clutils import anatomy, files, losses
 from clutils.explorers import controls, replay
-from clutils.explorers.controls import EXPLORERS
+from clutils.explorers.controls import EXPLORERS, SOURCES
 from clutils.figures import style
 
 REPLAY = "replay.html"
-SOURCES = resources.files("clutils.explorers")
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 TOKEN = re.compile(  # spaces, a comment, a text, where a template begins, a regular expression, a word
     r"""\s+|//[^\n]*|"[^"\n]*"|`|/(?:\\.|[^/\n\\])+/[a-z]*|[\w$]+|.""", re.DOTALL
@@ -166,7 +164,9 @@ def page(
         data["source"] += f" {data['run']['source']}"
     else:
         data |= {"losses": {known: _described(known) for known in controls.FAMILY}, "check": _references()}
-        data |= {"left_out": {style.title(loss): why for loss, why in controls.NEEDS_MORE.items()}}
+        out = {loss: why for loss, why in controls.LEFT_OUT[name].items() if controls.of_the_family(loss)}
+        said = "; ".join(f"{style.title(loss)} {why}" for loss, why in out.items())
+        data["source"] += f" Left out: {said}." if out else ""
     if name == "matrix":
         data |= {"near": anatomy.NEAR}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

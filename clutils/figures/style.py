@@ -4,13 +4,17 @@ Nothing here changes matplotlib's settings for the reader: `course()` is a conte
 made.
 """
 
+import colorsys
 import functools
+import math
+import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from textwrap import fill
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
+import matplotlib.colors
 import matplotlib.style
 from cycler import cycler
 from matplotlib import font_manager
@@ -180,15 +184,28 @@ def role(name: str) -> dict[str, Any]:
 
     Raises ValueError on any other name.
     """
-    return dict(_look(ROLES, "role", name))
+    if name not in ROLES:
+        raise ValueError(f"style: no look for the role {name!r}; there are {', '.join(ROLES)}")
+    return dict(ROLES[name])
 
 
 def loss(name: str) -> dict[str, Any]:
-    """Colour, line style and marker of a loss of the catalogue, the same in every figure.
+    """Colour, line style and marker of a loss, the same in every figure; no two losses share one of them.
 
-    Raises ValueError on a name that has none.
+    One that `LOSSES` does not list gets them from its place in the catalogue, or from its name.
     """
-    return dict(_look(LOSSES, "loss", name))
+    if name in LOSSES:
+        return dict(LOSSES[name])
+    from clutils import losses  # which loads PyTorch
+
+    known = list(losses.catalogue())
+    place = known.index(name) if name in known else len(known) + zlib.crc32(name.encode()) % 1000
+    hue = place * (math.sqrt(5) - 1) / 2 % 1  # far from the hues of the places around it
+    return {
+        "color": matplotlib.colors.to_hex(colorsys.hls_to_rgb(hue, 0.4, 0.6)),
+        "linestyle": (0, (2 + place % 7, 1.25, 1 + place // 7, 1.25)),
+        "marker": (3 + place % 5, place // 5 % 3, 11 * (1 + place // 15)),  # corners, form, turned by
+    }
 
 
 def title(name: str) -> str:
@@ -253,9 +270,3 @@ def bare(ax: Axes) -> None:
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
-
-
-def _look(looks: dict[str, dict[str, Any]], what: str, name: str) -> dict[str, Any]:
-    if name not in looks:
-        raise ValueError(f"style: no look for the {what} {name!r}; there are {', '.join(looks)}")
-    return looks[name]

@@ -32,13 +32,12 @@ from clutils.losses.triplet import Triplet
 from clutils.losses.vicreg import VICReg
 from clutils.losses.weighted_decoupled import WeightedDecoupled
 
-CLASSES = (  # oldest first
-    *(PairMargin, Triplet, NPair),
-    *(NTXent, SupCon, Regression, Debiased, MoCHi),
-    *(HardNegative, CLIP, BarlowTwins, FlatNCE, NNCLR, Spectral),
-    *(Decoupled, WeightedDecoupled, DualTemperature, RINCE, AlphaCL, SogCLR, VICReg),
-    *(MACL, SSCL, ADNCE, Robust, ISogCLR, SigLIP),
-    *(AttentionNCE, SIGReg),
+# every class imported above, oldest first: a loss is listed by its import alone
+CLASSES: tuple[type[Loss], ...] = tuple(
+    sorted(
+        (of for of in vars().values() if isinstance(of, type) and issubclass(of, Loss) and of is not Loss),
+        key=lambda of: of.year,
+    )
 )
 __all__ = ["Entry", "Loss", "catalogue", *(c.__name__ for c in CLASSES)]
 

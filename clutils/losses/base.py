@@ -48,6 +48,7 @@ class Loss(nn.Module):
     effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
     own_temperatures = False  # whether `formula` leaves one of each anchor, (A,)
     ranges: ClassVar[Mapping[str, Setting]]  # what each hyper-parameter may be: see `settings.collect`
+    in_batches: tuple[str, ...] = ()  # hyper-parameters that say nothing of given similarities
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits
     paper: str

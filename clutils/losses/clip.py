@@ -36,6 +36,7 @@ class CLIP(Loss):
 
     against = "other view"
     accepts = frozenset()
+    in_batches = ("learned_scale",)
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
     temperature: float = setting(TEMPERATURE, default=0.07)
     learned_scale: bool = setting(SWITCH, default=False)

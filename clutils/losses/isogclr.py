@@ -40,6 +40,7 @@ class ISogCLR(Loss):
     accepts = frozenset({"index"})
     log_average: Tensor
     temperatures: Tensor
+    in_batches = ("rate", "step", "lowest", "highest")
     paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"
     radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=0.3)
     rate: float = setting(SogCLR.ranges["rate"], default=0.9)

@@ -37,6 +37,7 @@ class SogCLR(Loss):
 
     accepts = frozenset({"index"})
     log_average: Tensor
+    in_batches = ("rate",)
     paper, year, equation = "SogCLR (Yuan et al.)", 2022, "algorithm 1"
     temperature: float = setting(TEMPERATURE, default=0.1)
     rate: float = setting(1e-6, 1, "γ", dial=(0.05, 1, "even"), default=0.9)

@@ -43,6 +43,7 @@ class SSCL(Loss):
     algorithms 1 and 2.
     """
 
+    in_batches = ("hardest", "synthetic", "normalise")
     paper, year, equation = "SSCL (Dong et al.)", 2023, "eq. 4"
     temperature: float = setting(TEMPERATURE, default=0.5)
     class_prior: float = setting(HardNegative.ranges["class_prior"], default=0.1)

@@ -17,6 +17,7 @@ from clutils import anatomy, figures, losses, similarities
 from clutils.course import forces
 from clutils.course.forces import figures as drawn
 from clutils.course.forces import gradient_scaling
+from clutils.settings import setting
 
 SIMILARITY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
 
@@ -78,27 +79,76 @@ def test_the_picture_holds_each_force(name):
     assert low <= float(pull.sum()) <= high
 
 
+def moved(panel, key):
+    """Set an input elsewhere: whether the picture or the sentence is another one."""
+    widget, before = panel.inputs[key], (panel.live.image.value, panel.readout.value)
+    if isinstance(widget, W.SelectionSlider):
+        values = [option[1] for option in widget.options]
+        at = values.index(widget.value)
+        panel.set(**{key: values[at - 3]})
+    elif isinstance(widget, W.Checkbox):
+        panel.set(**{key: not widget.value})
+    else:
+        panel.set(**{key: type(widget.value)(widget.value + 0.5 * (widget.max - widget.value))})
+    return (panel.live.image.value, panel.readout.value) != before
+
+
 @pytest.mark.parametrize("name", SIMILARITY)
-def test_every_slider_shown_changes_the_picture(name):
-    panel = forces.explore(name, views=2 if name == "AttentionNCE" else 1, positive=0.5, similarity=0.2)
-    unmoved = {"alignment_threshold", "alpha"}  # with A = A₀ or α = 0 they act not at all: set off below
-    if name == "MACL":
-        panel.set(alpha=0.7, alignment_threshold=0.2)
-    if name in ("Triplet", "PairMargin"):
-        panel.set(margin=1.0)
-    for key, widget in panel.inputs.items():
-        if widget.layout.display == "none" or key in {"shape", "detach_attention", *unmoved}:
+def test_every_hyperparameter_has_a_slider_labelled_by_its_symbol_that_turns_it(name):
+    cls = losses.catalogue()[name].cls
+    # what would hide it: a hinge that is shut, α where A = A₀, A₀ where α = 0
+    given = {"PairMargin": {"margin": 0.5}, "MACL": {"alignment_threshold": 0.2, "alpha": 0.7}}.get(name, {})
+    loss = cls(**given)
+    several = name in ("AttentionNCE", "WeightedDecoupled")  # which weigh positives against one another
+    panel = forces.explore(loss, views=1 + several, positive=0.5, similarity=0.2)
+    panel.set()  # drawn twice, so that what changes from here on is what was moved
+    for own, declared in cls.ranges.items():
+        key = f"loss_{own}" if f"loss_{own}" in panel.inputs else own
+        assert panel.inputs[key].description.startswith(declared.symbol or own.replace("_", " "))
+        first, shown = getattr(loss, own), panel.inputs[key].value
+        if (name, own) == ("SSCL", "normalise"):
+            with pytest.raises(ValueError, match="a mix's length is no function of similarities"):
+                moved(panel, key)
+            assert "no function of similarities" in panel.error.value
             continue
-        before, picture = panel.readout.value, panel.live.image.value
-        if hasattr(widget, "options"):
-            values = [option[1] for option in widget.options]
-            at = values.index(widget.value)
-            panel.set(**{key: values[max(at - 3, 0)] if at else values[3]})
+        changed = moved(panel, key)
+        assert name == "SSCL" or getattr(loss, own) != first  # which is taken as `FixedMixes`
+        if own in cls.in_batches and name != "SSCL":
+            assert own.replace("_", " ") in panel.readout.value.partition("in a batch alone")[2]
         else:
-            high = widget.value + 0.5 * (widget.max - widget.value)
-            panel.set(**{key: type(widget.value)(high)})
-        changed = panel.live.image.value != picture or panel.readout.value != before
-        assert changed or name in ("PairMargin", "Triplet"), key
+            assert changed, own
+        panel.set(**{key: shown})
+
+
+@pytest.mark.parametrize("name", ["MACL", "SSCL"])
+def test_every_input_of_the_anchor_changes_the_picture(name):
+    panel = forces.explore(name)
+    panel.set()
+    for key, widget in panel.inputs.items():
+        if key in losses.catalogue()[name].cls.ranges or key == "shape" or widget.layout.display == "none":
+            continue
+        assert moved(panel, key), key
+
+
+def test_a_value_outside_a_dial_lengthens_its_slider_and_a_loss_of_ones_own_has_some_too():
+    panel = forces.explore(losses.AlphaCL(0.3, 9.0))
+    assert panel.inputs["alpha"].value == panel.inputs["alpha"].max == 9 and panel.inputs["alpha"].min == 0.5
+    assert forces.explore(losses.NTXent(77.0)).inputs["temperature"].value == 77
+    assert forces.explore(losses.ADNCE(deviation=math.inf)).inputs["loss_deviation"].label == "∞"
+    macl = losses.MACL()
+    panel = forces.explore(macl)
+    assert panel.inputs["minimum_temperature"].value == "none" and macl.minimum_temperature is None
+    panel.set(minimum_temperature=0.05)
+    panel.reset.click()
+    assert macl.minimum_temperature is None
+
+    class Own(losses.NTXent):
+        power: float = setting(0, default=2.0)  # which declares no dial
+        most: int = setting(1, 8, "M", whole=True, default=3)
+
+    panel = forces.explore(Own(0.3))
+    assert [panel.inputs[key].max for key in ("power", "most")] == [20, 8]
+    assert type(panel.inputs["most"].value) is int and "Own: loss" in panel.readout.value
 
 
 def test_the_temperature_is_turned_for_both():

@@ -15,7 +15,7 @@ from clutils import anatomy, figures, losses, measures, similarities
 from clutils.course import sphere, toys
 from clutils.course.sphere import descent
 from clutils.course.sphere import figures as draw
-from clutils.course.sphere.panels import way
+from clutils.course.sphere.panels import offered, setting_of, way
 from clutils.figures import style
 
 # ---- the descent --------------------------------------------------------------------------------------
@@ -319,13 +319,12 @@ def test_the_circle_shows_the_step_the_loss_and_the_setting_asked_for(short_ways
 
 def test_every_setting_of_the_circle_can_be_reached(short_ways):
     panel = sphere.circle(pictures=2)
-    for loss in ("PairMargin", "Triplet"):
-        for margin in (0.0, 2.0):
-            panel.set(loss=loss, margin=margin, step=10)
-            assert not panel.error.value
-    for temperature in (0.05, 2.0):
-        panel.set(loss="NTXent", temperature=temperature)
-        assert not panel.error.value
+    for loss in offered():
+        own = setting_of(loss)
+        panel.set(loss=loss, step=10, **({own: 2.0} if own else {}))
+        assert not panel.error.value and style.title(loss) in panel.readout.value
+        shown = {name for name in ("margin", "temperature") if panel.inputs[name].layout.display == ""}
+        assert shown == {own} - {""}
     panel.set(pictures=12)
     assert "evenly spread, it would be 30°" in panel.readout.value
 
@@ -379,7 +378,7 @@ def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_u
             lambda: draw.along(descent.move(losses.NTXent(), *views(), steps=1), "tolerance"),
             r"'tolerance'.*alignment",
         ),
-        (lambda: sphere.circle(loss="FlatNCE"), r"'FlatNCE'.*PairMargin, Triplet, NTXent"),
+        (lambda: sphere.circle(loss="SogCLR"), r"'SogCLR'.*no state.*PairMargin, Triplet, Debiased"),
         (lambda: sphere.circle(margin=3.0), "margin"),
         (lambda: sphere.explore_pushes(THREE, 0.8, NEGATIVES[:1]), r"\(1,\)"),
         (lambda: sphere.explore_pushes(THREE, 0.8, torch.tensor([0.99, 0.0])), r"0\.99"),

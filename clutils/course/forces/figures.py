@@ -209,7 +209,7 @@ class _Side:
 def _said(
     loss: Loss, positives: Tensor, negatives: Tensor, pull: Tensor, push: Tensor, options: dict[str, float]
 ) -> str:
-    value = float(loss.per_anchor(positives[None], negatives[None], **options))
+    value = float(loss.per_anchor(positives[None], negatives[None], **options).detach())
     pushing = push.clamp(min=0)
     where = float((pushing * negatives).sum() / pushing.sum()) if float(pushing.sum()) > 0 else math.nan
     lands = "pushes nothing" if math.isnan(where) else f"its push lands on similarity {where:.2f} on average"

@@ -18,7 +18,7 @@ class FixedMixes(SSCL):
     Arguments as in `SSCL`; `normalise` needs vectors, and masks would need ranks of their own: ValueError.
     """
 
-    seed = 0
+    seed, in_batches = 0, ()
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from clutils import figures, losses
 from clutils.course.forces import figures as drawn
 from clutils.course.forces import gradient_scaling
 from clutils.course.forces.mixes import FixedMixes
-from clutils.course.panels import Panel, among, choose, log_slider, panel, slider
+from clutils.course.panels import NONE, Panel, among, choose, dial, log_slider, panel, slider
 from clutils.figures import style
 from clutils.losses import Loss
 from clutils.similarities import Pairs
@@ -31,25 +31,6 @@ READS = {
 # of negatives: powers of two and the steps between; 201 and 510 = 2·256 - 2 are numbers of the course
 NEGATIVES = sorted({2**k for k in range(17)} | {3 * 2**k for k in range(15)} | {201, 510})
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024)
-# attribute -> label and range; a pair of logarithmic ends, or low, high and step
-SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
-    "temperature": ("τ temperature", (0.02, 5.0)),
-    "alpha": ("α slope of τ", (0.0, 2.0, 0.05)),
-    "alignment_threshold": ("A₀ threshold", (-1.0, 1.0, 0.05)),
-    "ratio": ("m ratio of temperatures", (1.0, 100.0)),
-    "class_prior": ("τ⁺ class prior", (0.0, 0.5, 0.01)),
-    "beta": ("β hardness", (0.0, 4.0, 0.05)),
-    "d_pos": ("d_pos", (0.01, 100.0)),
-    "d_neg": ("d_neg", (0.05, 1000.0)),
-    "margin": ("m margin", (0.0, 2.0, 0.05)),
-}
-# attribute -> label and the numbers on the slider
-NUMBERS = {
-    "hardest": ("s hardest", (1, 2, 4, 8, 16, 32, 64, 128, 255, 510)),
-    "synthetic": ("k synthetic", (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
-}
-SWITCHES = {"detach_attention": "attention detached", "batch_hard": "hardest only"}
-
 
 # ---- the inputs of an anchor's negatives ---------------------------------------------------------------
 
@@ -204,16 +185,19 @@ def explore(
 ) -> Panel:
     """A loss beside another under sliders: who is pushed, how hard the positive is pulled, force by force.
 
-    - loss: a loss of level "similarity", or its name; its settings become sliders, and start as they are.
-      SSCL makes its mixes from the similarities here (`FixedMixes`), and their push is led back to the
-      parents
+    - loss: a loss of level "similarity", of the catalogue (or its name) or your own. Each hyper-parameter
+      that it declares becomes a slider, which goes where its dial says and starts at its value (an input
+      of its name; "loss_" before it where the anchor has that name). SSCL makes its mixes from the
+      similarities here (`FixedMixes`), and their push is led back to the parents
     - beside: what it is compared with, at the same temperature; its other settings stay
     - similarities: tables (A, P), (A, K), as of a trained encoder's batch: a slider then goes through the
       anchors, from the easiest to the hardest. None: similarities that the reader shapes
     - shaped: of the anchor that the reader shapes, where its sliders start, as named by `one_anchor`; `views`
       is the number of its positives
 
-    Raises ValueError on a loss of another level, and on a value outside its slider's range.
+    A hyper-parameter that acts in a batch alone, as SogCLR's rate, changes nothing here, and the sentence
+    under the figure says so. Raises ValueError on a loss of another level, and on an anchor's value outside
+    its slider's range.
     """
     first, second = _mixing(_built(loss)), _mixing(_built(beside))
     for each in (first, second):
@@ -226,13 +210,16 @@ def explore(
         inputs = {"anchor": slider("anchor, easy to hard", 1, anchors, (anchors + 1) // 2)}
     views = shaped.get("views", 1) if similarities is None else tables[0].shape[1]
     picture = drawn.Beside(views > 1)
-    settings = sliders_of(first)
     if first.name == "MACL" and similarities is None:
         inputs["alignment"] = slider("A alignment of the batch", -1.0, 1.0, 0.6, 0.01)
+    # ADNCE has a deviation, as the anchor's negatives have
+    keys = {f"loss_{name}" if name in inputs else name: name for name in first.ranges}
+    settings = {key: dial(name, getattr(first, name), first.ranges[name]) for key, name in keys.items()}
 
     def update(**values: Any) -> str:
-        for name in settings:
-            setattr(first, name, values.pop(name))
+        for key, name in keys.items():
+            value = values.pop(key)
+            setattr(first, name, None if value == NONE else value)
         for each in (first, second):
             if isinstance(each, FixedMixes):
                 each.hardest = min(each.hardest, tables[1].shape[1] if similarities else values["count"])
@@ -289,22 +276,6 @@ def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2
     return panel(picture.figure, update, **inputs)
 
 
-def sliders_of(loss: Loss) -> dict[str, W.Widget]:
-    """A slider or menu for each setting of a loss that can be turned: attribute -> widget."""
-    widgets: dict[str, W.Widget] = {}
-    for name in loss.hyperparameters():
-        value = getattr(loss, name)
-        if name in SWITCHES:
-            widgets[name] = choose(SWITCHES[name], {"yes": True, "no": False}, value)
-        elif name in NUMBERS:
-            widgets[name] = among(*NUMBERS[name], value)
-        elif name in SETTINGS:
-            label, ends = SETTINGS[name]
-            kind = log_slider if len(ends) == 2 else slider
-            widgets[name] = kind(label, *ends[:2], float(value), *ends[2:])
-    return widgets
-
-
 def _built(loss: Loss | str) -> Loss:
     if isinstance(loss, Loss):
         return loss
@@ -350,6 +321,9 @@ def _sorted(positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
 
 def _noted(loss: Loss, positives: Tensor, negatives: Tensor) -> str:
     """What a loss found out about itself at the last call: this anchor's positives (P,), negatives (K,)."""
+    if loss.in_batches:
+        named = ", ".join(name.replace("_", " ") for name in loss.in_batches)
+        return f" What acts in a batch alone changes nothing here: {named}."
     if isinstance(loss, FixedMixes) and loss.synthetic:
         mixes = loss.mixes(Pairs(positives[None], negatives[None]))
         said = f" The hardest mix lies at {float(mixes.max()):.2f}, the hardest real negative at"

@@ -1,17 +1,15 @@
 """The lab's sliders: which of them turns what, from where to where, and which values can be."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as W
 from torch import nn
 
-from clutils.course.lab.figures import BY_SYMBOL
-from clutils.course.panels import _align, among, log_slider, slider
+from clutils.course.panels import _align, among, dial
 from clutils.settings import Setting
 from clutils.training.settings import LEARNING_RATE, check_rate
-
-NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
 
 
 class Dials:
@@ -30,9 +28,15 @@ class Dials:
 
     def build(self, values: Mapping[str, Any], ranges: Mapping[str, Setting]) -> None:
         """New ones for these settings, at these values; ranges: as their method and loss declare them."""
-        ranges = {**ranges, "learning_rate": LEARNING_RATE}
-        self.sliders = {name: _dial(name, value, ranges[name]) for name, value in values.items()}
+        # numbers alone: None and infinity are no places to turn to
+        ranges = {
+            name: replace(own, also=()) for name, own in {**ranges, "learning_rate": LEARNING_RATE}.items()
+        }
+        self.sliders = {
+            name: dial(name, value, ranges[name]) for name, value in values.items() if name in ranges
+        }
         for name, widget in self.sliders.items():
+            widget.continuous_update = False  # a value that the slider only passes is no setting
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
         _align(self.sliders.values())
         self.row.children = tuple(self.sliders.values())
@@ -45,9 +49,9 @@ class Dials:
         widget, self._held = self.sliders[name], True
         try:
             if isinstance(widget, W.SelectionSlider):
-                if value not in [number for _, number in widget.options]:
-                    options = [*widget.options, (f"{value:g}", value)]
-                    widget.options = sorted(options, key=lambda option: option[1])
+                numbers = [number for _, number in widget.options]
+                if value not in numbers:
+                    widget.options = among("", numbers, value).options
             elif not isinstance(widget, W.Checkbox):
                 widget.max, widget.min = max(widget.max, value), min(widget.min, value)
             widget.value = value
@@ -66,24 +70,3 @@ def check(loss: nn.Module, name: str, value: Any) -> None:
         loss.check_hyperparameters()
     elif name == "learning_rate":
         check_rate(value)
-
-
-def _dial(name: str, value: Any, own: Setting) -> W.Widget:
-    """A slider, or a box to tick, for a live setting."""
-    label = name.replace("_", " ")
-    if name in BY_SYMBOL:
-        label = f"{own.symbol} {label}"
-    if isinstance(value, bool):
-        return W.Checkbox(value, description=label, indent=False)
-    low, high, kind = own.dial
-    low, high = min(low, value), max(high, value)
-    if kind == "log":
-        made = log_slider(label, low, high, value)
-    elif kind == "doubling":
-        made = among(label, {low, *(2**k for k in range(13) if low <= 2**k <= high)}, value)
-    elif kind == "near one":
-        made = among(label, NEAR_ONE, value)
-    else:
-        made = slider(label, float(low), float(high), float(value), step=0.05)
-    made.continuous_update = False  # a value that the slider only passes is no setting
-    return made

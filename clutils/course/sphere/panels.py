@@ -16,11 +16,7 @@ from clutils.course.sphere.descent import Trajectory
 from clutils.figures import style
 from clutils.losses import Loss
 
-OFFERED = (
-    *("PairMargin", "Triplet", "NTXent", "Decoupled", "MACL", "Debiased", "HardNegative", "SSCL"),
-    "AttentionNCE",
-)
-WITH_MARGIN = ("PairMargin", "Triplet")
+NEEDS = "but the circle needs a loss of each anchor's similarities that keeps no state of a sample"
 FEW = {"SSCL": {"hardest": 2, "synthetic": 2}}  # two pictures have two negatives
 STEPS, RATE = 150, 0.1
 SPREAD, ARC = 0.2, 2.0  # of the start, in radians
@@ -32,15 +28,15 @@ def circle(
 ) -> Panel:
     """Play the way of points under a loss: the circle with its forces, and loss, alignment, uniformity.
 
-    - loss: chosen at first: "PairMargin" and "Triplet", which have a margin, or one of the others in the menu
-    - margin: of these two, 0 to 2; temperature: of the others, 0.05 to 2; pictures: 2 to 12
+    - loss: chosen at first: of the catalogue, a function of each anchor's similarities without a state
+    - margin: of a loss that has one, 0 to 2; temperature: likewise, 0.05 to 2; pictures: 2 to 12
 
     Raises ValueError on a value outside.
     """
-    if loss not in OFFERED:
-        raise ValueError(f"circle: loss is {loss!r}, but must be one of {', '.join(OFFERED)}")
+    if loss not in offered():
+        raise ValueError(f"circle: loss is {loss!r}, {NEEDS}: one of {', '.join(offered())}")
     inputs = {
-        "loss": choose("loss", {style.title(name): name for name in OFFERED}, loss),
+        "loss": choose("loss", {style.title(name): name for name in offered()}, loss),
         "margin": slider("m margin", 0.0, 2.0, float(margin), 0.1),
         "temperature": log_slider("τ temperature", 0.05, 2.0, temperature),
         "pictures": slider("pictures", 2, 12, pictures),
@@ -93,10 +89,10 @@ def circle(
 
     def update(step: int, loss: str, margin: float, temperature: float, pictures: int) -> str:
         nonlocal shown
-        cold = loss not in WITH_MARGIN
-        inputs["margin"].layout.display = "none" if cold else ""
-        inputs["temperature"].layout.display = "" if cold else "none"
-        chosen = loss, temperature if cold else margin
+        own = setting_of(loss)
+        for name in ("margin", "temperature"):
+            inputs[name].layout.display = "" if name == own else "none"
+        chosen = loss, {"margin": margin, "temperature": temperature}.get(own, 0.0)
         path, made = way(*chosen, pictures), build(*chosen)
         if shown != (*chosen, pictures):
             shown = (*chosen, pictures)
@@ -116,9 +112,21 @@ def circle(
     return player(figure, update, STEPS + 1, interval=80, **inputs)
 
 
+def offered() -> list[str]:
+    """The losses of the catalogue that move points by their similarities alone."""
+    every = losses.catalogue().items()
+    return [name for name, of in every if of.level == "similarity" and "index" not in of.accepts]
+
+
+def setting_of(loss: str) -> str:
+    """The one setting of a loss that the panel turns: its "temperature" or "margin", "" = it has neither."""
+    return next((name for name in ("temperature", "margin") if name in getattr(losses, loss).ranges), "")
+
+
 def build(loss: str, setting: float) -> Loss:
     """The loss of this name with its one setting, a margin or a temperature; all else at its default."""
-    built = getattr(losses, loss)(setting, **FEW.get(loss, {}))
+    own = setting_of(loss)
+    built = getattr(losses, loss)(**({own: setting} if own else {}), **FEW.get(loss, {}))
     if hasattr(built, "generator"):  # what it draws is the same at every showing
         built.generator = torch.Generator().manual_seed(0)
     return built
@@ -138,9 +146,8 @@ def as_explored(
     both = descent.start(pictures, 2, spread=SPREAD, arc=ARC, seed=0)
     turns = [math.atan2(y, x) / (2 * math.pi) % 1 for view in both for x, y in view.tolist()]
     places = [np.base_repr(int(turn * 36**3), 36).lower().zfill(3) for turn in turns]
-    own: dict[str, str | int | float] = (
-        {"margin": margin} if loss in WITH_MARGIN else {"temperature": temperature}
-    )
+    turned = {"margin": margin, "temperature": temperature}
+    own: dict[str, str | int | float] = {name: turned[name] for name in [setting_of(loss)] if name}
     arc = round(ARC / (2 * math.pi), 2)  # in turns
     start = {"pictures": pictures, "arc": arc, "scatter": SPREAD, "at": "".join(places)}
     steps = {"rate": RATE, "proportional": False, "beside_temperature": temperature}
