@@ -101,11 +101,11 @@ def push_on_false_negatives(z1: Tensor, z2: Tensor, labels: Tensor, temperature:
     """Share of each anchor's push that falls on views of its own class, its false negatives, (2B,).
 
     z1, z2: two views (B, D), normalised inside; labels (B,). The anchors are those of NT-Xent: both views,
-    each against the 2B - 2 views of other pictures.
+    each against the 2B - 2 views of other images; one without a label (below 0) has no false negatives.
     """
     one_device("push_on_false_negatives", z1=z1, z2=z2, labels=labels)
     z = similarities.normalise(torch.cat([z1, z2]))
-    picture, y = torch.arange(len(z1), device=z.device).repeat(2), labels.repeat(2)
+    picture, y = torch.arange(len(z1), device=z.device).repeat(2), similarities.own_classes(labels).repeat(2)
     other = picture[:, None] != picture[None, :]
     weights = torch.softmax((z @ z.T / temperature).masked_fill(~other, -torch.inf), dim=1)
     return (weights * (y[:, None] == y[None, :])).sum(dim=1)

@@ -83,11 +83,12 @@ def modality_gap(z1: Vectors, z2: Vectors) -> float:
 def tolerance(z: Vectors, y: Vectors) -> float:
     """Mean cosine similarity of two different rows of the same class: how far a class may stay together.
 
-    z: (N, D); y: (N,) classes, one of them with at least two rows. Wang & Liu 2021, eq. 9, without the pairs
-    of a row with itself (there they count, as 1).
+    z: (N, D); y: (N,) classes, one of them with at least two rows; rows without one (below 0) are left out.
+    Wang & Liu 2021, eq. 9, without the pairs of a row with itself (there they count, as 1).
     """
     z = unit_rows(z, "tolerance", "z")
     y = as_classes(y, "tolerance", "y", z)
+    z, y = _labelled("tolerance", "given", z, y)
     _, code, sizes = y.unique(return_inverse=True, return_counts=True)
     pairs = (sizes * (sizes - 1)).sum().item()
     if not pairs:
@@ -254,8 +255,9 @@ def average_precision(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_
     """Average precision of each test row's retrieval among the training rows, (M,) float64; mean = mAP.
 
     All training rows are ranked by cosine similarity; of each that has the test row's class, the share of its
-    class among those up to it; their mean. NaN where no training row has the class. train_z (N, D), test_z
-    (M, D); train_y (N,), test_y (M,). The information-retrieval definition, without interpolation.
+    class among those up to it; their mean. NaN where no training row has the class, and for a row without one
+    (below 0; such training rows are left out). train_z (N, D), test_z (M, D); train_y (N,), test_y (M,). The
+    information-retrieval definition, without interpolation.
     """
     who = "average_precision"
     train_z, train_y, test_z, test_y = _split(unit_rows, who, train_z, train_y, test_z, test_y)
@@ -265,7 +267,7 @@ def average_precision(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_
         order = (rows @ train_z.T).argsort(dim=1, descending=True, stable=True)
         right = (train_y[order] == truth[:, None]).double()
         found.append((right.cumsum(dim=1) / ranks * right).sum(dim=1) / right.sum(dim=1))
-    return torch.cat(found)
+    return torch.cat(found).masked_fill(test_y < 0, math.nan)
 
 
 @torch.no_grad()
@@ -318,18 +320,19 @@ def knn_accuracy(
 
     Nearest by cosine similarity s, a neighbour's vote weighs exp(s / temperature): Wu et al. 2018,
     section 3.4. train_z (N, D), test_z (M, D); train_y (N,), test_y (M,) integer classes; ties go to the
-    lower class.
+    lower class. Rows without a label (below 0) are left out on both sides.
 
-    Raises ValueError where k is not between 1 and N.
+    Raises ValueError where k is not between 1 and the number of labelled training rows.
     """
     return _knn_right(train_z, train_y, test_z, test_y, k=k, temperature=temperature).mean().item()
 
 
 @torch.no_grad()
 def _knn_right(*given: Vectors, k: int, temperature: float) -> Tensor:
-    """Which test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
+    """Which labelled test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
     who = "knn_accuracy"
     train_z, train_y, test_z, test_y = _split(unit_rows, who, *given)
+    test_z, test_y = _labelled(who, "test", test_z, test_y)
     within(who, "k", k, 1, len(train_z), whole=True)
     within(who, "temperature", temperature, 0, open_below=True)
     classes, code = train_y.unique(return_inverse=True)
@@ -353,10 +356,12 @@ def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Ve
 
     Features are standardised by the training rows' mean and deviation (constant ones are left out of it);
     scikit-learn's `LogisticRegression` with its default penalty, on the CPU, run until it has converged.
-    train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,).
+    train_z (N, D), test_z (M, D); train_y (N,) with at least two classes, test_y (M,). Rows without a label
+    (below 0) are left out on both sides.
     """
     found = probed(train_z, train_y, test_z, "linear_probe")
     test_y = as_classes(test_y, "linear_probe", "test_y", found)
+    found, test_y = _labelled("linear_probe", "test", found, test_y)
     return (found == test_y).double().mean().item()
 
 
@@ -401,7 +406,7 @@ def few_label_probe(
     """`linear_probe` on few labels, drawn several times from the training rows, as many of each class.
 
     labels: how many in all, a multiple of the number of classes. The same seed draws the same rows, whatever
-    the features: so two encoders can be compared draw by draw.
+    the features: so two encoders can be compared draw by draw. Rows without a label (below 0) are left out.
 
     Raises ValueError where labels is no such multiple, or a class has too few rows.
     """
@@ -450,10 +455,11 @@ class Features:
 
     @property
     def labelled(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """gallery_z, gallery_y, z, y, as probes take them. Raises ValueError where there are no labels."""
+        """gallery_z, gallery_y, z, y of the rows with a label. Raises ValueError where there are none."""
         if self.y is None or self.gallery_z is None or self.gallery_y is None:
             raise ValueError("Features: there are no labels")
-        return self.gallery_z, self.gallery_y, self.z, self.y
+        gallery = _labelled("Features", "gallery", self.gallery_z, self.gallery_y)
+        return *gallery, *_labelled("Features", "judged", self.z, self.y)
 
 
 @dataclass(frozen=True)
@@ -576,7 +582,7 @@ def _both(rows: Rows, who: str, a: Vectors, b: Vectors) -> tuple[Tensor, Tensor]
 
 
 def as_classes(y: Vectors, who: str, name: str, z: Tensor) -> Tensor:
-    """y as int64 (rows,), a class for each row of z, on z's device."""
+    """y as int64 (rows,), a class for each row of z, below 0 = none, on z's device."""
     y = torch.as_tensor(y).detach()
     if y.shape != z.shape[:1]:
         raise ValueError(f"{who}: {name} is {tuple(y.shape)}, but {len(z)} rows have ({len(z)},) classes")
@@ -586,7 +592,7 @@ def as_classes(y: Vectors, who: str, name: str, z: Tensor) -> Tensor:
 
 
 def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
-    """train_z, train_y, test_z and test_y, checked, the embeddings by `rows`."""
+    """train_z and train_y of the rows with a label, test_z and test_y; checked, the embeddings by `rows`."""
     train_z, train_y, test_z, test_y = given
     train_z, test_z = rows(train_z, who, "train_z"), rows(test_z, who, "test_z")
     if train_z.shape[1] != test_z.shape[1]:
@@ -596,7 +602,14 @@ def _split(rows: Rows, who: str, *given: Vectors) -> tuple[Tensor, ...]:
         )
     one_device(who, train_z=train_z, test_z=test_z)
     train_y, test_y = as_classes(train_y, who, "train_y", train_z), as_classes(test_y, who, "test_y", test_z)
-    return train_z, train_y, test_z, test_y
+    return *_labelled(who, "training", train_z, train_y), test_z, test_y
+
+
+def _labelled(who: str, which: str, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows with a label. Raises ValueError where none has one."""
+    if not len(z) or (y < 0).all():
+        raise ValueError(f"{who}: none of the {len(y)} {which} rows has a label (below 0 is none)")
+    return z[y >= 0], y[y >= 0]
 
 
 def raw_inputs(data: SampleSet) -> Tensor:

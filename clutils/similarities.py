@@ -110,6 +110,8 @@ class Batch:
 
     @classmethod
     def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Self:
+        if further.get("labels") is not None:
+            further["labels"] = own_classes(further["labels"])
         views = torch.stack([z1, z2])
         everyone = Everyone(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
         return cls(z1, z2, torch.arange(len(z1), device=z1.device), everyone, **further)
@@ -177,7 +179,8 @@ def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: Te
     - extra_views (B, M, D): the positives of both anchor views, of which the other is then neither positive
       nor negative (AttentionNCE, as its authors' code has it)
     - labels (B,): positives share the anchor's label, its own other view among them; both tables are
-      (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i))
+      (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i)). An image
+      without a label (below 0) has its own other view as its one positive, and is a negative of all others
     - queue (K, D), unit vectors: z1 are queries and the anchors, z2 their keys; the queue alone gives the
       negatives, and gets no gradient (He et al. 2020, eq. 1)
     """
@@ -237,9 +240,17 @@ def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
     return view * batch + torch.where(picture == own[:, None], batch - 1, picture)
 
 
+def own_classes(labels: Tensor) -> Tensor:
+    """Labels (B,) in which each image without one (below 0) is a class of its own: int64, -1, -2, ..."""
+    return torch.where(labels < 0, -1 - torch.arange(len(labels), device=labels.device), labels.long())
+
+
 def false_negatives(labels: Tensor) -> Tensor:
-    """Which negatives of `two_views` are of the anchor's own class: labels (B,) -> bool (2B, 2B - 2)."""
-    batch = len(labels)
+    """Which negatives of `two_views` are of the anchor's own class: labels (B,) -> bool (2B, 2B - 2).
+
+    An image without a label (below 0) has none.
+    """
+    batch, labels = len(labels), own_classes(labels)
     columns = torch.arange(2 * batch - 2, device=labels.device).expand(2 * batch, -1)
     y = labels.repeat(2)
     return y[owners(columns, batch)] == y[:, None]

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from clutils import data, measures
+from clutils import data, maps, measures
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -176,7 +176,7 @@ def test_cka_is_the_ratio_of_hsics_and_knows_neither_rotation_nor_scale():
 @pytest.mark.parametrize("k, temperature", [(1, 0.1), (7, 0.1), (50, 0.05), (200, 1.0)])
 def test_knn_votes_as_scikit_learn_does_with_cosine_and_the_same_weights(k, temperature):
     (z, y), (test_z, test_y) = clusters(300, spread=1.5), clusters(measures.ROWS + 5, spread=1.5, seed=1)
-    y, test_y = 1000 * y - 5, 1000 * test_y - 5  # any numbers
+    y, test_y = 1000 * y + 5, 1000 * test_y + 5  # any numbers from 0 on
     oracle = KNeighborsClassifier(k, metric="cosine", weights=lambda d: np.exp((1 - d) / temperature))
     expected = oracle.fit(z.numpy(), y.numpy()).score(test_z.numpy(), test_y.numpy())
     assert measures.knn_accuracy(z, y, test_z, test_y, k, temperature) == expected
@@ -349,3 +349,50 @@ def test_the_modality_gap_is_the_distance_of_the_centres_in_plain_loops():
     assert measures.modality_gap(z1[:1], -3 * z1[:1]) == pytest.approx(2, rel=1e-6)
     with pytest.raises(ValueError, match=r"z1 is \(7, 3\) but z2 is \(5, 2\)"):
         measures.modality_gap(z1, z2[:, :2])
+
+
+@pytest.mark.parametrize("none", [-1, -100])
+def test_rows_without_a_label_are_left_out_on_both_sides(none):
+    draw = torch.Generator().manual_seed(0)
+    z, test_z = torch.randn(2, 80, 4, generator=draw)
+    y, test_y = (torch.randint(3, (80,), generator=draw) for _ in range(2))
+    z, test_z = z + 2 * y[:, None], test_z + 2 * test_y[:, None]
+    some, test_some = y.clone(), test_y.clone()
+    some[::3], test_some[1::4] = none, none
+    kept = z[some >= 0], y[some >= 0], test_z[test_some >= 0], test_y[test_some >= 0]
+    given = z, some, test_z, test_some
+    for measure in (
+        lambda *of: measures.knn_accuracy(*of, k=5),
+        measures.linear_probe,
+        lambda *of: measures.few_label_probe(*of, labels=15, draws=2).accuracies,
+    ):
+        assert measure(*given) == measure(*kept)
+    found = measures.average_precision(*given)
+    assert torch.equal(found[test_some >= 0], measures.average_precision(*kept))
+    assert found[test_some < 0].isnan().all()
+    assert measures.tolerance(z, some) == pytest.approx(measures.tolerance(z[some >= 0], y[some >= 0]))
+    for name in ("knn", "knn_dino_10", "map", "probe", "few"):
+        by_name = [
+            measures.by_name(name, measures.Features(of[2], of[3], gallery_z=of[0], gallery_y=of[1]))
+            for of in (given, kept)
+        ]
+        assert by_name[0] == by_name[1], name
+    nobody = torch.full((80,), none)
+    for measure in (measures.knn_accuracy, measures.linear_probe, measures.few_label_probe):
+        with pytest.raises(ValueError, match="none of the 80 training rows has a label"):
+            measure(z, nobody, test_z, test_y)
+    with pytest.raises(ValueError, match="none of the 80 test rows has a label"):
+        measures.knn_accuracy(z, y, test_z, nobody, k=5)
+    with pytest.raises(ValueError, match="none of the 80 test rows has a label"):
+        measures.linear_probe(z, y, test_z, nobody)
+    with pytest.raises(ValueError, match="none of the 80 given rows has a label"):
+        measures.tolerance(z, nobody)
+    with pytest.raises(ValueError, match="k is 54, but must be"):
+        measures.knn_accuracy(z, some, test_z, test_y, k=54)
+
+
+def test_the_share_of_neighbours_leaves_out_points_without_a_label():
+    at = np.random.default_rng(0).normal(size=(60, 2))
+    labels = torch.arange(60) % 3 - 1
+    kept = (labels >= 0).numpy()
+    assert maps.neighbour_share(at, labels, 5) == maps.neighbour_share(at[kept], labels[kept], 5)

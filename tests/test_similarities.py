@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clutils import similarities
+from clutils import anatomy, similarities
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings
 
@@ -34,6 +34,14 @@ def test_false_negatives_are_the_negatives_of_the_anchors_own_class():
             if j % 5 != i % 5 and labels[j % 5] == labels[i % 5]
         )
         assert sorted(table[i][found[i]].tolist()) == pytest.approx(own)
+
+
+def test_images_without_a_label_are_nobodys_false_negatives():
+    z1, z2 = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
+    some, own = torch.tensor([0, -1, 0, -1, -7]), torch.tensor([0, 1, 0, 2, 3])
+    assert torch.equal(similarities.false_negatives(some), similarities.false_negatives(own))
+    found, expected = (anatomy.push_on_false_negatives(z1, z2, y, 0.2) for y in (some, own))
+    assert torch.equal(found, expected)
 
 
 def test_a_queue_gets_no_gradient():

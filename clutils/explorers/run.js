@@ -37,7 +37,7 @@ function build(app) {
     const one = html("button", { type: "button", title: "show this class alone, or all again", style: "min-height: 1.7rem; padding: 0 .4rem" }, key);
     const icon = svg("svg", { viewBox: "-8 -8 16 16", style: "width: .9rem; display: inline-block; vertical-align: -.1rem" }, one);
     svg("path", { d: mark(k, 0, 0, 6), ...look(k, 0.7) }, icon);
-    one.append(` ${run.class_names[c] ?? c}`);
+    one.append(` ${c < 0 ? "no label" : run.class_names[c] ?? c}`);
     one.onclick = () => app.set("only", app.state.only === String(c) ? "" : String(c));
   });
   const column = (at) => { const box = html("div", {}, app.stage); return CHARTS.slice(at, at + 3).map((of) => chart(app, box, of)); };

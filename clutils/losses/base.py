@@ -135,7 +135,8 @@ class Loss(nn.Module):
         """Mean over the method's anchors, a scalar.
 
         - z1, z2: (B, D) embeddings of two views, any floating type, normalised inside
-        - labels: (B,) integers, where the method is supervised: same label = positive
+        - labels: (B,) integers, where the method is supervised: same label = positive; below 0 = no label:
+          the image's own other view is its one positive, as without labels
         - extra_views: (B, M, D) further positives, where the method takes several
         - queue: (K, D); then z1 are queries, z2 their keys, and the queue gives all negatives
         - index: (B,) int64, the samples' numbers in the data, for a loss that keeps a state per sample
@@ -216,7 +217,13 @@ class Loss(nn.Module):
             rows = self.prepare(views.flatten(0, 1), f"extra_views {tuple(views.shape)} as")
             given["extra_views"] = rows.view(views.shape)
         labels, index = given.get("labels"), given.pop("index", None)
-        if self.check_inputs and self.needs_negatives and labels is not None and (labels == labels[0]).all():
+        if (
+            self.check_inputs
+            and self.needs_negatives
+            and labels is not None
+            and labels[0] >= 0
+            and (labels == labels[0]).all()
+        ):
             raise ValueError(f"{self.name}: every label is {labels[0].item()}, so no anchor has a negative")
         if self.check_inputs and index is not None and (index < 0).any():
             lowest = f"index has the number {int(index.min())}"

@@ -54,3 +54,21 @@ def test_a_batch_of_one_class_is_legal_and_only_makes_the_positives_equal():
     assert value.item() > math.log(7) and torch.isfinite(torch.autograd.grad(value, z1)[0]).all()
     one = losses.SupCon(0.1).per_anchor(s[:, :1], n, None, keep)
     assert float(one[2]) == 0
+
+
+@pytest.mark.parametrize("none", [-1, -100])
+@pytest.mark.parametrize(
+    "name", [name for name, of in losses.catalogue().items() if "labels" in of.cls.accepts]
+)
+def test_an_image_without_a_label_has_its_own_other_view_alone(name, none):
+    z1, z2 = (z.requires_grad_() for z in embeddings(6, 5))
+    loss = losses.catalogue()[name].cls()
+    found = loss(z1, z2, labels=torch.tensor([0, 0, 1, none, none, none]))
+    own = loss(z1, z2, labels=torch.tensor([0, 0, 1, 2, 3, 4]))
+    close(found, own)
+    for a, b in zip(torch.autograd.grad(found, (z1, z2)), torch.autograd.grad(own, (z1, z2)), strict=True):
+        close(a, b)
+    nobody = torch.full((6,), none)
+    close(loss(z1, z2, labels=nobody), loss(z1, z2, labels=torch.arange(6)))
+    small = torch.tensor([0, 0, 1, none, none, none], dtype=torch.int8)
+    close(loss(z1, z2, labels=small), own)

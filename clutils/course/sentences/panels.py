@@ -96,4 +96,5 @@ def search(train: data.SentenceSet, ways: dict[str, Embed], query: str) -> W.VBo
 
 def _cell(of: data.SentenceSet, row: int) -> str:
     text = of.texts[row] if len(of.texts[row]) < 140 else of.texts[row][:139] + "…"
-    return f"<b>{html.escape(of.class_names[of.labels[row]])}</b>: {html.escape(text)}"
+    name = of.class_names[of.labels[row]] if of.labels[row] >= 0 else "no label"
+    return f"<b>{html.escape(name)}</b>: {html.escape(text)}"
