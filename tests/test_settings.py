@@ -20,6 +20,7 @@ DECLARED = [
     for name, declared in kind.ranges.items()
 ]
 NUMBERS = [given for given in DECLARED if not given.values[2].choices]
+WORDS = [given for given in DECLARED if given.values[2].choices]
 
 
 def made(kind, **settings):
@@ -59,11 +60,7 @@ def test_every_setting_but_those_of_another_method_says_what_it_may_be(kind):
 
 @pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
 def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
-    settings = (
-        (lambda of: of.check_hyperparameters())
-        if issubclass(kind, losses.Loss)
-        else (lambda of: of.check_settings())
-    )
+    settings = kind.check_hyperparameters if issubclass(kind, losses.Loss) else kind.check_settings
     object_ = made(kind)
     for value in (*ends(declared), *declared.also):
         setattr(object_, name, value)
@@ -76,6 +73,16 @@ def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, nam
     for value in {None, math.inf}.difference(declared.also):
         setattr(object_, name, value)
         fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}")
+
+
+@pytest.mark.parametrize(("kind", "name", "declared"), WORDS)
+def test_every_choice_is_taken_and_another_word_is_quoted(kind, name, declared):
+    one = made(kind)
+    for value in (*declared.choices, *declared.also):
+        setattr(one, name, value)
+        one.check_settings()
+    setattr(one, name, "nothing")
+    fails(one.check_settings, f"{kind.__name__}: {name} is 'nothing', but must be {declared}")
 
 
 @pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)

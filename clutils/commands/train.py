@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 import math
 import os
 import sys
@@ -358,9 +357,7 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
 
     known = methods.catalogue()
     _demand_known("--method", name, known)
-    parameters = inspect.signature(known[name].cls).parameters
-    usual = {key: parameters[key].default for key in known[name].cls.setting_names()}
-    return _values("--method-set", name, settings, usual)
+    return _values("--method-set", name, settings, known[name].cls.defaults())
 
 
 def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:

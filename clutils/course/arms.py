@@ -8,13 +8,13 @@ The amount is the same in all four, so a difference between them is owed to wher
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from clutils.noise import Noise, NoiseGenerator
+from clutils.settings import within
 
 if TYPE_CHECKING:
     from clutils.training import Run
@@ -43,8 +43,7 @@ def use(run: Run, arm: str, rms: float) -> Run:
     """
     if arm not in ARMS:
         raise ValueError(f"arms: arm is {arm!r}; there are {', '.join(ARMS)}")
-    if not 0 < rms < math.inf:
-        raise ValueError(f"arms: rms is {rms!r}, but must be a positive number")
+    within("arms", "rms", rms, 0, open_below=True)
     generator = getattr(run.method, "noise", None)
     if not isinstance(generator, NoiseGenerator) or generator.network is None:
         raise ValueError(f"arms: a run of pinda with a network is needed, this is {run.settings.method}'s")

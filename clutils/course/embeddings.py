@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from clutils import data, losses, similarities, training
+from clutils.settings import within
 
 FILE = Path(__file__).with_name("embeddings.npz")
 STEPS, PICTURES, VIEWS = (300, 3000), 128, 6
@@ -39,8 +40,7 @@ def load(steps: int = 3000, pictures: int = PICTURES, views: int = 2) -> Embeddi
     if steps not in STEPS:
         raise ValueError(f"embeddings: steps is {steps}, but kept are {' and '.join(map(str, STEPS))}")
     for name, asked, most in (("pictures", pictures, PICTURES), ("views", views, VIEWS)):
-        if not 1 <= asked <= most:
-            raise ValueError(f"embeddings: {name} is {asked}, but must be from 1 to {most}")
+        within("embeddings", name, asked, 1, most, whole=True)
     with np.load(FILE) as kept:
         z = torch.from_numpy(kept[f"steps_{steps}"][:pictures, :views]).float()
         labels = torch.from_numpy(kept["labels"][:pictures]).long()

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.data.kinds import kind_called, width
-from clutils.settings import did_you_mean
+from clutils.settings import did_you_mean, within
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
@@ -149,8 +149,7 @@ class ImageSet(SampleSet):
         The exponential profile of Cui et al. 2019 (arXiv 1901.05555), as CIFAR-LT has it (from memory).
         Raises ValueError for a ratio below 1, or fewer than two classes with images.
         """
-        if not 1 <= ratio < float("inf"):
-            raise ValueError(f"long_tailed: ratio is {ratio}, but must be a number from 1 on")
+        within("long_tailed", "ratio", ratio, 1)
         found, sizes = self.labels[self.labels >= 0].unique(return_counts=True)
         if len(found) < 2:
             raise ValueError(

@@ -17,6 +17,7 @@ from clutils.data.kinds import KINDS, kind_of
 from clutils.encoders.graphs import GCNLayer, GINLayer, GraphNetwork
 from clutils.encoders.transformer import Dropout as Dropout
 from clutils.encoders.transformer import Transformer as Transformer
+from clutils.settings import one_of, within
 
 NAMES = {  # and the kind of samples that each takes: `data.KINDS`
     "conv16": "pictures",
@@ -115,10 +116,8 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
     """
     if name not in NAMES:
         raise ValueError(f"encoders.build: no encoder is called {name!r}; there are {', '.join(NAMES)}")
-    if stem not in ("3x3", "7x7"):
-        raise ValueError(f"encoders.build: stem is {stem!r}, but must be '3x3' or '7x7'")
-    if not isinstance(channels, int) or channels < 1:
-        raise ValueError(f"encoders.build: channels is {channels!r}, but must be a whole number from 1 on")
+    one_of("encoders.build", "stem", stem, ("3x3", "7x7"))
+    within("encoders.build", "channels", channels, 1, whole=True)
     if name == "mlp":
         return MLP(channels)
     if name == "gcn-nodes":

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils.data.sentences import BUCKETS
+from clutils.settings import within
 
 
 class Dropout(nn.Module):
@@ -16,8 +17,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
-        if not 0 <= p < 1:
-            raise ValueError(f"Dropout: p is {p!r}, but must be a probability below 1")
+        within("Dropout", "p", p, 0, 1, open_above=True)
         self.p = p
         self.generator: torch.Generator | None = None
 

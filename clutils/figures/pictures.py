@@ -18,6 +18,7 @@ from torch import Tensor
 from clutils.data import ImageSet
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures.maps import class_name
+from clutils.settings import within
 from clutils.similarities import normalise
 from clutils.views import Parameters
 
@@ -34,8 +35,7 @@ def sheet(pictures: ImageSet, each: int = 4, ax: Axes | None = None) -> Axes:
 
     - each: pictures of a class, one below the other; of more than ten classes the first ten are shown
     """
-    if each < 1:
-        raise ValueError(f"sheet: each is {each}, but must be 1 or more")
+    within("sheet", "each", each, 1, whole=True)
     names = [class_name(pictures.class_names, c) for c in range(len(pictures.class_names))][:SHOWN_CLASSES]
     found = [torch.nonzero(pictures.labels == c).flatten()[:each] for c in range(len(names))]
     if not any(len(f) for f in found):  # nobody labelled them

@@ -222,9 +222,15 @@ class Method(nn.Module):
         return dict(settings or {})
 
     @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The defaults of the method's own settings, by name, in the order the class takes them."""
+        parameters = inspect.signature(cls).parameters
+        return {name: one.default for name, one in parameters.items() if name not in PARTS}
+
+    @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """The names of the method's own settings, as the class takes them."""
-        return tuple(name for name in inspect.signature(cls).parameters if name not in PARTS)
+        """The names of the method's own settings."""
+        return tuple(cls.defaults())
 
     def settings(self) -> dict[str, Any]:
         """The method's own settings and their present values."""

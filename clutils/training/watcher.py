@@ -30,7 +30,7 @@ from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
 from clutils.data.sets import SampleSet
 from clutils.measures import BY_NAME
 from clutils.methods.base import half_precision
-from clutils.settings import one_of
+from clutils.settings import one_of, within
 from clutils.training import saved
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ class Watcher:
         numbers: Iterable[str] = (),
     ) -> None:
         test = pictures if test is None else test
-        if every is not None and (not isinstance(every, int) or every < 1):
-            raise ValueError(f"Watcher: every is {every!r}, but must be a whole number from 1 on, or None")
+        within("Watcher", "every", every, 1, whole=True, also=(None,))
         self.pictures, self.every = pictures, every
         self.measures_knn = _labelled(bank, test)
         self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom

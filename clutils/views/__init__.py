@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
-from clutils.settings import Setting, check, setting
+from clutils.settings import Setting, check, one_of, setting
 from clutils.views import batched, everywhere, graphs, sentences, vectors
 from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
@@ -214,8 +214,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def preset(name: str, size: int = 32) -> Augmentation:
     """A named choice of settings: 'simclr', 'digits', 'crop' (crop and flip alone), 'colour' (jitter and
     grayscale alone) or 'none' (the whole image at the right size)."""
-    if name not in PRESETS:
-        raise ValueError(f"preset: {name!r} is not one of {', '.join(PRESETS)}")
+    one_of("preset", "name", name, PRESETS)
     return Augmentation(size=size, **PRESETS[name])
 
 

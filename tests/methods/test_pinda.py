@@ -176,8 +176,6 @@ def test_the_base_is_never_pinda_itself_and_the_error_lists_what_there_is():
         small(method_settings={"base": "pinda"})
     with pytest.raises(ValueError, match="pinda has no setting 'sigma'; it has base"):
         small(method_settings={"sigma": 1})
-    with pytest.raises(ValueError, match="on is 'both', but must be one of picture, view"):
-        small(method_settings={"on": "both"})
 
 
 def test_views_of_another_size_than_the_picture_are_refused_where_the_noise_needs_the_picture():

@@ -72,7 +72,7 @@ def test_samples_of_another_kind_are_refused_in_one_line(kind, name):
         ("sentences:topics", "simclr", "augmentation is 'simclr', but must be one for sentences: dropout"),
         ("vectors:digits", "one of four", "must be one for vectors: corruption"),
         ("nodes:karate", "crop", "must be one for nodes: edges"),
-        ("digits", "one of four", "'one of four' is not one of simclr, digits"),
+        ("digits", "one of four", "'one of four', but must be one of simclr, digits"),
     ],
 )
 def test_augmentations_of_another_kind_are_refused_in_one_line_both_ways(name, augmentation, message):

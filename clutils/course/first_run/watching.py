@@ -7,6 +7,7 @@ from IPython.display import display
 
 from clutils import figures, training
 from clutils.figures.training import Progress
+from clutils.settings import within
 from clutils.training import Run
 
 PAUSE = 2.0  # seconds between two pictures: drawing one takes about a twentieth of that
@@ -27,8 +28,7 @@ def watch(
     The stop button ends the training and keeps what was learned; `watch` called again goes on with the same
     run. With CLUTILS_FAST=1 in the environment the run is shortened, and says so.
     """
-    if every < 1:
-        raise ValueError(f"watch: every is {every}, but must be 1 or more")
+    within("watch", "every", every, 1, whole=True)
     if shorter := training.shorten(run):
         print(shorter)
     picture = Progress(run.steps, run.method.chance(run.settings.batch_size), floor, baselines)

@@ -16,6 +16,7 @@ from clutils.course.sphere import descent
 from clutils.course.sphere.descent import Trajectory
 from clutils.figures import axes_for, describe, new, style
 from clutils.losses import Loss
+from clutils.settings import one_of
 
 
 def name_of(loss: Loss) -> str:
@@ -390,8 +391,7 @@ def along(path: Trajectory, quantity: str) -> list[float]:
 
     Raises ValueError on another quantity.
     """
-    if quantity not in QUANTITIES:
-        raise ValueError(f"along: quantity is {quantity!r}, but must be one of {', '.join(QUANTITIES)}")
+    one_of("along", "quantity", quantity, QUANTITIES)
     return list(QUANTITIES[quantity][1](path))
 
 
