@@ -5,6 +5,7 @@ normalise inside. Everything is computed without gradient, in float32 (float64 i
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -351,6 +352,16 @@ def knn_vote(similarity: Tensor, labels: Tensor, k: int, temperature: float = 0.
     return votes.scatter_add_(1, labels[nearest], weight).argmax(dim=1)
 
 
+def neighbours_for(train_y: Tensor, test_y: Tensor) -> int:
+    """k for a vote: 20, or as many labelled images as the class of the median test image has.
+
+    With more, images of other classes outvote the right one wherever classes are small. train_y: (N,);
+    test_y: (M,), classes from 0 on.
+    """
+    classes = int(max(train_y.max(), test_y.max())) + 1
+    return max(1, min(NEIGHBOURS, int(train_y.bincount(minlength=classes)[test_y].median())))
+
+
 def linear_probe(train_z: Vectors, train_y: Vectors, test_z: Vectors, test_y: Vectors) -> float:
     """Test accuracy, in [0, 1], of a logistic regression on the (frozen) features.
 
@@ -378,7 +389,9 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
             f"linear_probe: every training label is {int(train_y[0])}, but a probe parts at least two"
         )
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-    probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
+    with warnings.catch_warnings():  # "could represent a regression problem": many classes are no mistake
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
     return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
 
 
@@ -444,6 +457,7 @@ class Features:
     - z: (N, D); y: (N,) classes; gallery_z, gallery_y: (M, D), (M,); all but z None where there are no labels
     - views: (N, V, D), V views of each image, None = none were drawn
     - values: `spectrum(z)`, where that is there already
+    - neighbours: k of kNN; fewer where classes have fewer labelled images (`neighbours_for`)
     """
 
     z: Tensor
@@ -452,6 +466,7 @@ class Features:
     gallery_y: Tensor | None = None
     views: Tensor | None = None
     values: Tensor | None = None
+    neighbours: int = NEIGHBOURS
 
     @property
     def labelled(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -522,7 +537,7 @@ BY_NAME: dict[str, Metric] = {
     "knn": _share(
         "kNN",
         f"k = {NEIGHBOURS}, T = 0.1",
-        lambda f: _knn(min(NEIGHBOURS, len(f.labelled[0])), 0.1)(f),
+        lambda f: _knn(min(f.neighbours, len(f.labelled[0])), 0.1)(f),
     ),
     **{
         f"knn_dino_{k}": _share(

@@ -126,7 +126,7 @@ def check(options: argparse.Namespace) -> int:
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
         gallery, judged = report.load(name, options.pictures)
-    gallery = report.quick_gallery(gallery) if options.quick else gallery
+    gallery = report.covering(gallery, judged, options.quick)
     pictures = gallery, judged
     print(f"{len(judged):,} images are judged: {judged.source}", flush=True)
     print(f"{len(gallery):,} are their labelled neighbours: {gallery.source}", flush=True)

@@ -25,20 +25,20 @@ from clutils.figures import maps, noise, pictures, png, style, training
 from clutils.figures import page as figure_html
 from clutils.report import examination, feeding, page, provenance, screen, series, standard, verdicts
 from clutils.report import figures as drawn
-from clutils.report.examination import Examination, examine, quick_gallery
+from clutils.report.examination import Examination, covering, examine
 from clutils.report.examined import as_json
 from clutils.report.prepared import Unfit
 from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]
-__all__ += ["check", "examine", "in_series", "in_series_json", "load", "quick_gallery"]
+__all__ += ["check", "covering", "examine", "in_series", "in_series_json", "load"]
 
 SUFFIXES = (".html", ".json", ".pdf", ".png")
 DEFAULTED = (
     "no pictures were named (--data), so generated scenes were taken: judge an encoder on pictures of the "
     "kind that it was trained on"
 )
-LEAST = 80  # pictures, of which a quarter is judged
+LEAST = 16  # images, of which a quarter is the test set
 FEW = 400  # pictures below which what is said of classes is uncertain
 Made = TypeVar("Made")
 
@@ -199,6 +199,12 @@ def check(
         mean, std = feeding.normalisation(options["mean"])
         options |= {"mean": mean, "std": options.get("std") or std}
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
+    lent = covering(gallery, judged, found.quick)
+    if asked := int((~torch.isin(judged.labels, lent.labels)).sum()) if "knn" in found.numbers else 0:
+        notes.append(
+            f"{asked} of {len(judged)} test images are of classes without a labelled image, "
+            "so no vote is right there"
+        )
     if options.get("temperature") and "temperature" not in found.numbers:
         notes.append(f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['W']}")
     if said := maps.numbered(judged.class_names):
@@ -207,7 +213,6 @@ def check(
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
-    lent = quick_gallery(gallery) if found.quick else gallery
     if found.quick:
         notes.append(f"a quick look, by {len(lent)} labels and no probe: the whole page may judge otherwise")
     found.facts = provenance.facts(opened, lent, judged, options, command)
@@ -215,26 +220,43 @@ def check(
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
-    """Gallery and judged pictures of a set, three to one; a folder without a test split is split.
+    """Labelled neighbours and test images of a set, three to one; a folder without a test split is split.
 
-    Raises ValueError on a limit below 80, and as `data.load` does.
+    So is a test split of which no class is in the training split, as sets for retrieval have it.
+
+    Raises ValueError on fewer than 16 images, and as `data.load` does.
     """
     if limit < LEAST:
-        raise ValueError(f"check: at least {LEAST} pictures are needed, but only {limit} asked for")
+        raise ValueError(f"check: at least {LEAST} images are needed, but only {limit} asked for")
     few = limit // 4
     try:
         judged = cast(ImageSet, datasets.load(name, split="test", limit=few))
     except ValueError as error:
         if not name.startswith("folder:") or "has no split" not in str(error):
             raise
-        whole = cast(ImageSet, datasets.load(name, limit=limit))
-        if len(whole) < LEAST:
-            raise ValueError(
-                f"check: at least {LEAST} pictures are needed, {name} has {len(whole)}"
-            ) from None
-        fourth = torch.arange(len(whole)) // max(1, len(whole.class_names)) % 4 == 3
-        return whole.subset(~fourth), whole.subset(fourth)
-    return cast(ImageSet, datasets.load(name, limit=limit - few)), judged
+        return _parted(cast(ImageSet, datasets.load(name, limit=limit)), name)
+    gallery = cast(ImageSet, datasets.load(name, limit=limit - few))
+    known = judged.labels[judged.labels >= 0]
+    if len(known) and not torch.isin(known, gallery.labels).any():
+        return _parted(cast(ImageSet, datasets.load(name, split="test", limit=limit)), name)
+    return gallery, judged
+
+
+def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
+    """Three quarters and one, of large classes and small: a class of the test images is left in the gallery.
+
+    Where hardly a class has two images, every fourth image of all, so that all but the classes is measured.
+    """
+    if len(whole) < LEAST:
+        raise ValueError(f"check: at least {LEAST} images are needed, {name} has {len(whole)}")
+    by_class = whole.labels.argsort(stable=True)
+    _, code, sizes = whole.labels.unique(return_inverse=True, return_counts=True)
+    shared = by_class[sizes[code][by_class] > 1]
+    if 2 * len(shared) < len(whole):
+        shared = by_class
+    fourth = torch.zeros(len(whole), dtype=torch.bool)
+    fourth[shared[3::4]] = True
+    return whole.subset(~fourth), whole.subset(fourth)
 
 
 def beside(first: Report, second: Report) -> str:
@@ -412,7 +434,9 @@ def _of_one(e: Examination, figures: _Figures) -> None:
         figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)
         spaces = {"this encoder": e.z, "raw pixels": e.raw}
         title = "Nearest neighbours among the judged (framed: the same class; the last rows are the worst)"
-        figures.add(title, pictures.neighbours, e.judged, spaces, screen.queries(e, True), k=5)
+        figures.add(
+            title, pictures.neighbours, e.judged, spaces, screen.queries(e, True), k=min(5, len(e.z) - 1)
+        )
 
 
 def _maps(e: Examination, of: str, figures: _Figures) -> None:

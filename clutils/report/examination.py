@@ -19,7 +19,7 @@ from torch.optim.swa_utils import update_bn
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.measures import NEIGHBOURS, PROBED
+from clutils.measures import PROBED
 from clutils.report import feeding, layers, neighbours, standard
 from clutils.report.examined import MAPPED, Examination
 from clutils.report.feeding import VIEWED
@@ -79,8 +79,7 @@ def examine(
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
     fresh = _untrained(opened, side, shift, layer, seed)
-    if quick:
-        gallery = quick_gallery(gallery)
+    gallery = covering(gallery, judged, quick)
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
     cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=fresh is not None, quick=quick)
@@ -124,7 +123,8 @@ def examine(
         standard.measure(found, gallery, gallery_z)
         lent = gallery.labels if found.predicted is not None else None
         output = torch.cat([z, gallery_z[:PROBED]]) if layer == "encoder" else None
-        found.layers = layers.measure(caught, judged.labels, lent, output)
+        k = int(numbers.get("neighbours", 1))
+        found.layers = layers.measure(caught, judged.labels, lent, output, k)
         on_stage("robustness")
         few = judged.subset(slice(0, CHANGED))
         kept = _robustness(prepared, few, z[:CHANGED], seed)
@@ -140,9 +140,23 @@ def examine(
     return found
 
 
-def quick_gallery(gallery: ImageSet) -> ImageSet:
-    """The gallery of a quick look."""
-    return gallery.subset(slice(0, LENT))
+def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageSet:
+    """The gallery with an image of each class that is asked about ahead, where its first 400 lack one.
+
+    Numbers by few labels take the first of them. A quick look takes 400, or one of each class.
+    """
+    asked = judged.labels.unique()
+    asked = asked[torch.isin(asked, gallery.labels)]
+    if not torch.isin(asked, gallery.labels[:LENT]).all():
+        order = gallery.labels.argsort(stable=True)
+        ordered = gallery.labels[order]
+        begins = torch.ones_like(ordered, dtype=torch.bool)
+        begins[1:] = ordered[1:] != ordered[:-1]
+        first = order[begins & torch.isin(ordered, asked)].sort().values
+        others = torch.ones(len(gallery), dtype=torch.bool)
+        others[first] = False
+        gallery = gallery.subset(torch.cat([first, others.nonzero()[:, 0]]))
+    return gallery.subset(slice(0, max(LENT, len(asked)))) if quick else gallery
 
 
 # ---- the pictures as they come in --------------------------------------------------------------------------
@@ -313,7 +327,11 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
         found.unknown["knn"] = "the pictures have no labels of two classes or more"
         return
     y, gallery_y = judged.labels, gallery.labels
-    k = min(NEIGHBOURS, len(gallery))
+    if not torch.isin(y, gallery_y).any():
+        found.unknown["knn"] = "no test image is of a class that a labelled image has"
+        return
+    k = measures.neighbours_for(gallery_y, y)
+    numbers["neighbours"] = k
     numbers["chance"] = (y.bincount().max() / len(y)).item()
     numbers["knn_error"] = 0.5 / math.sqrt(len(y))
     if not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
@@ -327,7 +345,10 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
     numbers["knn_raw"] = measures.knn_accuracy(measures.raw_inputs(gallery), gallery_y, found.raw, y, k=k)
     numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k, y)
     numbers["copies"] = neighbours.copies(judged.images, gallery.images)
-    numbers["tolerance"] = measures.tolerance(found.z, y)
+    if len(y.unique()) < len(y):
+        numbers["tolerance"] = measures.tolerance(found.z, y)
+    else:
+        found.unknown["tolerance"] = "no two test images are of one class"
 
 
 def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Prepared | None) -> None:
@@ -345,7 +366,7 @@ def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Pre
         return
     few = found.judged.subset(slice(0, COMPARED[1]))
     first, second = embed(fresh, many.images), embed(fresh, few.images)
-    k = min(NEIGHBOURS, len(many))
+    k = min(int(numbers["neighbours"]), len(many))
     numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=k)
     numbers["knn_beside_untrained"] = measures.knn_accuracy(
         gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=k

@@ -119,13 +119,14 @@ def weights(scale: Tensor, hardness: tuple[Tensor, Tensor], temperature: float) 
 
 @style.in_course_style
 def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Who is taken for whom: a row a class, shares of its pictures; at most twenty classes are shown."""
-    shown = min(len(names), 20)
+    """Who is taken for whom: a row a class, shares of its images; the first twenty that were asked about."""
+    asked = labels.unique()[:20]
+    shown = len(asked)
     table = neighbours.confusion(labels, predicted, len(names))
-    table = (table / table.sum(dim=1, keepdim=True).clamp(min=1))[:shown, :shown]
+    table = (table / table.sum(dim=1, keepdim=True).clamp(min=1))[asked][:, asked]
     ax = axes_for(ax, 6.4, 5.4)
     ax.imshow(table.numpy(), cmap="Blues", vmin=0, vmax=1)
-    short = [style.literal(fill(class_name(names, c), 14)[:28]) for c in range(shown)]
+    short = [style.literal(fill(class_name(names, c), 14)[:28]) for c in asked.tolist()]
     ax.set_xticks(range(shown), short, rotation=60, ha="right")
     ax.set_yticks(range(shown), short)
     ax.set(xlabel="class of its neighbours", ylabel="class of the picture")

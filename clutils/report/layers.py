@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import measures
-from clutils.measures import PROBED
+from clutils.measures import NEIGHBOURS, PROBED
 from clutils.report.prepared import pooled
 
 MOST = 8  # layers, spread evenly over the encoder
@@ -101,12 +101,16 @@ def reading(encoder: nn.Module, rows: int) -> Iterator[dict[str, list[Tensor]]]:
 
 
 def measure(
-    caught: dict[str, list[Tensor]], y: Tensor, gallery_y: Tensor | None, output: Tensor | None = None
+    caught: dict[str, list[Tensor]],
+    y: Tensor,
+    gallery_y: Tensor | None,
+    output: Tensor | None = None,
+    k: int = NEIGHBOURS,
 ) -> list[Layer]:
     """The layers, from what was read of judged images, with labels y, and of a gallery behind them.
 
     output: of the same images, what the encoder gives in the end, a further line where it is not the last.
-    gallery_y: None = there are no labels. Where fewer than two layers were read, there are none.
+    gallery_y: None = there are no labels; k: of kNN. Where fewer than two layers were read, there are none.
     """
     found = []
     lent = 0 if gallery_y is None else min(PROBED, len(gallery_y))
@@ -121,7 +125,9 @@ def measure(
             continue
         judged = measures.Features(z[: len(y)])
         if gallery_y is not None:
-            judged = replace(judged, y=y, gallery_z=z[len(y) :][:lent], gallery_y=gallery_y[:lent])
+            judged = replace(
+                judged, y=y, gallery_z=z[len(y) :][:lent], gallery_y=gallery_y[:lent], neighbours=k
+            )
         numbers = {key: _number(key, judged) for key in ("effective_rank", "knn", "probe")}
         found.append(Layer(name, z.shape[1], **numbers))
     return found if len(found) > 1 else []

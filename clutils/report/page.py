@@ -17,8 +17,8 @@ CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
     "embedding, features": "the numbers that an encoder gives for a picture; compared here by their cosine, "
     "so that length does not count",
-    "kNN": f"each judged picture gets the class that its {NEIGHBOURS} nearest gallery pictures have, by "
-    "cosine s and weights exp(s / 0.1); the share that comes out right",
+    "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
+    "class has of them), by cosine s and weights exp(s / 0.1); the share that comes out right",
     "linear probe": "a logistic regression on the features of labelled gallery pictures, asked about the "
     "judged, with one fixed penalty: a thermometer, not the papers' linear evaluation",
     "raw pixels, fresh weights": "the same with the pictures' own values (for the probe their principal "

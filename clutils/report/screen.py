@@ -117,9 +117,11 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         reading = f"Six pictures, and the {k} nearest of each: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (share_of_class(z, labels, k) for z in (found.z, found.raw))
-    reading = (
-        f"Framed: same class, as {own:.0%} of all {k} nearest (raw pixels {raw:.0%}). Last 3 rows: the worst."
-    )
+    _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
+    most = ((sizes[code] - 1).clamp(max=k).double() / k).mean().item()
+    few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
+    reading = f"Framed: same class, as {own:.0%} of all {k} nearest (raw pixels {raw:.0%}{few}). "
+    reading += "Last 3 rows: the worst."
     return describe(ax, f"Six pictures and their nearest. {reading}"), reading
 
 
@@ -192,7 +194,7 @@ def queries(found: Examination, known: bool) -> list[int]:
     labels: Tensor = found.judged.labels
     share = (labels[close] == labels[:, None]).double().mean(dim=1)
     step = max(1, len(share) // SHOWN)
-    ordinary = (torch.arange(SHOWN // 2 if known else SHOWN) * step).tolist()
+    ordinary = torch.arange(len(share))[::step][: SHOWN // 2 if known else SHOWN].tolist()
     worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary]
     return [*ordinary, *worst][:SHOWN]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from clutils import measures
 from clutils.data import ImageSet
-from clutils.measures import BY_NAME, DRAWS, NEIGHBOURS, PROBED
+from clutils.measures import BY_NAME, DRAWS, PROBED
 from clutils.report.examined import Examination
 
 
@@ -40,7 +40,8 @@ def measure(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
         return
     seen = measures.Features(z, values=found.spectrum, views=torch.stack(found.views, dim=1))
     if found.predicted is not None:
-        seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels)
+        k = int(n["neighbours"])
+        seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels, neighbours=k)
     for key, number in BY_NAME.items():
         known = key in n or key in found.unknown or key == "few"
         if known or (number.needs == "labels" and found.predicted is None):
@@ -88,7 +89,7 @@ def numbers(found: Examination) -> list[Number]:
             "healthy one; δ decides where features are small.",
         ),
         "knn": (
-            f"k = {min(NEIGHBOURS, lent)}, T = 0.1, {lent} labelled pictures",
+            f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled pictures",
             "It grows with the labelled pictures, and asks for these classes alone.",
         ),
         **{

@@ -10,6 +10,7 @@ from clutils.report.rules import BROKEN, CONSTANT, GOOD, INPUT, LOOK, OTHER_KIND
 
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
 GEOMETRY = ("spread", "dimensions in use", "dead units", "length", "views of a picture", "robustness")
+FEWEST = 20  # test images below which only a constant, or how images are fed, is certain
 HERE = "on these pictures"
 SETTLING = "with batch statistics that had not settled"
 UNSETTLED = "batch statistics that had not settled: with those of more pictures it may be good"
@@ -20,7 +21,15 @@ def judge(numbers: Mapping[str, float], unknown: Mapping[str, str], layer: str =
     found = [line(numbers, unknown, layer) for line in rules.LINES] + rules.maps(numbers, unknown)
     if layer not in ("encoder", "head"):
         found = [_without_range(v, numbers, layer) for v in found]
-    return _related(found, numbers)
+    found = _related(found, numbers)
+    few = f"{numbers['pictures']:.0f} test images are too few to judge it by."
+    if numbers["pictures"] < FEWEST:
+        sure = [
+            v.level == UNKNOWN or v.name == INPUT or (v.name, v.level) == ("spread", BROKEN) for v in found
+        ]
+        unsure = [replace(v, level=UNKNOWN, says=few, causes=()) for v in found]
+        found = [v if certain else other for v, certain, other in zip(found, sure, unsure, strict=True)]
+    return found
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:

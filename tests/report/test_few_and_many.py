@@ -1,0 +1,111 @@
+"""A check of any folder: many classes, few images of each, few images in all."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from clutils import data, measures, report
+from tests.commands.asked import run
+from tests.report import ailing
+from tests.report.ailing import SEED
+
+
+def folder(path, sizes, first=0):
+    """Classes of so many images each, of 8x8 and of one colour with noise."""
+    for c, size in enumerate(sizes, first):
+        (path / f"c{c:03d}").mkdir(parents=True)
+        draw = np.random.default_rng(c)
+        colour = draw.integers(0, 255, 3)
+        for k in range(size):
+            image = np.clip(colour + draw.normal(0, 20, (8, 8, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(image).save(path / f"c{c:03d}" / f"{k}.png")
+    return path
+
+
+def loaded(path, limit=2000):
+    gallery, judged = report.load(f"folder:{path}", limit)
+    return gallery, judged, set(gallery.labels.tolist()), set(judged.labels.tolist())
+
+
+@pytest.mark.parametrize(
+    "sizes", [[2] * 30, [4] * 30, [3] * 25, [60, 60, *[1] * 30], [5, 2, 9, 1, 2, 17], [40, 40], [8] * 10]
+)
+def test_a_quarter_is_judged_whatever_the_class_sizes_and_each_has_a_labelled_image(sizes, tmp_path):
+    gallery, judged, lent, asked = loaded(folder(tmp_path, sizes))
+    several = sum(size for size in sizes if size > 1)
+    assert len(judged) == several // 4 and len(gallery) + len(judged) == sum(sizes)
+    assert asked <= lent
+
+
+def test_classes_of_equal_size_are_split_as_they_always_were(tmp_path):
+    _, judged, *_ = loaded(folder(tmp_path, [12] * 5))
+    whole = data.load(f"folder:{tmp_path}")
+    fourth = torch.arange(60) // 5 % 4 == 3
+    assert torch.equal(judged.images.sort(dim=0).values, whole.images[fourth].sort(dim=0).values)
+
+
+def test_a_test_split_of_other_classes_is_split_itself(tmp_path):
+    folder(tmp_path / "train", [8] * 5)
+    folder(tmp_path / "test", [8] * 5, first=5)
+    gallery, judged, lent, asked = loaded(tmp_path)
+    assert (len(gallery), len(judged)) == (30, 10) and asked == lent == {5, 6, 7, 8, 9}
+
+
+def test_the_vote_is_of_no_more_images_than_a_class_has():
+    train, test = torch.arange(40) // 2, torch.arange(20)
+    assert measures.neighbours_for(train, test) == 2
+    assert measures.neighbours_for(torch.arange(400) % 10, test % 10) == 20
+    assert measures.neighbours_for(train, test + 20) == 1
+
+
+def test_a_quick_look_keeps_a_labelled_image_of_each_class_that_is_asked_about():
+    labels, names = torch.arange(1200) % 600, tuple(map(str, range(600)))
+    gallery = data.ImageSet(torch.zeros(1200, 1, 2, 2, dtype=torch.uint8), labels, names, None, "made here")
+    judged = gallery.subset(slice(100, 600))
+    quick = report.covering(gallery, judged, True)
+    assert len(quick) == 500 and set(quick.labels.tolist()) == set(judged.labels.tolist())
+    known = report.covering(gallery, gallery.subset(slice(0, 300)), True)
+    assert torch.equal(known.labels, labels[:400])  # where the first 400 have them all, those
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "run.pt"
+    ailing.trained("scenes", 0.2, SEED).save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known", "said"),
+    [
+        ([2] * 60, {"knn", "probe"}, {"tolerance": "no two test images are of one class"}),
+        ([1] * 80, set(), {"knn": "no test image is of a class that a labelled image has"}),
+        ([10, 10], {"knn", "tolerance"}, {}),
+        ([16], set(), {"knn": "the pictures have no labels of two classes or more"}),
+    ],
+)
+def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
+    sizes, known, said, checkpoint, tmp_path
+):
+    folder(tmp_path / "images", sizes)
+    out = tmp_path / "a.html", tmp_path / "a.json"
+    given = ("--data", f"folder:{tmp_path / 'images'}", "--maps", "none", "--out", out[0], "--out", out[1])
+    assert run("check", checkpoint, *given) == 0
+    held = json.loads(out[1].read_text())
+    assert known <= held["numbers"].keys()
+    assert said.items() <= held["not_measured"].items() and not said.keys() & held["numbers"].keys()
+    assert "could not be drawn" not in out[0].read_text()
+    if held["numbers"]["pictures"] < 20:
+        levels = {v["name"]: v["level"] for v in held["verdicts"]}
+        assert {levels[name] for name in levels if name != "what it is fed"} == {report.UNKNOWN}
+
+
+def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(checkpoint, tmp_path):
+    """By 20 neighbours the classes with two would outvote those with one: 1 % where 75 % is right."""
+    folder(tmp_path, [2] * 60)
+    opened = ailing.cases(SEED)["healthy"]().opened
+    found = report.check(opened, f"folder:{tmp_path}", map_names=(), quick=True)
+    assert found.examination.numbers["knn_raw"] > 0.6
