@@ -50,11 +50,12 @@ def test_each_layer_has_the_numbers_of_its_features_by_hand(net, whole):
     assert [layer.name for layer in found] == [*(f"normalisations.{k}" for k in range(4)), layers.OUTPUT]
     assert [layer.width for layer in found] == [16, 32, 64, 128, 128]
     y, lent = JUDGED.labels, GALLERY.labels
+    k = measures.neighbours_for(lent, y)
     for layer, z, gallery_z in zip(
         found, by_hand(net, JUDGED.images), by_hand(net, GALLERY.images), strict=True
     ):
         assert layer.effective_rank == pytest.approx(measures.effective_rank(z), rel=1e-6)
-        assert layer.knn == pytest.approx(measures.knn_accuracy(gallery_z, lent, z, y, k=20), abs=1e-6)
+        assert layer.knn == pytest.approx(measures.knn_accuracy(gallery_z, lent, z, y, k=k), abs=1e-6)
         assert layer.probe == pytest.approx(measures.linear_probe(gallery_z, lent, z, y), abs=1e-6)
 
 
