@@ -22,6 +22,7 @@ from clutils.checkpoints import backbones, layouts, named, reading
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
 from clutils.data import kinds
+from clutils.data.sets import did_you_mean
 
 __all__ = ["NAMES", "Opened", "Refused", "demand_arch", "open", "with_stem"]
 
@@ -34,6 +35,8 @@ SETTINGS = (
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
 BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
+LEAST = 4  # tensors that a network has
+LONGEST, MOST_PARTS = 60, 16  # characters of an augmentation's name, numbers of its value
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
 MEASURED = (
     "the page is for pictures: kNN and rank of this run are in measured.csv beside it, and in Python "
@@ -108,15 +111,26 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
         return _given(path)
     name, *options = demand_arch(arch) if arch is not None else ("",)
     contents = reading.read(path)
+    try:
+        return _opened(contents, path, name, options)
+    except (ValueError, MemoryError, ImportError):
+        raise
+    except Exception as error:  # names, settings and shapes are the file's own, and may be anything
+        raise Refused(f"{path} is damaged, or no checkpoint: {reading.one_line(error)}") from error
+
+
+def _opened(contents: reading.Contents, path: str | Path, name: str, options: list[str]) -> Opened:
     states = _states(contents.state, path)
     if not states:
         raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
     settings = _settings(contents.state)
     if str(settings.get("data")).startswith(OF_NO_PICTURES):
-        raise ValueError(f"{path} is a run of this package on {settings['data']}, and {MEASURED}")
+        raise ValueError(
+            f"{path} is a run of this package on {backbones.printable(settings['data'])}, and {MEASURED}"
+        )
     try:
         opened = _recognised(states, path, name, options)
-    except backbones.NotFinite as error:
+    except backbones.Unsound as error:
         raise ValueError(f"{path}: {error}") from None
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = next(filter(None, _numbers(settings, TEMPERATURES)), None)
@@ -153,7 +167,10 @@ def demand_arch(arch: str) -> list[str]:
         return [arch]
     name, *options = arch.split("-")
     if name not in NAMES:
-        raise ValueError(f"arch is {arch!r}; there are {', '.join(NAMES)}")
+        raise ValueError(
+            f"arch is {arch!r}, which is not known{did_you_mean(name, NAMES)} "
+            "('python -m clutils check --help' lists all)"
+        )
     for option in options:
         if option not in backbones.OPTIONS:
             raise ValueError(f"arch has the option {option!r}; there are {', '.join(backbones.OPTIONS)}")
@@ -167,12 +184,19 @@ def _given(module: nn.Module) -> Opened:
 
 def _states(state: Any, path: str | Path) -> list[tuple[str, dict[str, Tensor]]]:
     """Every mapping in the file that holds tensors by name, the likeliest first, with its own key."""
-    found = []
+    found, count = [], 0
     for where, mapping in reading.mappings(state):
         named = reading.tensors(mapping, path)
+        count += len(named)
+        if count > 2 * reading.TENSORS:
+            raise Refused(
+                f"{path} names over {2 * reading.TENSORS:,} tensors in its mappings, which no encoder has"
+            )
         if named:
-            found.append((where, layouts.unwrapped(named)))
-    return sorted(found, key=lambda pair: layouts.rank(pair[0]))  # a stable sort: outer before inner
+            found.append((where, named))
+    found = [pair for pair in found if len(pair[1]) >= LEAST] or found[:1]  # an optimiser has two a weight
+    found.sort(key=lambda pair: layouts.rank(pair[0]))  # a stable sort: outer before inner
+    return [(where, layouts.unwrapped(named)) for where, named in found]
 
 
 def _recognised(
@@ -183,10 +207,11 @@ def _recognised(
     chosen = dict(backbones.OPTIONS[option] for option in options)
     if ":" in arch:
         return _by_name(states, path, arch)
-    rows = [(layout, state) for layout in layouts.LAYOUTS for state in states]
-    rows += [(layout, state) for state in states for layout in layouts.USUAL]
-    for layout, (container, names) in rows:
-        if not layout.fits(container.rpartition(".")[2], names):
+    ordered = [(container, names, sorted(names)) for container, names in states]
+    rows = [(layout, state) for layout in layouts.LAYOUTS for state in ordered]
+    rows += [(layout, state) for state in ordered for layout in layouts.USUAL]
+    for layout, (container, names, in_order) in rows:
+        if not layout.fits(container, in_order):
             continue
         try:
             backbone = backbones.recognise(layouts.with_prefix(layout.encoder, names), **layout.options)
@@ -205,9 +230,9 @@ def _recognised(
         lacking = lacking or (f"; {said}" if said else "")
     if not partial:
         raise ValueError(
-            f"{path} holds no encoder: under none of the usual beginnings is a ResNet or ViT that is "
-            f"known here ({', '.join(NAMES)}); its "
-            f"{len(states[0][1])} tensors begin with {seen}{lacking}; {BY_HAND}"
+            f"{path} holds no encoder: under none of the usual beginnings is a network that is known "
+            f"here ('python -m clutils check --help' lists them); its {len(states[0][1])} tensors begin "
+            f"with {seen}{lacking}; {BY_HAND}"
         )
     raise ValueError(
         f"{path} holds no whole encoder that is known here: found {partial[0]}{lacking}; {BY_HAND}"
@@ -263,7 +288,8 @@ def _beginnings(names: Mapping[str, Tensor]) -> str:
 
 def _kinds(state: Any) -> str:
     if isinstance(state, Mapping):
-        return f"its keys are {', '.join(backbones.printable(str(k)) for k in list(state)[:6]) or 'none'}"
+        keys = [backbones.printable(k) if isinstance(k, str) else f"a {type(k).__name__}" for k in state]
+        return f"its keys are {', '.join(keys[:6]) or 'none'}"
     return f"it is a {type(state).__name__}"
 
 
@@ -273,24 +299,35 @@ def _settings(state: Any) -> dict[str, Any]:
     "augmentation", where that is a mapping: those of its values that are numbers, or tuples of numbers.
     """
     found: dict[str, Any] = {}
-    waiting, looked = [state], 0
-    while waiting and looked < 100:
-        looked += 1
+    waiting = [state]
+    seen: set[int] = set()
+    while waiting and len(seen) < 100:
         value = waiting.pop()
         value = vars(value) if isinstance(value, argparse.Namespace) else value
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or id(value) in seen:
             continue
+        seen.add(id(value))
         if value is not state:
-            found |= {k: v for k, v in value.items() if isinstance(v, int | float | str)}
-            if isinstance(augmentation := value.get("augmentation"), dict):
-                found["augmentation"] = {str(k): v for k, v in augmentation.items() if _of_numbers(v)}
+            named = {k: v for k, v in value.items() if isinstance(k, str) and len(k) <= reading.NAME}
+            found |= {k: v for k, v in named.items() if isinstance(v, str) or _number(v)}
+            if isinstance(augmentation := named.get("augmentation"), dict):
+                found["augmentation"] = {
+                    str(k)[:LONGEST]: v
+                    for k, v in augmentation.items()
+                    if isinstance(k, str) and _of_numbers(v)
+                }
         waiting += [value[key] for key in SETTINGS if key in value]
     return found
 
 
+def _number(value: Any) -> bool:
+    """Whether it is a number that a float and 64 bits hold, as numbers of settings do."""
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
+
+
 def _of_numbers(value: Any) -> bool:
-    parts = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(part, int | float) for part in parts)
+    parts = value if isinstance(value, list | tuple) and 0 < len(value) <= MOST_PARTS else [value]
+    return all(map(_number, parts))
 
 
 def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
@@ -298,14 +335,17 @@ def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
     weights = layouts.with_prefix("noise.", state["method"])
     if not weights:
         return None
-    settings = state.get("configuration", {}).get("method_settings", {})
+    configuration = state.get("configuration")
+    settings = configuration.get("method_settings") if isinstance(configuration, Mapping) else None
+    settings = settings if isinstance(settings, Mapping) else {}
     takes = inspect.signature(noise.NoiseGenerator).parameters
     given = {name: value for name, value in settings.items() if name in takes} | {"channels": opened.channels}
     try:
-        with torch.random.fork_rng(devices=[]):
+        backbones.demand_sound(weights)
+        with torch.device("meta"):  # nothing is drawn, and no memory taken for what its settings claim
             generator = noise.NoiseGenerator(**given)
-        generator.load_state_dict(weights)
-    except (RuntimeError, ValueError, TypeError) as error:
+        generator.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
         reason = backbones.printable(str(error).partition("\n")[0])
         opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
         return None
@@ -316,5 +356,5 @@ def _numbers(found: Any, names: tuple[str, ...]) -> Iterator[float]:
     """Of these names, what stands under them and is a number."""
     for name in names if isinstance(found, Mapping) else ():
         value = found.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+        if _number(value) and not isinstance(value, bool) and 0 <= value < math.inf:
             yield float(value)

@@ -45,8 +45,8 @@ COUNTER = "num_batches_tracked"  # of a batch normalisation: how often, not what
 LARGEST_SIDE = 512
 
 
-class NotFinite(ValueError):
-    """A whole network whose weights are no numbers: another layout or arch would not mend it."""
+class Unsound(ValueError):
+    """A whole network whose weights are not finite numbers: another layout or arch would not mend it."""
 
 
 class Partial(ValueError):
@@ -155,8 +155,8 @@ def recognise(found: Mapping[str, Tensor], **options: object) -> Backbone | None
 def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, list[str]]:
     """Build it and put the weights in -> the network, and what the file lacked that does not matter.
 
-    Raises Partial where weights are missing, too many or of another shape; NotFinite where they are no
-    numbers.
+    Raises Partial where weights are missing, too many or of another shape; Unsound where they are no finite
+    floating-point numbers.
     """
     net = backbone.build()
     own = net.state_dict()
@@ -171,17 +171,35 @@ def fill(backbone: Backbone, found: Mapping[str, Tensor]) -> tuple[nn.Module, li
     for name, value in given.items():
         if value.shape != own[name].shape:
             raise Partial(f"{name} is {tuple(value.shape)}, but {tuple(own[name].shape)} in {backbone.arch}")
-    bad = [name for name, value in given.items() if not value.isfinite().all()]
-    if bad:
-        hold = "holds" if len(bad) == 1 else "hold"
-        raise NotFinite(
-            f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
-            "training ran away; a checkpoint from before may be whole"
-        )
+    demand_sound(given, own)
     own.update({name: value.to(own[name].dtype) for name, value in given.items()})
     net.load_state_dict(own)  # with what it says of itself, as MNASNet's version
     net = net.to(memory_format=torch.channels_last)  # as runs are trained, and fastest
     return net.eval(), missing
+
+
+def demand_sound(given: Mapping[str, Tensor], own: Mapping[str, Tensor] | None = None) -> None:
+    """Raises Unsound where weights are no floating-point numbers, or not finite.
+
+    own: the network's, where some are whole numbers, as counters of batches are.
+    """
+    whole = {name for name, value in (own or {}).items() if not value.is_floating_point()}
+    odd = {name: value for name, value in given.items() if not value.is_floating_point()}
+    odd = {name: value for name, value in odd.items() if name not in whole or value.is_complex()}
+    if odd:
+        kinds = ", ".join(sorted({str(value.dtype).removeprefix("torch.") for value in odd.values()}))
+        hold = "holds" if len(odd) == 1 else "hold"
+        raise Unsound(
+            f"{len(odd)} of its {len(given)} weight tensors {hold} {kinds} ({_few(list(odd))}), but weights "
+            "are floating-point numbers: quantised ones without their scale are no encoder"
+        )
+    bad = [name for name, value in given.items() if not value.isfinite().all()]
+    if bad:
+        hold = "holds" if len(bad) == 1 else "hold"
+        raise Unsound(
+            f"{len(bad)} of its {len(given)} weight tensors {hold} NaN or infinity ({_few(bad)}): "
+            "training ran away; a checkpoint from before may be whole"
+        )
 
 
 # ---- one function a family ---------------------------------------------------------------------------------
@@ -349,7 +367,8 @@ def head(found: Mapping[str, Tensor], features: int) -> nn.Module | None:
 
 def _layer(parts: Mapping[str, Tensor], width: int) -> nn.Module | None:
     """A linear layer or a batch normalisation that takes `width` numbers, filled; None if it is neither."""
-    if any(not value.isfinite().all() for value in parts.values()):
+    numbers = [value for name, value in parts.items() if name != COUNTER]
+    if not all(value.is_floating_point() and value.isfinite().all() for value in numbers):
         return None
     weight, mean = parts.get("weight"), parts.get("running_mean")
     linear = weight is not None and weight.ndim == 2 and set(parts) <= {"weight", "bias"}

@@ -3,8 +3,9 @@
 Names are looked at after the wrappers `module.` (DataParallel) and `_orig_mod.` (torch.compile) are gone.
 """
 
+import bisect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -33,12 +34,18 @@ class Layout:
     container: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
 
-    def fits(self, container: str, names: Mapping[str, Tensor]) -> bool:
-        """Whether a state under this key, with these names, is laid out so."""
+    def fits(self, container: str, in_order: Sequence[str]) -> bool:
+        """Whether a state under this key, with these names in alphabetical order, is laid out so."""
         if self.container is not None and container != self.container:
             return False
-        begins = [any(name.startswith(sign) for name in names) for sign in (self.encoder, *self.signs)]
-        return all(begins) and not any(name.startswith(no) for name in names for no in self.without)
+        signs = all(_begins(sign, in_order) for sign in (self.encoder, *self.signs))
+        return signs and not any(_begins(sign, in_order) for sign in self.without)
+
+
+def _begins(sign: str, in_order: Sequence[str]) -> bool:
+    """Whether one of the names begins so: the first that is not before it, if any."""
+    at = bisect.bisect_left(in_order, sign)
+    return at < len(in_order) and in_order[at].startswith(sign)
 
 
 # the first that fits: special ones before those that they look like
@@ -127,5 +134,4 @@ def with_prefix(prefix: str, names: Mapping[str, Value]) -> dict[str, Value]:
 
 def rank(container: str) -> int:
     """The likelier a container is to hold the weights, the lower."""
-    last = container.rpartition(".")[2]
-    return CONTAINERS.index(last) if last in CONTAINERS else len(CONTAINERS)
+    return CONTAINERS.index(container) if container in CONTAINERS else len(CONTAINERS)

@@ -29,6 +29,7 @@ SIGNS: dict[str, tuple[str, ...]] = {  # in a weight's name -> networks, or how 
         *("timm:vit_small_patch14_reg4_dinov2", "timm:vit_base_patch14_reg4_dinov2"),
     ),
 }
+COPIES = 20  # of a network in one file: as many beginnings are tried
 DEPTHS = {(n, n, n): f"resnet{6 * n + 2}" for n in (3, 5, 7, 9, 18)}  # blocks in the three layers
 
 
@@ -88,7 +89,7 @@ def side(net: nn.Module) -> int | None:
 def beginning(names: Mapping[str, Tensor], wanted: Mapping[str, object]) -> str | None:
     """What stands before a network's own names in a file; None where no beginning has most of them."""
     first = next(iter(wanted))
-    begins = [name.removesuffix(first) for name in names if name.endswith(first)]
+    begins = [name.removesuffix(first) for name in names if name.endswith(first)][:COPIES]
     counts = {begin: sum(begin + name in names for name in wanted) for begin in begins}
     best = max(counts, key=lambda begin: counts[begin], default=None)
     return best if best is not None and 2 * counts[best] > len(wanted) else None

@@ -4,11 +4,15 @@ A checkpoint of torch is a pickle, and a pickle is a program. Three fences stand
 
 1. the file is what it claims to be and no larger unpacked than on the disk (`_refuse_archive`);
 2. a static check of its pickle opcodes (`_walk`), which builds nothing: every name it asks for is on a short
-   list, and every storage it claims has as many bytes in the file;
+   list, every storage it claims has as many bytes in the file, and every key is cheap to hash;
 3. only then torch reads it, with `weights_only=True`; what is not on torch's own list (a Namespace, a NumPy
    scalar) becomes a plain stand-in. There is no way back to full unpickling.
 
 `.safetensors` files hold no program: the library of that name reads them.
+
+Limits, so that any file is opened or refused within 20 s and 2 GB beyond its weights: 16 MB and 2 million
+instructions of pickle (a ResNet-50 and its optimiser have 0.2 MB), 16 MB of a zip's directory or a
+.safetensors header, 50,000 tensors, names of 500 characters, 1,000 values in a call, 20 in a key.
 """
 
 from __future__ import annotations
@@ -16,16 +20,23 @@ from __future__ import annotations
 import argparse
 import collections
 import pickletools
+import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 import torch
 
-PROGRAM_BYTES = 16 << 20  # of a pickle or header without its tensors; ResNet-50 and optimiser have 0.2 MB
+PROGRAM_BYTES = 16 << 20  # of a pickle, a header or a zip's directory, without tensors
+INSTRUCTIONS = 2_000_000  # of a pickle: 2 s to check, 2 s to read
+TENSORS = 50_000  # ResNet-152 twice, with its optimiser, has 4,000
+NAME = 500  # characters of a key that may name a tensor or a mapping
+ARGUMENTS = 1_000  # values of a call, those of tuples within it each time counted
+KEY_VALUES, COSTLY_KEYS = 20, 100  # values of a tuple that is a key; such keys, which can be made to collide
+LARGEST_PLAIN = 2**61 - 1  # an integer from here on shares its hash with a smaller one, and is such a key
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # torch before 1.6 begins with this number, pickled
 LEGACY_PICKLES = 5  # that number, the protocol, the machine, the object, the names of its storages
 
@@ -134,10 +145,7 @@ def read(path: str | Path) -> Contents:
     they are used (but for files of torch before 1.6).
     """
     path = Path(path)
-    if path.is_dir():
-        raise Refused(f"{path} is a folder, but a checkpoint is a file")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    _demand_file(path)
     try:
         with path.open("rb") as file:
             kind = _kind(file, path)
@@ -159,10 +167,25 @@ def read(path: str | Path) -> Contents:
     except MemoryError as error:
         raise Refused(f"{path} needs more memory than there is") from error
     except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
-        raise Refused(f"{path} is damaged, or no checkpoint: {_one_line(error)}") from error
+        raise Refused(f"{path} is damaged, or no checkpoint: {one_line(error)}") from error
 
 
-def _one_line(error: Exception) -> str:
+def _demand_file(path: Path) -> None:
+    """Raises FileNotFoundError where there is nothing, Refused where it is no regular file."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        leads = " (a link that leads nowhere)" if path.is_symlink() else ""
+        raise FileNotFoundError(f"there is no file {path}{leads}") from None
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error.strerror or error}") from error
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
+        what = kinds.get(stat.S_IFMT(mode), "device")
+        raise Refused(f"{path} is a {what}, but a checkpoint is a file")
+
+
+def one_line(error: Exception) -> str:
     """A parser's own words, which may quote the file, without what steers a terminal."""
     said = " ".join(str(error).split())[:200]
     return "".join(c for c in said if c.isprintable()) or type(error).__name__
@@ -175,19 +198,45 @@ def _kind(file: BinaryIO, path: Path) -> str:
     if start.startswith(b"PK\x03\x04"):
         return "torch"
     if start.startswith(LEGACY):
-        if tarfile.is_tarfile(path):
+        if _begins_tar(start):
             raise Refused(f"{path} is a tar archive and a pickle at once, which no program writes")
         return "torch before 1.6"
     if len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 1 << 40:
         return "safetensors"
     if not start:
         looks = "empty"
-    elif tarfile.is_tarfile(path):
+    elif _begins_tar(start):
         looks = "a tar archive, as torch wrote before 0.4; only newer files are opened"
     else:
         looks = "a text file" if start.isascii() else "no checkpoint of torch and no .safetensors"
+        looks = "nothing but zeros where it begins: a download that broke off" if not any(start) else looks
         looks = next((what for sign, what in LOOKS.items() if start.lstrip().startswith(sign)), looks)
     raise Refused(f"{path} is {looks}")
+
+
+def _begins_tar(start: bytes) -> bool:
+    """Whether these 512 bytes are a tar archive's first header; the rest of the file is not looked at."""
+    try:
+        tarfile.TarInfo.frombuf(start, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+class _Bounded:
+    """A file that gives no more than so many bytes at a time: a length that it claims takes no memory."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self.file, self.path = file, path
+        self.seek, self.tell, self.seekable = file.seek, file.tell, lambda: True
+
+    def read(self, count: int = -1) -> bytes:
+        if count > PROGRAM_BYTES:
+            raise Refused(f"{self.path} claims {count:,} bytes at once without any tensor")
+        return self.file.read(count if count >= 0 else PROGRAM_BYTES)
+
+    def readline(self) -> bytes:
+        return self.file.readline(PROGRAM_BYTES)
 
 
 def _pickles(file: IO[bytes], path: Path, kind: str) -> Iterator[tuple[IO[bytes], dict[str, int] | int]]:
@@ -195,14 +244,18 @@ def _pickles(file: IO[bytes], path: Path, kind: str) -> Iterator[tuple[IO[bytes]
     if kind == "torch before 1.6":
         size = path.stat().st_size
         for _ in range(LEGACY_PICKLES):
-            yield file, size
+            yield cast(IO[bytes], _Bounded(file, path)), size
         return
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(cast(IO[bytes], _Bounded(file, path))) as archive:
         entries = archive.infolist()
         if any("/code/" in e.filename for e in entries):  # and that is compressed
             raise Refused(f"{path} is TorchScript, which holds code: save the module's state_dict() instead")
         _refuse_archive(entries, path)
         programs = [e for e in entries if e.filename.endswith("/data.pkl") or e.filename == "data.pkl"]
+        if len(entries) > 2 * TENSORS:
+            raise Refused(
+                f"{path} is a zip archive of {len(entries):,} entries, and {TENSORS:,} tensors are the most"
+            )
         if len(programs) != 1:
             raise Refused(f"{path} is a zip archive with {len(programs)} data.pkl, but a checkpoint has one")
         if programs[0].file_size > PROGRAM_BYTES:
@@ -241,11 +294,27 @@ class _Name:
     full: str
 
 
-_THING = object()  # whatever would be built here
-_MARK = object()
+class _Values(tuple[Any, ...]):
+    """A tuple of the pickle, and how many values a walk through all of it meets: shared ones each time."""
+
+    size: int
+
+    def __new__(cls, values: Iterable[Any]) -> _Values:
+        made = super().__new__(cls, values)
+        within = sum(value.size if isinstance(value, _Values) else 1 for value in made)
+        made.size = min(1 + within, PROGRAM_BYTES)
+        return made
+
+
+class _Built:
+    """Whatever would be built here but lists, and of how many entries."""
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+
+
 _PLAIN = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"}
 _PLAIN |= {"SHORT_BINSTRING"}
-_EMPTY = {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}
 
 
 def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
@@ -253,46 +322,73 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
 
     held: storage -> its bytes in the archive; or the whole file's bytes, which all storages share.
     Raises Refused on a name that is not listed, a call of what is none, a storage that is not in the file,
-    and an instruction that torch.save never writes.
+    what takes long to hash, and an instruction that torch.save never writes.
     """
     stack: list[Any] = []
+    below: list[list[Any]] = []  # the stacks under each mark
     memo: dict[Any, Any] = {}
     claimed: dict[Any, int] = {}
+    total = made = costly = copied = 0
 
     def to_mark() -> list[Any]:
-        at = len(stack) - 1 - stack[::-1].index(_MARK)
-        items = stack[at + 1 :]
-        del stack[at:]
+        nonlocal stack
+        items, stack = stack, below.pop()
         return items
 
+    def hashed(keys: Iterable[Any]) -> None:
+        nonlocal costly
+        for key in keys:
+            costly += isinstance(key, tuple) or (isinstance(key, int) and abs(key) >= LARGEST_PLAIN)
+            if costly > COSTLY_KEYS or (isinstance(key, _Values) and key.size > KEY_VALUES):
+                raise Refused(f"{path} has keys that take long to hash, which no checkpoint needs")
+
+    def given(values: Iterable[Any]) -> None:
+        """Of arguments, or a state: what is copied, and hashed where it becomes a mapping (of pairs)."""
+        nonlocal copied
+        for value in values:
+            long = len(value) // 16 if isinstance(value, str | bytes) else getattr(value, "size", 1)
+            copied += len(value) if isinstance(value, list) else int(long)
+            if copied > INSTRUCTIONS:
+                raise Refused(f"{path} copies what it holds over and over, which no checkpoint needs")
+            pairs = value if isinstance(value, list | tuple) else ()
+            hashed(one[0] for one in pairs if isinstance(one, list | tuple) and one)
+
     start = program.tell()
-    for op, argument, position in pickletools.genops(program):
-        if (position or 0) - start > PROGRAM_BYTES:
-            raise Refused(f"{path}: its pickle has over {PROGRAM_BYTES:,} bytes without any tensor")
+    for number, (op, argument, position) in enumerate(pickletools.genops(program)):
+        if (position or 0) - start > PROGRAM_BYTES or number > INSTRUCTIONS:
+            what = f"{PROGRAM_BYTES:,} bytes" if number <= INSTRUCTIONS else f"{INSTRUCTIONS:,} instructions"
+            raise Refused(f"{path}: its pickle has over {what} without any tensor")
         match op.name:
             case "PROTO" if argument == 2:
                 pass
             case "STOP":
                 return
             case "MARK":
-                stack.append(_MARK)
+                below.append(stack)
+                stack = []
             case name if name in _PLAIN:
                 stack.append(argument)
-            case name if name in _EMPTY:
-                stack.append(_THING)
+            case "EMPTY_DICT" | "EMPTY_SET":
+                stack.append(_Built())
+            case "EMPTY_LIST":
+                stack.append([])
             case "EMPTY_TUPLE":
-                stack.append(())
+                stack.append(_Values(()))
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
                 count = int(op.name[-1])
-                stack[-count:] = [tuple(stack[-count:])]
+                stack[-count:] = [_Values(stack[-count:])]
             case "TUPLE":
-                stack.append(tuple(to_mark()))
-            case "APPEND":
-                stack.pop()
-            case "SETITEM":
-                del stack[-2:]
-            case "APPENDS" | "SETITEMS":
-                to_mark()
+                values = _Values(to_mark())
+                stack.append(values)
+            case "APPEND" | "APPENDS":
+                items = [stack.pop()] if op.name == "APPEND" else to_mark()
+                if isinstance(stack[-1], list):
+                    stack[-1].extend(items)
+            case "SETITEM" | "SETITEMS":
+                items = to_mark() if op.name == "SETITEMS" else [stack.pop(), stack.pop()][::-1]
+                hashed(items[::2])
+                if isinstance(stack[-1], _Built):
+                    stack[-1].size += len(items) // 2
             case "BINPUT" | "LONG_BINPUT":
                 memo[argument] = stack[-1]
             case "BINGET" | "LONG_BINGET":
@@ -302,13 +398,20 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
             case "REDUCE" | "NEWOBJ":
                 arguments, called = stack.pop(), stack.pop()
                 _refuse_call(called, arguments, path)
-                stack.append(_THING)
+                before = copied
+                given(arguments)
+                made += called.full.startswith("torch._utils._rebuild_tensor")
+                if made > TENSORS:
+                    raise Refused(f"{path} holds more than {TENSORS:,} tensors, which no encoder has")
+                stack.append(_Built(copied - before))
             case "BUILD":
-                stack.pop()
+                state = stack.pop()
+                given([state, *(state if isinstance(state, tuple) else ())])
             case "BINPERSID":
                 key, size = _storage(stack.pop(), path)
+                total += size - claimed.get(key, 0)
                 claimed[key] = size
-                total, have = sum(claimed.values()), held.get(str(key)) if isinstance(held, dict) else None
+                have = held.get(str(key)) if isinstance(held, dict) else None
                 if isinstance(held, dict) and have != size:
                     raise Refused(f"{path}: a tensor claims {size:,} bytes, the file holds {have or 'none'}")
                 if isinstance(held, int) and total > held:
@@ -316,7 +419,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
                         f"{path}: its tensors claim {total:,} bytes, but the file has {held:,}: "
                         "it is truncated, or made up"
                     )
-                stack.append(_THING)
+                stack.append(_Built())
             case _:
                 raise Refused(f"{path}: its pickle has {op.name} in it, which torch.save never writes")
 
@@ -333,11 +436,15 @@ def _listed(argument: str, path: Path) -> _Name:
 
 
 def _refuse_call(called: Any, arguments: Any, path: Path) -> None:
-    if not isinstance(called, _Name) or called.full not in CALLED or not isinstance(arguments, tuple):
+    if not isinstance(called, _Name) or called.full not in CALLED or not isinstance(arguments, _Values):
         what = called.full if isinstance(called, _Name) else "something that it built"
         raise Refused(f"{path} calls {what!r}, which no checkpoint needs, so it is not opened")
+    if arguments.size > ARGUMENTS:
+        raise Refused(
+            f"{path} calls {called.full!r} with over {ARGUMENTS:,} values, which no checkpoint needs"
+        )
     if called.full == "_codecs.encode" and arguments[1:] != ("latin1",):
-        raise Refused(f"{path} encodes text as {arguments[1:]}, which no checkpoint needs")
+        raise Refused(f"{path} encodes text in another way than 'latin1', which no checkpoint needs")
 
 
 def _storage(claim: Any, path: Path) -> tuple[Any, int]:
@@ -364,11 +471,19 @@ def _safetensors(path: Path) -> dict[str, torch.Tensor]:
     """name -> tensor, mapped from the disk."""
     from safetensors import SafetensorError, safe_open
 
+    with path.open("rb") as raw:
+        header = int.from_bytes(raw.read(8), "little")
+    if header > PROGRAM_BYTES:
+        raise Refused(
+            f"{path} is no .safetensors file that is opened here: its header claims {header:,} bytes"
+        )
     try:
         with safe_open(path, framework="pt") as file:
+            if len(file.keys()) > TENSORS:
+                raise Refused(f"{path} holds more than {TENSORS:,} tensors, which no encoder has")
             found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  no mapping
     except SafetensorError as error:
-        reason = _one_line(error)
+        reason = one_line(error)
         raise Refused(f"{path} is truncated, damaged or no .safetensors file: {reason}") from error
     for name, value in found.items():
         if str(value.dtype).removeprefix("torch.") not in DTYPES:
@@ -380,27 +495,27 @@ def _safetensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def mappings(state: Any, deepest: int = 3) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every mapping in a state with its path in it, outermost first, each once."""
+    """Every mapping in a state with its own key, outermost first, each once."""
     seen: set[int] = set()
     waiting = collections.deque([("", state, 0)])
-    while waiting and len(seen) < 10_000:
-        where, value, depth = waiting.popleft()
+    while waiting:
+        key, value, depth = waiting.popleft()
         if isinstance(value, argparse.Namespace):
             value = vars(value)
         if not isinstance(value, dict) or id(value) in seen:
             continue
         seen.add(id(value))
-        yield where, value
+        yield key, value
         if depth < deepest:
-            inner = ((k, v) for k, v in value.items() if isinstance(k, str))
-            waiting.extend((f"{where}.{k}" if where else k, v, depth + 1) for k, v in inner)
+            inner = ((k, v) for k, v in value.items() if isinstance(k, str) and len(k) <= NAME)
+            waiting.extend((k, v, depth + 1) for k, v in inner if isinstance(v, dict | argparse.Namespace))
 
 
 def tensors(state: dict[str, Any], path: str | Path) -> dict[str, torch.Tensor]:
     """The tensors of a mapping by name. Raises Refused on one that claims more values than it holds."""
     found = {}
     for name, value in state.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+        if not isinstance(name, str) or len(name) > NAME or not isinstance(value, torch.Tensor):
             continue
         if value.layout != torch.strided or value.is_quantized or value.device.type != "cpu":
             raise Refused(f"{path}: {name[:80]!r} is no plain tensor")

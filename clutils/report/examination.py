@@ -23,7 +23,7 @@ from clutils.measures import PROBED
 from clutils.report import feeding, layers, neighbours, standard
 from clutils.report.examined import MAPPED, Examination
 from clutils.report.feeding import VIEWED
-from clutils.report.prepared import Prepared, batch, demand_side, embed, finite
+from clutils.report.prepared import Prepared, batch, demand_finite, demand_side, embed, finite
 
 COMPARED = (PROBED, 500)  # gallery and judged pictures for fresh weights, which cost as much again
 LEARNED = 256  # pictures that fresh batch normalisations see
@@ -89,6 +89,7 @@ def examine(
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
+    demand_finite(torch.cat([z1, z2]))
     found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), quick=quick)
     numbers = found.numbers
     numbers |= {"pictures": len(judged), "gallery": len(gallery), "weights_zero": _zero(opened.encoder)}
@@ -408,8 +409,11 @@ def _training(
         why = "the file has no projection head (or none that could be rebuilt)"
     else:
         z1, z2 = _after_head(found, opened.head, prepared, seen)
-        if bool((z1.norm(dim=1) == 0).any() or (z2.norm(dim=1) == 0).any()):
-            why = "the head maps pictures to vectors of length 0"
+        norms = torch.cat([z1, z2]).norm(dim=1)
+        if not norms.isfinite().all():
+            why = "the head maps images to vectors that are not finite, or too long to measure"
+        elif bool((norms == 0).any()):
+            why = "the head maps images to vectors of length 0"
     if why:
         found.unknown |= {"W": without or why, "head_uniformity": why}
         return

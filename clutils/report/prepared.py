@@ -13,6 +13,7 @@ from clutils import encoders
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 
+LARGEST = 1e15  # of a feature: a sum of squares of larger ones may overflow in float32
 SIDES = (8, 1024)  # the least and the largest width that pictures may be resized to
 
 
@@ -117,7 +118,7 @@ def finite(
 ) -> Tensor:
     """Features; `on_batch` is told once what one image took, in seconds, measured on the second batch.
 
-    Raises ValueError where a feature is not finite.
+    Raises ValueError as `demand_finite` does.
     """
     parts: list[Tensor] = []
     batches = pictures.images.split(batch(prepared, pictures.images))
@@ -127,12 +128,22 @@ def finite(
         if k == min(1, len(batches) - 1):  # the first call of all is slower than the others
             on_batch((time.perf_counter() - began) / len(images))
     z = torch.cat(parts)
+    demand_finite(z)
+    return z
+
+
+def demand_finite(z: Tensor) -> None:
+    """Raises ValueError where a feature is not finite, or so large that its square is not."""
     if not z.isfinite().all():
         bad = int((~z.isfinite()).any(dim=1).sum())
         raise ValueError(
-            f"the features of {bad} in {len(z)} pictures are NaN or infinite: nothing can be measured"
+            f"the features of {bad} in {len(z)} images are NaN or infinite: nothing can be measured"
         )
-    return z
+    if (largest := z.abs().max().item()) > LARGEST:
+        raise ValueError(
+            f"features are as large as {largest:.0e}, and their squares overflow: nothing can be measured; "
+            "its training ran away, and a checkpoint from before may be whole"
+        )
 
 
 def demand_side(opened: Opened, size: int | None) -> int | None:

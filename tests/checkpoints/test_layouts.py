@@ -371,7 +371,7 @@ WHOLE = {  # what is done to a ResNet-18 -> what is said of it
     ),
     "weights that resnet18 does not have: layer1.0.se": lambda s: s | {"layer1.0.se.weight": torch.ones(3)},
     r"layer4.1.bn2.weight is \(7,\), but \(512,\)": lambda s: s | {"layer4.1.bn2.weight": torch.ones(7)},
-    r"a ResNet or ViT that is known here.*2 tensors begin with a\. \(1\), b \(1\)": lambda s: {
+    r"a network that is known here.*2 tensors begin with a\. \(1\), b \(1\)": lambda s: {
         "a.weight": torch.ones(3, 3),
         "b": torch.ones(1),
     },

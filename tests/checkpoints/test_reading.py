@@ -119,6 +119,16 @@ def text(words: str) -> bytes:
     return b"X" + struct.pack("<I", len(words)) + words.encode()
 
 
+def shared(levels: int) -> bytes:
+    """A tuple of itself twice, of itself twice ...: small in a file, and 2**levels long to walk through."""
+    return b"K\x01" + b"".join(b"q" + bytes([k]) + b"h" + bytes([k]) + b"\x86" for k in range(levels))
+
+
+def integers(count: int) -> bytes:
+    """Keys that all have one hash, with None each."""
+    return b"".join(b"\x8a\x0c" + (k * (2**61 - 1)).to_bytes(12, "little") + b"N" for k in range(1, count))
+
+
 class Key:
     def __hash__(self) -> int:
         return 1
@@ -127,7 +137,15 @@ class Key:
         return (os.getenv, ("HOME",))
 
 
+def legacy_program(program: bytes) -> bytes:
+    begins = legacy({})
+    return begins[: begins.index(b"\x80\x02}q\x00.", 30)] + b"\x80\x02" + program + b".\x80\x02]."
+
+
+ONE_VALUE = torch.ones(1)
 CALL, ONE, NONE, NEW, MOST = b"R", b"\x85", b")", b"\x81", b"J\xff\xff\xff\x7f\x85"
+PAIRS = (named("collections.OrderedDict"), named("lightning.pytorch.utilities.parsing.AttributeDict"))
+ENCODE = named("_codecs.encode")
 PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
     ("asks for '(posix|nt).system'", lambda f: saved({"a": Runs(os.system, f"touch {f / CANARY}")})),
@@ -165,6 +183,29 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("no tensors with names", program(b"}r\xff\xff\xff\x7f")),  # a memo for which C's reader takes 16 GB
     ("damaged, or no checkpoint", program(b"ttR")),  # a stack run dry
     ("1 of its .* weight tensors holds NaN .*from before may be whole$", lambda f: saved(with_nan())),
+    # time without a byte in the file: each of these ran for hours
+    ("keys that take long to hash", program(b"}", shared(45), b"Ns")),
+    ("keys that take long to hash", lambda f: legacy_program(b"}" + shared(45) + b"Ns")),
+    ("keys that take long to hash", program(b"}K\x01", b"\x85" * 100_000, b"Ns")),
+    ("keys that take long to hash", program(b"}(", integers(100_000), b"u")),
+    *(("keys that take long", program(name, b"](", shared(45), b"N\x86e\x85R")) for name in PAIRS),
+    ("keys that take long to hash", program(SPACE, b")\x81](", shared(45), b"N\x86eb")),
+    ("with over 1,000 values", program(ENCODE, text("a"), shared(45), b"\x86R")),
+    ("with over 1,000 values", program(named("torch.Size"), shared(45), b"\x85R")),
+    (
+        "copies what it holds over and over",
+        program(text("a" * 10**6), b"q\x01", (ENCODE + b"h\x01" + text("latin1") + b"\x86R") * 100),
+    ),
+    ("copies what it holds", program(b"](", b"]" * 10**5, b"eq\x01", (PAIRS[0] + b"h\x01\x85R") * 100)),
+    ("over 2,000,000 instructions", program(b"](", b"N" * 2_000_001, b"e")),
+    ("holds more than 50,000 tensors", lambda f: legacy(dict(enumerate(torch.ones(50_001))))),
+    (
+        "names over 100,000 tensors",
+        lambda f: saved({f"m{k}": {f"w{j}": ONE_VALUE for j in range(400)} for k in range(251)}),
+    ),
+    ("nothing but zeros", lambda f: b"\0" * 10**6),
+    ("its keys are a$", program(b"}", text("a"), shared(45), b"s")),
+    ("its keys are a tuple$", program(b"}K\x01", b"\x85" * 15, b"Ns")),
     # what is no checkpoint
     ("no tensors with names", lambda f: saved("hello")),
     ("no checkpoint of torch", lambda f: b"XX" + saved(conv_state())[2:]),
@@ -223,6 +264,22 @@ def test_a_hostile_file_is_refused_in_one_line_and_nothing_in_it_runs(said, make
     assert not (tmp_path / CANARY).exists()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB on Linux
     assert grown < 200_000 * (1024 if sys.platform == "darwin" else 1)
+
+
+def test_what_is_no_regular_file_is_said_to_be_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe.pt")
+    (tmp_path / "nowhere.pt").symlink_to("gone.pt")
+    (tmp_path / "loop.pt").symlink_to("loop.pt")
+    (tmp_path / "endless.pt").symlink_to("/dev/zero")
+    for name, said in {
+        "pipe": "is a named pipe",
+        "endless": "is a device",
+        "loop": "can't be read: .*links",
+    }.items():
+        with pytest.raises(ValueError, match=said):
+            checkpoints.open(tmp_path / f"{name}.pt")
+    with pytest.raises(FileNotFoundError, match=r"there is no file .* \(a link that leads nowhere\)"):
+        checkpoints.open(tmp_path / "nowhere.pt")
 
 
 def test_a_folder_and_no_file_are_said_to_be_so(tmp_path):
@@ -309,3 +366,53 @@ def test_full_unpickling_is_nowhere_in_the_package():
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "torch.load":
                 given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
                 assert given["weights_only"] == "True", file
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"args": {"temperature": 2**2000, "t": 0.5}, "epoch": 2**2000},
+        {"hyper_parameters": {"temperature": -(2**70), "t": 0.5, 3: 4, "a" * 600: 1}, "epoch": -(2**2000)},
+        {
+            "configuration": 3,
+            "args": {"t": 0.5, "augmentation": {"flip": 2**2000, (1, 2): 3, "blur": [2**70]}},
+        },
+        {"configuration": [1, 2], "settings": {"t": 0.5, "config": [{"t": 0.1}]}},
+        {"configuration": {"method_settings": [1], "t": 0.5}},
+        {"configuration": {"method_settings": {"network": "mlp", "start": 2**2000}, "t": 0.5}},
+    ],
+)
+def test_settings_may_be_anything_and_what_is_no_number_is_passed_over(odd, tmp_path):
+    state = {f"encoder.{name}": value for name, value in conv_state().items()}
+    torch.save({"method": state | {"noise.network.0.weight": torch.ones(1)}, **odd}, tmp_path / "a.pt")
+    opened = checkpoints.open(tmp_path / "a.pt")
+    assert (opened.temperature, opened.epoch, opened.generator) == (0.5, None, None)
+    assert all(abs(v) < 2**63 for v in opened.settings.values() if isinstance(v, int))
+
+
+def test_a_good_encoder_opens_beside_much_else(tmp_path):
+    many = {f"w{k}": ONE_VALUE for k in range(5_000)}
+    moments = {f"encoder.{k}": {"exp_avg": ONE_VALUE, "exp_avg_sq": ONE_VALUE} for k in range(5_000)}
+    torch.save({"ema": many, "optimizer": {"state": moments}, "state_dict": conv_state()}, tmp_path / "a.pt")
+    assert checkpoints.open(tmp_path / "a.pt").arch == "conv16"
+
+
+WEIGHTS = {  # what they become -> what is said
+    "int8": (lambda v: (10 * v).to(torch.int8), "weight tensors hold int8 .*quantised"),
+    "bool": (lambda v: v > 0, "weight tensors hold bool"),
+    "complex": (lambda v: v.to(torch.complex64), "weight tensors hold complex64"),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("form", ["torch", "safetensors"])
+def test_weights_that_are_no_floating_point_numbers_are_refused(kind, form, tmp_path):
+    become, said = WEIGHTS[kind]
+    state = {name: become(v) if v.is_floating_point() else v for name, v in conv_state().items()}
+    (tmp_path / "a.pt").write_bytes(saved(state) if form == "torch" else safetensors.torch.save(state))
+    with pytest.raises(ValueError, match=said if (kind, form) != ("complex", "safetensors") else "complex64"):
+        checkpoints.open(tmp_path / "a.pt")
+    one = "convolutions.2.weight"
+    (tmp_path / "a.pt").write_bytes(saved(conv_state() | {one: state[one]}))
+    with pytest.raises(ValueError, match=f"1 of its .* holds {'complex64' if kind == 'complex' else kind}"):
+        checkpoints.open(tmp_path / "a.pt")

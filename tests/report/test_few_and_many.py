@@ -109,3 +109,18 @@ def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(ch
     opened = ailing.cases(SEED)["healthy"]().opened
     found = report.check(opened, f"folder:{tmp_path}", map_names=(), quick=True)
     assert found.examination.numbers["knn_raw"] > 0.6
+
+
+@pytest.mark.parametrize("large", [1e38, 1e20])
+def test_weights_so_large_that_squares_overflow_are_refused_and_not_called_spread(large, tmp_path):
+    """They were judged: 'spread: inf of the length differs', good."""
+    opened = ailing.cases(SEED)["healthy"]().opened
+
+    def enlarge(encoder):
+        encoder.normalisations[-1].weight.fill_(large)
+
+    with pytest.raises(ValueError, match=r"features are as large as|NaN or infinite"):
+        report.check(ailing.changed(opened, enlarge), ailing.pictures("scenes"), map_names=(), quick=True)
+    opened.head[-1].weight.data.fill_(large)
+    found = report.check(opened, ailing.pictures("scenes"), map_names=(), quick=True).examination
+    assert "not finite" in found.unknown["W"] and "head_uniformity" not in found.numbers
