@@ -392,7 +392,7 @@ def test_below_a_whole_backbone_it_stops_and_says_what_it_saw(said, tmp_path):
     ("arch", "said"),
     [
         ("resnet50", "arch is 'resnet50', but the weights are those of conv16"),
-        ("resnet", "arch is 'resnet'; there are conv16"),
+        ("resnet", "arch is 'resnet', which is not known; did you mean 'resnet"),
         ("conv16-flat", "option 'flat'; there are maxpool, nomaxpool, padding1, padding2"),
     ],
 )
