@@ -1,0 +1,198 @@
+"""SimCLR in one file: an encoder learns from images without labels. It needs torch and torchvision alone.
+
+    python simclr.py                              CIFAR-10, downloaded if there is a network
+    python simclr.py DATA=my_images STEPS=1000    a folder of images; every setting below can be given so
+
+A step of the training takes a batch of images and does four things:
+
+1. It changes each image twice at random. The results are the image's two views.
+2. The encoder, and a small network behind it (the head), turn each view into a vector.
+3. The loss asks for each view: which of the others is of the same image? It pulls the vectors of one image's
+   two views together, and pushes those of different images apart.
+4. The optimiser moves the weights.
+
+Then the head is thrown away. Labels serve the evaluation alone: a test image gets the class that most of its
+nearest training images have, by the cosine similarity of their features.
+
+Chen et al. 2020, "A simple framework for contrastive learning of visual representations" (arXiv 2002.05709).
+The paper trains a ResNet-50 for up to 1,000 epochs with batches of up to 8,192 and the LARS optimiser.
+"""
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import v2
+
+DATA = "cifar10"  # or "generated", or a folder with images in train/CLASS/ and test/CLASS/
+NETWORK = "small"  # four convolutions, for a CPU; or "resnet18", for a GPU
+SIZE = 32  # height and width of a view in pixels
+BATCH = 256  # images a step
+STEPS = 300
+LEARNING_RATE = 0.005  # the highest: it rises during the first 5 % of the steps, then falls along a cosine
+WEIGHT_DECAY = 1e-4
+TEMPERATURE = 0.2  # of the loss: the lower it is, the more the nearest wrong views count
+NEIGHBOURS = 20  # training images that vote on the class of a test image
+SEED = 0
+WORKERS = 2  # processes that make the views
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+SETTINGS = [name for name in list(globals()) if name.isupper()]
+
+
+def load() -> list[tuple[Tensor, Tensor]]:
+    """Images (N, 3, SIZE, SIZE) uint8 and their classes (N,): of the training part, and of the test part."""
+    square = v2.Compose([v2.PILToTensor(), v2.Resize(SIZE), v2.CenterCrop(SIZE)])
+    if DATA == "cifar10":
+        try:
+            parts = [
+                torchvision.datasets.CIFAR10("data", part, square, download=True) for part in (True, False)
+            ]
+        except (OSError, RuntimeError) as error:
+            print(f"CIFAR-10 could not be downloaded ({error}). Using generated images instead")
+            return [generated(4000, seed=0), generated(1000, seed=1)]
+    elif DATA == "generated":
+        return [generated(4000, seed=0), generated(1000, seed=1)]
+    else:
+        parts = [torchvision.datasets.ImageFolder(f"{DATA}/{part}", square) for part in ("train", "test")]
+    return [(torch.stack([image for image, _ in part]), torch.tensor(part.targets)) for part in parts]
+
+
+def generated(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Images of four textures in two random colours each: the texture is the class, colours say nothing."""
+    draw = torch.Generator().manual_seed(seed)
+    labels = torch.randint(4, (count,), generator=draw)
+    waves, left, top = torch.rand(3, count, 1, 1, generator=draw)
+    waves = 2 * math.pi * (2 + 3 * waves)  # two to five in an image
+    y, x = torch.meshgrid(torch.linspace(0, 1, SIZE), torch.linspace(0, 1, SIZE), indexing="ij")
+    rows, columns = torch.sin(waves * (y + top)), torch.sin(waves * (x + left))
+    rings = torch.sin(waves * ((y - top).square() + (x - left).square()).sqrt())
+    textures = torch.stack([rows, columns, rows * columns, rings])[labels, torch.arange(count)]
+    one, other = torch.rand(2, count, 3, 1, 1, generator=draw)
+    images = one + (other - one) * (textures[:, None] + 1) / 2
+    images += 0.05 * torch.randn(images.shape, generator=draw)
+    return (255 * images).clamp(0, 255).to(torch.uint8), labels
+
+
+class TwoViews(Dataset):
+    """Two views of each image, (3, SIZE, SIZE) in [0, 1]; each has random draws of its own."""
+
+    def __init__(self, images: Tensor) -> None:
+        self.images = images
+        crop, flip = v2.RandomResizedCrop(SIZE, scale=(0.2, 1.0), antialias=True), v2.RandomHorizontalFlip()
+        colour = v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8)
+        to_float = v2.ToDtype(torch.float32, scale=True)
+        self.augment = v2.Compose([crop, flip, colour, v2.RandomGrayscale(0.2), to_float])
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.augment(self.images[index]), self.augment(self.images[index])
+
+
+def batches(images: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Two views (BATCH, 3, SIZE, SIZE) each of random images: epoch after epoch, without end."""
+    loader = DataLoader(TwoViews(images), BATCH, shuffle=True, drop_last=True, num_workers=WORKERS)
+    while True:
+        yield from loader
+
+
+def make_networks() -> tuple[nn.Module, nn.Module]:
+    """The encoder, images (N, 3, H, W) -> features (N, D); and the head, features -> vectors (N, 128)."""
+    if NETWORK == "resnet18":  # made for large images: for small ones its first layers must not shrink them
+        encoder, width = torchvision.models.resnet18(), 512
+        encoder.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
+        encoder.maxpool, encoder.fc = nn.Identity(), nn.Identity()
+    else:
+        layers, width = [], 3
+        for out in (16, 32, 64, 128):
+            layers += [nn.Conv2d(width, out, kernel_size=3, padding=1, bias=False), nn.MaxPool2d(2)]
+            layers += [nn.BatchNorm2d(out), nn.ReLU()]
+            width = out
+        encoder = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    hidden = [nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()]
+    return encoder.to(DEVICE), nn.Sequential(*hidden, nn.Linear(width, 128)).to(DEVICE)
+
+
+def nt_xent(z1: Tensor, z2: Tensor) -> Tensor:
+    """The loss, a scalar. z1, z2: (B, D), row i of both from the same image.
+
+    Each of the 2B views has to find the other view of its image among all 2B - 1 others, by their cosine
+    similarities over the temperature: a classification. If all of them are equal, the loss is log(2B - 1).
+    """
+    z = nn.functional.normalize(torch.cat([z1, z2]))  # (2B, D), rows of length 1
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    logits = (z @ z.T / TEMPERATURE).masked_fill(itself, -torch.inf)  # (2B, 2B)
+    other_view = torch.arange(len(z), device=z.device).roll(len(z1))  # of row i: row i + B, or i - B
+    return nn.functional.cross_entropy(logits, other_view)
+
+
+def learning_rate(step: int) -> float:
+    """The learning rate of a step, counted from 0."""
+    rising = max(1, round(0.05 * STEPS))
+    if step < rising:
+        return LEARNING_RATE * (step + 1) / rising
+    return LEARNING_RATE * (1 + math.cos(math.pi * (step - rising) / (STEPS - rising))) / 2
+
+
+def train(encoder: nn.Module, head: nn.Module, views: Iterable[tuple[Tensor, Tensor]]) -> list[float]:
+    """STEPS steps, each on two views of a batch of images; returns the losses."""
+    weights = [*encoder.parameters(), *head.parameters()]
+    optimiser, losses = torch.optim.AdamW(weights, weight_decay=WEIGHT_DECAY), []
+    encoder.train()
+    for step, (view_1, view_2) in zip(range(STEPS), views, strict=False):
+        z1, z2 = head(encoder(torch.cat([view_1, view_2]).to(DEVICE))).chunk(2)
+        loss = nt_xent(z1, z2)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.param_groups[0]["lr"] = learning_rate(step)
+        optimiser.step()
+        losses.append(loss.item())
+        if (step + 1) % 50 == 0 or step + 1 == STEPS:
+            chance = math.log(2 * len(z1) - 1)
+            print(f"step {step + 1} of {STEPS}: loss {losses[-1]:.3f}, chance {chance:.3f}", flush=True)
+    return losses
+
+
+@torch.no_grad()
+def features(encoder: nn.Module, images: Tensor) -> Tensor:
+    """What the encoder makes of images (N, 3, H, W) uint8, without the head: (N, D)."""
+    encoder.eval()
+    return torch.cat([encoder(part.to(DEVICE) / 255).cpu() for part in images.split(500)])
+
+
+def knn_accuracy(train_z: Tensor, train_y: Tensor, test_z: Tensor, test_y: Tensor) -> float:
+    """Share of the test images whose class wins the vote of their nearest training images.
+
+    A neighbour of cosine similarity s has e^(s / 0.1) votes (Wu et al. 2018, section 3.4).
+    """
+    train_z, test_z, right = nn.functional.normalize(train_z), nn.functional.normalize(test_z), 0
+    for z, y in zip(test_z.split(500), test_y.split(500), strict=True):
+        similarity, nearest = (z @ train_z.T).topk(NEIGHBOURS)
+        votes = torch.zeros(len(z), int(train_y.max()) + 1)
+        votes.scatter_add_(1, train_y[nearest], (similarity / 0.1).exp())
+        right += int((votes.argmax(dim=1) == y).sum())
+    return right / len(test_y)
+
+
+def main() -> None:
+    for name, _, value in (argument.partition("=") for argument in sys.argv[1:]):
+        if name not in SETTINGS:
+            sys.exit(f"there is no setting {name!r}; there are {', '.join(SETTINGS)}")
+        globals()[name] = type(globals()[name])(value)
+    torch.manual_seed(SEED)
+    (images, labels), (test_images, test_labels) = load()
+    encoder, head = make_networks()
+    for when in ("before", "after"):
+        if when == "after":
+            train(encoder, head, batches(images))
+        found = features(encoder, images), labels, features(encoder, test_images), test_labels
+        print(f"kNN accuracy {when} training: {knn_accuracy(*found):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
