@@ -388,9 +388,10 @@ WALLS_AND_COURSE = (
     Fault(
         "a slider that changes nothing",
         "clutils/course/forces/panels.py",
-        'negatives = (negatives + place["deviation"] * torch.special.ndtri(level)).clamp(-1, 1)',
-        "negatives = (negatives + 0.25 * torch.special.ndtri(level)).clamp(-1, 1)",
-        "tests/course/test_forces.py::test_every_slider_shown_changes_the_picture[NTXent]",
+        "setattr(first, name, None if value == NONE else value)",
+        "pass",
+        "tests/course/test_forces.py"
+        "::test_every_hyperparameter_has_a_slider_labelled_by_its_symbol_that_turns_it[NTXent]",
     ),
     Fault(
         "a notebook with what a run left there",
