@@ -82,7 +82,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--steps", "many"], "'many'"),
         ([*TRAIN, "--steps", "3", "--epochs", "3"], "not allowed with"),
         ([*TRAIN, "--checkpoint-every", "0"], "whole number from 1"),
-        ([*TRAIN, "--loss", "Nope"], "NTXent, SupCon"),
+        ([*TRAIN, "--loss", "Nope"], "NTXent, Regression, SupCon"),
         ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
         ([*TRAIN, "--set", "temperature"], "--set temperature=0.5"),
         ([*TRAIN, "--set", "temperature=-1"], "temperature is -1"),
