@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 from clutils.commands import book, check, data, doctor, explore, lab, ruler, train
-from clutils.commands.arguments import BadUsage, Parser, adding
+from clutils.commands.arguments import BadUsage, Parser, adding, say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def _complain(error: Exception | str, code: int) -> int:
     rank = int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
     if not rank or not isinstance(error, BadUsage | ValueError | FileNotFoundError):  # else process 0 says it
         process = f"process {rank}: " if rank else ""
-        print(f"clutils: {process}{' '.join(str(error).split())}", file=sys.stderr)
+        say(f"clutils: {process}{' '.join(str(error).split())}", sys.stderr)
     return code
 
 

@@ -1,11 +1,14 @@
-"""Atomic file writes: temporary file, fsync, rename."""
+"""Atomic file writes: temporary file, fsync, rename; and names that a terminal can show."""
 
 import contextlib
 import glob
 import io
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 
 
 def write_atomically(
@@ -60,3 +63,9 @@ def _alive(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def printable(text: str) -> str:
+    r"""A name that can be written anywhere: what is no UTF-8 or would control a terminal is escaped."""
+    strange = {c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING}
+    return "".join(c.encode("unicode_escape").decode() if c in strange else c for c in text)

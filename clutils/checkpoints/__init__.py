@@ -126,7 +126,7 @@ def _opened(contents: reading.Contents, path: str | Path, name: str, options: li
     settings = _settings(contents.state)
     if str(settings.get("data")).startswith(OF_NO_PICTURES):
         raise ValueError(
-            f"{path} is a run of this package on {backbones.printable(settings['data'])}, and {MEASURED}"
+            f"{path} is a run of this package on {backbones.short(settings['data'])}, and {MEASURED}"
         )
     try:
         opened = _recognised(states, path, name, options)
@@ -278,7 +278,7 @@ def _filled(backbone: backbones.Backbone, layout: layouts.Layout, names: dict[st
 
 
 def _beginning(name: str) -> str:
-    return backbones.printable(name.partition(".")[0] + "." if "." in name else name)
+    return backbones.short(name.partition(".")[0] + "." if "." in name else name)
 
 
 def _beginnings(names: Mapping[str, Tensor]) -> str:
@@ -288,7 +288,7 @@ def _beginnings(names: Mapping[str, Tensor]) -> str:
 
 def _kinds(state: Any) -> str:
     if isinstance(state, Mapping):
-        keys = [backbones.printable(k) if isinstance(k, str) else f"a {type(k).__name__}" for k in state]
+        keys = [backbones.short(k) if isinstance(k, str) else f"a {type(k).__name__}" for k in state]
         return f"its keys are {', '.join(keys[:6]) or 'none'}"
     return f"it is a {type(state).__name__}"
 
@@ -346,7 +346,7 @@ def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
             generator = noise.NoiseGenerator(**given)
         generator.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
     except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-        reason = backbones.printable(str(error).partition("\n")[0])
+        reason = backbones.short(str(error).partition("\n")[0])
         opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
         return None
     return generator.eval()

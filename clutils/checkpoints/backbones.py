@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from clutils import encoders
 from clutils.checkpoints import named
+from clutils.files import printable
 
 RESNETS = {
     ("basic", (2, 2, 2, 2)): "resnet18",
@@ -314,7 +315,7 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
         if new.startswith(("class_token", "conv_proj.", "encoder.")):
             names[old] = new
         elif old.startswith(("blocks.", "patch_embed.", "norm.", "reg_token", "dist_token")):
-            raise Partial(f"a vision transformer with {printable(old)}, which torchvision's does not have")
+            raise Partial(f"a vision transformer with {short(old)}, which torchvision's does not have")
     shapes = {new: tuple(found[old].shape) for old, new in names.items()}
     width, channels, patch, _ = shapes["conv_proj.weight"]
     layers = {m[1] for m in map(re.compile(r"encoder\.layers\.encoder_layer_(\d+)\.").match, shapes) if m}
@@ -392,9 +393,9 @@ def _shape(found: Mapping[str, Tensor], name: str, dimensions: int) -> bool:
 
 
 def _few(names: list[str]) -> str:
-    return ", ".join(map(printable, names[:3])) + (", ..." if len(names) > 3 else "")
+    return ", ".join(map(short, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
-def printable(name: str) -> str:
-    """A name out of a file, short, on one line and without what steers a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in name[:60])
+def short(name: str) -> str:
+    """A name out of a file, cut, on one line and without what steers a terminal."""
+    return printable(name[:60])

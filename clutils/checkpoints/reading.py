@@ -30,6 +30,8 @@ from typing import IO, Any, BinaryIO, cast
 
 import torch
 
+from clutils.files import printable
+
 PROGRAM_BYTES = 16 << 20  # of a pickle, a header or a zip's directory, without tensors
 INSTRUCTIONS = 2_000_000  # of a pickle: 2 s to check, 2 s to read
 TENSORS = 50_000  # ResNet-152 twice, with its optimiser, has 4,000
@@ -179,6 +181,10 @@ def _demand_file(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {path}{leads}") from None
     except OSError as error:
         raise Refused(f"{path} can't be read: {error.strerror or error}") from error
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise Refused(f"{path} has a name that is not UTF-8, which torch can't open: rename it") from None
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
         what = kinds.get(stat.S_IFMT(mode), "device")
@@ -188,7 +194,7 @@ def _demand_file(path: Path) -> None:
 def one_line(error: Exception) -> str:
     """A parser's own words, which may quote the file, without what steers a terminal."""
     said = " ".join(str(error).split())[:200]
-    return "".join(c for c in said if c.isprintable()) or type(error).__name__
+    return printable(said) or type(error).__name__
 
 
 def _kind(file: BinaryIO, path: Path) -> str:

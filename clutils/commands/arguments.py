@@ -7,7 +7,9 @@ import ast
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
+
+from clutils.files import printable
 
 Add = Callable[..., "Parser"]  # (name, command, what, **settings) -> the parser of a command
 WORDS = {"true": True, "false": False, "inf": math.inf}  # values that are no Python literals
@@ -43,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(*arguments, **named)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"clutils: {message} ({self.prog} --help says what there is)\n")
+        self.exit(2, f"clutils: {printable(message)} ({self.prog} --help says what there is)\n")
 
     def _filled(self) -> None:
         fill, self._fill = self._fill, None
@@ -55,6 +57,11 @@ class Parser(argparse.ArgumentParser):
         if callable(self.epilog):
             self.epilog = self.epilog()
         return super().format_help()
+
+
+def say(text: str = "", to: TextIO | None = None) -> None:
+    """Print at once, here or to stderr; what would control the terminal, in names of files, is escaped."""
+    print("\n".join(map(printable, text.split("\n"))), file=to, flush=True)
 
 
 def adding(parser: Parser) -> Add:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, side, usage
+from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, say, side, usage
 
 if TYPE_CHECKING:
     from clutils import checkpoints, report
@@ -128,8 +128,8 @@ def check(options: argparse.Namespace) -> int:
         gallery, judged = report.load(name, options.pictures)
     gallery = report.covering(gallery, judged, options.quick)
     pictures = gallery, judged
-    print(f"{len(judged):,} images are judged: {judged.source}", flush=True)
-    print(f"{len(gallery):,} are their labelled neighbours: {gallery.source}", flush=True)
+    say(f"{len(judged):,} images are judged: {judged.source}")
+    say(f"{len(gallery):,} are their labelled neighbours: {gallery.source}")
     reports: list[report.Report] = []
     many = len(options.files) > 2
     for file in options.files:  # of a series, one at a time is in memory
@@ -164,7 +164,7 @@ def _checked(
         found.notes.insert(0, f"of the folder {file}, {Path(opened.path).name} was opened")
     if options.data is None:
         found.notes.insert(0, report.DEFAULTED)
-    print(found, flush=True)
+    say(str(found))
     return found
 
 
@@ -179,7 +179,7 @@ def _write(reports: list[report.Report], outs: list[Path]) -> None:
             files.write_atomically(out, (report.beside if page else report.beside_json)(*reports))
         else:
             reports[0].write(out)
-        print(f"written: {out}", flush=True)
+        say(f"written: {out}")
 
 
 def _opened(file: str, arch: str | None) -> checkpoints.Opened:
@@ -214,7 +214,7 @@ def _stages(number: int) -> Iterator[tuple[Callable[[str], None], Callable[[str]
     with tqdm(total=number, disable=not watched, bar_format=form, leave=False) as bar:
 
         def log(text: str) -> None:
-            print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
+            say(f"[{time.monotonic() - began:4.0f} s] {text}", sys.stderr)
 
         def on_stage(name: str) -> None:
             nonlocal done

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from clutils.commands.arguments import Add, usage
+from clutils.commands.arguments import Add, say, usage
 
 
 def add_to(add: Add) -> None:
@@ -23,27 +23,27 @@ def data(options: argparse.Namespace) -> int:
 
     if options.name is None:
         for name, what in datasets.NAMES.items():
-            print(f"{name:18} {what}")
-        print(f"\ndownloads land in {datasets.directory()}")
+            say(f"{name:18} {what}")
+        say(f"\ndownloads land in {datasets.directory()}")
         for place in datasets.on_disk():
             rest = "" if place.complete else f", incomplete: python -m clutils data {place.name} goes on"
-            print(f"{place.name:18} {place.bytes / 1e6:,.0f} MB in {place.path}{rest}")
+            say(f"{place.name:18} {place.bytes / 1e6:,.0f} MB in {place.path}{rest}")
         return 0
     with usage():
         found = datasets.load(options.name, split=options.split)
-    print(f"{options.name}: {found.source}")
+    say(f"{options.name}: {found.source}")
     inputs = found.inputs
     kind, dtype = datasets.kind_of(inputs), str(inputs.dtype).removeprefix("torch.")
     held = f"{dtype} {kind.shape} = {tuple(inputs.shape)}, {kind.parts}: {datasets.width(inputs):,}"
-    print(f"{kind.name:9} {len(found):,}, {held}")
+    say(f"{kind.name:9} {len(found):,}, {held}")
     if isinstance(found, datasets.ImageSet):
-        print(f"masks     {'one a picture' if found.masks is not None else 'none'}")
-    print(f"on disk   {_stored(options.name)}")
+        say(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+    say(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()
     for label, name in enumerate(found.class_names):
-        print(f"label {label:3} {labels.count(label):8,}  {name}")
+        say(f"label {label:3} {labels.count(label):8,}  {name}")
     if -1 in labels:
-        print(f"label  -1 {labels.count(-1):8,}  (none)")
+        say(f"label  -1 {labels.count(-1):8,}  (none)")
     return 0
 
 

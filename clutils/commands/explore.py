@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, usage, value
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, say, usage, value
 
 ALL = "all"
 
@@ -51,7 +51,7 @@ def explore(options: argparse.Namespace) -> int:
         path = folder_or_file / f"{name}.html" if everything else folder_or_file
         with usage("--set"):
             explorers.write(path, name, _settings(options.set), base_url=options.base_url)
-        print(f"{path}: open it in a browser")
+        say(f"{path}: open it in a browser")
     return 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, usage, value
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, say, usage, value
 
 if TYPE_CHECKING:
     from torch import nn
@@ -169,7 +169,7 @@ def _train(options: argparse.Namespace) -> int:
         if watch is not None:
             watch(run)
         if not sys.stdout.isatty() and run.steps_done % log_every == 0:  # in a log, lines instead of a bar
-            print(f"step {run.steps_done} of {run.steps}: {_loss(run)}", flush=True)
+            say(f"step {run.steps_done} of {run.steps}: {_loss(run)}")
         if options.checkpoint_every and run.steps_done % options.checkpoint_every == 0:
             keep(run)
 
@@ -180,11 +180,11 @@ def _train(options: argparse.Namespace) -> int:
         for log in written:
             log.close()
     if run.steps_done:
-        print(_look(run, folder, watching))
+        say(_look(run, folder, watching))
     kept = "checkpoint.pt, history.csv, config.json" + (" and replay.html" if run.steps_done else "")
-    print(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
+    say(f"{run.steps_done} steps, {_loss(run)}: {kept} are in {folder}")
     if not run.done:
-        print("clutils: stopped; the same command with --resume goes on from here", file=sys.stderr)
+        say("clutils: stopped; the same command with --resume goes on from here", sys.stderr)
         return 130
     return 0
 
@@ -232,7 +232,7 @@ def _describe(run: Run, folder: Path) -> None:
     data: Any = run.data  # the command's is a set, with a source
     what = f"{run.configuration['method']} with {run.loss} on {data.source}"
     where = f"on {run.device} in {run.settings.precision}{shared}"
-    print(f"{what}, {where}: step {run.steps_done} of {run.steps}", flush=True)
+    say(f"{what}, {where}: step {run.steps_done} of {run.steps}")
 
 
 def _noise_watch(run: Run, folder: Path) -> Watch | None:

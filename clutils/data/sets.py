@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.data.kinds import kind_called, width
+from clutils.files import printable
 from clutils.settings import did_you_mean, within
 
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
 
 
@@ -273,12 +272,6 @@ def check_edges(graphs: Tensor, who: str) -> None:
             at = int(found.flatten(1).any(dim=1).nonzero()[0])
             name = f"graph {at} of {len(graphs):,}" if len(graphs) > 1 else "the graph"
             raise ValueError(f"{who}: {name} {what.format(int(found[at].sum()))}; {mend}")
-
-
-def printable(text: str) -> str:
-    r"""A name that can be written anywhere: what is no UTF-8 or would control a terminal is escaped."""
-    strange = {c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING}
-    return "".join(c.encode("unicode_escape").decode() if c in strange else c for c in text)
 
 
 def shortlist(names: Sequence[str], most: int = 5) -> str:

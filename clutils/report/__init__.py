@@ -212,7 +212,7 @@ def check(
     layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
-    found.title = f"{name} on {_short(data if isinstance(data, str) else judged.source)}"
+    found.title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
     if found.quick:
         notes.append(f"a quick look, by {len(lent)} labels and no probe: the whole page may judge otherwise")
     found.facts = provenance.facts(opened, lent, judged, options, command)

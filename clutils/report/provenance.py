@@ -11,6 +11,7 @@ import torch
 import clutils
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
+from clutils.files import printable
 
 SETTINGS = 16  # of a file's own, at most so many are listed
 LONGEST = 60  # characters of one of them
@@ -58,4 +59,5 @@ def facts(
     if isinstance(augmentation := opened.settings.get("augmentation"), Mapping):
         found["its augmentation"] = ", ".join(f"{name} {value}" for name, value in augmentation.items())[:400]
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
-    return found | {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
+    found |= {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
+    return {heading: printable(words) for heading, words in found.items()}

@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import os
 import re
 
 import pytest
@@ -231,3 +232,21 @@ def test_a_hostile_file_is_one_line_and_exit_code_1(tmp_path, capsys):
     assert command(tmp_path / "evil.pt", "--data", "digits") == 1
     assert "harmless names" in complaint(capsys)
     assert not (tmp_path / "sung").exists()
+
+
+def test_names_of_files_and_settings_reach_no_terminal_raw_and_end_no_page(file, tmp_path, capsys):
+    """ESC in a file's name cleared the screen; a name that is no UTF-8 ended a check after all its work."""
+    odd, undecodable = tmp_path / "a\x1b[2J.pt", tmp_path / os.fsdecode(b"\xff.pt")
+    state = torch.load(file, weights_only=True)
+    torch.save({**state, "args": {"note": "\x1b]0;b\x07\ud800", "\x1b[1m": "\r"}}, odd)
+    out = tmp_path / "a.html", tmp_path / "a.json"
+    assert command(odd, *QUICK, "--out", out[0], "--out", out[1]) == 0
+    shown = capsys.readouterr()
+    undecodable.write_bytes(odd.read_bytes())
+    assert command(undecodable, *QUICK) == 1 and "has a name that is not UTF-8" in complaint(capsys)
+    (tmp_path / "b\x1b[2J.pt").write_bytes(b"\x80\x02.")
+    for given in (["b\x1b[2J.pt"], ["c\x1b[2J.pt"], [file, "--\x1b[2J"], [file, "--out", "\x1b[2J/a.html"]):
+        assert command(*(tmp_path / one if "pt" in str(one) else one for one in given)) != 0
+    said = shown.out + shown.err + "".join(capsys.readouterr())
+    assert not set(said) & {"\x1b", "\x07", "\r", "\ud800"} and r"a\x1b[2J.pt" in said
+    assert "\x1b" not in out[0].read_text() + out[1].read_text()
