@@ -5,7 +5,7 @@ import torch
 
 from clutils import losses
 
-SETTINGS = [
+CHOSEN = [
     *(losses.NTXent(0.3), losses.Decoupled(0.3), losses.FlatNCE(0.3), losses.SupCon(0.3), losses.CLIP(0.3)),
     *(losses.DualTemperature(0.3, 4.0), losses.DualTemperature(0.5, 0.5)),
     *(losses.MACL(0.3, 0.7, 0.2), losses.MACL(0.5, 0.0, 0.0)),
@@ -13,14 +13,20 @@ SETTINGS = [
     *(losses.HardNegative(0.3, 0.1, 2.0), losses.HardNegative(0.5, 0.4, 0.5)),
     *(losses.AttentionNCE(0.3, 0.5, 2.0), losses.AttentionNCE(0.3, 0.5, 2.0, detach_attention=False)),
     *(losses.PairMargin(1.3), losses.Triplet(0.4), losses.Triplet(0.4, batch_hard=True)),
-    *(losses.BarlowTwins(0.1), losses.Regression(), losses.Triplet(0.4, semi_hard=True)),
+    *(losses.BarlowTwins(0.1), losses.BarlowTwins(0.0), losses.Triplet(0.4, semi_hard=True)),
     *(losses.SigLIP(0.3, -2.0), losses.SigLIP(0.5, 1.0)),
     *(losses.ADNCE(0.3, 0.2, 0.4), losses.ADNCE(0.5, -0.5, 3)),
     *(losses.RINCE(0.3, 0.5, 0.1), losses.RINCE(0.5, 1.0, 0.9), losses.RINCE(0.5, 0.01, 0.01)),
     *(losses.AlphaCL(0.3, 1.0), losses.AlphaCL(0.5, 3.0), losses.Robust(0.5), losses.Robust(1.5)),
     *(losses.WeightedDecoupled(0.3, 0.5), losses.WeightedDecoupled(0.3, 5.0)),
-    *(losses.SogCLR(0.3), losses.ISogCLR(0.4, temperature=0.3), losses.NNCLR(0.3)),
-    *(losses.NPair(), losses.Spectral(), losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0)),
+    *(losses.SogCLR(0.3), losses.ISogCLR(0.4, temperature=0.3), losses.NNCLR(0.3), losses.CLIP(0.07)),
+    *(losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0)),
+]
+# with these, and at its defaults every loss that draws nothing and that has none of them
+SETTINGS = CHOSEN + [
+    entry.cls()
+    for entry in losses.catalogue().values()
+    if entry.cls not in {type(loss) for loss in CHOSEN} and not hasattr(entry.cls(), "generator")
 ]
 
 

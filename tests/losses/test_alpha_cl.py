@@ -1,21 +1,11 @@
 """α-CL: the pairs' importance is chosen, and nothing flows through it."""
 
-import pytest
 import torch
 
 from clutils import anatomy, losses
 from tests.losses.inputs import close, similarities
 
 SETTINGS = [losses.AlphaCL(), losses.AlphaCL(0.2, 2.0), losses.AlphaCL(1.0, 0.5)]
-
-
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-def test_forces_are_the_importances(loss):
-    s, n = similarities(50, 1, 40)
-    pull, push = anatomy.forces(loss, s, n)
-    importance = torch.exp(-((1 - n) ** loss.alpha) / loss.temperature)
-    close(push, importance)
-    close(pull, importance.sum(dim=1, keepdim=True))
 
 
 def test_at_exponent_1_it_is_parallel_to_the_decoupled_loss():

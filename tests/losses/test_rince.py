@@ -11,20 +11,6 @@ from tests.losses.inputs import close, similarities
 SETTINGS = [losses.RINCE(), losses.RINCE(0.2, 0.1, 0.5), losses.RINCE(0.5, 1.0, 0.01)]
 
 
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-def test_forces_are_the_closed_forms(loss):
-    s, n = similarities(50, 1, 40)
-    pull, push = anatomy.forces(loss, s, n)
-    E_plus, E = torch.exp(s / loss.temperature), torch.exp(n / loss.temperature)
-    Z = E_plus + E.sum(dim=1, keepdim=True)
-    factor = (loss.weight * Z) ** loss.q
-    torch.testing.assert_close(
-        pull, (E_plus**loss.q - factor * E_plus / Z) / loss.temperature, rtol=1e-9, atol=0
-    )
-    close(push, factor * E / Z / loss.temperature)
-    assert (pull > 0).all()
-
-
 @pytest.mark.parametrize("q", [0.0, 1e-300, 1e-9])
 def test_a_vanishing_q_is_nt_xent_and_a_constant(q):
     s, n = similarities(30, 2, 20)

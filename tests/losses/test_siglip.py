@@ -11,14 +11,6 @@ from tests.losses.inputs import close, embeddings, similarities
 SETTINGS = [losses.SigLIP(0.1, -10.0), losses.SigLIP(0.5, 1.0)]
 
 
-@pytest.mark.parametrize("loss", SETTINGS, ids=repr)
-def test_forces_are_the_closed_forms(loss):
-    s, n = similarities(50, 1, 40)
-    pull, push = anatomy.forces(loss, s, n)
-    close(pull, torch.sigmoid(-s / loss.temperature - loss.bias) / loss.temperature)
-    close(push, torch.sigmoid(n / loss.temperature + loss.bias) / loss.temperature)
-
-
 def test_a_pairs_force_knows_nothing_of_the_other_pairs():
     s, n = similarities(20, 1, 40)
     pull, push = anatomy.forces(losses.SigLIP(0.2, -3.0), s, n)

@@ -1,5 +1,7 @@
 """SogCLR: a moving average for each sample."""
 
+import math
+
 import pytest
 import torch
 
@@ -7,6 +9,20 @@ from clutils import anatomy, losses
 from clutils.similarities import owners
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings, fails, similarities
+
+
+def by_loops(rows, averages, index, temperature, rate):
+    """rows of the 2B anchors of two views; averages: {sample: u} -> (values, forces as (pull, pushes))."""
+    values, forces, found = [], [], {}
+    for a, ((positive,), negatives) in enumerate(rows):
+        sample = index[a % len(index)]
+        g = sum(math.exp(n / temperature) for n in negatives) / len(negatives)
+        u = (1 - rate) * averages[sample] + rate * g if sample in averages else g
+        found.setdefault(sample, []).append(u)
+        values.append(temperature * math.log(u) - positive)
+        forces.append((1.0, [math.exp(n / temperature) / len(negatives) / u for n in negatives]))
+    averages.update({sample: sum(us) / len(us) for sample, us in found.items()})
+    return values, forces
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.9, 1.0])
@@ -21,7 +37,7 @@ def test_steps_over_a_data_set_are_the_algorithm_in_plain_loops(rate):
         index = torch.randperm(9, generator=torch.Generator().manual_seed(step))[:5]
         views = [z.requires_grad_() for z in embeddings(5, 4, seed=step)]
         rows = oracles.rows_of_a_batch(*(z.tolist() for z in views))
-        values, forces = oracles.sogclr(rows, averages, index.tolist(), 0.3, rate)
+        values, forces = by_loops(rows, averages, index.tolist(), 0.3, rate)
         value = loss(*views, index=index)
         assert value.item() == pytest.approx(sum(values) / 10, rel=1e-5)  # the averages are float32
         gradient = torch.autograd.grad(value, views)

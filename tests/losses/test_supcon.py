@@ -9,16 +9,6 @@ from clutils import anatomy, losses
 from tests.losses.inputs import close, embeddings, masks, similarities
 
 
-@pytest.mark.parametrize("temperature", [0.07, 0.5])
-def test_forces_are_the_closed_forms(temperature):
-    for P in (1, 4):
-        s, n = similarities(60, P, 15)
-        q = torch.softmax(torch.cat([s, n], dim=1) / temperature, dim=1)
-        pull, push = anatomy.forces(losses.SupCon(temperature), s, n)
-        torch.testing.assert_close(pull, (1 / P - q[:, :P]) / temperature, rtol=1e-10, atol=1e-12)
-        close(push, q[:, P:] / temperature)
-
-
 def test_without_labels_or_with_labels_of_their_own_it_is_nt_xent():
     views = embeddings(8, 5)
     close(losses.SupCon(0.2)(*views), losses.NTXent(0.2)(*views))

@@ -57,11 +57,11 @@ def predictions_and_targets(method):
     return predictions, [target_head(target_encoder(view)).detach() for view in views()]
 
 
-def by_loops(of, z1, z2, *settings, labels=None, one_way=False) -> float:
-    """A loss of `oracles`: its mean over both views' anchors, or one way over z1's, against z2."""
+def by_loops(loss, z1, z2, labels=None, one_way=False) -> float:
+    """A loss as its paper writes it: its mean over both views' anchors, or one way over z1's, against z2."""
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels, other_view=one_way)
     rows = rows[: len(z1)] if one_way else rows
-    return sum(of(*row, *settings) for row in rows) / len(rows)
+    return float(oracles.written(loss, rows).mean())
 
 
 def slopes_of_views(method, number: int = 2) -> list[Tensor]:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from clutils import losses, methods
-from tests.losses import oracles
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
 from tests.methods.steps import by_loops
 from tests.runs import DIGITS, small
@@ -47,7 +46,7 @@ def test_a_step_is_nt_xent_of_two_mixes_in_loops():
             rows.append((1 - 0.3 * share[i]) * view[i] + 0.3 * share[i] * other)
         mixes.append(torch.stack(rows))
     z1, z2 = dacl.head(dacl.encoder(torch.cat(mixes))).chunk(2)
-    expected = by_loops(oracles.nt_xent, z1, z2, 0.3)
+    expected = by_loops(losses.NTXent(0.3), z1, z2)
     assert loss.item() == pytest.approx(expected, rel=1e-6)  # a share is drawn in float32
 
 

@@ -9,7 +9,6 @@ import torch
 from clutils import data, encoders, losses, methods, views
 from clutils.data.graphs import repacked, unpacked
 from clutils.views.graphs import ppr
-from tests.losses import oracles
 from tests.methods.given_graphs import MOTIFS, NETWORK, built, gcn, gin, rows_by_loops, weighted
 from tests.methods.steps import by_loops
 
@@ -72,11 +71,11 @@ def test_graphcl_leaves_the_positive_out_of_its_sum_and_is_the_decoupled_loss():
     rows = rows_by_loops(copy.deepcopy(method.encoder), drawn(MOTIFS), gin)
     z1, z2 = head_of(method, torch.stack([row.sum(dim=0) for row in rows])).detach().chunk(2)
     loss, found, _ = method(MOTIFS, views.GraphAugmentation(), dice())
-    expected = by_loops(oracles.decoupled, z1, z2, 0.2, one_way=True)
+    expected = by_loops(losses.Decoupled(0.2), z1, z2, one_way=True)
     assert loss.item() == pytest.approx(expected, abs=1e-4)
     torch.testing.assert_close(found.double(), z1, rtol=1e-3, atol=1e-3)
     assert method.chance(12) == pytest.approx(math.log(11))
-    another = by_loops(oracles.nt_xent, z1, z2, 0.5, one_way=True)  # the same anchors
+    another = by_loops(losses.NTXent(0.5), z1, z2, one_way=True)  # the same anchors
     assert built(methods.GraphCL, loss=losses.NTXent(0.5)).one_way(z1, z2).mean().item() == pytest.approx(
         another
     )
@@ -96,7 +95,7 @@ def test_simgrace_perturbs_each_tensor_of_the_encoder_by_its_own_deviation_and_n
     z1, z2 = (head_of(method, rows).detach() for rows in sums)
     before = copy.deepcopy(method.encoder.state_dict())
     loss, _, second = method(MOTIFS, None, dice())
-    assert loss.item() == pytest.approx(by_loops(oracles.decoupled, z1, z2, 0.2, one_way=True), abs=1e-3)
+    assert loss.item() == pytest.approx(by_loops(losses.Decoupled(0.2), z1, z2, one_way=True), abs=1e-3)
     assert not second.requires_grad
     assert all(torch.equal(before[n], w) for n, w in method.encoder.named_parameters())
     counted = [int(v) for n, v in method.encoder.named_buffers() if n.endswith("tracked")]
@@ -111,7 +110,7 @@ def test_grace_is_nt_xent_of_nodes_with_negatives_of_both_views():
     augment = views.NodeAugmentation()
     rows = rows_by_loops(copy.deepcopy(method.encoder), drawn(NETWORK, augment), gcn)
     u, v = head_of(method, torch.cat(rows)).detach().chunk(2)
-    expected = by_loops(oracles.nt_xent, u, v, 0.4)
+    expected = by_loops(losses.NTXent(0.4), u, v)
     assert method(NETWORK, augment, dice())[0].item() == pytest.approx(expected, abs=1e-4)
 
 
@@ -125,7 +124,7 @@ def test_bgrl_predicts_the_other_views_features_without_a_head():
     predictor = copy.deepcopy(method.predictor).double().train()
     p = [predictor(rows_by_loops(method.encoder, view, gcn)[0]).detach() for view in both]
     t = [rows_by_loops(method.target_encoder, view, gcn)[0].detach() for view in both]
-    expected = sum(oracles.regression(p[a].tolist(), t[1 - a].tolist()) for a in (0, 1))
+    expected = sum(losses.Regression.as_written(p[a], t[1 - a]).item() for a in (0, 1))
     assert method(NETWORK, augment, dice())[0].item() == pytest.approx(expected, abs=1e-4)
     assert method.settings() == {"momentum": 0.99, "predictor_rate": 1.0}
 

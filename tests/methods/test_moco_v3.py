@@ -9,7 +9,6 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from clutils import losses, methods
-from tests.losses import oracles
 from tests.methods.steps import (
     a_step,
     built,
@@ -31,7 +30,7 @@ def test_a_step_is_algorithm_1_in_plain_loops_with_its_factor_of_two_tau():
     moco = method()
     queries, keys = predictions_and_targets(moco)
     both = ((queries[0], keys[1]), (queries[1], keys[0]))
-    expected = sum(2 * TAU * by_loops(oracles.nt_xent, q, k, TAU, one_way=True) for q, k in both)
+    expected = sum(2 * TAU * by_loops(losses.NTXent(TAU), q, k, one_way=True) for q, k in both)
     loss, q1, k2 = a_step(moco)
     assert loss.item() == pytest.approx(expected, rel=1e-4)
     torch.testing.assert_close(q1.double(), queries[0], rtol=1e-3, atol=1e-4)

@@ -7,7 +7,6 @@ import torch
 
 from clutils import losses, methods
 from clutils.methods.modals import OPERATIONS
-from tests.losses import oracles
 from tests.losses.inputs import fails
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
 from tests.methods.steps import by_loops
@@ -56,7 +55,7 @@ def test_a_step_moves_the_features_before_the_head_and_takes_no_gradient_through
     z1, z2 = modals.head(
         torch.cat([h + 0.5 * (h - h.mean(dim=0)) for h in map(modals.encoder, views)])
     ).chunk(2)
-    expected = by_loops(oracles.nt_xent, z1, z2, 0.3)
+    expected = by_loops(losses.NTXent(0.3), z1, z2)
     assert loss.item() == pytest.approx(expected, rel=1e-10)
     h = H.clone().requires_grad_()
     modals.direction(h, torch.Generator())[0].sum().backward()

@@ -9,7 +9,6 @@ from torch import nn
 
 from clutils import data, encoders, losses, methods, noise, training, views
 from tests import runs
-from tests.losses import oracles
 from tests.methods.steps import by_loops
 from tests.runs import DIGITS, advance, past, same, weights
 
@@ -41,7 +40,7 @@ def test_without_augmentations_the_views_are_the_picture_with_noise_and_the_pict
     z = method.head(method.encoder(torch.cat([x + sample, x])))
     torch.testing.assert_close(torch.cat([z1, z2]), z.detach(), rtol=1e-4, atol=1e-4)
     norms = [math.sqrt(sum(v * v for v in one.flatten().tolist())) for one in sample]
-    loss, term = by_loops(oracles.nt_xent, z1, z2, 0.3), 2.0 * len(norms) / sum(norms)
+    loss, term = by_loops(losses.NTXent(0.3), z1, z2), 2.0 * len(norms) / sum(norms)
     assert total.item() == pytest.approx(loss + term, rel=1e-4)
     assert method.reported["loss"].item() == pytest.approx(loss, rel=1e-4)
     assert method.reported["penalty_term"].item() == pytest.approx(term, rel=1e-4)

@@ -9,7 +9,6 @@ import torch
 from torch.nn.functional import normalize
 
 from clutils import losses, methods
-from tests.losses import oracles
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
 from tests.methods.steps import by_loops
 from tests.runs import small
@@ -33,7 +32,7 @@ def test_a_step_is_the_readmes_three_losses_in_loops(batch):
         torch.stack([share[i] * x[i] + (1 - share[i]) * x[mirror[i]] for i in range(batch)]) for x in views
     ]
     embedded = normalize(sdmp.head(sdmp.encoder(torch.cat([*views, *mixes]))), dim=1).chunk(4)
-    plain = by_loops(oracles.nt_xent, *embedded[:2], 0.3)
+    plain = by_loops(losses.NTXent(0.3), *embedded[:2])
     z2, m1, m2 = (z.tolist() for z in embedded[1:])
     sources, mixed = 0.0, 0.0
     for i, j in enumerate(mirror):

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from clutils import encoders, losses, methods, views
-from tests.losses import oracles
 from tests.methods.steps import by_loops
 from tests.runs import DIGITS
 
@@ -21,5 +20,5 @@ def test_simcl_adds_noise_of_the_given_length_to_the_features_before_the_head():
     added = seen["noisy"] - seen["h"]
     torch.testing.assert_close(added.norm(dim=1), torch.full((16,), 2.0))
     assert not torch.allclose(added[:8], added[8:])  # each view its own
-    expected = by_loops(oracles.nt_xent, z1, z2, 0.3)
+    expected = by_loops(losses.NTXent(0.3), z1, z2)
     assert loss.item() == pytest.approx(expected, rel=1e-4)

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import losses, methods
-from tests.losses import oracles
 from tests.methods.given_views import VECTORS, Fixed, built, views_of
 from tests.methods.steps import by_loops
 
@@ -18,7 +17,7 @@ def test_a_step_is_the_dual_temperature_loss_of_both_directions_in_loops():
     views = views_of(VECTORS[:9], 2)
     loss, *_ = simco(VECTORS[:9], Fixed(*views), torch.Generator())
     z = [simco.head(simco.encoder(view)) for view in views]
-    both = (by_loops(oracles.dual_temperature, *of, 0.2, 5.0, one_way=True) for of in (z, z[::-1]))
+    both = (by_loops(losses.DualTemperature(0.2, 5.0), *of, one_way=True) for of in (z, z[::-1]))
     assert loss.item() == pytest.approx(sum(both) / 2, rel=1e-10)
 
 

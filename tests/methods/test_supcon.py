@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from clutils import data, losses, measures, methods, training
-from tests.losses import oracles
 from tests.losses.inputs import fails
 from tests.methods.steps import VECTORS, built, by_loops, noisy
 from tests.runs import DIGITS, small
@@ -27,7 +26,7 @@ def test_the_loss_has_all_pictures_of_the_anchors_class_as_positives():
     both = noisy(torch.cat([images, images]), torch.Generator().manual_seed(5))
     z = head(encoder(both)).detach()  # one batch of both views
     torch.testing.assert_close(torch.cat([z1, z2]), z)
-    expected = by_loops(oracles.supcon, z1, z2, 0.3, labels=labels.tolist())
+    expected = by_loops(losses.SupCon(0.3), z1, z2, labels=labels.tolist())
     assert loss.item() == pytest.approx(expected, abs=1e-5)
 
 
