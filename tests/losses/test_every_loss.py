@@ -68,7 +68,9 @@ def test_value_and_gradient_are_those_of_the_equation_as_written(loss, P):
     on_vectors = "z1" in takes
     # as vectors, some features lack VICReg's variance, others do not
     vectors = [z * torch.tensor([0.1, 0.5, 1.0, 3.0]) for z in embeddings(9, 4)]
-    inputs = [t.requires_grad_() for t in (vectors if on_vectors else similarities(60, P, 12))]
+    s, n = similarities(60, P, 12)
+    s[0], n[0] = -0.6, torch.linspace(-0.999, -0.98, 12)  # an anchor that a debiased estimate's clamp catches
+    inputs = [t.requires_grad_() for t in (vectors if on_vectors else (s, n))]
     given = {"queue": 3 * embeddings(15, 4, seed=5)[0]} if "queue" in takes else {}
     ours = loss(*inputs, **given) if on_vectors else loss.per_anchor(*inputs)
     settings = {name: getattr(loss, name) for name in takes if hasattr(loss, name)}
