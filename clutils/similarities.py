@@ -5,8 +5,10 @@ negatives. This module turns embeddings into those two tables; what is done with
 and stands in the paper's own file in `clutils.losses`.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +16,7 @@ from torch import Tensor
 
 CHUNK = 2**24  # numbers of gathered keys at a time
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
+USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,46 @@ class Pairs:
     once: bool = False
 
 
-def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+def normalise(
+    z: Tensor, name: str | Sequence[str] = "z", who: str = "similarities", check: bool = True
+) -> Tensor:
     """Rows of z (N, D) on the unit sphere, in float32 (float64 stays float64).
 
-    Half precision is widened first: a squared length overflows float16 from entries of 256 on.
-    Each row is divided by its largest entry before its length is taken, so that neither tiny nor huge
-    rows under- or overflow; the direction, and with it the gradient, is unchanged by that.
+    Half precision is widened first: a squared length overflows float16 from entries of 256 on. Where a row is
+    so tiny or huge that its squared length would under- or overflow, each is divided by its largest entry
+    first; the direction, and with it the gradient, is unchanged by that.
 
-    Raises ValueError on a row that is zero or not finite (not with check=False: on a GPU the check waits).
+    Also z (N, V, D) of as many names. Raises ValueError on a row that is zero or not finite (not with
+    check=False: on a GPU the check waits).
     """
     z = widen(z)
-    largest = z.detach().abs().amax(dim=1, keepdim=True)
-    if check and not bool((sound := torch.isfinite(largest) & (largest > SHORTEST)).all()):
-        row = int((~sound).flatten().nonzero()[0])
-        zero = largest[row] <= SHORTEST
+    length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    if check:
+        shortest, longest = torch.stack(length.detach().aminmax()).tolist()
+        if USUAL[0] < shortest and longest < USUAL[1]:
+            return z / length
+        check_rows(z, name, who)
+    z = z / z.detach().abs().amax(dim=-1, keepdim=True)
+    return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+
+
+def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = math.inf) -> None:
+    """Raise ValueError on the first row of z that is zero, not finite, or has an entry above `most`.
+
+    z and name are as in `normalise`.
+    """
+    largest = z.detach().abs().amax(dim=-1)
+    if bool((sound := torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)).all()):
+        return
+    row, *view = (~sound).nonzero()[0].tolist()
+    entry = float(largest[(row, *view)])
+    if SHORTEST < entry < math.inf:
+        what = f"has an entry of {entry:.3g}, but vectors are compared as they are: at most {most:g}"
+    else:
+        zero = entry <= SHORTEST
         what = "is a zero vector, which has no direction" if zero else "holds NaN or infinity"
-        raise ValueError(f"{who}: {name} {tuple(z.shape)}: row {row} {what}")
-    return F.normalize(z / largest, dim=1)
+    name = name if isinstance(name, str) else name[view[0]]
+    raise ValueError(f"{who}: {name} {(len(z), z.shape[-1])}: row {row} {what}")
 
 
 def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
@@ -74,85 +100,102 @@ def widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-@dataclass(frozen=True)
-class Everyone:
-    """What the anchors of a batch are compared with, unit vectors: made once, also where blocks follow.
+def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: Any) -> Pairs:
+    """Two views of a batch, unit vectors (B, D) each: image i's positive is its own other view.
 
-    - rest: (2, B - 1, D), both views of all pictures but the last
-    - ends: (2, 2, D), both views of the first picture and of the last
-    - z: (2B, D), all of them, those of view 1 first
+    - against="both views": 2B anchors, each against the 2B - 2 views of other images (SimCLR)
+    - against="other view": 2B anchors, each against the B - 1 other images in the opposite view (CLIP)
+    - against="one way": of those the B of view 1 alone (N-pair)
+
+    Anchors are those of view 1, then those of view 2. Negatives are the other images in order, each in view 1
+    and in view 2: `owners` says whose a column is. `Batch` says what changes who is compared: labels,
+    extra_views or a queue.
     """
-
-    rest: Tensor
-    ends: Tensor
-    z: Tensor
+    return Batch(torch.stack([z1, z2], dim=1), **further).pairs(against)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Unit vectors of a batch, or of a block of its pictures: those whose anchors are asked for.
+    """Unit vectors of a batch, and what else says who is compared with whom.
 
-    - z1, z2: (b, D), the block's two views, or queries and their keys
-    - pictures: (b,), their rows in the batch
-    - everyone: of the whole batch
-    - labels: (B,), of the whole batch; extra_views: (b, M, D); queue: (K, D); None where there are none
+    - views: (B, 2, D), the two views of each image, or a query and its key
+    - labels: (B,): positives share the anchor's label, its own other view among them; both tables are
+      (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i)). An image
+      without a label (below 0) has its own other view as its one positive, and is a negative of all others
+    - extra_views: (B, M, D), the positives of both anchor views, of which the other is then neither positive
+      nor negative (AttentionNCE, as its authors' code has it)
+    - queue: (K, D): only queries are anchors, and the queue alone gives the negatives; it gets no gradient
+      (He et al. 2020, eq. 1)
     - drawn: (anchors, k) each, what a loss drew for these anchors
+
+    In a block (`losses.blockwise`) `views` are of the images whose anchors are asked for, from number `start`
+    on, and `keys` are those of the whole batch.
     """
 
-    z1: Tensor
-    z2: Tensor
-    pictures: Tensor
-    everyone: Everyone
+    views: Tensor
     labels: Tensor | None = None
     extra_views: Tensor | None = None
     queue: Tensor | None = None
     drawn: tuple[Tensor, ...] = ()
+    start = 0
 
-    @classmethod
-    def whole(cls, z1: Tensor, z2: Tensor, **further: Any) -> Self:
-        if further.get("labels") is not None:
-            further["labels"] = own_classes(further["labels"])
-        views = torch.stack([z1, z2])
-        everyone = Everyone(views[:, :-1], views[:, :: len(z1) - 1], views.flatten(0, 1))
-        return cls(z1, z2, torch.arange(len(z1), device=z1.device), everyone, **further)
+    @property
+    def keys(self) -> Tensor:
+        """(B, 2, D): what anchors are compared with."""
+        return self.views
 
     @property
     def anchors(self) -> Tensor:
-        """(A, D): the queries, or both views of the block's pictures, those of view 1 first."""
-        return self.z1 if self.queue is not None else torch.cat([self.z1, self.z2])
+        """(2b, D): view 1 of these images, then view 2."""
+        return self.views.transpose(0, 1).flatten(0, 1)
 
     @property
     def own(self) -> Tensor:
-        """(A,): each anchor's picture."""
-        return self.pictures if self.queue is not None else self.pictures.repeat(2)
+        """(2b,): the number of each anchor's image."""
+        images = torch.arange(self.start, self.start + len(self.views), device=self.views.device)
+        return images.repeat(2)
 
     def pairs(self, against: str = "both views") -> Pairs:
-        rest, ends, z = self.everyone.rest, self.everyone.ends, self.everyone.z
+        """Who is compared with whom: see `two_views`."""
         if self.labels is not None:
-            y, s = self.labels.repeat(2), self.anchors @ z.T
-            same = y[self.own][:, None] == y[None, :]
-            view = torch.arange(2, device=z.device).repeat_interleave(len(self.pictures))
-            itself = self.own + view * len(self.labels)
-            return Pairs(s, s, same.scatter(1, itself[:, None], False), ~same)
-        if self.extra_views is not None:
-            views = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.z1, self.z2)]
-            return Pairs(torch.cat(views), to_others(self.anchors, self.own, rest, ends))
-        positives = (self.z1 * self.z2).sum(dim=1)[:, None]
+            return self.by_label(self.labels)
+        first, second = self.views.unbind(dim=1)
+        positives = (first * second).sum(dim=1, keepdim=True)
         if self.queue is not None:
-            return Pairs(positives, self.z1 @ self.queue.detach().T)
-        if against not in ("other view", "one way"):
-            return Pairs(positives.repeat(2, 1), to_others(self.anchors, self.own, rest, ends))
-        of_1 = to_others(self.z1, self.pictures, rest[1:], ends[1:])
+            return Pairs(positives, first @ self.queue.detach().T)
         if against == "one way":
-            return Pairs(positives, of_1)
-        of_2 = to_others(self.z2, self.pictures, rest[:1], ends[:1])
-        return Pairs(positives.repeat(2, 1), torch.cat([of_1, of_2]))
+            return Pairs(positives, self.to_others(first, self.keys[:, 1:]))
+        if against == "other view":
+            of_1 = self.to_others(first, self.keys[:, 1:])
+            of_2 = self.to_others(second, self.keys[:, :1])
+            return Pairs(positives.repeat(2, 1), torch.cat([of_1, of_2]))
+        negatives = self.to_others(self.anchors, self.keys)
+        if self.extra_views is None:
+            return Pairs(positives.repeat(2, 1), negatives)
+        further = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (first, second)]
+        return Pairs(torch.cat(further), negatives)
+
+    def by_label(self, labels: Tensor) -> Pairs:
+        """All views as candidates of all anchors, and two masks: (2b, 2B) each."""
+        everyone, y = self.keys.transpose(0, 1).flatten(0, 1), own_classes(labels).repeat(2)
+        view = torch.arange(2, device=y.device).repeat_interleave(len(self.views))
+        itself = self.own + view * len(labels)
+        s, same = self.anchors @ everyone.T, y[itself, None] == y
+        return Pairs(s, s, same.scatter(1, itself[:, None], False), ~same)
+
+    def to_others(self, anchors: Tensor, keys: Tensor) -> Tensor:
+        """Similarities of anchors to the keys of all other images: (A, D), (B, V, D) -> (A, (B - 1) V).
+
+        The anchors are of one view of these images, or of one after the other. The keys keep their order.
+        """
+        table = anchors @ keys.flatten(0, 1).T
+        return without_own(table, keys.shape[1])
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
         if self.queue is None:
-            keys = self.everyone.z
-            i, j = (owners(columns, len(keys) // 2, self.own) for columns in (i, j))
+            keys, own = self.keys.flatten(0, 1), 2 * self.own[:, None]
+            i, j = (columns + 2 * (columns >= own) for columns in (i, j))
             if len(keys) ** 2 <= i.numel() * keys.shape[1]:
                 return (keys @ keys.T)[i, j]
         else:
@@ -164,27 +207,22 @@ class Batch:
         return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
 
 
-def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: Tensor) -> Pairs:
-    """Two views of a batch, unit vectors (B, D) each: picture i's positive is its own other view.
+def without_own(table: Tensor, views: int) -> Tensor:
+    """A table (A, B V) of B images, V columns each, without an anchor's own image: (A, (B - 1) V).
 
-    - against="both views": 2B anchors, each against the 2B - 2 views of other pictures (SimCLR)
-    - against="other view": 2B anchors, each against the B - 1 other pictures in the opposite view (CLIP)
-    - against="one way": of those the B of view 1 alone (N-pair)
-
-    Columns of negatives: all pictures but the last in view 1, then in view 2. An anchor's own picture is no
-    negative of it: the last picture stands in its place. `owners` says whose a column is.
-
-    One of these changes who is compared, as an argument of a loss does:
-
-    - extra_views (B, M, D): the positives of both anchor views, of which the other is then neither positive
-      nor negative (AttentionNCE, as its authors' code has it)
-    - labels (B,): positives share the anchor's label, its own other view among them; both tables are
-      (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i)). An image
-      without a label (below 0) has its own other view as its one positive, and is a negative of all others
-    - queue (K, D), unit vectors: z1 are queries and the anchors, z2 their keys; the queue alone gives the
-      negatives, and gets no gradient (He et al. 2020, eq. 1)
+    The anchors are of one view of the images, or of one after the other.
     """
-    return Batch.whole(z1, z2, **further).pairs(against)
+    return between_own(table, views).reshape(len(table), -1)
+
+
+def between_own(table: Tensor, views: int) -> Tensor:
+    """The entries that `without_own` leaves, as a view of the table: (A / B, B - 1, B V).
+
+    Row by row, an image's own V entries are followed by B V others, and those by the next image's own.
+    """
+    columns, images = table.shape[1], table.shape[1] // views
+    behind_the_first = table.view(-1, images * columns)[:, views:]
+    return behind_the_first.unflatten(1, (images - 1, columns + views))[..., :columns]
 
 
 def count(batch: int, against: str = "both views", queue: int | None = None) -> int:
@@ -194,50 +232,15 @@ def count(batch: int, against: str = "both views", queue: int | None = None) -> 
     return 2 * batch - 2 if against == "both views" else batch - 1
 
 
-def to_others(anchors: Tensor, own: Tensor, rest: Tensor, ends: Tensor) -> Tensor:
-    """Similarities to every picture but each anchor's own, in whose place the last one stands.
-
-    anchors (A, D), own (A,): their pictures; rest (V, B - 1, D), ends (V, 2, D): as in `Everyone`, of V views
-    -> (A, V (B - 1)).
-    """
-    last = rest.shape[1]
-    # the last picture's own anchors need nobody to stand in: theirs keep the first, where they had it
-    stand_in = torch.where((own == last)[:, None], anchors @ ends[:, 0].T, anchors @ ends[:, 1].T)
-    places = (own % last)[:, None] + last * torch.arange(len(rest), device=own.device)
-    return _Table.apply(anchors, rest.flatten(0, 1), stand_in, places)
-
-
-class _Table(torch.autograd.Function):
-    """anchors (A, D), others (K, D) -> their similarities (A, K), with stand_in (A, V) in places (A, V).
-
-    Its gradient takes the replaced entries out of the products, and not out of a copy of the table.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, anchors: Tensor, others: Tensor, stand_in: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(anchors, others, places)
-        return (anchors @ others.T).scatter_(1, places, stand_in)
-
-    @staticmethod
-    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        anchors, others, places = ctx.saved_tensors
-        replaced = slopes.gather(1, places)
-        of_anchors, of_others = slopes @ others, slopes.T @ anchors
-        for place, slope in zip(places.unbind(1), replaced.split(1, dim=1), strict=True):
-            of_anchors = of_anchors - slope * others[place]
-            of_others.index_add_(0, place, slope * anchors, alpha=-1)
-        return of_anchors, of_others, replaced, None
-
-
 def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
     """Whose similarity stands in a column of the negatives of `two_views`: rows of cat([z1, z2]).
 
-    columns: (A, k), a row an anchor -> same shape; own: (A,), the anchors' pictures, None = of all 2B.
+    columns: (A, k), a row an anchor -> same shape; own: (A,), the anchors' images, None = of all 2B.
     """
     if own is None:
         own = torch.arange(batch, device=columns.device).repeat(2)
-    view, picture = columns // (batch - 1), columns % (batch - 1)
-    return view * batch + torch.where(picture == own[:, None], batch - 1, picture)
+    image, view = columns // 2, columns % 2
+    return view * batch + image + (image >= own[:, None])
 
 
 def own_classes(labels: Tensor) -> Tensor:

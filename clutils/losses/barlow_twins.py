@@ -1,5 +1,7 @@
 """Barlow Twins: decorrelated features, by the cross-correlation matrix of two views."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -48,14 +50,17 @@ class BarlowTwins(Loss):
         on_diagonal = squares.diagonal().sum()
         return on_diagonal + off_diagonal * (squares.sum() - on_diagonal)
 
-    def prepare(self, z: Tensor, name: str) -> Tensor:
-        """Features centred and of unit length over the batch."""
+    def prepare(self, z: Tensor, name: str | Sequence[str]) -> Tensor:
+        """Features of both views centred and of unit length over the batch."""
         if self.check_inputs:
-            super().prepare(z.detach(), name)  # its checks
-        return similarities.standardise(z, name, self.name, self.check_inputs)
+            similarities.check_rows(z, name, self.name)
+        views = zip(z.unbind(dim=1), name, strict=True)
+        each = [similarities.standardise(view, of, self.name, self.check_inputs) for view, of in views]
+        return torch.stack(each, dim=1)
 
     def pair_up(self, batch: Batch) -> Tensor:
-        return batch.z1.T @ batch.z2  # (D, D)
+        z1, z2 = batch.views.unbind(dim=1)
+        return z1.T @ z2  # (D, D)
 
     def formula(self, correlations: Tensor) -> Tensor:
         """(D, D) correlations -> the loss, a scalar."""

@@ -5,7 +5,7 @@ A paper's own file holds its formula and nothing else.
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, dataclass_transform
 
@@ -21,6 +21,7 @@ from clutils.similarities import Batch, Pairs
 TEMPERATURE = Setting(1e-6, 1e6, "τ", dial=(0.01, 5, "log"))  # where every loss is finite in float32
 BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
+LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
@@ -46,7 +47,6 @@ class Loss(nn.Module):
     normalised = True  # whether vectors are compared by their direction alone
     samples: Tensor | None = None  # during a call with `index`: the numbers of the batch's samples
     effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
-    own_temperatures = False  # whether `formula` leaves one of each anchor, (A,)
     ranges: ClassVar[Mapping[str, Setting]]  # what each hyper-parameter may be: see `settings.collect`
     in_batches: tuple[str, ...] = ()  # hyper-parameters that say nothing of given similarities
     needs_negatives = True  # whether an anchor without any is an error
@@ -113,10 +113,6 @@ class Loss(nn.Module):
             if len(getattr(self, name)) != samples:
                 setattr(self, name, getattr(self, name).new_full((samples,), first))
 
-    def anchor_views(self, queue: Tensor | None) -> int:
-        """How many views of a picture are anchors: the query alone beside a queue, or one way; else both."""
-        return 1 if queue is not None or self.against == "one way" else 2
-
     def check_hyperparameters(self) -> None:
         """Raise ValueError when a hyper-parameter is outside its range; more where a paper's file says so."""
         check(self.name, self, {**self.ranges, "block_size": BLOCK_SIZE})
@@ -149,8 +145,9 @@ class Loss(nn.Module):
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with torch.autocast(z1.device.type, enabled=False):
-            if self.level != "batch" and index is None:
-                return blockwise.mean(self, batch)
+            rows = blockwise.images(self, batch)
+            if rows < len(z1) and self.level != "batch" and index is None:
+                return blockwise.mean(self, batch, rows)
             self.samples = index
             try:
                 return self.formula(self.pair_up(batch)).mean()
@@ -204,18 +201,18 @@ class Loss(nn.Module):
                 f"{self.name} does not take {argument}: beside two views it takes {known}. "
                 f"losses.catalogue() lists what each loss takes"
             )
-        several = sorted(given.keys() - {"index"})
-        if len(several) > 1:
-            both = " and ".join(several)
+        who = sorted(given.keys() - {"index"})
+        if len(who) > 1:
+            both = " and ".join(who)
             raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
         self._check_shapes(z1, {"z2": z2, **given})
-        z1, z2 = self.prepare_views(z1, z2)
+        views = self.prepare(torch.stack([z1, z2], dim=1), ("z1", "z2"))
         if "queue" in given:
             given["queue"] = self.prepare(given["queue"], "queue")
         if "extra_views" in given:
-            views = given["extra_views"]
-            rows = self.prepare(views.flatten(0, 1), f"extra_views {tuple(views.shape)} as")
-            given["extra_views"] = rows.view(views.shape)
+            several = given["extra_views"]
+            rows = self.prepare(several.flatten(0, 1), f"extra_views {tuple(several.shape)} as")
+            given["extra_views"] = rows.view(several.shape)
         labels, index = given.get("labels"), given.pop("index", None)
         if (
             self.check_inputs
@@ -228,20 +225,17 @@ class Loss(nn.Module):
         if self.check_inputs and index is not None and (index < 0).any():
             lowest = f"index has the number {int(index.min())}"
             raise ValueError(f"{self.name}: {lowest}, but samples are numbered from 0")
-        drawn = self.draw(len(z1) * self.anchor_views(given.get("queue")), z1)
-        return Batch.whole(z1, z2, drawn=drawn, **given)
+        drawn = self.draw(len(z1) * (1 if "queue" in given else 2), views)
+        return Batch(views, drawn=drawn, **given)
 
-    def prepare(self, z: Tensor, name: str) -> Tensor:
-        """Embeddings (N, D) as the method compares them: unit vectors, or as they are; checked."""
+    def prepare(self, z: Tensor, name: str | Sequence[str]) -> Tensor:
+        """Embeddings (N, D), or views (B, 2, D), as the method compares them: of unit length, or as given."""
         if self.normalised:
             return similarities.normalise(z, name, self.name, self.check_inputs)
+        z = similarities.widen(z)
         if self.check_inputs:
-            similarities.normalise(z.detach(), name, self.name)
-        return similarities.widen(z)
-
-    def prepare_views(self, z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
-        """Both views (B, D), each by `prepare`."""
-        return self.prepare(z1, "z1"), self.prepare(z2, "z2")
+            similarities.check_rows(z, name, self.name, LARGEST)
+        return z
 
     def pair_up(self, batch: Batch) -> Any:
         """The same for prepared vectors, or a block of them: what `formula` takes."""
@@ -419,8 +413,8 @@ def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
 
 
 def softplus(c: Tensor) -> Tensor:
-    """log(1 + e^c), exact in float64: F.softplus turns linear from 20 on, where it is still 2e-9 off."""
-    return -F.logsigmoid(-c)
+    """log(1 + e^c), exact in float64: by default F.softplus turns linear from 20 on, where it is 2e-9 off."""
+    return F.softplus(c, threshold=50)
 
 
 def loss_over_weight(c: Tensor) -> Tensor:

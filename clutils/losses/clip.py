@@ -75,15 +75,10 @@ class CLIP(Loss):
     def chance(self, K: int) -> float | None:
         return CLIP().chance(K) if self.learned_scale else super().chance(K)  # whatever the temperature
 
-    def prepare_views(self, z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
-        """Unit vectors; those of the first side times the learned scale, so that products are logits."""
-        z1, z2 = super().prepare_views(z1, z2)
-        return (z1 * self.scale() if self.learned_scale else z1), z2
-
-    def of_the_batch(self, positives: Tensor) -> dict[str, Any]:
-        return {"temperature": 1.0} if self.learned_scale else {}
+    def of_the_batch(self, positives: Tensor) -> dict[str, Tensor]:
+        return {"temperature": 1 / self.scale().to(positives)} if self.learned_scale else {}
 
     def formula(self, pairs: Pairs, temperature: float | Tensor | None = None) -> Tensor:
         if temperature is None:
-            temperature = 1 / self.scale() if self.learned_scale else self.temperature
+            temperature = 1 / self.scale().to(pairs.positives) if self.learned_scale else self.temperature
         return mean_over_positives(softplus(contrast(pairs, temperature)), pairs)

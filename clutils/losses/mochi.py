@@ -10,7 +10,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs, to_others
+from clutils.similarities import Batch, Pairs
 
 
 class MoCHi(Loss):
@@ -80,8 +80,7 @@ class MoCHi(Loss):
         fixed = real
         if batch.queue is None:
             # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
-            rest, ends = batch.everyone.rest.detach(), batch.everyone.ends.detach()
-            fixed = to_others(batch.anchors, batch.own, rest, ends)
+            fixed = batch.to_others(batch.anchors, batch.keys.detach())
         pairs_mixed = (a * fixed.gather(1, i) + (1 - a) * fixed.gather(1, j)) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * fixed.gather(1, other)) / query_mixed

@@ -1,7 +1,5 @@
 """NNCLR: the nearest neighbour of a view in a support set stands in for it."""
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -50,16 +48,17 @@ class NNCLR(Loss):
         first, second = near1 @ z2.T / temperature, near2 @ z1.T / temperature
         return (F.cross_entropy(first, own) + F.cross_entropy(second, own)) / 2
 
-    def anchor_views(self, queue: Tensor | None) -> int:
-        return 2
-
     def pair_up(self, batch: Batch) -> Pairs:
-        near1, near2 = batch.z1.detach(), batch.z2.detach()  # each its own neighbour
-        if batch.queue is not None:
-            support = batch.queue.detach()
-            near1, near2 = (support[(z @ support.T).argmax(dim=1)] for z in (near1, near2))
-        positives = torch.cat([(near1 * batch.z2).sum(dim=1), (near2 * batch.z1).sum(dim=1)])[:, None]
-        in_their_place = replace(batch, z1=near1, z2=near2, queue=None)
-        return Pairs(positives, in_their_place.pairs(self.against).negatives)
+        if len(batch.keys) < 2:
+            raise ValueError("NNCLR: a batch of 1 is too small: its negatives are the batch's other images")
+        positives, negatives = [], []
+        for view, other in ((0, 1), (1, 0)):
+            near = batch.views[:, view].detach()  # each its own neighbour
+            if batch.queue is not None:
+                support = batch.queue.detach()
+                near = support[(near @ support.T).argmax(dim=1)]
+            positives.append((near * batch.views[:, other]).sum(dim=1, keepdim=True))
+            negatives.append(batch.to_others(near, batch.keys[:, other, None]))
+        return Pairs(torch.cat(positives), torch.cat(negatives))
 
     formula = NTXent.formula

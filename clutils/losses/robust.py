@@ -36,7 +36,6 @@ class Robust(Loss):
     """
 
     paper, year, equation = "RGCL (Qiu et al.)", 2023, "RGCL, in a batch"
-    own_temperatures = True
     radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=1.0)
 
     @staticmethod

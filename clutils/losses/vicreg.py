@@ -54,7 +54,8 @@ class VICReg(Loss):
         return value
 
     def pair_up(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return batch.z1, batch.z2
+        z1, z2 = batch.views.unbind(dim=1)
+        return z1, z2
 
     def formula(self, views: tuple[Tensor, Tensor]) -> Tensor:
         """Two views (B, D) -> the loss, a scalar."""

@@ -35,8 +35,7 @@ def cosine(a, b):
 def negatives_in_order(anchor, batch, other_view=False):
     """Whose similarities a row of negatives holds, in order, as rows of [*z1, *z2]."""
     views = [anchor < batch] if other_view else [False, True]
-    pictures = [batch - 1 if i == anchor % batch else i for i in range(batch - 1)]
-    return [batch * second + i for second in views for i in pictures]
+    return [batch * second + i for i in range(batch) if i != anchor % batch for second in views]
 
 
 def rows_of_a_batch(z1, z2, labels=None, other_view=False):
