@@ -70,7 +70,7 @@ def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = mat
     row, *view = (~sound).nonzero()[0].tolist()
     entry = float(largest[(row, *view)])
     if SHORTEST < entry < math.inf:
-        what = f"has an entry of {entry:.3g}, but vectors are compared as they are: at most {most:g}"
+        what = f"has an entry of {entry:.3g}, but where vectors are not normalised {most:,.0f} is the most"
     else:
         zero = entry <= SHORTEST
         what = "is a zero vector, which has no direction" if zero else "holds NaN or infinity"

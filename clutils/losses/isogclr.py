@@ -49,6 +49,13 @@ class ISogCLR(Loss):
     lowest: float = setting(TEMPERATURE, symbol="τ min", default=0.05)
     highest: float = setting(TEMPERATURE, symbol="τ max", default=0.7)
 
+    def check_hyperparameters(self) -> None:
+        super().check_hyperparameters()
+        if self.lowest > self.highest:
+            raise ValueError(
+                f"ISogCLR: lowest is {self.lowest} but highest is {self.highest}: no temperature lies between"
+            )
+
     def of_an_unseen_sample(self) -> dict[str, float]:
         return {"log_average": -math.inf, "temperatures": self.temperature}
 

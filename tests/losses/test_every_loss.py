@@ -50,6 +50,23 @@ def test_pushes_sum_to_the_pull_since_only_differences_matter(cls):
     close(push.sum(dim=1), pull.sum(dim=1))
 
 
+@pytest.mark.parametrize("cls", [cls for cls in EVERY if "queue" in cls.accepts])
+def test_one_query_beside_a_queue_has_the_value_of_two_copies_of_it(cls):
+    mixes = {"synthetic", "query_mixed"} & set(cls.ranges)  # each anchor draws its own: here none
+    loss = cls(**{"hardest": 3} if mixes else {}, **dict.fromkeys(mixes, 0))
+    query, key = (z.requires_grad_() for z in embeddings(1, 4))
+    queue = embeddings(20, 4, seed=3)[0]
+    if cls is losses.NNCLR:
+        fails(lambda: loss(query, key, queue=queue), "NNCLR: a batch of 1 is too small", "other images")
+        return
+    value = loss(query, key, queue=queue)
+    twice = loss(query.expand(2, -1), key.expand(2, -1), queue=queue)
+    close(value, twice)
+    gradients = (torch.autograd.grad(each, (query, key)) for each in (value, twice))
+    for a, b in zip(*gradients, strict=True):
+        close(a, b)
+
+
 # ---- the paper's equation beside each ----------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import torch
 
 from clutils import losses
 from tests.losses import oracles
-from tests.losses.inputs import embeddings
+from tests.losses.inputs import embeddings, fails
 
 
 def of_one_size(seed=0):
@@ -68,3 +68,8 @@ def test_temperatures_stay_between_their_bounds_and_no_step_is_sogclr():
         values = (one(z1, z2, index=torch.arange(6)) for one in (still, plain))
         assert float(next(values)) - 0.2 * 0.3 == pytest.approx(float(next(values)), rel=1e-6)
     assert float(still.reported["effective_temperature"]) == pytest.approx(0.2)
+
+
+def test_bounds_of_the_temperature_that_are_the_wrong_way_round_are_refused():
+    fails(lambda: losses.ISogCLR(lowest=0.7, highest=0.05), "lowest is 0.7 but highest is 0.05")
+    assert losses.ISogCLR(lowest=0.1, highest=0.1).lowest == 0.1

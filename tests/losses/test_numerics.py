@@ -137,3 +137,63 @@ def test_losses_on_vectors_are_finite_for_every_batch_and_setting_in_range(cls):
                 assert torch.isfinite(z1.grad).all() and torch.isfinite(z2.grad).all(), (kind, dtype)
 
     check()
+
+
+EVERY = [
+    (losses.MoCHi, {"hardest": 4, "synthetic": 5, "query_mixed": 4}),
+    (losses.SSCL, {"hardest": 4, "synthetic": 5}),
+    *((cls, {}) for cls in LOSSES if cls not in (losses.MoCHi, losses.SSCL)),
+]
+
+
+def step(cls, chosen, z1, z2, **options):
+    """Value and gradients of a batch, each call with the same draws and a state that has seen nothing."""
+    loss, given = cls(**chosen, **options), {}
+    if hasattr(loss, "generator"):
+        loss.generator = torch.Generator().manual_seed(0)
+    if "index" in loss.accepts:
+        loss.allocate(len(z1))
+        given["index"] = torch.arange(len(z1))
+    z1, z2 = (z.detach().clone().requires_grad_() for z in (z1, z2))
+    value = loss(z1, z2, **given)
+    value.backward()
+    return value, z1.grad, z2.grad
+
+
+@pytest.mark.parametrize(("cls", "chosen"), EVERY)
+@pytest.mark.parametrize("batch", [16, 400])  # in one table, and in blocks
+def test_forward_and_backward_within_autocast_are_those_outside_it(cls, chosen, batch):
+    z1, z2 = torch.randn(2, batch, 8, generator=torch.Generator().manual_seed(0))
+    outside = step(cls, chosen, z1, z2)
+    with torch.autocast("cpu", torch.bfloat16):
+        within = step(cls, chosen, z1, z2)
+    assert torch.equal(within[0], outside[0])
+    for a, b in zip(within[1:], outside[1:], strict=True):  # autocast multiplies matrices in bfloat16
+        assert a.dtype == torch.float32
+        assert float((a - b).abs().max()) <= 0.02 * float(b.abs().max())
+
+
+@pytest.mark.parametrize(("cls", "chosen"), EVERY)
+def test_vectors_of_any_finite_length_give_numbers_or_are_refused(cls, chosen):
+    z1, z2 = torch.randn(2, 12, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    wide = (torch.float64, torch.float32, torch.bfloat16)
+    for scale, dtype in itertools.product((1e-29, 1e-20, 1e5, 1e20, 1e37), wide):
+        views = (scale * z1).to(dtype), (scale * z2).to(dtype)
+        if not cls.normalised and scale > 1e5:
+            with pytest.raises(
+                ValueError, match=rf"^{cls.__name__}: z1 \(12, 8\): row 0 has an entry of .*e\+"
+            ):
+                step(cls, chosen, *views)
+            step(cls, chosen, *views, check_inputs=False)
+            continue
+        for found in step(cls, chosen, *views):
+            assert torch.isfinite(found).all(), (scale, dtype)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in LOSSES if not cls.normalised])
+def test_the_longest_vectors_that_are_let_in_are_finite_at_every_end_of_the_settings(cls):
+    z1, z2 = 1e6 * torch.randn(2, 12, 4096, generator=torch.Generator().manual_seed(0)).clamp(-1, 1)
+    ends = [(name, end) for name, at in cls.ranges.items() if not at.whole for end in (at.lowest, at.highest)]
+    for chosen in ({}, *({name: end} for name, end in ends)):
+        for found in step(cls, chosen, z1, z2):
+            assert torch.isfinite(found).all(), chosen

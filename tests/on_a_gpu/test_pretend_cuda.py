@@ -147,8 +147,8 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         drawn,
     ),
     "a table is made on the CPU": (
-        (similarities, "to_others", ", device=own.device", ""),
-        lambda: a_run(loss=losses.NTXent(0.5)).step(),
+        (similarities.Batch, "by_label", ", device=y.device", ""),
+        lambda: a_run("supcon").step(),
     ),
     "a diagonal is made on the CPU": (
         (losses.BarlowTwins, "formula", ", device=correlations.device", ""),
