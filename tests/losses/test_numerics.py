@@ -44,6 +44,8 @@ def settings_of(cls):
     chosen = {name: FEW[name] if name in FEW else drawn_from(at) for name, at in cls.ranges.items()}
     if cls is losses.Triplet:  # which refuses both
         chosen["semi_hard"] = st.just(False)
+    if cls is losses.ISogCLR:  # whose bounds stand in order
+        chosen["highest"] = st.just(cls.ranges["highest"].highest)
     return st.fixed_dictionaries(chosen)
 
 
