@@ -65,7 +65,8 @@ def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = mat
     z and name are as in `normalise`.
     """
     largest = z.detach().abs().amax(dim=-1)
-    if bool((sound := torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)).all()):
+    sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
+    if bool(sound.all()):
         return
     row, *view = (~sound).nonzero()[0].tolist()
     entry = float(largest[(row, *view)])

@@ -84,8 +84,8 @@ LOSSES = (
     Fault(
         "a gradient through the queue",
         "clutils/similarities.py",
-        "return Pairs(positives, self.z1 @ self.queue.detach().T)",
-        "return Pairs(positives, self.z1 @ self.queue.T)",
+        "return Pairs(positives, first @ self.queue.detach().T)",
+        "return Pairs(positives, first @ self.queue.T)",
         "tests/test_similarities.py::test_a_queue_gets_no_gradient",
     ),
     Fault(
@@ -105,8 +105,8 @@ LOSSES = (
     Fault(
         "NaN let through",
         "clutils/similarities.py",
-        "(sound := torch.isfinite(largest) & (largest > SHORTEST))",
-        "(sound := ~(largest <= SHORTEST))",
+        "sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)",
+        "sound = ~(largest <= SHORTEST)",
         "tests/losses/test_every_loss.py::test_bad_embeddings_are_named",
     ),
     Fault(
