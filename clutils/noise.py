@@ -149,6 +149,7 @@ class NoiseGenerator(nn.Module):
         return x.float() / 255 if x.dtype == torch.uint8 else x.float()
 
 
+del NoiseGenerator.network  # its default would hide the module, which torch looks for last
 Generator = NoiseGenerator  # `noise.Generator`, the contract's name for it
 
 

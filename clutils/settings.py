@@ -137,9 +137,10 @@ def collect(cls: Any) -> Any:
     """A decorator that reads a class's arguments from the fields in its body, as `dataclass` does.
 
     But it writes no `__init__`, since a torch module has more to do there: that calls `bind`. It leaves
-    `arguments`, each field by name; `ranges`, what `setting` said of it; and the signature, for `inspect`. A
-    subclass, for which its base's `__init_subclass__` calls this, has its base's arguments in their places,
-    then its own. One that its body gives a plain value keeps that value, and is an argument no longer.
+    `arguments`, each field by name; `ranges`, what `setting` said of it; the defaults as class attributes,
+    and the signature for `inspect`. A subclass, for which its base's `__init_subclass__` calls this, has the
+    base's arguments in their places, then its own. One that its body gives a plain value keeps that value,
+    and is an argument no longer.
     """
     body, annotations = dict(vars(cls)), inspect.get_annotations(cls)
     declared = dict(getattr(cls, "arguments", {}))
@@ -147,7 +148,10 @@ def collect(cls: Any) -> Any:
         if isinstance(value, Field):
             value.name, value.type = name, annotations.get(name, value.type)
             declared[name] = value
-            delattr(cls, name)
+            if value.default is MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
         else:
             declared.pop(name, None)
     cls.arguments = declared

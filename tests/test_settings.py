@@ -133,7 +133,7 @@ def test_a_loss_of_one_s_own_declares_checks_and_documents_the_same_way():
         str(inspect.signature(Own))
         == "(temperature: float = 0.5, power: int = 2, *, check_inputs: bool = True)"
     )
-    assert (Own().power, Own(power=3).power) == (2, 3)
+    assert (Own.power, Own().power, Own(power=3).power) == (2, 2, 3)
     own = Own()
     own.power = 4
     fails(own.check_hyperparameters, "Own: power is 4, but must be a number from 0 to 3")
