@@ -78,10 +78,10 @@ function build(app) {
     return parts;
   };
   const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "τ · pull: the gate" };
-  app.warm = made({ title: "against the temperature", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
-  app.many = made({ title: "against the number of negatives", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
-  const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), and who is pushed (down)", left: 12,
-    x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "similarity s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
+  app.warm = made({ title: "gate against τ", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
+  app.many = made({ title: "gate against K", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
+  const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), push (down)", left: 12,
+    x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
   const { chart } = who;
   who.number = svg("path", { fill: "var(--grey)" }, chart.inside);
   who.push = svg("path", { fill: "var(--red)" }, chart.inside);
@@ -146,6 +146,7 @@ function current(state) { // the negatives as bars, to draw on from
 
 function draw(app) {
   const { state, data } = app, s = state.positive, K = state.count, crowd = population(state, K), found = ask(app, "loss");
+  const titled = (menu) => data.losses[state[menu]].title;
   const curve = (name, p, xs, point) => xs.map((x) => point(name, p, x));
   const atT = (name, p, t) => opened(name, loss(name, "temperature" in p ? { ...p, temperature: t } : p, [s], crowd.n, crowd.m));
   const crowds = new Map(), of = (k) => { if (!crowds.has(k)) crowds.set(k, population(state, k)); return crowds.get(k); };
@@ -164,7 +165,9 @@ function draw(app) {
       if ("temperature" in p && state.temperature) p.temperature = state.temperature;
       put(path, state.family ? chart.trace(few, curve(name, p, few, point)) : "");
     }
-    put(parts.here, here === undefined ? "" : mark(0, chart.X(here), chart.Y(Math.min(found.gate, 1.04)), 6));
+    put(parts.here, here === undefined ? "" : mark(0, chart.X(here), chart.Y(Math.min(found.gate, chart.y.high)), 6));
+    const from = (curve_) => `from ${number(curve_[0])} at ${chart.x.label} = ${number(xs[0])} to ${number(curve_[curve_.length - 1])} at ${number(xs[xs.length - 1])}`;
+    chart.say(`${titled("loss")} ${from(one)}${here === undefined ? "" : `, here ${number(found.gate)} at ${number(here)}`}${two ? `; dashed, ${titled("beside")} ${from(two)}` : ""}`);
     return Math.max(1, ...one.filter(Number.isFinite), ...(two || []).filter(Number.isFinite));
   };
   const most = Math.max(show(app.warm, T, atT, state.temperature, 3), show(app.many, N, atK, K, 3));
@@ -184,18 +187,21 @@ function draw(app) {
   // who is asked for the K of a gate half open finds it first
   const half = Math.abs(found.gate - 0.5) < 0.06 && state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
   put(app.many.turn, half > 1 && half < MOST ? mark(4, app.many.chart.X(half), app.many.chart.Y(0.5) - 8, 6) : "");
-  const note = (k, text) => svg("text", { x: 322, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: var(--${["blue", "red"][k]})` }, app.warm.names, text);
-  note(0, `━ ${named(app, "loss")}`);
-  if (state.beside !== "none") note(1, `╌ ${named(app, "beside")}`);
+  const { right } = app.warm.chart.box, note = (k, menu) => svg("text", { x: right - 8, y: app.warm.chart.box.bottom - 24 + 15 * k, class: "note end", style: `fill: var(--${["blue", "red"][k]})` },
+    app.warm.names, `${"━╌"[k]} ${right < 320 ? named(app, menu).split(", ").slice(0, 2).join(", ") : named(app, menu)}`);
+  note(0, "loss");
+  if (state.beside !== "none") note(1, "beside");
   crowdChart(app, crowd, found);
-  const shares = `K_eff = ${number(found.K_eff)} of ${number(K)} negatives share the push`;
-  const W = found.W === null ? `${data.losses[state.loss].title} has no temperature and no gate; its pull is ${number(found.pull)}`
+  const drawnIn = crowd.m.reduce((sum, m, j) => sum + (found.push[j] < 0 ? m : 0), 0);
+  const shares = `K_eff = ${number(found.K_eff)} of ${number(K)} negatives share the push${drawnIn ? `, ${number(drawnIn)} are drawn in` : ""}`;
+  const W = found.W === null ? `${titled("loss")} has no temperature and no gate; its pull is ${number(found.pull)}`
     : gated ? `W = ${number(found.W)}: the gate lets ${percent(found.W)} of the gradient through`
-    : `W = ${number(found.W)}, but ${data.losses[state.loss].title} pulls with ${number(found.gate)}${UNSCALED.has(state.loss) ? "" : "/τ"}`;
+    : `W = ${number(found.W)}, but ${titled("loss")} pulls with ${UNSCALED.has(state.loss) ? "" : `${number(found.gate)}/τ = `}${number(found.pull)}`;
+  const beside = state.beside === "none" ? "" : `; ${titled("beside")} pulls with ${number(ask(app, "beside").pull)}${gated ? `, ${titled("loss")} with ${number(found.pull)}` : ""}`;
   const moves = turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`
     : s <= turn.mean ? `s⁺ ${number(s)} is not above the mean s⁻ ${number(turn.mean)}: W falls all along τ, to K/(K+1) = ${number(limit)}`
     : `s⁺ ${number(s)} is at or above the hardest ${number(turn.hardest)}: W rises all along τ, to K/(K+1) = ${number(limit)}`;
-  return `${W}; ${shares}. ${moves}.` + (half ? ` W = ½ at K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "");
+  return `${W}${beside}; ${shares}.${gated ? ` ${moves}.` : ""}` + (half ? ` W = ½ at K = e^((s⁺ − s⁻)/τ) = ${number(half)}.` : "");
 }
 
 function crowdChart(app, { n, m }, { push, turning: turn }) {
@@ -223,6 +229,8 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
   parts.text.setAttribute("x", x + 5 * side);
   parts.text.setAttribute("text-anchor", side < 0 ? "end" : "start");
   parts.text.textContent = `s⁺ ${number(app.state.positive)}`;
+  const top = push.reduce((best, f, j) => (f > push[best] ? j : best), 0);
+  chart.say(`mean ${number(turn.mean)}, hardest ${number(turn.hardest)}, s⁺ at ${number(app.state.positive)}; pushed most, each: those at ${number(n[top])}`);
 }
 
 function shown(app, name) {

@@ -1,7 +1,7 @@
 import { compare, loss } from "./losses.js";
 import { Chart, explore, html, mark, named, number, put, random, settingsOf, spot, svg } from "./shell.js";
 
-const STEPS = 300, LONGEST = 0.2, R = 124, MIDDLE = 170, FULL = 2 * Math.PI;
+const STEPS = 300, LONGEST = 0.2, R = 124, MIDDLE = 170, UP = 152, FULL = 2 * Math.PI;
 const DIGITS = 36 ** 3; // of a dragged point: a place on the circle in three letters
 
 function start(state) { // angles of 2N points, those of view 1 first
@@ -73,11 +73,11 @@ class Lane { // one loss, and where it takes the points
   constructor(app, menu) {
     this.menu = menu;
     this.figure = html("figure", { style: "margin:0" }, app.stage);
-    const root = (this.root = svg("svg", { viewBox: "0 0 340 330", role: "application", class: "drag", tabindex: 0,
+    this.title = html("figcaption", { className: "caption" }, this.figure);
+    const root = (this.root = svg("svg", { viewBox: "0 0 340 304", role: "application", class: "drag", tabindex: 0,
       "aria-roledescription": "points on a circle: up and down choose one, left and right move it" }, this.figure));
-    this.title = svg("text", { x: MIDDLE, y: 14, class: "title mid" }, root);
-    this.sub = svg("text", { x: MIDDLE, y: 326, class: "note mid" }, root);
-    svg("circle", { cx: MIDDLE, cy: MIDDLE - 6, r: R, fill: "none", class: "grid" }, root);
+    this.sub = html("div", { className: "caption soft" }, this.figure);
+    svg("circle", { cx: MIDDLE, cy: UP, r: R, fill: "none", class: "grid" }, root);
     const path = (look) => svg("path", look, root);
     this.trails = path({ class: "line all" });
     this.ties = path({ class: "line ink thin" });
@@ -88,7 +88,7 @@ class Lane { // one loss, and where it takes the points
     this.ring = path({ class: "line ink thin" });
     const touched = (e) => {
       const [x, y] = spot(root, e);
-      return [x - MIDDLE, MIDDLE - 6 - y];
+      return [x - MIDDLE, UP - y];
     };
     const grasped = (e) => { // the point under the pointer, if any
       const [x, y] = touched(e);
@@ -157,7 +157,7 @@ class Lane { // one loss, and where it takes the points
   }
   draw(app, step) {
     const { pictures: N, classes } = app.state, now = this.path[step], small = N > 24 ? 4.2 : N > 12 ? 5.5 : 7;
-    const at = (t, r = 1) => [MIDDLE + R * r * Math.cos(t), MIDDLE - 6 - R * r * Math.sin(t)];
+    const at = (t, r = 1) => [MIDDLE + R * r * Math.cos(t), UP - R * r * Math.sin(t)];
     const on = (t, r) => at(t, r).map((v) => v.toFixed(1)).join(" ");
     const marks = this.points.map(() => "");
     let ties = "", trails = "";
@@ -186,20 +186,20 @@ class Lane { // one loss, and where it takes the points
     const title = named(app, this.menu);
     this.title.textContent = title;
     const { gap } = this.seen[step];
-    this.sub.textContent = `loss ${number(value, 4)} · widest gap ${number(gap, 3)}° (even: ${number(360 / N, 3)}°)`;
-    this.root.setAttribute("aria-label", `${title}, step ${step}: ${2 * N} points on a circle`);
+    this.sub.textContent = `loss ${number(value, 4)}, widest gap ${number(gap, 3)}° (even: ${number(360 / N, 3)}°)`;
+    this.root.setAttribute("aria-label", `${title}, step ${step}: ${2 * N} points on a circle, ${this.sub.textContent}`);
   }
 }
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive", "grey"].map((c) => `var(--${c})`);
-const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "uniformity (lower: more even)"],
-  ["tolerance", "tolerance (higher: classes together)"]];
+const CURVES = [["alignment", "alignment (0: views meet)"], ["uniformity", "uniformity (low: even)"],
+  ["tolerance", "tolerance (classes together)"]];
 
 function build(app) {
   [app.button, app.slider] = [{}, {}]; // where they are hidden
   app.lanes = [new Lane(app, "loss"), new Lane(app, "beside")];
-  const column = html("div", {}, app.stage);
+  const column = html("div", { className: "column" }, app.stage);
   app.charts = CURVES.map(([key, title]) => {
-    const chart = new Chart(column, { title, height: 108, foot: 18, x: { low: 0, high: 40, label: "" }, y: { low: 0, high: 1 } });
+    const chart = new Chart(column, { title, height: 92, foot: 18, x: { low: 0, high: 40, label: "" }, y: { low: 0, high: 1 } });
     return { key, chart, lines: ["one", "two"].map((look) => chart.line(look)), here: chart.line("ink thin") };
   });
   const advance = () => {
@@ -225,14 +225,14 @@ function build(app) {
 }
 
 // Where the page stands: with reduced motion it opens on the end of the way
-const now = ({ state, still }) => Math.min(state.step === "" && still ? STEPS : Number(state.step) || 0, STEPS);
+const now = ({ state, still, framed }) => Math.min(state.step === "" && still && !framed ? STEPS : Number(state.step) || 0, STEPS);
 
 function buttons(app) {
   const row = html("div", { className: "buttons" });
-  app.button = html("button", { type: "button", onclick: () => app.play(!app.playing) }, row, app.playing ? "❚❚ pause" : "▶ play");
+  app.button = html("button", { type: "button", onclick: () => { app.asked = true; app.play(!app.playing); } }, row, app.playing ? "❚❚ pause" : "▶ play");
   const go = (step) => { app.play(false); app.state.step = Math.min(Math.max(step, 0), STEPS); app.slider.value = app.state.step; app.refresh(); };
-  html("button", { type: "button", title: "one step", onclick: () => go(now(app) + 1) }, row, "▶❚");
-  html("button", { type: "button", title: "to the start", onclick: () => go(0) }, row, "❙◀");
+  html("button", { type: "button", title: "one step", "aria-label": "one step", onclick: () => go(now(app) + 1) }, row, "▶❚");
+  html("button", { type: "button", title: "to the start", "aria-label": "to the start", onclick: () => go(0) }, row, "❙◀");
   app.slider = html("input", { type: "range", min: 0, max: STEPS, "aria-label": "step", oninput: () => go(Number(app.slider.value)) }, row);
   app.slider.value = now(app);
   return row;
@@ -252,10 +252,11 @@ function draw(app) {
     chart.axes({ low: 0, high: Math.max(40, Math.ceil(step / 40) * 40), label: "" }, { low, high: high > low ? high : low + 1 });
     const steps = Array.from({ length: step + 1 }, (_, k) => k);
     lines.forEach((line, k) => put(line, lanes[k] ? chart.trace(steps, steps.map((f) => lanes[k].seen[f][key])) : ""));
+    chart.say(`${lanes.map((lane) => number(lane.seen[step][key])).join(", beside it ")} at step ${step}`);
     put(here, `M${chart.X(step)} ${chart.box.top}V${chart.box.bottom}`);
   }
   const said = (key) => lanes.map((lane) => number(Math.abs(lane.seen[step][key]) < 1e-4 ? 0 : lane.seen[step][key])).join(" against ");
-  const alone = app.state.classes > 1 ? `; tolerance ${said("tolerance")} (higher: classes stay together)` : "";
+  const alone = Number.isFinite(lanes[0].seen[step].tolerance) && app.state.classes > 1 ? `; tolerance ${said("tolerance")} (higher: classes stay together)` : "";
   return `Step ${step}, ${lanes.map((lane) => named(app, lane.menu)).join(" against ")}: uniformity ${said("uniformity")} ` +
     `(lower: more even)${alone}; alignment ${said("alignment")} (0: the two views have met).`;
 }
@@ -266,7 +267,7 @@ function fresh(app, name) { // what a change begins anew
   if (name !== null) app.state.step = 0;
   app.lanes.forEach((lane) => lane.reset(app));
   if (app.slider) app.slider.value = now(app);
-  if (name !== null && name !== "at" && !app.still) app.play(true);
+  app.play(name !== null && name !== "at" && !app.still && (app.asked || !app.calm)); // in a frame, once somebody played
 }
 
 function shown(app, name) {

@@ -14,8 +14,8 @@ import jinja2
 import torch
 
 import clutils
-from clutils import anatomy, files, losses
-from clutils.explorers import controls, replay
+from clutils import anatomy, figures, files, losses
+from clutils.explorers import controls, replay, still
 from clutils.explorers.controls import EXPLORERS, SOURCES
 from clutils.figures import style
 
@@ -197,29 +197,48 @@ def write_replay(folder: str | Path, run: Mapping[str, Any]) -> None:
     write(Path(folder) / REPLAY, "run", run=run)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frame:
     """A page inside a page, which a notebook's cell, a book or a slide shows; `str` of it is the HTML.
 
+    Where no script runs, as in an untrusted notebook or on paper, its still stands there instead.
+
     - height: pixels, until the page inside has been laid out and says its own
+    - picture: the still, PNG, of a page that has one; alt: what it shows, in words
     """
 
     inside: str
     title: str
     height: int
+    still: str = ""
+    picture: bytes = b""
+    alt: str = ""
 
     def __str__(self) -> str:
         source, title = html.escape(self.inside), html.escape(self.title)
-        look = f'title="{title}" style="width: 100%; height: {self.height}px; border: 0"'
-        return f'<iframe class="explorer" {look} data-state="" srcdoc="{source}"></iframe>'
+        high = 0 if self.still else self.height  # a page that opens takes its room, and the still's
+        look = f'title="{title}" style="width: 100%; height: {high}px; border: 0"'
+        still = f'<div class="still">{self.still}</div>' if self.still else ""
+        return f'<iframe class="explorer" {look} data-state="" srcdoc="{source}"></iframe>{still}'
+
+    def __repr__(self) -> str:
+        return f"{self.title}. {self.alt}".strip()
 
     def _repr_html_(self) -> str:
         return str(self)
 
+    def _repr_png_(self) -> bytes | None:
+        return self.picture or None
+
 
 def frame(name: str, height: int = 620, **settings: Any) -> Frame:
     """An explorer as an <iframe> that needs no file beside it; settings and errors as in `page`."""
-    return Frame(page(name, settings), EXPLORERS[name].title, height)
+    inside, title = page(name, settings), EXPLORERS[name].title
+    drawn = still.still(name, controls.settings(name, settings))
+    if drawn is None:
+        return Frame(inside, title, height)
+    picture = figures.png(drawn)
+    return Frame(inside, title, height, figures.page(drawn, picture=picture), picture, figures.alt(drawn))
 
 
 def _described(name: str) -> dict[str, Any]:

@@ -75,29 +75,48 @@ export function random(seed) { // mulberry32: the same numbers in every browser
 export class Chart {
   // A frame of width by height units with two axes: { low, high, log, ticks, label }
   constructor(parent, { title, width = 340, height = 250, x, y, left = 46, foot = 40 }) {
-    this.root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title }, parent);
-    this.box = { left, right: width - 10, top: 26, bottom: height - foot };
-    svg("text", { x: left, y: 16, class: "title" }, this.root, title);
+    this.root = svg("svg", { role: "img" }, parent);
+    this.head = svg("text", { y: 16, class: "title" }, this.root, title);
     this.frame = svg("g", {}, this.root);
     const clip = `inside${(Chart.made = (Chart.made || 0) + 1)}`;
-    const { right, top, bottom } = this.box;
-    const path = svg("clipPath", { id: clip }, svg("defs", {}, this.root));
-    svg("rect", { x: left, y: top - 4, width: right - left, height: bottom - top + 8 }, path);
+    this.hole = svg("rect", {}, svg("clipPath", { id: clip }, svg("defs", {}, this.root)));
     this.inside = svg("g", { "clip-path": `url(#${clip})` }, this.root);
+    const fit = (wide, tall) => {
+      const bottom = tall - foot;
+      this.box = { left, right: wide - 10, top: 26, bottom };
+      this.root.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+      this.head.setAttribute("x", wide < 260 ? 2 : left);
+      for (const [name, v] of Object.entries({ x: left, y: 22, width: wide - 10 - left, height: bottom - 18 }))
+        this.hole.setAttribute(name, v);
+    };
+    fit(width, height);
+    this.say("");
     this.axes(x, y);
+    // a frame has little room: there a chart is drawn as wide as it stands, for its text to stay readable
+    if (parent.closest(".framed")) new ResizeObserver(() => {
+      const wide = Math.max(190, Math.round(this.root.getBoundingClientRect().width));
+      if (wide === this.box.right + 10) return;
+      fit(wide, Math.round(height * Math.min(Math.max(wide / 340, 0.7), 0.85)));
+      this.axes(this.x, this.y);
+      this.root.dispatchEvent(new Event("fitted", { bubbles: true }));
+    }).observe(this.root);
+  }
+  say(text) { // what a chart shows now, for who doesn't see it
+    const said = [this.head.textContent, text].filter(Boolean).join(": ");
+    if (said !== this.said) this.root.setAttribute("aria-label", this.said = said);
   }
   axes(x, y) {
-    const key = JSON.stringify([x, y]);
+    const key = JSON.stringify([x, y, this.box]);
     if (key === this.key) return;
     this.key = key;
     [this.x, this.y] = [x, y];
     const { left, right, top, bottom } = this.box;
     this.frame.replaceChildren();
-    for (const t of ticks(x)) {
+    for (const t of ticks(x, right - left)) {
       svg("line", { x1: this.X(t), x2: this.X(t), y1: top, y2: bottom, class: "grid" }, this.frame);
       svg("text", { x: this.X(t), y: bottom + 15, class: "tick" }, this.frame, tick(t));
     }
-    for (const t of ticks(y)) {
+    for (const t of ticks(y, bottom - top)) {
       svg("line", { x1: left, x2: right, y1: this.Y(t), y2: this.Y(t), class: "grid" }, this.frame);
       svg("text", { x: left - 5, y: this.Y(t) + 4, class: "tick end" }, this.frame, tick(t));
     }
@@ -127,16 +146,16 @@ const share = (a, v) => (a.log ? Math.log(v / a.low) / Math.log(a.high / a.low) 
 const value = (a, f) => (a.log ? a.low * (a.high / a.low) ** f : a.low + f * (a.high - a.low));
 const tick = (t) => (t >= 1000 ? `${number(t / 1000)}k` : number(t));
 
-function ticks(a) {
+function ticks(a, room = 340) {
   if (a.ticks) return a.ticks;
   if (a.log) {
-    const found = [], wide = a.high / a.low > 3e3;
+    const found = [], wide = a.high / a.low > 3e3 || room < 200;
     for (let e = Math.floor(Math.log10(a.low)); e <= Math.log10(a.high); e++)
       for (const m of wide ? [1] : [1, 3])
         if (m * 10 ** e >= a.low * 0.999 && m * 10 ** e <= a.high * 1.001) found.push(Number((m * 10 ** e).toPrecision(3)));
     return found;
   }
-  const rough = (a.high - a.low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = (a.high - a.low) / (room < 70 ? 2 : 4), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((m) => m >= rough), found = [];
   for (let k = Math.ceil(a.low / step - 1e-9); k * step <= a.high + 1e-9 * step; k++) found.push(Number((k * step).toPrecision(6)));
   return found;
@@ -223,7 +242,9 @@ export function explore(model, el, page, compare = null) {
   const data = model.get("data"), app = { data, state: {}, page, el, said: "", inputs: {}, hidden: new Set() };
   el.classList.add("explorer");
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  app.calm = app.still || model.framed; // nothing plays by itself: around a frame a text asks first
+  app.framed = Boolean(model.framed);
+  app.calm = app.still || app.framed; // nothing plays by itself: around a frame a text asks first
+  el.addEventListener("fitted", () => app.refresh());
   html("h1", {}, el, data.title);
   html("p", { className: "lead" }, el, data.lead);
   app.stage = html("div", { className: "stage" }, el);
@@ -280,7 +301,11 @@ export function explore(model, el, page, compare = null) {
   lay(app);
   app.draw();
   el.explorer = app;
-  if (model.frame) new ResizeObserver(() => { model.frame.style.height = `${el.offsetHeight + 4}px`; }).observe(el);
+  if (model.frame) {
+    new ResizeObserver(() => { model.frame.style.height = `${el.offsetHeight + 4}px`; }).observe(el);
+    const still = model.frame.nextElementSibling; // shown where no script runs
+    if (still?.classList.contains("still")) still.style.display = "none";
+  }
   return app;
 }
 
@@ -416,10 +441,13 @@ export class PageModel {
     this.framed = window.parent !== window;
     const own = document.documentElement, around = this.around = this.frame?.ownerDocument.documentElement;
     const dark = matchMedia("(prefers-color-scheme: dark)"); // unless a book around has a switch of its own
-    const take = () => { own.dataset.theme = around?.dataset.theme || (dark.matches ? "dark" : "light"); };
+    const take = () => { // a book says it, JupyterLab says it, or the reader's machine
+      const lab = this.frame?.ownerDocument.body.dataset.jpThemeLight, told = around?.dataset.theme;
+      own.dataset.theme = told || ((lab ? lab === "false" : dark.matches) ? "dark" : "light");
+    };
     take();
     dark.onchange = take;
-    if (around) new MutationObserver(take).observe(around, { attributeFilter: ["data-theme"] });
+    if (around) new MutationObserver(take).observe(around, { subtree: true, attributeFilter: ["data-theme", "data-jp-theme-light"] });
     own.classList.add(this.framed ? "framed" : "alone"); // framed, on a phone: picture and controls on one screen
     addEventListener("hashchange", () => this.heard.forEach((f) => f()));
   }

@@ -132,7 +132,8 @@ def of_cell(cell: NotebookNode) -> list[str]:
     shown = "".join(map(of_output, cell.outputs))
     code = f'<pre class="code">{coloured(cell.source)}</pre>'
     if "<iframe" in shown:  # an explorer stands alone
-        return parts(re.sub(r'<p class="live-note">[^<]*</p>(?=<iframe)', "", shown))
+        shown = re.sub(r'<p class="live-note">[^<]*</p>(?=<iframe)|<div class="still">.*?</div>', "", shown)
+        return parts(shown)
     full = sum(high for _, high, _ in pieces(code + shown)) > HIGH
     if shown and (full or re.search("<figure|<table", shown)):
         return parts(f"{shown}<details><summary>code</summary>{code}</details>")

@@ -1,0 +1,53 @@
+"""How much room an explorer takes inside a notebook, a book and on a phone: measured in the browser."""
+
+import pytest
+
+from clutils import explorers
+
+pytestmark = pytest.mark.browser
+
+CELL, COLUMN, PHONE, SCREEN = 919, 672, 390, 600  # pixels: of JupyterLab's cell, the book's column, and high
+OPENED = {
+    "W": ("W", {}),
+    "W, equal": ("W", {"beside": "none", "positive": 1.0, "shape": "equal", "similarity": -1.0}),
+    "W, many settings": ("W", {"loss": "HardNegative", "beside": "AttentionNCE"}),
+    "circle": ("circle", {}),
+    "circle, alone": ("circle", {"beside": "none", "pictures": 8}),
+}
+BOXES = """() => { const inside = document.querySelector("iframe").contentDocument;
+    const box = (what) => inside.querySelector(what).getBoundingClientRect();
+    const [first, says, controls] = [".stage svg", ".says", ".controls"].map(box);
+    const sizes = [...inside.querySelectorAll(".stage svg text")].map((text) => {
+        const { a, b } = text.getScreenCTM(); // a label may be turned
+        return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(a, b); });
+    return { high: controls.bottom - inside.querySelector(".explorer").getBoundingClientRect().top,
+      order: [first.bottom, says.top, says.bottom, controls.top], smallest: Math.min(...sizes),
+      wide: inside.documentElement.scrollWidth }; }"""
+
+
+@pytest.fixture(scope="module")
+def page(chromium):
+    """One page for all."""
+    found = chromium.new_page()
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_charts_sentence_and_controls_fit_one_screen_and_its_text_stays_readable(page, tmp_path, name):
+    of, settings = OPENED[name]
+    (tmp_path / "cell.html").write_text(
+        f"<!doctype html><body style='margin: 0'>{explorers.frame(of, **settings)}", "utf-8"
+    )
+    for wide in (CELL, COLUMN, PHONE):
+        page.set_viewport_size({"width": wide, "height": 900})
+        page.goto((tmp_path / "cell.html").as_uri())
+        page.frame_locator("iframe").locator(".says").wait_for()
+        page.wait_for_timeout(300)  # the charts take the width that they got
+        found = page.evaluate(BOXES)
+        assert found["wide"] <= wide
+        chart, says, said, controls = found["order"]
+        assert chart <= says + 1 and said <= controls + 1, f"{wide}: not chart, sentence, controls: {found}"
+        assert found["smallest"] > 10.5, f"{wide}: text of {found['smallest']:.1f} pixels"
+        if wide != PHONE:
+            assert found["high"] <= SCREEN, f"{wide}: {found['high']:.0f} pixels high"
