@@ -72,7 +72,7 @@ class Task:
     def __init__(self, options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
         self.options, self.train, self.test = options, train, test
         self.end = time.monotonic() + 60 * options.minutes
-        pictures = training.checkpoint.fingerprint(train.images)
+        pictures = training.checkpoint.sampled(train.images)
         self.common = {"source": train.source, "pictures": pictures, "encoder": options.encoder}
         self.kept: list[Path] = []  # the checkpoints of what has no line yet
         self.resumed = False

@@ -35,8 +35,8 @@ from clutils import data, figures, losses, training, views
 from clutils.course import experiments, records
 from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
-from clutils.course.pinda import maps as noise_maps
 from clutils.data import ImageSet, VectorSet
+from clutils.training import noise_maps
 
 SHOWN = (
     *("network", "positive", "padding", "skips", "on", "distribution", "learned_mean", "penalty"),

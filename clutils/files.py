@@ -1,14 +1,15 @@
-"""Atomic file writes: temporary file, fsync, rename; and names that a terminal can show."""
+"""Atomic file writes (temporary file, fsync, rename), a folder for one process alone, printable names."""
 
 import contextlib
 import glob
 import io
 import os
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # write the text behind them backwards
+LOCKED_BY_A_FILE = os.name == "nt"  # it has no fcntl
 
 
 def write_atomically(
@@ -26,7 +27,7 @@ def write_atomically(
         content(written := io.BytesIO())
         content = written.getbuffer()
     if isinstance(content, str):
-        content = content.encode()
+        content = content.encode(errors="backslashreplace")  # a folder's name may be no UTF-8
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,11 +38,56 @@ def write_atomically(
             os.fsync(file.fileno())  # on the disk before the old one goes
         os.replace(beside, path)
     except OSError as error:
-        what = f"{error.strerror or error} (what was there before is kept)"
-        raise OSError(error.errno, what, str(path)) from error
+        kept = " (what was there before is kept)" if path.is_file() else ""
+        raise OSError(error.errno, f"{error.strerror or error}{kept}", str(path)) from error
     finally:
         with contextlib.suppress(OSError):  # what hindered the writing is the error to tell
             beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def claimed(folder: str | Path) -> Iterator[None]:
+    """Within, this process alone writes into the folder, which is made; one that stayed empty goes again.
+
+    The system gives it up with the process, however that ends. Raises ValueError where another one has it,
+    OSError where the folder can't be made.
+    """
+    folder = Path(folder)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = _locked(folder)
+        try:
+            yield
+        finally:
+            os.close(lock)
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):  # it has something in it
+                path.rmdir()
+
+
+def _locked(folder: Path) -> int:
+    """What is to be closed in the end."""
+    try:
+        if LOCKED_BY_A_FILE:  # which goes with its last handle, by O_TEMPORARY
+            how = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_TEMPORARY", 0)
+            return os.open(folder / ".writing", how)
+        import fcntl
+
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise
+        except OSError:  # a network's file system that has no locks
+            pass
+        return lock
+    except (BlockingIOError, FileExistsError) as error:
+        raise ValueError(
+            f"another process is writing into {folder}: wait for its end, or choose another"
+        ) from error
 
 
 def _clear(path: Path) -> None:

@@ -37,11 +37,19 @@ def alignment(z1: Vectors, z2: Vectors) -> float:
 
     MACL's alignment magnitude A is the mean *similarity* of the same pairs: A = 1 - alignment / 2.
     """
-    z1, z2 = unit_rows(z1, "alignment", "z1"), unit_rows(z2, "alignment", "z2")
+    z1, z2 = (
+        similarities.normalise(finite_rows(z, "alignment", name).double(), name, "alignment")
+        for z, name in ((z1, "z1"), (z2, "z2"))
+    )
     if z1.shape != z2.shape:
         raise ValueError(f"alignment: z1 is {tuple(z1.shape)} but z2 is {tuple(z2.shape)}")
     one_device("alignment", z1=z1, z2=z2)
-    return (z1 - z2).square().sum(dim=1).mean().item()
+    return mean_squared_distance(z1, z2).item()
+
+
+def mean_squared_distance(z1: Tensor, z2: Tensor) -> Tensor:
+    """`alignment` of rows (N, D) of length 1, 2 - 2s of their similarity s: a scalar on their device."""
+    return 2 - 2 * (z1 * z2).sum(dim=1).mean()
 
 
 @torch.no_grad()
@@ -57,13 +65,17 @@ def uniformity(z: Vectors, t: float = 2.0) -> float:
     if len(z) < 2:
         raise ValueError(f"uniformity: z is {tuple(z.shape)}, but a pair takes at least two rows")
     within("uniformity", "t", t, 0, open_below=True)
+    return log_potential(z, t).item()
+
+
+def log_potential(z: Tensor, t: float = 2.0) -> Tensor:
+    """`uniformity` of rows (N, D) of length 1: a scalar on their device."""
     logs = []
     for start in range(0, len(z), ROWS):
-        rows = z[start : start + ROWS]
-        exponents = 2 * t * (rows @ z.T - 1)  # -t d², since d² = 2 - 2s
-        exponents[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf  # no pair
-        logs.append(exponents.flatten().logsumexp(dim=0).double())
-    return torch.stack(logs).logsumexp(dim=0).item() - math.log(len(z) * (len(z) - 1))
+        exponents = 2 * t * (z[start : start + ROWS] @ z.T - 1)  # -t d², since d² = 2 - 2s
+        exponents.diagonal(start).fill_(-torch.inf)  # no pair
+        logs.append(exponents.flatten().logsumexp(dim=0))
+    return torch.stack(logs).logsumexp(dim=0) - math.log(len(z) * (len(z) - 1))
 
 
 @torch.no_grad()

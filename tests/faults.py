@@ -228,15 +228,15 @@ MEASURES = (
     Fault(
         "uniformity with the diagonal",
         "clutils/measures.py",
-        "exponents[torch.arange(len(rows)), start + torch.arange(len(rows))] = -torch.inf",
+        "exponents.diagonal(start).fill_(-torch.inf)",
         "pass",
         "tests/test_measures.py::test_uniformity_is_the_log_of_the_mean_potential_of_all_pairs",
     ),
     Fault(
-        "uniformity in the history with the diagonal",
-        "clutils/training/run.py",
-        "exponents = (4 * (z @ z.T - 1)).fill_diagonal_(-torch.inf)",
-        "exponents = 4 * (z @ z.T - 1)",
+        "uniformity in the history of one view alone",
+        "clutils/training/step.py",
+        "(measures.log_potential(z1) + measures.log_potential(z2)) / 2",
+        "measures.log_potential(z1)",
         "tests/training/test_run.py::test_the_history_holds_what_the_measures_say_of_the_batch_it_saw",
     ),
     Fault(
@@ -265,9 +265,16 @@ TRAINING = (
         "tests/training/test_checkpoint.py::test_four_steps_saved_and_three_more_are_seven_steps_to_the_bit",
     ),
     Fault(
+        "a resume that goes on with other labels",
+        "clutils/training/checkpoint.py",
+        "None if labels is None else _checksum(labels)",
+        "None",
+        "tests/training/test_checkpoint.py::test_one_other_picture_label_or_class_name_is_refused",
+    ),
+    Fault(
         "a resume that forgets the random numbers",
-        "clutils/training/run.py",
-        'loss.generator = self._stream("mixes", self.device)',
+        "clutils/training/around.py",
+        'loss.generator = run.stream("mixes", run.device)',
         "pass",
         "tests/training/test_checkpoint.py::test_four_steps_saved_and_three_more_are_seven_steps_to_the_bit",
     ),
@@ -288,14 +295,14 @@ TRAINING = (
     ),
     Fault(
         "the same views at every step",
-        "clutils/training/run.py",
-        "number = self.steps_done if step is None else step",
+        "clutils/training/state.py",
+        "number = self.steps_done if number is None else number",
         "number = 0",
         "tests/training/test_run.py::test_every_step_draws_its_own_views",
     ),
     Fault(
         "a learning rate one step late",
-        "clutils/training/run.py",
+        "clutils/training/state.py",
         "return rate * (self.steps_done + 1) / rising",
         "return rate * self.steps_done / rising",
         "tests/training/test_run.py"

@@ -114,6 +114,15 @@ def test_only_the_course_knows_widgets():
     assert {room(name) for name in ARROWS if foreign(name) & WIDGETS} == {"course"}
 
 
+def test_no_command_imports_a_lesson():
+    """The course's file on JupyterLab and the book have a command each."""
+    allowed = {"clutils.commands.lab": "clutils.course.book", "clutils.commands.book": "clutils.course.book"}
+    for name in ARROWS:
+        if room(name) in ("commands", "__main__"):
+            lessons = {target for target in ARROWS[name] if f"{target}.".startswith("clutils.course.")}
+            assert all(target.startswith(allowed.get(name, "none")) for target in lessons), (name, lessons)
+
+
 def test_nothing_below_the_figures_draws():
     for name in ARROWS:
         if room(name) in WITHOUT_MATPLOTLIB:

@@ -43,7 +43,7 @@ def _flags(to_measure: Parser) -> None:
 def ruler(options: argparse.Namespace) -> int:
     """Print the marks of a loss's scale, and a sentence on each value that is asked about."""
     from clutils import anatomy
-    from clutils.commands.train import chosen_loss
+    from clutils.commands.chosen import chosen_loss
 
     loss: Any = chosen_loss(options.loss, options.set)
     with usage():

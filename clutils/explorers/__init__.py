@@ -9,7 +9,18 @@ with the `render({ model, el })` of anywidget (`module`).
 """
 
 from clutils.explorers.controls import EXPLORERS, NAMES
-from clutils.explorers.pages import Frame, frame, module, page, write, write_replay
+from clutils.explorers.pages import REPLAY, Frame, frame, module, page, replay_writer, write
 from clutils.explorers.replay import of_run
 
-__all__ = ["EXPLORERS", "NAMES", "Frame", "frame", "module", "of_run", "page", "write", "write_replay"]
+__all__ = [
+    "EXPLORERS",
+    "NAMES",
+    "REPLAY",
+    "Frame",
+    "frame",
+    "module",
+    "of_run",
+    "page",
+    "replay_writer",
+    "write",
+]

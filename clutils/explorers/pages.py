@@ -4,7 +4,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from clutils import anatomy, figures, files, losses
 from clutils.explorers import controls, replay, still
 from clutils.explorers.controls import EXPLORERS, SOURCES
 from clutils.figures import style
+from clutils.training import Run, Watcher
 
 REPLAY = "replay.html"
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
@@ -192,9 +193,21 @@ def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None
     files.write_atomically(path, page(name, settings, **further))
 
 
-def write_replay(folder: str | Path, run: Mapping[str, Any]) -> None:
-    """Write replay.html, from `of_run`, into a run's folder."""
-    write(Path(folder) / REPLAY, "run", run=run)
+def replay_writer(
+    watcher: Watcher, title: str | None = None, source: str = ""
+) -> Callable[[Run, Path], None]:
+    """For `training.save_run`: what writes replay.html, the run as this watcher saw it.
+
+    - title: None = the method and its loss; source: what the data really is, "" = as the data itself says
+    """
+
+    def write_page(run: Run, folder: Path) -> None:
+        what = f"{run.configuration['method']} with {run.loss}" if title is None else title
+        said = source or getattr(run.data, "source", "")
+        shown = replay.of_run(run.history, watcher.looks, watcher.pictures, what, said)
+        write(folder / REPLAY, "run", run=shown)
+
+    return write_page
 
 
 @dataclass(frozen=True, repr=False)

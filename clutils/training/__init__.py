@@ -9,11 +9,13 @@ from torch import nn
 
 from clutils import views
 from clutils.data import SentenceSet, sentences
-from clutils.training import checkpoint
-from clutils.training.run import Run, device
+from clutils.training import checkpoint, noise_maps
+from clutils.training.devices import device
+from clutils.training.run import Run
+from clutils.training.saved import save_run
 from clutils.training.schedules import Cosine
 from clutils.training.settings import Data, Settings, described, from_plain, usual_rate
-from clutils.training.watcher import Watcher
+from clutils.training.watcher import Watcher, watching
 
 __all__ = [
     "FAST_STEPS",
@@ -23,10 +25,13 @@ __all__ = [
     "Watcher",
     "device",
     "fast",
+    "noise_maps",
     "resume",
+    "save_run",
     "shorten",
     "train",
     "usual_rate",
+    "watching",
 ]
 
 FAST_STEPS = 20
@@ -70,7 +75,8 @@ def resume(
       rounding
 
     Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,
-    where one of those objects is missing, or where the images are not those that the run learned from.
+    where one of those objects is missing, or where images, labels or class names are not those that the run
+    learned from.
     """
     state = checkpoint.read(path)
     given: dict[str, Any] = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
@@ -80,14 +86,11 @@ def resume(
             raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
     given |= {"compile": compile, "device": device}
     run = Run(**settings | {name: value for name, value in given.items() if value is not None})
-    seen, rule = checkpoint.fingerprint(run.images), state.get("words", 1)
-    if seen != state["pictures"] and isinstance(run.data, SentenceSet) and rule != run.data.rule:
-        run.data = sentences.by_rule(run.data, rule)
-        run.images = run.data.inputs.to(run.device)
-        seen = checkpoint.fingerprint(run.images)
-    if seen != state["pictures"]:
-        shape = tuple(run.images.shape)
-        raise ValueError(f"resume: the pictures now given, {shape}, are not those that {path} was trained on")
+    rule, otherwise = state.get("words", 1), checkpoint.sampled(run.images) != state["pictures"]
+    if otherwise and isinstance(run.data, SentenceSet) and rule != run.data.rule:
+        by_rule = sentences.by_rule(run.data, rule)
+        vars(run).update(data=by_rule, images=by_rule.inputs.to(run.device))
+    checkpoint.demand_same_data(run, state, path)
     try:
         run.method.load_state_dict(state["method"])
         for group, own in zip(state["optimiser"]["param_groups"], run.optimiser.param_groups, strict=False):
@@ -97,7 +100,8 @@ def resume(
             run.scaler.load_state_dict(state["scaler"])
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"resume: the weights in {path} do not fit its encoder: {error}") from error
-    run.steps_done, run.rows = state["steps_done"], state["history"]
+    run.steps_done = run.resumed_at_step = state["steps_done"]
+    run.rows = state["history"]
     run.looks = state.get("looks", {})
     run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
     return run

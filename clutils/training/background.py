@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import torch
 
@@ -33,8 +33,11 @@ class Background:
     - on_refused: called likewise with the ValueError of a step that was not taken; returns whether to go on,
       with what it changed
 
-    `.error` is the exception that ended the training, None where there was none.
+    `.error` is the exception that ended the training, None where there was none. `Background.now` is the one
+    that trains in this process, None where none does.
     """
+
+    now: ClassVar[Background | None] = None
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class Background:
             self._thread.start()  # it ends within the lock, so not before what follows
             self._ended.clear()
             self._place = place.pop_all()
+            Background.now = self
             atexit.register(self.stop)  # torch does not survive an interpreter that goes away under it
         return self
 
@@ -137,6 +141,7 @@ class Background:
         with self._ownership:
             self._do_posted()
             atexit.unregister(self.stop)
+            Background.now = None
             self._place.close()
             self._ended.set()
 

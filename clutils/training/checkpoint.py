@@ -1,21 +1,83 @@
 """Read a run's checkpoint: whole and unchanged, or refused."""
 
+from __future__ import annotations
+
 import pickle
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from clutils.training.state import State
+
 FORMAT = "clutils run 1"
+FINGERPRINT = 2  # its version
+BLOCK = 8192  # rows at a time
 
 
-def fingerprint(images: Tensor) -> list[int]:
-    """The shape of a set and a checksum of (at most) 256 of its images, spread over it."""
+def fingerprint(images: Tensor, labels: Tensor | None, class_names: Sequence[str]) -> dict[str, Any]:
+    """Checksums of all images, all labels (None where there are none) and the names of the classes.
+
+    CRC-32 of what is in memory, at 2 GB/s on one core: 0.07 s for CIFAR's 50,000 images (150 MB), 1.3 s for
+    STL-10's 100,000 without labels (2.7 GB). A run computes it once, for its first checkpoint.
+    """
+    names = "\n".join(class_names).encode(errors="surrogatepass")
+    return {
+        "version": FINGERPRINT,
+        "images": _checksum(images),
+        "labels": None if labels is None else _checksum(labels),
+        "class_names": zlib.crc32(names) if class_names else None,
+    }
+
+
+def fingerprint_of(run: State) -> dict[str, Any]:
+    """That of a run's data, computed once."""
+    if run.data_fingerprint is None:
+        names = getattr(run.data, "class_names", ())
+        run.data_fingerprint = fingerprint(run.images, run.labels, names)
+    return run.data_fingerprint
+
+
+def sampled(images: Tensor) -> list[int]:
+    """Fingerprint of version 1: the shape of a set, and a checksum of 256 images spread over it."""
     some = images[:: max(1, len(images) // 256)].contiguous().cpu().numpy()
     return [*images.shape, zlib.crc32(some.data)]
+
+
+def demand_same_data(run: State, state: Mapping[str, Any], path: str | Path) -> None:
+    """Raise ValueError unless a run has the images, labels and class names that its checkpoint's run had.
+
+    A file from before version 2 of the fingerprint is judged by version 1. Labels and names are compared
+    where both have them: images without may be given as a tensor.
+    """
+    before = state.get("fingerprint", {})
+    if before.get("version") != FINGERPRINT or sampled(run.images) != state["pictures"]:
+        changed = ["pictures"] * (sampled(run.images) != state["pictures"])
+    else:
+        now = fingerprint_of(run)
+        told = {"images": "pictures", "labels": "labels", "class_names": "class names"}
+        changed = [
+            words
+            for part, words in told.items()
+            if None not in (before[part], now[part]) and before[part] != now[part]
+        ]
+    if changed:
+        shape = tuple(run.images.shape)
+        raise ValueError(
+            f"resume: the {' and '.join(changed)} now given, {shape}, are not those that {path} was "
+            "trained on"
+        )
+
+
+def _checksum(rows: Tensor) -> int:
+    found = zlib.crc32(f"{rows.dtype} {tuple(rows.shape)}".encode())
+    for part in rows.split(BLOCK):  # of a GPU's images no second copy in memory
+        found = zlib.crc32(part.contiguous().cpu().numpy().data, found)
+    return found
 
 
 def read(path: str | Path) -> dict[str, Any]:

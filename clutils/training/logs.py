@@ -65,6 +65,19 @@ def open(kind: str, run: Run, folder: str | Path) -> Log:
     return Log(lambda step, numbers: sent.log(finite(numbers), step=step), sent.finish)
 
 
+def writer(kind: str) -> Callable[[Run, Path], None]:
+    """For `training.save_run`: what writes the run's whole history for such a log. Errors as `demand`."""
+    demand(kind)
+
+    def write(run: Run, folder: Path) -> None:
+        log = open(kind, run, folder)
+        for row in run.history.to_dict("records"):
+            log.write(int(row["step"]), row)
+        log.close()
+
+    return write
+
+
 def finite(numbers: Mapping[str, Any]) -> dict[str, float]:
     """What a chart can show: finite numbers, without the step and the clock."""
     numeric = {k: float(v) for k, v in numbers.items() if isinstance(v, int | float) and k not in WITHOUT}

@@ -1,4 +1,4 @@
-"""Saved runs, a folder each: what `python -m clutils train` and the training lab write, and read again.
+"""Saved runs, a folder each: `save_run` writes one, for the command, the training lab and Python alike.
 
 A run's folder holds `checkpoint.pt` (for `training.resume`), `history.csv` (a row a step) and `config.json`
 (settings, data, versions, machine). What was seen on the way, or at the end, is beside them: `measured.csv`
@@ -11,9 +11,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import unicodedata
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -61,13 +62,14 @@ class Comparable(Protocol):
 class SavedRun:
     """A run as its folder has it; `problem` says in one line why it can't be read, None where it can.
 
+    - path: None of a run that is in no folder
     - configuration: of config.json; history: a row a step
     - measured: columns step, knn, effective_rank; no rows where nobody watched
     - map: None where nobody watched
     """
 
     name: str
-    path: Path
+    path: Path | None
     configuration: dict[str, Any] = field(default_factory=dict)
     history: pd.DataFrame = field(default_factory=lambda: table_of(()))
     measured: pd.DataFrame = field(default_factory=lambda: table_of(()))
@@ -90,62 +92,59 @@ def taken(history: pd.DataFrame) -> pd.DataFrame:
 # ---- to a folder -------------------------------------------------------------------------------------------
 
 
-def write(
-    run: Run,
-    folder: str | Path,
-    measured: pd.DataFrame | None = None,
-    seen: Map | None = None,
-) -> SavedRun:
-    """Write a run into a folder of its own, each file at once and whole; returns it as `read` does.
+Writer = Callable[["Run", Path], object]  # writes a file more of a run into its folder
 
-    - measured: with columns step, knn and effective_rank; seen: the last map of the sample
 
-    Raises ValueError where something is in the folder already: nothing is written over; OSError on a full
-    disk, and then the folder is as it was.
+def save_run(run: Run, folder: str | Path, writers: Iterable[Writer] = (), replace: bool = False) -> None:
+    """Write a run into a folder: checkpoint.pt, history.csv, config.json, and what the writers add.
+
+    `python -m clutils train`, the training lab and a loop of your own write a run by it:
+
+    >>> run = training.Run(data="digits", steps=200)
+    >>> watcher = training.watching(run, "digits")
+    >>> while not run.done:
+    ...     run.step()
+    ...     if watcher.due(run):
+    ...         watcher.look(run)
+    >>> training.save_run(run, "runs/mine", [watcher.write, explorers.replay_writer(watcher)])
+
+    - writers: called with the run and the folder before the checkpoint is written. There are `Watcher.write`
+      (measured.csv and map.npz), `noise_maps.Watch.write` (noise_maps.npz), `logs.writer("tensorboard")` and
+      `explorers.replay_writer(watcher)` (replay.html)
+    - replace: the folder may have files of this run from earlier, as of a checkpoint on the way; each is
+      replaced at once and whole. config.json says where this part of the run began, and stays
+
+    Raises ValueError where the run has made no step, and unless `replace` where something is in the folder
+    already; OSError on a full disk. A folder that was new is then as it was.
     """
-    folder = Path(folder)
-    _refuse_taken(folder)
+    folder = _named(folder)
     if not run.steps_done:
         raise ValueError("saved: the run has made no step yet, so there is nothing to keep")
+    if not replace:
+        _refuse_taken(folder)
     made = not folder.exists()
     try:
-        describe(run, folder, resumed_at_step=0)
-        if measured is not None:
-            files.write_atomically(folder / MEASURED, measured.to_csv(index=False))
-        if seen is not None:
-            _write_map(folder / MAP, seen)
-        keep(run, folder)
+        if not _is_described(run, folder):
+            describe(run, folder)
+        for write in writers:
+            write(run, folder)
+        run.save(folder / CHECKPOINT)
+        list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
     except BaseException:
-        for name in (CHECKPOINT, HISTORY, CONFIG, MEASURED, MAP):
-            (folder / name).unlink(missing_ok=True)
-        if made and folder.is_dir():
-            folder.rmdir()
+        if not replace and folder.is_dir():
+            shutil.rmtree(folder)
+            if not made:
+                folder.mkdir()
         raise
-    return read(folder)
 
 
-def add_look(folder: str | Path, measured: Mapping[str, float], seen: Map) -> None:
-    """Write what was seen of a run at a step into its folder: a row of measured.csv, and map.npz.
-
-    - measured: step, knn, effective_rank; the rows of steps before it stay
-    """
-    path = Path(folder) / MEASURED
-    before = _table(path, COLUMNS) if path.exists() else table_of(())
-    kept: list[Any] = before[before["step"] < measured["step"]].to_dict("records")
-    also = [str(name) for name in before if name not in COLUMNS]  # that the lab was asked for
-    files.write_atomically(path, table_of([*kept, measured], also).to_csv(index=False))
-    _write_map(Path(folder) / MAP, seen)
-
-
-def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -> None:
+def describe(run: Run, folder: str | Path) -> None:
     """Write config.json: the run's settings, its data, device, versions and machine.
 
-    Of a run that goes on, where its steps before were made is kept under "earlier", a part each.
-
-    - resumed_at_step: None = the step that it has reached
+    Of a run that was resumed, where its steps before were made is kept under "earlier", a part each.
     """
     path, earlier = Path(folder) / CONFIG, []
-    if run.steps_done and resumed_at_step is None:
+    if run.resumed_at_step:
         with contextlib.suppress(OSError, ValueError):  # what can't be read is not kept
             before = _configuration(path)
             earlier = [*before.get("earlier", []), {name: before.get(name) for name in PART}]
@@ -156,22 +155,31 @@ def describe(run: Run, folder: str | Path, resumed_at_step: int | None = None) -
         "pictures": list(run.images.shape),
         "device": str(run.device),
         "processes": processes.number(),
-        "resumed_at_step": run.steps_done if resumed_at_step is None else resumed_at_step,
+        "resumed_at_step": run.resumed_at_step,
         **provenance(),
         "earlier": earlier,
     }
     files.write_atomically(path, json.dumps(config, indent=2) + "\n")
 
 
-def keep(run: Run, folder: str | Path) -> None:
-    """Write checkpoint.pt and history.csv; earlier ones are replaced."""
-    run.save(Path(folder) / CHECKPOINT)
-    list_steps(run, folder)  # last: killed in between, it is behind the checkpoint, which has it too
-
-
 def list_steps(run: Run, folder: str | Path) -> None:
     """Write history.csv."""
     files.write_atomically(Path(folder) / HISTORY, run.history.to_csv(index=False))
+
+
+def add_evaluations(folder: str | Path, measured: pd.DataFrame, seen: Map) -> None:
+    """Write evaluations of a run into its folder: rows of measured.csv, and map.npz.
+
+    - measured: columns step, knn, effective_rank, and perhaps more; the file's rows of steps before them stay
+    - seen: the last map of the sample
+    """
+    path = Path(folder) / MEASURED
+    before = _table(path, COLUMNS) if path.exists() else table_of(())
+    kept = before[before["step"] < measured["step"].min()]
+    also = dict.fromkeys(str(name) for name in (*before, *measured) if name not in COLUMNS)
+    rows: list[Any] = [*kept.to_dict("records"), *measured.to_dict("records")]
+    files.write_atomically(path, table_of(rows, list(also)).to_csv(index=False))
+    _write_map(Path(folder) / MAP, seen)
 
 
 def place(folder: str | Path, name: str) -> Path:
@@ -198,6 +206,23 @@ def free_name(folder: str | Path, name: str) -> str:
         stem, _, number = name.rpartition("-")
         name = f"{stem}-{int(number) + 1}" if number.isdecimal() and stem else f"{name}-2"
     return name
+
+
+def _named(folder: str | Path) -> Path:
+    if not str(folder).strip():
+        raise ValueError(f"saved: the folder is {str(folder)!r}, but must have a name")
+    return Path(folder)
+
+
+def _is_described(run: Run, folder: Path) -> bool:
+    """Whether config.json is of this part of the run, or of an earlier one that nothing was added to."""
+    if not (folder / CONFIG).is_file():
+        return False
+    if run.steps_done == run.resumed_at_step:
+        return True
+    with contextlib.suppress(ValueError):
+        return (_configuration(folder / CONFIG).get("resumed_at_step") or 0) >= run.resumed_at_step
+    return False
 
 
 def _taken(folder: Path) -> bool:

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -237,7 +238,23 @@ class Watcher:
         asked = [name for name in self.numbers if name not in saved.COLUMNS]
         return saved.table_of([{**look.numbers, **vars(look)} for look in self.looks], asked)
 
+    # ---- into a folder ---------------------------------------------------------------------------------
+
+    def write(self, run: Run, folder: Path) -> None:
+        """Write all looks, and one at the run as it is now: measured.csv and map.npz, for `save_run`."""
+        self._write(run, folder, self.table.columns)
+
+    def write_last(self, run: Run, folder: Path) -> None:
+        """The same of the look at the run as it is now alone; its further numbers are left to the history."""
+        self._write(run, folder, saved.COLUMNS, last=1)
+
     # ---- inside ----------------------------------------------------------------------------------------
+
+    def _write(self, run: Run, folder: Path, columns: Iterable[str], last: int = 0) -> None:
+        if not self._looks or self.looks[-1].step != run.steps_done:
+            self.look(run, free=True)
+        assert self.map is not None  # it has just looked
+        saved.add_evaluations(folder, self.table[[*columns]][-last:], self.map)
 
     def _judged(self, features: Callable[[SampleSet], Tensor]) -> measures.Features | None:
         """The judged images and the bank by their features; None where there are no labels."""

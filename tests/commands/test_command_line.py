@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 
 from clutils import __main__ as command_line
-from clutils import data, losses, training
+from clutils import data, explorers, losses, training
 from clutils.commands import lab as lab_module
 from tests.commands.asked import complaint, run
 
@@ -254,6 +254,7 @@ def test_checkpoints_come_as_often_as_asked(monkeypatch, tmp_path):
         (("--resume", "--learning-rate", "0.1"), "was trained with"),
         (("--resume", "--encoder", "conv32"), "was trained with"),
         (("--resume", "--method", "moco"), "was trained with"),
+        (("--resume", "--precision", "float16"), "was trained with --precision"),
     ],
 )
 def test_a_run_is_not_written_over_and_does_not_go_on_with_other_settings(capsys, finished, arguments, said):
@@ -269,6 +270,83 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
     (copy / "checkpoint.pt").write_bytes((finished / "checkpoint.pt").read_bytes())
     assert run("train", "--resume", "--set", "alpha=0.25", "--steps", 8, "--out", copy) == 0
     assert history(copy)["step"].tolist() == list(range(1, 9))
+
+
+def test_a_second_train_into_a_folder_that_one_trains_in_is_refused_and_a_killed_one_is_in_nobodys_way(
+    capsys, tmp_path
+):
+    long = ["train", *SHORT, "--steps", "100000", "--checkpoint-every", "1", "--out", str(tmp_path / "run")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    first = subprocess.Popen([sys.executable, "-m", "clutils", *long], cwd=ROOT, env=environment)
+    try:
+        end = time.monotonic() + 120
+        while not (tmp_path / "run" / "history.csv").exists():
+            assert first.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        for again in (SHORT, ("--resume",)):
+            assert run("train", *again, "--out", tmp_path / "run") == 2
+            assert complaint(capsys).startswith("clutils: --out: another process is writing into")
+    finally:
+        first.kill()
+        first.wait()
+    done = len(history(tmp_path / "run"))
+    assert run("train", "--resume", "--steps", done + 3, "--out", tmp_path / "run") == 0
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+@pytest.mark.parametrize("out", ["", " "])
+def test_a_folder_without_a_name_is_refused(capsys, tmp_path, monkeypatch, out):
+    monkeypatch.chdir(tmp_path)
+    assert run("train", *SHORT, "--out", out) == 2
+    assert "--out: " in complaint(capsys) and not list(tmp_path.iterdir())
+
+
+def test_a_train_that_is_refused_leaves_no_folder(capsys, tmp_path):
+    assert run("train", "--loss", "NoLoss", "--out", tmp_path / "deep" / "er") == 2
+    assert run("train", "--resume", "--out", tmp_path / "deep" / "er") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("where", ["look", "write_last", "replay"])
+def test_an_interrupt_behind_the_last_step_says_what_is_missing_and_resume_writes_it(
+    capsys, tmp_path, monkeypatch, where
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if where == "replay":
+            patch.setattr(explorers, "replay_writer", lambda watcher: interrupt)
+        else:
+            look = training.Watcher.look
+            late = lambda self, run, **how: interrupt() if run.done else look(self, run, **how)  # noqa: E731
+            patch.setattr(training.Watcher, where, late if where == "look" else interrupt)
+        assert run("train", *SHORT, "--out", tmp_path) == 130
+    missing = "replay.html" if where == "replay" else "measured.csv, map.npz, replay.html"
+    said = complaint(capsys)
+    assert f"stopped at step 6 of 6, which is kept, before {missing} could be written" in said
+    assert not (tmp_path / "replay.html").exists() and training.resume(tmp_path).done
+    assert run("train", "--resume", "--out", tmp_path) == 0
+    assert {"measured.csv", "map.npz", "replay.html"} < {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names of bytes are Linux's")
+def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path):
+    for name in (b"bad\xff", b"good"):
+        folder = os.fsencode(tmp_path / "own") + b"/" + name
+        os.makedirs(folder)
+        for number in range(12):
+            image = np.random.default_rng(number).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+            Image.fromarray(image).save(folder + b"/%d.png" % number)
+    out = os.fsencode(tmp_path) + b"/out\xff"
+    given = ["--data", f"folder:{tmp_path / 'own'}", "--batch-size", "8", "--steps", "2", "--device", "cpu"]
+    command = [sys.executable, "-m", "clutils", "train", *given, "--out", out]
+    settings = {"cwd": ROOT, "env": os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, "timeout": 300}
+    for more in ([], ["--resume", "--steps", "3"]):
+        ended = subprocess.run([*command, *more], capture_output=True, **settings)
+        assert ended.returncode == 0, ended.stderr
+        assert rb"out\udcff" in ended.stdout
+    assert '"bad' in (Path(os.fsdecode(out)) / "replay.html").read_text("utf-8")
 
 
 # ---- data --------------------------------------------------------------------------------------------------

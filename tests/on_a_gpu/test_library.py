@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from clutils import anatomy, checkpoints, data, encoders, figures, losses, maps, measures, noise, report
-from clutils.course.pinda import maps as noise_maps
+from clutils.course.pinda.maps import indifference
+from clutils.training import noise_maps
 from clutils.training.run import Run
 
 DIGITS = data.load("digits", limit=160)
@@ -72,7 +73,7 @@ def test_noise_maps_are_kept_of_pictures_on_the_gpu(tmp_path, gpu):
     watch.take(run)
     watch.maps.save(tmp_path / "maps.npz")
     assert noise_maps.load(tmp_path / "maps.npz").scale.shape == (1, 8, 3, 32, 32)
-    assert noise_maps.indifference(run.encoder, run.images[:4].cpu()).device.type == "cpu"
+    assert indifference(run.encoder, run.images[:4].cpu()).device.type == "cpu"
 
 
 @pytest.mark.parametrize("given", ["module", "checkpoint on the GPU", "file"])

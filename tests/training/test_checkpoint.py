@@ -1,13 +1,14 @@
 """A run saved and read again goes on to the bit; what is no whole checkpoint is refused in a line."""
 
 import copy
+import dataclasses
 import io
 import zipfile
 
 import pytest
 import torch
 
-from clutils import encoders, losses, training, views
+from clutils import data, encoders, losses, training, views
 from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 
 GIVEN = [
@@ -100,6 +101,68 @@ def test_other_pictures_or_another_encoder_are_refused(tmp_path):
         training.resume(tmp_path / "run.pt", data=DIGITS.images.flip(0))
     with pytest.raises(ValueError, match="do not fit its encoder"):
         training.resume(tmp_path / "run.pt", data=DIGITS, encoder=encoders.build("conv32", channels=1))
+
+
+CATS = data.ImageSet(DIGITS.images[:40], torch.arange(40) % 2, ("cat", "dog"), None, "forty")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"images": torch.where(torch.arange(40)[:, None, None, None] == 39, 7, CATS.images).byte()},
+            "pictures",
+        ),
+        ({"images": CATS.images.flip(3)}, "pictures"),
+        ({"labels": (torch.arange(40) == 39).long()}, "labels"),
+        ({"class_names": ("cat", "fox")}, "class names"),
+        ({"labels": torch.zeros(40).long(), "class_names": ("a", "b")}, "labels and class names"),
+    ],
+)
+@pytest.mark.parametrize("method", ["simclr", "supcon"])
+def test_one_other_picture_label_or_class_name_is_refused(tmp_path, changed, said, method):
+    advance(small(data=CATS, batch_size=8, method=method), 1).save(tmp_path / "run.pt")
+    other = dataclasses.replace(CATS, **changed)
+    with pytest.raises(
+        ValueError, match=rf"resume: the {said} now given, \(40, 1, 8, 8\), are not those that "
+    ):
+        training.resume(tmp_path / "run.pt", data=other)
+    again = training.resume(tmp_path / "run.pt", data=dataclasses.replace(CATS, source="moved"))
+    again.step()
+    again.save(tmp_path / "again.pt")
+    with pytest.raises(ValueError, match=said):
+        training.resume(tmp_path / "again.pt", data=other)
+
+
+def test_every_row_is_in_the_fingerprint_however_many_there_are(monkeypatch):
+    monkeypatch.setattr(training.checkpoint, "BLOCK", 7)
+    rows = torch.arange(600, dtype=torch.uint8).reshape(100, 1, 2, 3)
+    found = {training.checkpoint.fingerprint(rows, None, ())["images"]}
+    for row in range(100):
+        other = rows.clone()
+        other[row, 0, 1, 2] += 1
+        found.add(training.checkpoint.fingerprint(other, None, ())["images"])
+    assert len(found) == 101
+    monkeypatch.setattr(training.checkpoint, "BLOCK", 1000)
+    assert training.checkpoint.fingerprint(rows, None, ())["images"] in found
+
+
+def test_images_without_labels_may_be_given_as_a_tensor(tmp_path):
+    run = advance(small(data=CATS, batch_size=8), 1)
+    run.save(tmp_path / "run.pt")
+    resumed = training.resume(tmp_path / "run.pt", data=CATS.images)
+    assert same(weights(advance(resumed, 1)), weights(advance(run, 1)))
+
+
+def test_a_file_from_before_the_fingerprint_had_a_version_is_judged_as_it_was_then(tmp_path):
+    advance(small(data=CATS, batch_size=8), 1).save(tmp_path / "run.pt")
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    del state["fingerprint"]
+    torch.save(state, tmp_path / "old.pt")
+    renamed = dataclasses.replace(CATS, class_names=("a", "b"))
+    assert training.resume(tmp_path / "old.pt", data=renamed).steps_done == 1
+    with pytest.raises(ValueError, match="the pictures now given"):
+        training.resume(tmp_path / "old.pt", data=CATS.images.flip(0))
 
 
 def test_a_damaged_or_foreign_file_is_one_clear_line(tmp_path):

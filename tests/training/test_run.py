@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from clutils import data, losses, measures, training, views
-from clutils.training import run as training_run
+from clutils.training import streams
 from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 
 # ---- the same seed, the same run -----------------------------------------------------------------------
@@ -18,13 +18,8 @@ from tests.runs import DIGITS, NoChance, advance, past, same, small, weights
 def test_weights_order_and_views_each_follow_from_the_seed():
     assert same(weights(small(seed=5)), weights(small(seed=5, batch_size=16)))
     assert not same(weights(small(seed=5)), weights(small(seed=6)))
-    seeds = {
-        training_run._seed(s, stream, n)
-        for s in range(5)
-        for stream in training_run.STREAMS
-        for n in range(100)
-    }
-    assert len(seeds) == 5 * len(training_run.STREAMS) * 100
+    seeds = {streams.seed(s, stream, n) for s in range(5) for stream in streams.STREAMS for n in range(100)}
+    assert len(seeds) == 5 * len(streams.STREAMS) * 100
 
 
 def test_every_epoch_takes_every_picture_once_in_a_new_order():
@@ -274,6 +269,32 @@ def test_a_setting_out_of_range_is_named_with_its_step_and_can_be_set_right():
     assert same(weights(advance(run, 1)), weights(advance(small(), 2)))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("temperature", 0.05, r"a run has no 'temperature'; type run\.loss\.temperature = 0\.05"),
+        ("temprature", 0.05, r"has no 'temprature'; did you mean 'run\.loss\.temperature'\?"),
+        ("momentum", 0.5, r"a run has no 'momentum'; type run\.method\.momentum = 0\.5"),
+        (
+            "queue_size",
+            8,
+            r"is fixed when a run is made; type training\.Run\(method_settings=\{'queue_size': 8\}\)",
+        ),
+        ("batch_size", 16, r"batch_size is fixed when a run is made; type training\.Run\(batch_size=16\)"),
+        ("seed", 1, r"seed is fixed"),
+        ("encoder", None, r"encoder is fixed"),
+        ("method", "byol", r"method is fixed"),
+        ("step_done", 3, r"has no 'step_done'; did you mean 'steps_done'\?"),
+        ("zzz", 3, r"a run has no 'zzz'$"),
+    ],
+)
+def test_an_attribute_that_a_run_does_not_have_is_refused_with_what_to_type(name, value, said):
+    run = small(method="moco")
+    with pytest.raises(AttributeError, match=said):
+        setattr(run, name, value)
+    assert same(weights(advance(run, 1)), weights(advance(small(method="moco"), 1)))
+
+
 @pytest.mark.parametrize("where", ["in a step", "between steps"])
 def test_a_keyboard_interrupt_keeps_what_was_learned_and_the_run_can_go_on(where, capsys):
     def interrupt(run):
@@ -330,7 +351,7 @@ def test_fast_shortens_train_and_says_so(monkeypatch, capsys):
 
 @pytest.mark.parametrize("method", ["moco", "byol", "pinda"])
 def test_what_follows_the_encoder_is_compiled_too(method, monkeypatch):
-    monkeypatch.setattr("clutils.training.run._demand_compiler", lambda device: None)
+    monkeypatch.setattr("clutils.training.devices.demand_compiler", lambda device: None)
     made = vectors(method=method, compile=True).method
     assert len(made.networks()) == (2 if method in ("moco", "byol") else 1)
     assert all(network._compiled_call_impl is not None for network in made.networks())

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clutils import __main__, training
+from clutils import __main__, explorers, losses, training
 from clutils.training import saved, watcher
 from clutils.training.saved import Map, SavedRun
 from tests.runs import advance, past, small
@@ -28,7 +28,11 @@ def run() -> training.Run:
 def kept(run, tmp_path) -> SavedRun:
     positions = np.arange(8.0).reshape(4, 2)
     seen = Map(positions, np.array([0, 1, 1, 0]), ("a", "b"), run.steps_done)
-    return saved.write(run, tmp_path / "first", saved.table_of(LOOKED), seen)
+    looked = saved.table_of(LOOKED)
+    training.save_run(
+        run, tmp_path / "first", [lambda run, folder: saved.add_evaluations(folder, looked, seen)]
+    )
+    return saved.read(tmp_path / "first")
 
 
 def test_what_is_written_is_read_again(run, kept, tmp_path):
@@ -67,7 +71,8 @@ def test_a_look_follows_those_of_steps_before_and_takes_the_place_of_others(kept
     positions = np.arange(8.0).reshape(4, 2)
     for step, knn in ((2, 0.3), (7, 0.5), (7, 0.6)):
         measured = {"step": step, "knn": knn, "effective_rank": 2.0}
-        saved.add_look(kept.path, measured, Map(positions, np.zeros(4, int), ("one",), step))
+        seen = Map(positions, np.zeros(4, int), ("one",), step)
+        saved.add_evaluations(kept.path, saved.table_of([measured]), seen)
     found = saved.read(kept.path)
     assert found.measured["step"].tolist() == [*(r["step"] for r in LOOKED if r["step"] < 2), 2, 7]
     assert found.measured["knn"].iloc[-1] == 0.6 and found.map.step == 7
@@ -76,7 +81,7 @@ def test_a_look_follows_those_of_steps_before_and_takes_the_place_of_others(kept
 def test_nothing_is_written_over(run, kept, tmp_path):
     before = {path.name: path.read_bytes() for path in (tmp_path / "first").iterdir()}
     for refused in (
-        lambda: saved.write(run, tmp_path / "first"),
+        lambda: training.save_run(run, tmp_path / "first"),
         lambda: saved.place(tmp_path, "first"),
     ):
         with pytest.raises(ValueError, match="first is there already, and nothing is written over"):
@@ -109,19 +114,79 @@ def test_plain_names_are_taken(name, tmp_path):
     assert saved.place(tmp_path, name).parent == tmp_path
 
 
-def test_a_write_that_fails_leaves_nothing(run, monkeypatch, tmp_path):
+@pytest.mark.parametrize("made", [False, True])
+def test_a_write_that_fails_leaves_the_folder_as_it_was(run, monkeypatch, tmp_path, made):
     def full(self, path):
         raise OSError(28, "No space left on device", str(path))
 
+    def folders(run, folder):
+        (folder / "events").mkdir()
+        (folder / "events" / "1").write_text("")
+
+    if made:
+        (tmp_path / "new").mkdir()
     monkeypatch.setattr(training.Run, "save", full)
     with pytest.raises(OSError, match="No space left"):
-        saved.write(run, tmp_path / "new", saved.table_of(LOOKED))
+        training.save_run(run, tmp_path / "new", [folders])
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"] * made
+
+
+def test_a_writer_that_fails_on_the_way_leaves_what_the_run_wrote_before(tmp_path):
+    def broken(run, folder):
+        raise ValueError("no map")
+
+    run = advance(small(steps=5, data="digits"), 1)
+    training.save_run(run, tmp_path / "own")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()}
+    run.step()
+    with pytest.raises(ValueError, match="no map"):
+        training.save_run(run, tmp_path / "own", [broken], replace=True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "own").iterdir()} == before
+
+
+def test_a_loop_of_ones_own_leaves_what_the_command_leaves(tmp_path, capsys):
+    asked = ["train", *SHORT, "--loss", "MACL", "--out", str(tmp_path / "command")]
+    assert __main__.main(asked) == 0
+    given = {"data": "digits", "batch_size": 32, "steps": 3, "device": "cpu", "loss": losses.MACL()}
+    run = training.Run(**given)
+    watcher = training.watching(run, "digits")
+    watcher.look(run)
+    while not run.done:
+        run.step()
+        training.save_run(run, tmp_path / "own", replace=True)
+    training.save_run(run, tmp_path / "own", [watcher.write_last, explorers.replay_writer(watcher)], True)
+    one, other = ({path.name: path for path in (tmp_path / name).iterdir()} for name in ("command", "own"))
+    assert sorted(one) == sorted(other)
+    for name in ("measured.csv", "config.json"):  # a map is turned to the one before it, wherever that was
+        assert one[name].read_bytes() == other[name].read_bytes(), name
+    histories = [pd.read_csv(folder["history.csv"]).drop(columns="seconds") for folder in (one, other)]
+    assert histories[0].equals(histories[1])
+
+
+def test_a_resumed_run_says_in_the_folder_where_it_went_on(tmp_path):
+    training.save_run(advance(small(steps=5, data="digits"), 2), tmp_path / "own")
+    run = training.resume(tmp_path / "own")
+    before = (tmp_path / "own" / "config.json").read_bytes()
+    training.save_run(run, tmp_path / "own", replace=True)  # nothing was added
+    assert (tmp_path / "own" / "config.json").read_bytes() == before
+    training.save_run(advance(run, 1), tmp_path / "own", replace=True)
+    now = json.loads((tmp_path / "own" / "config.json").read_text())
+    assert now["resumed_at_step"] == 2 and [part["resumed_at_step"] for part in now["earlier"]] == [0]
+
+
+@pytest.mark.parametrize("folder", ["", "  "])
+def test_a_folder_without_a_name_is_refused_and_nothing_lands_in_the_one_we_are_in(
+    run, folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="must have a name"):
+        training.save_run(run, folder)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_without_a_step_is_not_kept(tmp_path):
     with pytest.raises(ValueError, match="no step yet"):
-        saved.write(small(), tmp_path / "new")
+        training.save_run(small(), tmp_path / "new")
     assert not list(tmp_path.iterdir())
 
 
@@ -144,7 +209,7 @@ def test_a_run_without_a_step_is_not_kept(tmp_path):
 def test_a_damaged_run_is_listed_with_one_line_and_the_others_as_they_are(
     run, kept, tmp_path, file, content, says
 ):
-    saved.write(run, tmp_path / "sound", saved.table_of(LOOKED))
+    training.save_run(run, tmp_path / "sound")
     path = tmp_path / "first" / file
     path.unlink() if content is None else path.write_bytes(content)
     found = {run.name: run for run in saved.listed(tmp_path)}
@@ -162,7 +227,7 @@ def test_an_array_of_objects_in_a_map_is_not_unpickled(kept, tmp_path):
 
 def test_runs_are_listed_newest_last_and_a_missing_folder_has_none(run, tmp_path):
     for age, name in enumerate(("c", "a", "b")):
-        saved.write(run, tmp_path / name)
+        training.save_run(run, tmp_path / name)
         for path in (tmp_path / name).iterdir():
             os.utime(path, (1e9 + age, 1e9 + age))
     assert [found.name for found in saved.listed(tmp_path)] == ["c", "a", "b"]

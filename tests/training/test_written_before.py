@@ -19,9 +19,8 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import checkpoints, data, encoders, noise, training
-from clutils.course.pinda import maps
 from clutils.encoders.graphs import GINLayer, GraphNetwork
-from clutils.training import comparison, saved
+from clutils.training import comparison, noise_maps, saved
 
 WRITTEN = Path(__file__).parent / "written_before"
 ENCODERS = {
@@ -117,14 +116,14 @@ def test_the_command_resumes_it(folder, capsys, monkeypatch):
 
 @of("pinda")
 def test_its_noise_maps_go_on_from_those_it_has(folder, monkeypatch):
-    before = maps.load(folder / "noise_maps.npz")
+    before = noise_maps.load(folder / "noise_maps.npz")
     monkeypatch.setattr(training, "resume", partial(training.resume, encoder=ENCODERS["pinda"]()))
     assert command_line.main(["train", "--resume", "--out", str(folder), "--device", "cpu"]) == 0
-    after, run = maps.load(folder / "noise_maps.npz"), resume(folder)
+    after, run = noise_maps.load(folder / "noise_maps.npz"), resume(folder)
     assert before.steps == [*range(7)] and after.steps == [*range(13)]
     assert torch.equal(after.scale[:7], before.scale) and torch.equal(after.mean[:7], before.mean)
     for found, expected in zip(
-        (after.scale[-1], after.mean[-1]), maps.of(run.method.noise, after.pictures), strict=True
+        (after.scale[-1], after.mean[-1]), noise_maps.of(run.method.noise, after.pictures), strict=True
     ):
         assert torch.allclose(found, expected, rtol=1e-3, atol=1e-4)  # in half precision
 
@@ -152,7 +151,7 @@ def test_its_encoder_opens_as_anyones_checkpoint_does(folder):
         assert isinstance(opened.generator, noise.NoiseGenerator)
         with torch.no_grad():
             found = opened.generator(images, torch.Generator()).scale
-        assert torch.allclose(found, maps.of(run.method.noise, images)[0], atol=1e-6)
+        assert torch.allclose(found, noise_maps.of(run.method.noise, images)[0], atol=1e-6)
 
 
 @of("vectors", "graphs", "sentences")

@@ -49,7 +49,7 @@ class Choices:
         self.given, self.changed, self._held = dict(given), changed, False
         self._own_data = None if isinstance(data, str) else data
         self._own_loss = loss if isinstance(loss, nn.Module) else None
-        self._pictures: dict[Any, tuple] = {}
+        self._pictures: dict[Any, dict[str, Any]] = {}
         data_menu, path = _data_menu(data)
         batch_size = self.given.get("batch_size", BATCH_SIZE)
         seed = self.given.get("seed", Settings.seed)
@@ -229,7 +229,8 @@ class Choices:
             **given | {"learning_rate": values["learning_rate"]},
         )
         key = (name, str(run.device), tuple(run.images.shape))
-        run.data, run.images, run.labels = self._pictures.setdefault(key, (run.data, run.images, run.labels))
+        own = {name: getattr(run, name) for name in ("data", "images", "labels")}
+        vars(run).update(self._pictures.setdefault(key, own))  # which is otherwise fixed
         return run
 
     def negatives(self) -> int:

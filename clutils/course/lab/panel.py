@@ -32,7 +32,8 @@ class Lab(W.VBox):
     """The panel of `training_lab`; all that its buttons and sliders do can be called.
 
     - run, background: of the last start; None before the first
-    - runs: those of this session that were stopped or are done (`LabRun`), oldest first
+    - runs: those of this session that were stopped or are done, oldest first: the last a `LabRun`, of those
+      before it their tables, as of a kept run; their weights and images are let go
     - menus, sliders: name -> what the reader chooses and turns
     """
 
@@ -45,7 +46,8 @@ class Lab(W.VBox):
         folder: str | Path = "my_runs",
         **run_settings: Any,
     ) -> None:
-        self.folder, self.runs = Path(folder), []
+        self.folder = Path(folder)
+        self.runs: list[LabRun | SavedRun] = []
         self.current: LabRun | None = None
         self._closed = False
         self._following: Following | None = None
@@ -59,7 +61,8 @@ class Lab(W.VBox):
         self._buttons()
         self._rebuild()
         self._training(False)
-        self.screen.say("Not started.")
+        other = " Another panel's run is training: stop ends it." if Background.now is not None else ""
+        self.screen.say(f"Not started.{other}")
         beside_cells(self.choices.menus.values(), self.button_row.children)
         super().__init__(
             [
@@ -199,8 +202,16 @@ class Lab(W.VBox):
         return self._follow(self.current)
 
     def stop(self) -> Lab:
-        """End the training after the step under way; it is then in `runs`, and `go_on` continues it."""
-        if self.background is not None:
+        """End the training after the step under way; it is then in `runs`, and `go_on` continues it.
+
+        Where this panel trains nothing, it ends what trains in the background of this process: a cell that
+        was run again may have taken that run's own panel off the page.
+        """
+        if not self._trains() and (other := Background.now) is not None:
+            other.stop()
+            self.screen.say(f"The run that was training was stopped at step {other.run.steps_done:,}.")
+            self._training(False)
+        elif self.background is not None:
             self.background.stop()
             self._finish_following()
         return self
@@ -252,7 +263,8 @@ class Lab(W.VBox):
     def close(self) -> None:
         """Stop the run, which is then in `runs`, and take the panel off the page."""
         self._closed = True
-        self.stop()
+        if self._trains():
+            self.stop()
         super().close()
 
     # ---- a start ---------------------------------------------------------------------------------------
@@ -272,6 +284,8 @@ class Lab(W.VBox):
             raise ValueError("the lab was closed before its run began: none trains")
         record.background.on_refused = lambda error: self._taken_back(record, error)
         record.background.start()
+        if record is not self.current:
+            self.runs[:] = [run.tables() if isinstance(run, LabRun) else run for run in self.runs]
         self.current = record
         if self._closed:  # by another thread, before there was anything for it to stop
             record.background.stop()
@@ -345,7 +359,8 @@ class Lab(W.VBox):
         """Let be chosen and pressed what can be while a run trains, or while none does."""
         for widget in self.menus.values():
             widget.disabled = now
-        self.start_button.disabled, self.stop_button.disabled = now, not now
+        self.start_button.disabled = now
+        self.stop_button.disabled = Background.now is None  # another panel's run, too, can be stopped here
         self.continue_button.disabled = now or self.run is None or self.run.done
         self.keep_button.disabled = self.tsne_button.disabled = self.run is None
 

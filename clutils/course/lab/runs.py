@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clutils import explorers
+from clutils import explorers, training
 from clutils.training import Run, saved
 from clutils.training.background import Background
 from clutils.training.saved import Map, SavedRun
@@ -51,6 +51,11 @@ class LabRun:
     def map(self) -> Map | None:
         return self.watcher.map
 
+    def tables(self) -> SavedRun:
+        """What runs are compared by, without weights and images."""
+        seen = {"history": self.history, "measured": self.measured, "map": self.map}
+        return SavedRun(self.name, None, self.configuration, **seen)
+
     def look(self, free: bool = False) -> Look:
         """Measure it as it is now, while it trains too."""
         return self.watcher.look(self.background.call(snapshot).result(), free)
@@ -58,17 +63,15 @@ class LabRun:
     def write(self, path: Path) -> SavedRun:
         """Look at it, and write it and its replay.html into a folder, between two steps.
 
-        Errors as in `saved.write`.
+        Errors as in `training.save_run`.
         """
         if self.run.steps_done:
             self.look(free=True)
 
         def write(run: Run) -> SavedRun:
-            kept = saved.write(run, path, self.measured, self.map)
-            looks, pictures = self.watcher.looks, self.watcher.pictures
-            shown = explorers.of_run(run.history, looks, pictures, self.name, self.source)
-            explorers.write_replay(path, shown)
-            return kept
+            replay = explorers.replay_writer(self.watcher, self.name, self.source)
+            training.save_run(run, path, [self.watcher.write, replay])
+            return saved.read(path)
 
         return self.background.call(write).result()
 

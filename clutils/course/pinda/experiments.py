@@ -11,8 +11,9 @@ from torch.nn import functional as F
 from clutils import encoders, losses, measures, noise, training
 from clutils.course import experiments
 from clutils.course.pinda import detectors
-from clutils.course.pinda import maps as noise_maps
+from clutils.course.pinda.maps import detector_maps, indifference, measure
 from clutils.data import ImageSet, VectorSet
+from clutils.training import noise_maps
 
 if TYPE_CHECKING:
     import pandas
@@ -37,8 +38,8 @@ def compared(
         found["scale, untrained"] = before.mean(dim=1)
     found["scale, dealt to other pictures"] = detectors.shuffled(scale, torch.Generator().manual_seed(0))
     seen = torch.nn.Sequential(run.method.encoder, run.method.head)
-    found["encoder's indifference"] = noise_maps.indifference(seen, test.images)
-    found |= noise_maps.detector_maps(test)
+    found["encoder's indifference"] = indifference(seen, test.images)
+    found |= detector_maps(test)
     return found if ceiling is None else found | {"told the masks: the ceiling": ceiling}
 
 
@@ -79,7 +80,7 @@ def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFra
     """`maps.measure` on those pictures that have both object and background."""
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
-    return noise_maps.measure({name: each[both] for name, each in maps.items()}, test.masks[both])
+    return measure({name: each[both] for name, each in maps.items()}, test.masks[both])
 
 
 CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {  # on vectors, where the usual rate is the paper's 1e-3

@@ -12,8 +12,8 @@ from clutils.course.panels import Panel, among, choose, log_slider, panel, playe
 from clutils.course.pinda import detectors
 from clutils.course.pinda import figures as pinda
 from clutils.course.pinda.experiments import task_entropy
-from clutils.course.pinda.maps import Maps
 from clutils.figures import noise, style
+from clutils.training.noise_maps import Maps
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 255, 510, 1024, 4096)
 REACH = 20.0  # of the axis of α: the standard deviation at chance with 255 negatives is 16
@@ -96,7 +96,7 @@ def auxiliary_gaussian(positive: float = 0.6, count: int = 255, temperature: flo
 def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generator | None = None) -> Panel:
     """A run's noise on its pictures, step by step: the picture, the scale, a sample, and picture + noise.
 
-    - maps: as kept by `maps.Watch`
+    - maps: as kept by `training.noise_maps.Watch`
     - masks: bool (N, H, W), True on the object: its outline is drawn, and the sentence says on which side of
       it the noise is
     - generator: of the random numbers, which are drawn once and are the same at every setting: a slider

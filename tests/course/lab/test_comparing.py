@@ -77,7 +77,7 @@ def lasting(run: training.Run, name: str) -> saved.SavedRun:
 def test_the_newest_runs_stand_first_and_what_is_picked_is_in_view(tmp_path):
     run = advance(small(), 1)
     for age, name in enumerate(("old", "young")):
-        saved.write(run, tmp_path / name)
+        training.save_run(run, tmp_path / name)
         for path in (tmp_path / name).iterdir():
             os.utime(path, (1e9 + age, 1e9 + age))
     here = [lasting(small(), f"run {k}") for k in range(12)]

@@ -1,9 +1,11 @@
 """The training lab: what is chosen is what runs, what is turned is in the history, and mistakes are said."""
 
+import gc
 import inspect
 import math
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 
 import ipywidgets as W
@@ -136,7 +138,37 @@ def test_another_start_is_another_run_and_the_first_keeps_what_it_was():
     lab.wait(LONG)
     assert [run.configuration["method"] for run in lab.runs] == ["simclr", "simsiam"]
     assert lab.runs[1].configuration["seed"] == 1 and same(before, weights(first.run))
-    assert lab.runs[0].run.images is lab.runs[1].run.images  # one copy of the pictures
+    assert first.run.images is lab.runs[1].run.images  # one copy of the pictures
+    assert lab.runs[0].name == first.name and lab.runs[0].history.equals(first.history)
+    assert lab.runs[0].measured.equals(first.measured) and lab.runs[0].map.step == 3
+    assert lab.runs[0].configuration == first.configuration
+
+
+def test_runs_before_the_last_are_let_go_and_can_still_be_compared():
+    lab, alive = made(steps=2), []
+    for _ in range(4):
+        lab.reset().start().wait(LONG)
+        alive.append(weakref.ref(lab.run))
+    gc.collect()
+    assert [run() is None for run in alive] == [True, True, True, False]
+    assert len(lesson.compare_runs(lab, "nowhere").runs) == 4
+
+
+def test_a_cell_run_again_where_the_front_end_names_none_can_stop_what_trains():
+    assert module._cell() is None
+    lost = made(steps=100_000).start()
+    reached(lost, 1)
+    again = made()
+    assert "stop ends it" in again.status.value and not again.stop_button.disabled
+    again.stop_button.click()
+    assert not lost.background.running and f"stopped at step {lost.run.steps_done}" in again.status.value
+    assert lost.wait(LONG) and again.stop_button.disabled and lost.runs == [lost.current]
+    assert again.start().wait(LONG)
+    training_elsewhere = Background(small(steps=100_000)).start()
+    with pytest.raises(ValueError, match="stop it first"):
+        again.start()
+    again.stop_button.click()
+    assert not training_elsewhere.running and Background.now is None
 
 
 def test_one_trains_at_a_time_and_the_panel_says_so():

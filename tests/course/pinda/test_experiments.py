@@ -8,6 +8,7 @@ import torch
 from clutils import data, encoders
 from clutils.course import records
 from clutils.course.pinda import detectors, experiments, maps
+from clutils.training import noise_maps
 
 SCENES = data.load("scenes", limit=60)
 learned_maps = runpy.run_path(str(records.ROOT / "benchmarks" / "pinda.py"))["learned_maps"]
@@ -18,7 +19,7 @@ def test_the_row_of_a_run_has_its_settings_and_the_watch_its_maps():
     run, watch, row = learned_maps(SCENES, test, {"penalty": 3.0}, steps=4, batch_size=16, every=2)
     assert watch.maps.steps == [0, 2, 4]
     assert row["penalty"] == 3.0 and row["steps"] == 4 and row["start"] == 0.02 and row["skips"]
-    torch.testing.assert_close(maps.of(run.method.noise, test)[0], watch.maps.scale[-1])
+    torch.testing.assert_close(noise_maps.of(run.method.noise, test)[0], watch.maps.scale[-1])
 
 
 def test_a_runs_maps_stand_beside_what_they_have_to_beat():

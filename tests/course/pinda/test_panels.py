@@ -11,7 +11,7 @@ from clutils import anatomy
 from clutils.course import pinda as lesson
 from clutils.course.pinda import detectors
 from clutils.course.pinda import panels as pinda
-from clutils.course.pinda.maps import Maps
+from clutils.training.noise_maps import Maps
 
 
 def numbers(panel):

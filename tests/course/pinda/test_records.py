@@ -7,6 +7,7 @@ import pytest
 from clutils import data
 from clutils.course import records
 from clutils.course.pinda import experiments, maps
+from clutils.training import noise_maps
 
 SCRIPT = runpy.run_path(str(records.ROOT / "benchmarks" / "pinda.py"))
 
@@ -44,7 +45,7 @@ def test_the_long_runs_have_three_seeds_on_each_kind_of_pictures_and_every_step_
 
 
 def test_the_recorded_maps_are_those_of_a_long_run_on_generated_scenes():
-    kept = maps.load(records.FOLDER / "pinda_longer_maps.npz")
+    kept = noise_maps.load(records.FOLDER / "pinda_longer_maps.npz")
     scenes = data.load("scenes", limit=len(kept.pictures))
     assert (kept.pictures == scenes.images).all()
     assert kept.steps == list(range(0, 1601, 80))

@@ -1,0 +1,177 @@
+"""The run that the options of `train` choose, a new or a resumed one; what is wrong is refused by option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clutils.commands.arguments import BadUsage, usage, value
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clutils.training import Cosine, Run
+
+LEAST = 3  # samples: of fewer none is left to judge
+APART = ("loss", "augmentation", "steps")  # that --resume compares in ways of their own
+
+
+def begun(folder: Path, options: argparse.Namespace) -> Run:
+    """A new run with these options. Raises BadUsage on settings that can't be, OSError on missing data."""
+    from clutils import methods, training
+    from clutils.training import saved
+
+    checkpoint = folder / saved.CHECKPOINT
+    if checkpoint.exists():
+        raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
+    given = _given(options)
+    method = given.get("method", training.Settings.method)
+    given["method_settings"] = method_settings(method, options.method_set)
+    with usage():
+        usual = type(methods.catalogue()[method].cls.default_loss(**given["method_settings"])).__name__
+        given["loss"] = chosen_loss(options.loss, options.set, usual)
+        run = training.Run(**given)
+    if len(run.data) < LEAST:
+        raise BadUsage(
+            f"--data {options.data}: {len(run.data)} {run.kind.name}, but at least {LEAST} are needed"
+        )
+    run.schedules = schedules(options.schedule, run.live())
+    return run
+
+
+def resumed(folder: Path, options: argparse.Namespace) -> Run:
+    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length.
+
+    A folder may lie elsewhere now: its pictures must be those that the run learned from.
+    """
+    from clutils import training, views
+    from clutils.training import saved
+
+    checkpoint = folder / saved.CHECKPOINT
+
+    def demand(same: bool, own: object, asked: object) -> None:
+        if not same:
+            raise BadUsage(f"--resume: {checkpoint} was trained with {own}, not {asked}")
+
+    with usage("--device"):
+        training.device(options.device)
+    moved = options.data if (options.data or "").startswith("folder:") else None  # to another place
+    run = training.resume(checkpoint, moved, device=options.device, compile=options.compile)
+    before = run.configuration
+    loss, settings, kept = before["loss"]["name"], before["loss"]["settings"], before["method_settings"]
+    wanted = loss if options.loss is None else options.loss
+    changed = settings | loss_settings(wanted, options.set)
+    demand((wanted, changed) == (loss, settings), run.loss, " ".join(["with", wanted, *options.set]))
+    for name, asked in _given(options, kept=True, fixed=True).items():
+        if name not in APART:
+            demand(asked == before[name], f"--{name.replace('_', '-')} {before[name]}", asked)
+    for name, asked in method_settings(before["method"], options.method_set).items():
+        demand(asked == kept[name], f"--method-set {name}={kept[name]}", asked)
+    if options.schedule:
+        own = " and ".join(f"{name}: {schedule}" for name, schedule in run.schedules.items()) or "no schedule"
+        same = schedules(options.schedule, run.live()) == run.schedules
+        demand(same, own, " ".join(options.schedule))
+    if options.augmentation is not None:
+        with usage():
+            same = views.named(options.augmentation, run.images) == run.augmentation
+        own = views.name_of(before["augmentation"], run.images.shape)
+        demand(same, f"the augmentation {own}", options.augmentation)
+    if options.epochs is not None:
+        run.steps = options.epochs * run.steps_an_epoch
+    if options.steps is not None:
+        run.steps = options.steps
+    if run.steps < run.steps_done:
+        raise BadUsage(
+            f"--resume: {checkpoint} has {run.steps_done} steps behind it already, more than the {run.steps} "
+            "asked for"
+        )
+    return run
+
+
+def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
+    """The settings that were given as options of their own; wanted: as for `settings.names`."""
+    from clutils.training import settings
+
+    values = {name: getattr(options, name, None) for name in settings.names(**wanted)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+    """The loss called `name`, or else the usual one, with these settings; None where neither is given.
+
+    Raises BadUsage.
+    """
+    from clutils import losses
+
+    if name is None and not settings:
+        return None
+    name = usual if name is None else name
+    given = loss_settings(name, settings)
+    with usage("--set"):
+        return losses.catalogue()[name].cls(**given)
+
+
+def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['temperature=0.1'] -> {'temperature': 0.1}, for the loss called `name`.
+
+    Raises BadUsage, listing what there is, on a loss or setting that does not exist; and on what is no value.
+    """
+    from clutils import losses
+
+    known = losses.catalogue()
+    _demand_known("--loss", name, known)
+    return _values("--set", name, settings, known[name].cls.defaults())
+
+
+def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
+    """['queue_size=1024'] -> {'queue_size': 1024}, for the method called `name`; BadUsage as above."""
+    from clutils import methods
+
+    known = methods.catalogue()
+    _demand_known("--method", name, known)
+    return _values("--method-set", name, settings, known[name].cls.defaults())
+
+
+def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
+    """['temperature=0.1:1:400'] -> {'temperature': Cosine(0.1, 1.0, 400)}; live: settings that there are.
+
+    Raises BadUsage.
+    """
+    from clutils.training import Cosine
+
+    found = {}
+    for asked in given:
+        name, _, parts = asked.partition("=")
+        if name not in live:
+            raise BadUsage(f"--schedule {asked}: may be of {', '.join(live)}")
+        try:
+            lowest, highest, period = parts.split(":")
+            found[name] = Cosine(float(lowest), float(highest), int(period))
+        except ValueError as error:
+            why = f": {error}" if "but must be" in str(error) else ""
+            raise BadUsage(f"--schedule {asked}: needs three numbers, as in {name}=0.1:1:400{why}") from error
+    return found
+
+
+def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
+    from clutils.settings import did_you_mean
+
+    if name not in known:
+        raise BadUsage(f"{option} {name}{did_you_mean(name, known, listed=True)}")
+
+
+def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
+    given = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        if key not in usual:
+            raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
+        given[key] = value(text)
+        a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
+        if a_word or not text:
+            what = f"{text!r} is a word, but {key} " if text else ""
+            raise BadUsage(f"{option} {setting}: {what}needs a value, as in {option} {key}={usual[key]}")
+    return given

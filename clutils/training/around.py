@@ -1,0 +1,64 @@
+"""What stands around a step: its random numbers, and the way back where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from torch import Tensor
+
+from clutils import encoders, processes
+from clutils.training import devices
+from clutils.training.state import State
+
+
+@contextmanager
+def undone_on_failure(run: State, buffers: Sequence[Tensor]) -> Iterator[None]:
+    """Within, a step is computed; where that fails, these buffers and the loss scale are as they were before.
+
+    Weights do not change within. A ValueError is raised again with the step and the settings that it had.
+    """
+    before = [buffer.clone() for buffer in buffers]
+    try:
+        yield
+    except BaseException as error:
+        for buffer, kept in zip(buffers, before, strict=True):
+            buffer.copy_(kept)
+        scale = run.scaler.state_dict()
+        run.scaler = devices.loss_scaler(run.settings, run.device)  # one within a step refuses the next
+        run.scaler.load_state_dict(scale)
+        if not isinstance(error, ValueError):
+            raise
+        settings = {"learning_rate": run.learning_rate, **run.live_settings()}
+        raise ValueError(
+            f"training: step {run.steps_done + 1:,} was not taken, the weights from before it are kept: "
+            f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
+        ) from error
+
+
+@contextmanager
+def drawing(run: State) -> Iterator[None]:
+    """Within, loss and dropout draw from the step's own streams; each process has its own for dropout.
+
+    On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.
+    """
+    on_gpu, loss = run.device.type == "cuda", cast(Any, run.loss)
+    if hasattr(loss, "generator"):  # one that draws: SSCL, MoCHi
+        loss.generator = run.stream("mixes", run.device)
+    looking: list[Any] = [p for p in loss.modules() if on_gpu and getattr(p, "check_inputs", False)]
+    layers = [part for part in run.method.modules() if isinstance(part, encoders.Dropout)]
+    if layers:
+        number = run.steps_done * processes.number() + processes.rank()
+        stream = run.stream("dropout", run.device, number)
+    for part in looking:
+        part.check_inputs = False
+    for layer in layers:
+        layer.generator = stream
+    try:
+        yield
+    finally:
+        for part in looking:
+            part.check_inputs = True
+        for layer in layers:
+            layer.generator = None  # one can't be copied with the encoder
