@@ -56,7 +56,7 @@ def test_it_names_files_and_tests_that_exist():
     for path in re.findall(r"`((?:clutils|tests|benchmarks|notebooks)/[\w./-]+\.py)`", TEXT):
         new = path in (FILE, f"tests/losses/test_{NAME.lower()}.py")
         assert new or (ROOT / path).is_file(), path
-    for called in re.findall(r"python -m pytest (.*)", TEXT):
+    for called in re.findall(r"python -m pytest ([^`\n]*)", TEXT):
         for path in re.findall(r"\btests/[\w/]*\w(?:\.py)?", called):
             assert (ROOT / path).exists(), path
     assert len(TEXT.splitlines()) < 120
