@@ -17,6 +17,7 @@ instructions of pickle (a ResNet-50 and its optimiser have 0.2 MB), 16 MB of a z
 
 from __future__ import annotations
 
+import _compat_pickle
 import argparse
 import collections
 import pickletools
@@ -57,6 +58,7 @@ LOOKS = {  # first bytes of what is often mistaken for a checkpoint
     b"<": "a web page: the download gave a page instead of the file",
     b"\x1f\x8b": "gzip: unpack it first",
     b"\x89HDF": "HDF5, as Keras writes",
+    b"\x08": "ONNX, or the like: save the state_dict() of the module that was exported",
     b"\x80": "a plain pickle, which is not opened: it could run anything",
 }
 
@@ -92,7 +94,9 @@ NOT_NEEDED = {
     # what configuration libraries leave
     "torch.torch_version": ("TorchVersion",),
     "functools": ("partial",),
-    "datetime": ("datetime", "date", "timedelta"),
+    "datetime": ("datetime", "date", "time", "timedelta", "timezone"),
+    "builtins": ("slice", "range", "frozenset", "bytes"),
+    **{"decimal": ("Decimal",), "uuid": ("UUID",), "collections": ("deque", "Counter")},
     "omegaconf.dictconfig": ("DictConfig",),
     "omegaconf.listconfig": ("ListConfig",),
     "omegaconf.base": ("ContainerMetadata", "Metadata"),
@@ -112,7 +116,7 @@ STAND_INS: dict[str, type] = {
 }
 # what those are made from: named in a file, and never called
 INGREDIENTS = {
-    *(f"builtins.{name}" for name in ("dict", "list", "tuple", "set", "int", "float", "str", "bool")),
+    *(f"builtins.{name}" for name in ("dict", "list", "tuple", "int", "float", "str", "bool", "object")),
     "typing.Any",
     *(f"torch.optim.{file}.{name}" for file, name in (("adam", "Adam"), ("adamw", "AdamW"), ("sgd", "SGD"))),
 }
@@ -125,6 +129,7 @@ CALLED = {
     "torch.Size",
     "torch.device",
     "_codecs.encode",
+    *("builtins.set", "builtins.complex", "builtins.bytearray"),
     *STAND_INS,
 }
 NAMED = CALLED | INGREDIENTS | set(STORAGES) | {f"torch.{name}" for name in DTYPES}
@@ -313,10 +318,10 @@ class _Values(tuple[Any, ...]):
 
 
 class _Built:
-    """Whatever would be built here but lists, and of how many entries."""
+    """Whatever would be built here but lists, of how many entries, and by what."""
 
-    def __init__(self, size: int = 1) -> None:
-        self.size = size
+    def __init__(self, size: int = 1, by: str = "") -> None:
+        self.size, self.by = size, by
 
 
 _PLAIN = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"}
@@ -348,7 +353,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
             if costly > COSTLY_KEYS or (isinstance(key, _Values) and key.size > KEY_VALUES):
                 raise Refused(f"{path} has keys that take long to hash, which no checkpoint needs")
 
-    def given(values: Iterable[Any]) -> None:
+    def given(values: Iterable[Any], of_set: bool = False) -> None:
         """Of arguments, or a state: what is copied, and hashed where it becomes a mapping (of pairs)."""
         nonlocal copied
         for value in values:
@@ -358,6 +363,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
                 raise Refused(f"{path} copies what it holds over and over, which no checkpoint needs")
             pairs = value if isinstance(value, list | tuple) else ()
             hashed(one[0] for one in pairs if isinstance(one, list | tuple) and one)
+            hashed(one for one in pairs if isinstance(one, int | tuple) and of_set)
 
     start = program.tell()
     for number, (op, argument, position) in enumerate(pickletools.genops(program)):
@@ -405,11 +411,11 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
                 arguments, called = stack.pop(), stack.pop()
                 _refuse_call(called, arguments, path)
                 before = copied
-                given(arguments)
+                given(arguments, called.full == "builtins.set")
                 made += called.full.startswith("torch._utils._rebuild_tensor")
                 if made > TENSORS:
                     raise Refused(f"{path} holds more than {TENSORS:,} tensors, which no encoder has")
-                stack.append(_Built(copied - before))
+                stack.append(_Built(copied - before, called.full))
             case "BUILD":
                 state = stack.pop()
                 given([state, *(state if isinstance(state, tuple) else ())])
@@ -431,8 +437,10 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
 
 
 def _listed(argument: str, path: Path) -> _Name:
-    full = argument.replace(" ", ".", 1)
-    full = full.replace("__builtin__.", "builtins.", 1)
+    module, _, name = argument.partition(" ")
+    if (module, name) in _compat_pickle.NAME_MAPPING:  # protocol 2 has Python 2's names, as 'long' for int
+        module, name = _compat_pickle.NAME_MAPPING[module, name]
+    full = f"{_compat_pickle.IMPORT_MAPPING.get(module, module)}.{name}"
     if full not in NAMED:
         raise Refused(
             f"{path} asks for {full[:100]!r}, which is not on the list of harmless names: it is not opened, "
@@ -451,6 +459,11 @@ def _refuse_call(called: Any, arguments: Any, path: Path) -> None:
         )
     if called.full == "_codecs.encode" and arguments[1:] != ("latin1",):
         raise Refused(f"{path} encodes text in another way than 'latin1', which no checkpoint needs")
+    of_bytes = all(isinstance(one, str) or getattr(one, "by", "") == "_codecs.encode" for one in arguments)
+    if called.full == "builtins.bytearray" and not of_bytes:
+        raise Refused(
+            f"{path} asks for a bytearray of a length, which takes memory that the file does not hold"
+        )
 
 
 def _storage(claim: Any, path: Path) -> tuple[Any, int]:

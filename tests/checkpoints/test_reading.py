@@ -5,6 +5,7 @@ import ast
 import builtins
 import collections
 import datetime
+import decimal
 import functools
 import io
 import json
@@ -124,9 +125,9 @@ def shared(levels: int) -> bytes:
     return b"K\x01" + b"".join(b"q" + bytes([k]) + b"h" + bytes([k]) + b"\x86" for k in range(levels))
 
 
-def integers(count: int) -> bytes:
-    """Keys that all have one hash, with None each."""
-    return b"".join(b"\x8a\x0c" + (k * (2**61 - 1)).to_bytes(12, "little") + b"N" for k in range(1, count))
+def integers(count: int, value: bytes = b"N") -> bytes:
+    """Keys that all have one hash, with a value each."""
+    return b"".join(b"\x8a\x0c" + (k * (2**61 - 1)).to_bytes(12, "little") + value for k in range(1, count))
 
 
 class Key:
@@ -178,7 +179,12 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
         lambda f: saved({"convolutions.0.weight": torch.ones(1).expand(10**13)}),
     ),
     ("asks for 'torch.Tensor'", program(named("torch.Tensor"), MOST, CALL)),
-    ("asks for 'builtins.bytearray'", program(named("__builtin__.bytearray"), MOST, CALL)),
+    ("asks for a bytearray of a length", program(named("__builtin__.bytearray"), MOST, CALL)),
+    (
+        "keys that take long to hash",
+        program(named("__builtin__.set"), b"](", integers(1000, b""), b"e\x85R"),
+    ),
+    ("no tensors with names", program(named("__builtin__.xrange"), MOST, CALL)),
     ("calls 'torch.FloatStorage'", program(named("torch.FloatStorage"), MOST, CALL)),
     ("no tensors with names", program(b"}r\xff\xff\xff\x7f")),  # a memo for which C's reader takes 16 GB
     ("damaged, or no checkpoint", program(b"ttR")),  # a stack run dry
@@ -211,6 +217,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("no checkpoint of torch", lambda f: b"XX" + saved(conv_state())[2:]),
     ("is empty", lambda f: b""),
     ("a text file", lambda f: b"hello, world\n"),
+    ("is ONNX", lambda f: b"\x08\x07\x12\x07pytorch"),
     ("a web page", lambda f: b"<!DOCTYPE html><html>404</html>"),
     ("git lfs pull", lambda f: b"version https://git-lfs.github.com/spec/v1\noid 1\n"),
     ("no checkpoint|plain pickle", lambda f: bytes(range(128, 256)) * 100),
@@ -315,6 +322,7 @@ def test_a_flipped_byte_is_a_damaged_file(tmp_path):
 def test_no_name_on_the_list_can_call_or_take_memory():
     built = {f"torch._utils._rebuild_{what}" for what in ("tensor", "tensor_v2", "parameter")}
     others = {"collections.OrderedDict", "torch.Size", "torch.device", "_codecs.encode"}
+    others |= {"builtins.set", "builtins.complex", "builtins.bytearray"}
     assert reading.CALLED - set(reading.STAND_INS) == built | others
     assert set(reading.STAND_INS.values()) == {argparse.Namespace, dict, reading.Plain, reading.Nothing}
     assert not reading.INGREDIENTS & reading.CALLED
@@ -331,6 +339,20 @@ def test_what_is_listed_as_harmless_is_kept_or_becomes_nothing(tmp_path):
         "written": datetime.datetime(2024, 5, 6),
         "took": datetime.timedelta(hours=3),
         "torch": torch.torch_version.TorchVersion("2.4.0"),
+        "types": [
+            int,
+            str,
+            float,
+            list,
+            bytes,
+            object,
+            range(3),
+            slice(1, 2),
+            1 + 2j,
+            {1, 2},
+            frozenset([3]),
+        ],
+        "bytes": [b"", b"a", bytearray(b"ab"), bytearray(), decimal.Decimal("1.5"), datetime.UTC],
     }
     for key, options in (("args", argparse.Namespace), ("hyper_parameters", types.SimpleNamespace)):
         torch.save(value | {"state_dict": conv_state(), key: options(temperature=0.5)}, tmp_path / "a.pt")
@@ -416,3 +438,12 @@ def test_weights_that_are_no_floating_point_numbers_are_refused(kind, form, tmp_
     (tmp_path / "a.pt").write_bytes(saved(conv_state() | {one: state[one]}))
     with pytest.raises(ValueError, match=f"1 of its .* holds {'complex64' if kind == 'complex' else kind}"):
         checkpoints.open(tmp_path / "a.pt")
+
+
+def test_a_list_in_the_settings_of_omegaconf_opens(tmp_path):
+    """Protocol 2 writes int as '__builtin__ long', by the name that Python 2 had."""
+    omegaconf = pytest.importorskip("omegaconf", reason="OmegaConf is not installed")
+    settings = omegaconf.OmegaConf.create({"gpus": [0, 1], "steps": [60, 80], "inner": {"rate": None}})
+    lightning = {"pytorch-lightning_version": "2.4", "hyper_parameters": settings}
+    torch.save({"state_dict": conv_state(), **lightning}, tmp_path / "a.ckpt")
+    assert checkpoints.open(tmp_path / "a.ckpt").arch == "conv16"
