@@ -5,9 +5,12 @@ Reading (`reading`) never runs what a file holds; `layouts` is a table of where 
 """
 
 import argparse
+import contextlib
 import copy
 import inspect
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,9 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders, noise
-from clutils.checkpoints import backbones, layouts, named, reading
+from clutils.checkpoints import backbones, layouts, named, reading, states
 from clutils.checkpoints.backbones import NAMES, Partial
 from clutils.checkpoints.reading import Refused
+from clutils.checkpoints.states import State
 from clutils.data import kinds
 from clutils.data.sets import did_you_mean
 
@@ -35,8 +39,9 @@ SETTINGS = (
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
 BY_HAND = "any network of yours is taken as an nn.Module, in Python: report.check(module, data)"
-LEAST = 4  # tensors that a network has
 LONGEST, MOST_PARTS = 60, 16  # characters of an augmentation's name, numbers of its value
+ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # keys that name a network
+LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
 MEASURED = (
     "the page is for pictures: kNN and rank of this run are in measured.csv beside it, and in Python "
@@ -96,13 +101,15 @@ class Opened:
         return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
 
 
-def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
+def open(path: str | Path | nn.Module, arch: str | None = None, weights: str | None = None) -> Opened:
     """The encoder in a checkpoint of any library; or an nn.Module of your own, as it is.
 
     - arch: a name of `NAMES`, where the shapes should be held to it, and behind a dash what they do not tell:
       "resnet18-padding2", "resnet18-maxpool", "vit_s_16-12heads"; or any network of torchvision, and of timm
       where that is installed: "torchvision:convnext_tiny", "timm:resnet18d" (`named`)
+    - weights: "ema" takes the moving average of the weights that lies beside them; None takes the last ones
 
+    A folder is opened by the one file of weights in it, as a hub's has beside its config.json.
     Nothing in the file is run (`reading`). Raises FileNotFoundError where there is no file; Refused on what
     is no harmless checkpoint; ValueError, saying what was seen and which arch might fit, where no whole
     encoder is in it or its weights are not finite.
@@ -110,18 +117,24 @@ def open(path: str | Path | nn.Module, arch: str | None = None) -> Opened:
     if isinstance(path, nn.Module):
         return _given(path)
     name, *options = demand_arch(arch) if arch is not None else ("",)
+    if weights not in (None, "ema"):
+        raise ValueError(f"weights is {weights!r}, but must be 'ema' or None")
+    if Path(path).is_dir():
+        path = reading.within(Path(path))
     contents = reading.read(path)
     try:
-        return _opened(contents, path, name, options)
+        return _opened(contents, path, name, options, weights == "ema")
     except (ValueError, MemoryError, ImportError):
         raise
     except Exception as error:  # names, settings and shapes are the file's own, and may be anything
         raise Refused(f"{path} is damaged, or no checkpoint: {reading.one_line(error)}") from error
 
 
-def _opened(contents: reading.Contents, path: str | Path, name: str, options: list[str]) -> Opened:
-    states = _states(contents.state, path)
-    if not states:
+def _opened(
+    contents: reading.Contents, path: str | Path, name: str, options: list[str], averaged: bool
+) -> Opened:
+    found = states.found(contents.state, path)
+    if not found:
         raise ValueError(f"{path} holds no tensors with names, so no encoder: {_kinds(contents.state)}")
     settings = _settings(contents.state)
     if str(settings.get("data")).startswith(OF_NO_PICTURES):
@@ -129,7 +142,8 @@ def _opened(contents: reading.Contents, path: str | Path, name: str, options: li
             f"{path} is a run of this package on {backbones.short(settings['data'])}, and {MEASURED}"
         )
     try:
-        opened = _recognised(states, path, name, options)
+        said = _stated(contents.state, settings, Path(path))
+        opened = _of_states(found, path, name, options, averaged, said)
     except backbones.Unsound as error:
         raise ValueError(f"{path}: {error}") from None
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
@@ -182,56 +196,79 @@ def _given(module: nn.Module) -> Opened:
     return Opened(module, "a module handed over in Python", arch, channels=named.channels(module))
 
 
-def _states(state: Any, path: str | Path) -> list[tuple[str, dict[str, Tensor]]]:
-    """Every mapping in the file that holds tensors by name, the likeliest first, with its own key."""
-    found, count = [], 0
-    for where, mapping in reading.mappings(state):
-        named = reading.tensors(mapping, path)
-        count += len(named)
-        if count > 2 * reading.TENSORS:
-            raise Refused(
-                f"{path} names over {2 * reading.TENSORS:,} tensors in its mappings, which no encoder has"
-            )
-        if named:
-            found.append((where, named))
-    found = [pair for pair in found if len(pair[1]) >= LEAST] or found[:1]  # an optimiser has two a weight
-    found.sort(key=lambda pair: layouts.rank(pair[0]))  # a stable sort: outer before inner
-    return [(where, layouts.unwrapped(named)) for where, named in found]
+def _of_states(
+    found: list[State], path: str | Path, arch: str, options: list[str], averaged: bool, said: str
+) -> Opened:
+    """The encoder of the last weights, or of their moving average, with a note where there are both."""
+    last = [state for state in found if not state.averaged]
+    means = [state for state in found if state.averaged]
+    if averaged and not means:
+        raise ValueError(
+            f"{path} holds no moving average of its weights: no key or name begins with ema or swa"
+        )
+    if averaged or not last:
+        opened = _recognised(means, path, arch, options, said)
+        opened.notes.append(
+            f"these weights are a moving average, under {backbones.short(means[0].averaged)!r}"
+        )
+        if opened.head is None and last:
+            with contextlib.suppress(ValueError):  # then there is no head
+                beside = _recognised(last, path, arch, options, said)
+                if beside.head is not None and beside.arch == opened.arch:
+                    opened.head = beside.head
+                    opened.notes.append("its projection head is of the last weights: the average has none")
+        return opened
+    opened = _recognised(last, path, arch, options, said)
+    if means:
+        opened.notes.append(
+            f"a moving average of the weights lies beside, under {backbones.short(means[0].averaged)!r}, "
+            "and was not taken (--weights ema takes it)"
+        )
+    return opened
 
 
 def _recognised(
-    states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str, options: list[str]
+    found: list[State], path: str | Path, arch: str, options: list[str], stated: str = ""
 ) -> Opened:
-    """The first state in which a row of the table fits a whole backbone; then any usual beginning."""
+    """The first state in which a row of the table fits a whole backbone; then any usual beginning.
+
+    stated: the network that the file names, which shapes alone may not tell.
+    """
     partial: list[str] = []
     chosen = dict(backbones.OPTIONS[option] for option in options)
     if ":" in arch:
-        return _by_name(states, path, arch)
-    ordered = [(container, names, sorted(names)) for container, names in states]
+        return _by_name(found, path, arch)
+    ordered = [(state, sorted(state.names)) for state in found]
     rows = [(layout, state) for layout in layouts.LAYOUTS for state in ordered]
     rows += [(layout, state) for state in ordered for layout in layouts.USUAL]
-    for layout, (container, names, in_order) in rows:
-        if not layout.fits(container, in_order):
+    for layout, (state, in_order) in rows:
+        if not layout.fits(state.container, in_order):
             continue
         try:
-            backbone = backbones.recognise(layouts.with_prefix(layout.encoder, names), **layout.options)
+            inner = layouts.with_prefix(layout.encoder, state.names)
+            backbone = backbones.recognise(inner, **layout.options)
             if backbone is not None and arch and backbone.arch != arch:
                 raise ValueError(f"arch is {arch!r}, but the weights are those of {backbone.arch}")
             if backbone is not None:
-                return _filled(backbone.with_options(**chosen), layout, names)
+                opened = _filled(backbone.with_options(**chosen), layout, state)
+                return opened if arch else _as_stated(opened, stated, layout, state)
         except Partial as error:
             partial.append(str(error))
-    seen, lacking = _beginnings(states[0][1]), ""
-    for _, names in states if not arch else ():
-        known, said = named.by_shapes(names)
+    seen, lacking = _beginnings(found[0].names), ""
+    candidates = named.called(stated) if stated and not arch else []
+    for state in found if not arch else ():
+        fitting = next((candidate for candidate in candidates if named.fits(candidate, state.names)), "")
+        known, said = (
+            (fitting, "it is the one that the file names") if fitting else named.by_shapes(state.names)
+        )
         if known:
-            opened = _by_name([("", names)], path, known)
+            opened = _by_name([state], path, known)
             return replace(opened, notes=[*opened.notes, said])
         lacking = lacking or (f"; {said}" if said else "")
     if not partial:
         raise ValueError(
             f"{path} holds no encoder: under none of the usual beginnings is a network that is known "
-            f"here ('python -m clutils check --help' lists them); its {len(states[0][1])} tensors begin "
+            f"here ('python -m clutils check --help' lists them); its {len(found[0].names)} tensors begin "
             f"with {seen}{lacking}; {BY_HAND}"
         )
     raise ValueError(
@@ -239,30 +276,61 @@ def _recognised(
     )
 
 
-def _by_name(states: list[tuple[str, dict[str, Tensor]]], path: str | Path, arch: str) -> Opened:
+def _as_stated(opened: Opened, stated: str, layout: layouts.Layout, state: State) -> Opened:
+    """The network that the file names, where there is one and the weights fit it; else what was opened.
+
+    Networks of the same shapes may compute otherwise: timm's resnetblur50 has all names of resnet50.
+    """
+    plain = re.sub(r"[^a-z0-9]", "", stated.partition(".")[0].lower())
+    plain = plain.replace("tiny", "t").replace("small", "s").replace("base", "b")
+    shape = re.sub(r"[^a-z0-9]", "", opened.arch)
+    if not stated or plain == shape or (plain.startswith("vit") and shape.startswith(plain)):
+        return opened
+    candidates = named.called(stated)
+    inner = layouts.with_prefix(layout.encoder, state.names)
+    for arch in candidates:
+        if named.fits(arch, inner):
+            taken = _by_name([State((), inner)], "", arch)
+            said = f"the file names {backbones.short(stated)!r}, and its weights fit that network"
+            of_it: dict[str, Any] = {"side": taken.side, "channels": taken.channels, "missing": taken.missing}
+            of_it |= {"encoder": taken.encoder, "arch": arch, "backbone": taken.backbone}
+            return replace(opened, notes=[*state.notes, *taken.notes, said], **of_it)
+    if candidates or re.search(r"resn|vit", plain):
+        opened.notes.append(
+            f"the file names {backbones.short(stated)!r} as its network, but by names and shapes it was "
+            f"opened as {opened.arch}: features are wrong where these differ (--arch timm:NAME has others)"
+        )
+    return opened
+
+
+def _by_name(found: list[State], path: str | Path, arch: str) -> Opened:
     """The weights of a network that the caller names, wherever in the file they are."""
-    net = named.build(arch)
-    wanted = net.state_dict()
-    for _, names in states:
-        begin = named.beginning(names, wanted)
+    usual = named.build(arch)
+    for state in found:
+        names = named.in_its_form(arch, state.names)
+        begin = named.beginning(names, usual.state_dict())
         if begin is None:
             continue
-        own = {name: name for name in wanted if begin + name in names}
-        backbone = backbones.Backbone(arch, own, named.channels(net), side=named.side(net))
+        built, notes = named.adapted(arch, usual, names, begin)
+        net = named.build(arch, **built) if built else usual
+        own = {name: name for name in net.state_dict() if begin + name in names}
+        known: dict[str, Any] = {"side": named.side(net), "built": built, "notes": notes}
+        backbone = backbones.Backbone(arch, own, named.channels(net), **known)
         origin = f"{arch.partition(':')[0]}'s names" + (f" under {begin!r}" if begin else "")
         try:
-            return _filled(backbone, layouts.Layout(origin, begin), names)
+            return _filled(backbone, layouts.Layout(origin, begin), replace(state, names=names))
         except Partial as error:
             raise ValueError(f"{path} does not hold {arch}: {error}; {BY_HAND}") from None
     raise ValueError(
-        f"{path} does not hold {arch}: its tensors begin with {_beginnings(states[0][1])}; {BY_HAND}"
+        f"{path} does not hold {arch}: its tensors begin with {_beginnings(found[0].names)}; {BY_HAND}"
     )
 
 
-def _filled(backbone: backbones.Backbone, layout: layouts.Layout, names: dict[str, Tensor]) -> Opened:
+def _filled(backbone: backbones.Backbone, layout: layouts.Layout, state: State) -> Opened:
     """A network with its weights out of the file, and what else there is. Raises as `backbones.fill` does."""
+    names = state.names
     encoder, missing = backbones.fill(backbone, layouts.with_prefix(layout.encoder, names))
-    head, notes = None, [*backbone.notes, *backbone.assumptions]
+    head, notes = None, [*state.notes, *backbone.notes, *backbone.assumptions]
     used = {layout.encoder + name for name in backbone.names}
     if layout.head is not None:
         of_head = layouts.with_prefix(layout.head, names)
@@ -323,6 +391,20 @@ def _settings(state: Any) -> dict[str, Any]:
 def _number(value: Any) -> bool:
     """Whether it is a number that a float and 64 bits hold, as numbers of settings do."""
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
+
+
+def _stated(state: Any, settings: Mapping[str, Any], path: Path) -> str:
+    """The network that the file names, or the config.json that a hub has beside it; "" where none does."""
+    beside: Any = None
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        if path.name in reading.OF_A_HUB and path.with_name("config.json").stat().st_size < LARGEST_CONFIG:
+            beside = json.loads(path.with_name("config.json").read_text("utf-8"))
+    own = state if isinstance(state, Mapping) else {}
+    for held in (own, settings, beside):
+        for key in ARCHITECTURES if isinstance(held, Mapping) else ():
+            if isinstance(held.get(key), str):
+                return str(held[key])[: reading.NAME]
+    return ""
 
 
 def _of_numbers(value: Any) -> bool:

@@ -62,6 +62,7 @@ class Backbone:
     - channels, stem, side: of the images it takes; side None = any
     - maxpool, padding, activated: of a ResNet's stem, where it differs from torchvision's
     - convolved: of a ResNet for CIFAR, its shortcuts, as in `named.CifarResNet`
+    - built: how a network by name differs from its library's, as `named.build` takes it
     - assumed: which of maxpool and padding nothing in the file tells
     """
 
@@ -77,6 +78,7 @@ class Backbone:
     heads: int = 0
     hidden: int = 0
     patch: int = 0
+    built: Mapping[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
@@ -107,7 +109,7 @@ class Backbone:
             if self.arch.startswith("conv"):
                 return encoders.ConvNet(self.channels, int(self.arch.removeprefix("conv")))
             if ":" in self.arch:
-                return named.build(self.arch)
+                return named.build(self.arch, **self.built)
             if self.arch in named.DEPTHS.values():
                 blocks = (int(self.arch.removeprefix("resnet")) - 2) // 6
                 return named.CifarResNet(blocks, self.channels, self.convolved)
@@ -314,7 +316,9 @@ def _vit(found: Mapping[str, Tensor], options: Mapping[str, Any]) -> Backbone:
             new = f"encoder.layers.encoder_layer_{block[1]}.{inner}"
         if new.startswith(("class_token", "conv_proj.", "encoder.")):
             names[old] = new
-        elif old.startswith(("blocks.", "patch_embed.", "norm.", "reg_token", "dist_token")):
+        elif old.startswith(
+            ("blocks.", "patch_embed.", "norm.", "reg_token", "register_tokens", "dist_token")
+        ):
             raise Partial(f"a vision transformer with {short(old)}, which torchvision's does not have")
     shapes = {new: tuple(found[old].shape) for old, new in names.items()}
     width, channels, patch, _ = shapes["conv_proj.weight"]

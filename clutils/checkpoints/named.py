@@ -3,11 +3,15 @@
 No weights are ever fetched: a name with a scheme of its own (`hf_hub:`, `local-dir:`) is refused.
 """
 
+import contextlib
 import difflib
 import importlib
+import itertools
+import math
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,8 +31,10 @@ SIGNS: dict[str, tuple[str, ...]] = {  # in a weight's name -> networks, or how 
     "ls1.gamma": (
         *("timm:vit_small_patch14_dinov2", "timm:vit_base_patch14_dinov2", "timm:vit_large_patch14_dinov2"),
         *("timm:vit_small_patch14_reg4_dinov2", "timm:vit_base_patch14_reg4_dinov2"),
+        *("timm:vit_large_patch14_reg4_dinov2", "timm:vit_giant_patch14_dinov2"),
     ),
 }
+LARGEST = 518  # width of images that a transformer may be bound to, as DINOv2's
 COPIES = 20  # of a network in one file: as many beginnings are tried
 DEPTHS = {(n, n, n): f"resnet{6 * n + 2}" for n in (3, 5, 7, 9, 18)}  # blocks in the three layers
 
@@ -53,6 +59,16 @@ def demand(arch: str) -> None:
         raise ValueError(f"arch is {arch!r}, but {library} has no such network; it has {near}")
 
 
+def called(name: str) -> list[str]:
+    """The archs of torchvision and timm that have this name; behind a dot it has the data of the weights."""
+    found, name = [], name.partition(".")[0]
+    for library in ("torchvision", "timm"):
+        with contextlib.suppress(ValueError):
+            demand(f"{library}:{name}")
+            found.append(f"{library}:{name}")
+    return found
+
+
 def _listed(library: str) -> list[str]:
     if library == "timm":
         return importlib.import_module("timm").list_models()
@@ -60,18 +76,32 @@ def _listed(library: str) -> list[str]:
     return models.list_models(module=models)
 
 
-def build(arch: str) -> nn.Module:
-    """The network without its classifier, its weights random: images -> features (N, width)."""
+def build(arch: str, side: int | None = None, hidden: bool = True) -> nn.Module:
+    """The network without its classifier, its weights random: images -> features (N, width).
+
+    - side: of the images, where a transformer of timm was made for others than usual
+    - hidden: whether the classifier's layers before its last one are kept; else features end before them
+    """
     demand(arch)
     library, _, name = arch.partition(":")
     if library == "timm":
-        net: nn.Module = importlib.import_module("timm").create_model(name, pretrained=False, num_classes=0)
+        sized = {} if side is None else {"img_size": side}
+        timm = importlib.import_module("timm")
+        net: nn.Module = timm.create_model(name, pretrained=False, num_classes=0, **sized)
         return net
     net = importlib.import_module("torchvision.models").get_model(name, weights=None)
     heads = [n for n, m in net.named_modules() if isinstance(m, nn.Linear) and n.split(".")[0] in CLASSIFIERS]
     if heads:
         net.set_submodule(heads[-1], nn.Identity())
+    classifier = next((name for name in CLASSIFIERS if hasattr(net, name)), None)
+    if not hidden and classifier is not None:
+        layers = itertools.takewhile(_weightless, net.get_submodule(classifier).children())
+        net.set_submodule(classifier, nn.Sequential(*layers, nn.Flatten(1)))
     return net
+
+
+def _weightless(layer: nn.Module) -> bool:
+    return not layer.state_dict()
 
 
 def channels(net: nn.Module) -> int:
@@ -104,7 +134,7 @@ def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
     fitting, lacking = [], ""
     for sign in (sign for sign in SIGNS if any(sign in name for name in names)):
         there = _there(SIGNS[sign])
-        fitting += [arch for arch in there if _fits(_shapes(arch), names)]
+        fitting += [arch for arch in there if fits(arch, names)]
         if not there:
             lacking = f"{sign!r} in a name is a sign of timm's networks, which open where timm is installed"
     if len(fitting) != 1:
@@ -115,15 +145,67 @@ def by_shapes(names: Mapping[str, Tensor]) -> tuple[str, str]:
     return fitting[0], said
 
 
-def _fits(wanted: Mapping[str, tuple[int, ...]], names: Mapping[str, Tensor]) -> bool:
-    begin = beginning(names, wanted)
-    if begin is None or any(
-        begin + name not in names or tuple(names[begin + name].shape) != shape
-        for name, shape in wanted.items()
+def fits(arch: str, names: Mapping[str, Tensor]) -> bool:
+    """Whether all weights of this network are there, by name and shape, with a classifier at most.
+
+    Not of one that can't be built without memory, as torchvision's RegNets.
+    """
+    names = in_its_form(arch, names)
+    try:
+        usual = _on_meta(arch)
+        begin = beginning(names, usual.state_dict())
+        if begin is None:
+            return False
+        wanted = _on_meta(arch, **adapted(arch, usual, names, begin)[0]).state_dict()
+    except RuntimeError:
+        return False
+    if any(
+        begin + name not in names or names[begin + name].shape != value.shape
+        for name, value in wanted.items()
     ):
         return False
     own = [name.removeprefix(begin) for name in names if name.startswith(begin)]
     return all(name in wanted or name.split(".")[0] in (*CLASSIFIERS, "mask_token") for name in own)
+
+
+def adapted(
+    arch: str, net: nn.Module, names: Mapping[str, Tensor], begin: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """How `build` makes the network that these weights are of, and what to say of it; net: the usual one.
+
+    A transformer of timm for as many positions as there are; one of torchvision that ends before its
+    classifier, where the file has nothing of that.
+    """
+    wanted, positions, default = net.state_dict(), names.get(f"{begin}pos_embed"), side(net)
+    usual = wanted.get("pos_embed")
+    if arch.startswith("timm:") and positions is not None and usual is not None and default is not None:
+        patch = wanted["patch_embed.proj.weight"].shape[-1]
+        others = usual.shape[1] - (default // patch) ** 2  # of a class, or registers
+        across = math.isqrt(max(0, positions.shape[1] - others)) if positions.ndim == 3 else 0
+        squared = across**2 == positions.shape[1] - others
+        if across * patch != default and squared and 0 < across * patch <= LARGEST:
+            return {"side": across * patch}, ()
+    hidden = [name for name in wanted if name.split(".")[0] in CLASSIFIERS]
+    if arch.startswith("torchvision:") and hidden and not any(begin + name in names for name in hidden):
+        said = "the file has nothing of its classifier, whose hidden layers are left out: features end before"
+        return {"hidden": False}, (said,)
+    return {}, ()
+
+
+def in_its_form(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same weights as this library has them: timm adds the position of DINOv2's class token to it."""
+    made = dict(names)
+    for name in names if arch.startswith("timm:") else ():
+        begin, _, last = name.rpartition("register_tokens")
+        positions, token = names.get(f"{begin}pos_embed"), names.get(f"{begin}cls_token")
+        if name.endswith("register_tokens") and not last and positions is not None and token is not None:
+            made[f"{begin}reg_token"] = made.pop(name)
+            made[f"{begin}cls_token"] = token + positions[:, :1]
+            made[f"{begin}pos_embed"] = positions[:, 1:]
+    gated = {".mlp.w12.": ".mlp.fc1.", ".mlp.w3.": ".mlp.fc2."}  # of its giant
+    for theirs, ours in gated.items() if arch.startswith("timm:") else ():
+        made = {name.replace(theirs, ours): value for name, value in made.items()}
+    return made
 
 
 def _there(begins: tuple[str, ...]) -> list[str]:
@@ -138,10 +220,10 @@ def _there(begins: tuple[str, ...]) -> list[str]:
 
 
 @cache
-def _shapes(arch: str) -> dict[str, tuple[int, ...]]:
-    """A network's weights: name -> shape; nothing is allocated."""
+def _on_meta(arch: str, **built: Any) -> nn.Module:
+    """The network without memory for its weights. Raises RuntimeError where it computes as it is built."""
     with torch.device("meta"):
-        return {name: tuple(value.shape) for name, value in build(arch).state_dict().items()}
+        return build(arch, **built)
 
 
 # ---- CIFAR's family (He et al. 2016, section 4.2) ----------------------------------------------------------

@@ -52,6 +52,8 @@ STORAGES = {
     **{f"torch.cuda.{name}Storage": size for name, size in ITEM_BYTES.items()},
     "torch.storage.UntypedStorage": 1,
 }
+SUFFIXES = (".pt", ".pth", ".ckpt", ".tar", ".th", ".bin", ".safetensors")
+OF_A_HUB = ("model.safetensors", "pytorch_model.bin")  # the same weights twice
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 LOOKS = {  # first bytes of what is often mistaken for a checkpoint
     b"version https://git-lfs": "a Git LFS pointer: the file itself was not fetched ('git lfs pull')",
@@ -175,6 +177,20 @@ def read(path: str | Path) -> Contents:
         raise Refused(f"{path} needs more memory than there is") from error
     except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
         raise Refused(f"{path} is damaged, or no checkpoint: {one_line(error)}") from error
+
+
+def within(folder: Path) -> Path:
+    """The one file of weights in a folder, as a hub's has beside its config.json.
+
+    Raises Refused, naming what there is, where there is none or more than one.
+    """
+    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+    usual = [path for path in files if path.name in OF_A_HUB]
+    if len(found := usual[:1] or files) == 1:
+        return found[0]
+    names = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
+    holds = f"; name one of the files in it: {names}" if files else ""
+    raise Refused(f"{folder} is a folder, but a checkpoint is a file{holds}")
 
 
 def _demand_file(path: Path) -> None:
@@ -513,21 +529,21 @@ def _safetensors(path: Path) -> dict[str, torch.Tensor]:
 # ---- what torch gave ---------------------------------------------------------------------------------------
 
 
-def mappings(state: Any, deepest: int = 3) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every mapping in a state with its own key, outermost first, each once."""
+def mappings(state: Any, deepest: int = 3) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every mapping in a state with the keys that lead to it, outermost first, each once."""
     seen: set[int] = set()
-    waiting = collections.deque([("", state, 0)])
+    waiting: collections.deque[tuple[tuple[str, ...], Any]] = collections.deque([((), state)])
     while waiting:
-        key, value, depth = waiting.popleft()
+        keys, value = waiting.popleft()
         if isinstance(value, argparse.Namespace):
             value = vars(value)
         if not isinstance(value, dict) or id(value) in seen:
             continue
         seen.add(id(value))
-        yield key, value
-        if depth < deepest:
+        yield keys, value
+        if len(keys) < deepest:
             inner = ((k, v) for k, v in value.items() if isinstance(k, str) and len(k) <= NAME)
-            waiting.extend((k, v, depth + 1) for k, v in inner if isinstance(v, dict | argparse.Namespace))
+            waiting.extend(((*keys, k), v) for k, v in inner if isinstance(v, dict | argparse.Namespace))
 
 
 def tensors(state: dict[str, Any], path: str | Path) -> dict[str, torch.Tensor]:

@@ -63,6 +63,11 @@ def add_to(add: Add) -> None:
         help="which network the file must hold; or torchvision:NAME or timm:NAME, any network of theirs",
     )
     to_check.add_argument(
+        "--weights",
+        choices=("ema",),
+        help="ema: the moving average of the weights that lies beside them; default: the last weights",
+    )
+    to_check.add_argument(
         "--temperature",
         metavar="X",
         type=above_zero,
@@ -122,7 +127,7 @@ def check(options: argparse.Namespace) -> int:
     if isinstance(options.mean, str) and options.mean != "auto":
         with usage("--mean"):
             report.feeding.normalisation(options.mean)
-    early = {file: _opened(file, options.arch) for file in options.files[:2]}  # they may be refused
+    early = {file: _opened(file, options) for file in options.files[:2]}  # they may be refused
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
         gallery, judged = report.load(name, options.pictures)
@@ -133,7 +138,7 @@ def check(options: argparse.Namespace) -> int:
     reports: list[report.Report] = []
     many = len(options.files) > 2
     for file in options.files:  # of a series, one at a time is in memory
-        opened = early.pop(file, None) or _opened(file, options.arch)
+        opened = early.pop(file, None) or _opened(file, options)
         reports.append(_checked(file, opened, pictures, options, many))
     _write(reports, outs)
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
@@ -182,13 +187,13 @@ def _write(reports: list[report.Report], outs: list[Path]) -> None:
         say(f"written: {out}")
 
 
-def _opened(file: str, arch: str | None) -> checkpoints.Opened:
+def _opened(file: str, options: argparse.Namespace) -> checkpoints.Opened:
     """The encoder in a file, or in the checkpoint of a run's folder, as `train --out` leaves it."""
     from clutils import checkpoints
     from clutils.training import saved
 
     within = Path(file) / saved.CHECKPOINT
-    return checkpoints.open(within if within.is_file() else file, arch)
+    return checkpoints.open(within if within.is_file() else file, options.arch, options.weights)
 
 
 def _demand_writable(out: Path) -> None:

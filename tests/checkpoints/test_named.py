@@ -191,3 +191,28 @@ def test_a_name_with_a_scheme_of_its_own_is_refused(arch):
 def test_an_unknown_network_of_torchvision_is_answered_by_near_ones():
     with pytest.raises(ValueError, match=r"torchvision has no such network; it has .*convnext_tiny"):
         checkpoints.demand_arch("torchvision:convnext_tny")
+
+
+@pytest.mark.parametrize("name", ["convnext_tiny", "mobilenet_v3_small", "alexnet", "maxvit_t"])
+def test_a_file_without_its_classifier_opens_by_the_features_before_it(name, tmp_path):
+    """Their classifiers have hidden layers or a normalisation, which then are not in the file."""
+    net = seeded(lambda: torchvision.models.get_model(name, weights=None))
+    bare = {k: v for k, v in net.state_dict().items() if not k.startswith("classifier.")}
+    opened = reopened(bare, tmp_path, f"torchvision:{name}")
+    seen: list[torch.Tensor] = []
+    net.classifier.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+    images = torch.rand(2, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        net(images)
+        pooled = seen[0].mean(dim=(2, 3)) if name == "maxvit_t" else seen[0].flatten(1)
+        assert torch.allclose(opened.encoder(images), pooled, atol=1e-4)
+        assert opened.backbone.build().eval()(images).shape == pooled.shape  # fresh weights, to compare with
+    assert any("nothing of its classifier" in note for note in opened.notes)
+
+
+def test_a_network_that_computes_as_it_is_built_opens_by_its_name(tmp_path):
+    net = seeded(lambda: torchvision.models.regnet_y_400mf())
+    opened = reopened(net.state_dict(), tmp_path, "torchvision:regnet_y_400mf")
+    net.fc = nn.Identity()
+    with torch.no_grad():
+        assert torch.allclose(opened.encoder(IMAGES), net(IMAGES), atol=1e-4)

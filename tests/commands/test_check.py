@@ -210,6 +210,7 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["x", "--out", "tests/runs.py/a.html"], 2, "--out tests/runs.py/a.html can't be written"),
         (["x", "y", "--out", "a.png"], 2, "are an .html page or .json"),
         (["x", "--fail-on", "good"], 2, "--fail-on"),
+        (["RUN", "--weights", "ema"], 1, "holds no moving average of its weights"),
         (["x", "--temperature", "-1"], 2, "above 0"),
         (["RUN", "--pictures", "1"], 2, "at least 16 images are needed, but only 1 asked for"),
     ],
