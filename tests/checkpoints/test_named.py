@@ -215,4 +215,4 @@ def test_a_network_that_computes_as_it_is_built_opens_by_its_name(tmp_path):
     opened = reopened(net.state_dict(), tmp_path, "torchvision:regnet_y_400mf")
     net.fc = nn.Identity()
     with torch.no_grad():
-        assert torch.allclose(opened.encoder(IMAGES), net(IMAGES), atol=1e-4)
+        assert torch.allclose(opened.encoder(IMAGES.float()), net(IMAGES.float()), atol=1e-4)
