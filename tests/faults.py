@@ -171,6 +171,13 @@ METHODS = (
         "::test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences",
     ),
     Fault(
+        "weight decay on PiNDA's generator",
+        "clutils/methods/pinda.py",
+        '"factor": self.noise_rate, "weight_decay": 0.0}',
+        '"factor": self.noise_rate}',
+        "tests/methods/test_pinda.py::test_the_generator_has_a_rate_of_its_own_and_no_weight_decay",
+    ),
+    Fault(
         "one view for both sides",
         "clutils/methods/base.py",
         "return list(augment(torch.cat([images] * number), generator=generator).chunk(number))",
@@ -200,6 +207,13 @@ VIEWS_AND_DATA = (
         "nodes & _first(u, nodes, _of(nodes, share))",
         "tests/views/test_graphs.py"
         "::test_each_graph_loses_its_share_of_nodes_with_their_edges_and_nothing_else",
+    ),
+    Fault(
+        "dropout of what should stay",
+        "clutils/encoders/transformer.py",
+        ">= self.p",
+        "< self.p",
+        "tests/test_encoders.py::test_dropout_leaves_out_its_share_and_keeps_the_mean",
     ),
     Fault(
         "test images among the training images",
@@ -246,6 +260,13 @@ MEASURES = (
         'found = probed(test_z, test_y, test_z, "linear_probe")',
         "tests/test_measures.py"
         "::test_the_probe_is_logistic_regression_on_features_standardised_by_the_training_rows",
+    ),
+    Fault(
+        "few labels drawn with replacement",
+        "clutils/measures.py",
+        "replace=False",
+        "replace=True",
+        "tests/test_measures.py::test_a_draw_of_few_labels_has_no_row_twice",
     ),
     Fault(
         "a verdict of the report turned round",

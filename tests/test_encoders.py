@@ -110,6 +110,15 @@ def test_what_is_no_batch_of_pictures_is_not_embedded(images, message):
         encoders.embed(encoders.build("conv16"), images)
 
 
+def test_dropout_leaves_out_its_share_and_keeps_the_mean():
+    layer, x = encoders.Dropout(0.2), torch.ones(300, 300)
+    layer.generator = torch.Generator().manual_seed(0)
+    y = layer(x)
+    assert (y == 0).double().mean().item() == pytest.approx(0.2, abs=0.01)
+    assert y[y != 0].unique().tolist() == pytest.approx([1 / 0.8])
+    assert torch.equal(layer.eval()(x), x)
+
+
 def test_bfloat16_is_chosen_by_the_processors_own_flags(monkeypatch):
     def answer(text: str) -> bool:
         monkeypatch.setattr(encoders.Path, "read_text", lambda path: text)

@@ -265,6 +265,14 @@ def test_few_labels_are_balanced_repeatable_and_the_same_whatever_the_features()
     assert first.mean < measures.few_label_probe(z, y, test_z, test_y, labels=200).mean
 
 
+def test_a_draw_of_few_labels_has_no_row_twice(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(measures, "linear_probe", lambda z, *_: drawn.append(z[:, 0].tolist()) or 0.5)
+    z, y = torch.arange(40.0)[:, None], torch.arange(40) % 2
+    measures.few_label_probe(z, y, z, y, labels=30)
+    assert [len(set(rows)) for rows in drawn] == [30] * 5
+
+
 def test_all_labels_drawn_is_the_linear_probe():
     (z, y), (test_z, test_y) = clusters(100, spread=1.5), clusters(100, spread=1.5, seed=1)
     few = measures.few_label_probe(z, y, test_z, test_y, labels=100, draws=1)

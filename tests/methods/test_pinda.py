@@ -108,6 +108,16 @@ def test_the_gradient_in_a_weight_of_the_generator_is_that_of_finite_differences
     assert single.noise.network[-1].bias.grad.sum().item() == pytest.approx(slope, rel=2e-3, abs=1e-5)
 
 
+def test_the_generator_has_a_rate_of_its_own_and_no_weight_decay():
+    run = small(weight_decay=0.5, method_settings={"noise_rate": 0.3})
+    own = set(map(id, run.method.noise.parameters()))
+    found = [(own >= set(map(id, group["params"])), group) for group in run.optimiser.param_groups]
+    assert [(of_noise, group["weight_decay"], group["factor"]) for of_noise, group in found] == [
+        (False, 0.5, 1.0),
+        (True, 0.0, 0.3),
+    ]
+
+
 def test_without_a_penalty_the_noise_dies_out_and_with_one_it_does_not():
     def noise_after(penalty, seed):
         settings = {"batch_size": 64, "steps": 60, "seed": seed, "augmentation": STILL}
