@@ -47,14 +47,14 @@ def test_forces_explore_has_a_slider_for_each_and_compares_it():
     panel.set()
     for name in loss.ranges:
         assert moved(panel, f"loss_{name}" if f"loss_{name}" in panel.inputs else name), name
-    menu = forces.family("NTXent", NAME)
-    assert f"{TITLE}: loss" in menu.readout.value
+    assert f"{TITLE}: loss" in forces.explore("NTXent", NAME).readout.value
 
 
 def test_points_move_under_it_on_the_circle():
-    panel = sphere.circle(NAME, pictures=3)
-    panel.set(step=30)
-    assert f"{TITLE}, " in panel.readout.value and not panel.error.value
+    loss = getattr(losses, NAME)()
+    path = sphere.move(loss, *sphere.start(3, 2, spread=0.2, arc=2.0, seed=0), steps=30)
+    assert path.loss[-1] < path.loss[0]
+    assert TITLE in figures.alt(sphere.frames([loss], [path], at=[0, 30]))
 
 
 def test_its_look_is_its_own():

@@ -249,6 +249,7 @@ function draw(app) {
   for (const { key, chart, lines, here } of app.charts) {
     const all = lanes.flatMap((lane) => lane.seen.slice(0, step + 1).map((seen) => seen[key])).filter(Number.isFinite);
     const low = Math.floor(4 * Math.min(...all, key === "uniformity" ? -1 : 0)) / 4, high = Math.ceil(4 * Math.max(...all, key === "uniformity" ? -0.75 : key === "tolerance" ? 1 : 0.25)) / 4;
+    chart.root.style.display = all.length ? "" : "none"; // pictures of classes of their own have no tolerance
     chart.axes({ low: 0, high: Math.max(40, Math.ceil(step / 40) * 40), label: "" }, { low, high: high > low ? high : low + 1 });
     const steps = Array.from({ length: step + 1 }, (_, k) => k);
     lines.forEach((line, k) => put(line, lanes[k] ? chart.trace(steps, steps.map((f) => lanes[k].seen[f][key])) : ""));

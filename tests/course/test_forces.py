@@ -174,15 +174,6 @@ def test_real_tables_are_walked_from_easy_to_hard():
         assert f"NT-Xent: loss {float(value):.3g}" in panel.readout.value.replace("−", "-")
 
 
-def test_the_family_compares_any_two():
-    panel = forces.family("NTXent", "NTXent", temperature=0.3)
-    texts = panel.readout.value
-    for name in ("HardNegative", "SupCon", "Triplet"):
-        panel.set(second=name)
-        assert panel.readout.value != texts
-        texts = panel.readout.value
-
-
 def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
     _, negatives = forces.one_anchor(0.5, 510, "gaussian", similarity=0.1, deviation=0.2)
     assert float(negatives.mean()) == pytest.approx(0.1, abs=1e-3)
@@ -198,7 +189,6 @@ def test_shaped_negatives_have_the_mean_and_spread_that_the_sliders_say():
     [
         (lambda: forces.explore("Nothing"), "'Nothing'"),
         (lambda: forces.explore("BarlowTwins"), "BarlowTwins"),
-        (lambda: forces.family("MoCHi"), "'MoCHi'"),
         (lambda: forces.explore(positive=2.0), "2.0"),
         (lambda: forces.one_anchor(0.5, 5, "odd", similarity=0.0), "'odd'"),
         (lambda: forces.beside([losses.NTXent()], *distribution()), "two losses"),

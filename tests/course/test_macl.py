@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clutils import anatomy, figures, losses
-from clutils.course import forces, sphere, toys
+from clutils.course import forces, toys
 from clutils.course import macl as lesson
 from clutils.course.macl import figures as macl
 from clutils.course.sphere import figures as circles
@@ -110,10 +110,8 @@ def test_the_lead_is_drawn_over_the_gap_of_the_reruns(measure):
     assert f"up to {rows['apart'].max():.2f} apart" in figures.alt(ax)
 
 
-def test_points_move_under_macl_and_its_name_leaves_out_what_is_not_set():
+def test_macls_name_leaves_out_what_is_not_set():
     assert circles.name_of(losses.MACL(0.2)) == "MACL, τ = 0.2, α = 0.5, A₀ = 0"
-    panel = sphere.circle("MACL", temperature=0.2, pictures=3)
-    assert "MACL, τ = 0.2" in panel.readout.value
 
 
 # ---- the exercises ------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Points that move under a loss alone, and what the figures and panels draw of them."""
 
+import json
 import math
+import re
 
 import matplotlib.colors
 import numpy as np
@@ -15,7 +17,6 @@ from clutils import anatomy, figures, losses, measures, similarities
 from clutils.course import sphere, toys
 from clutils.course.sphere import descent
 from clutils.course.sphere import figures as draw
-from clutils.course.sphere.panels import offered, setting_of, way
 from clutils.figures import style
 
 # ---- the descent --------------------------------------------------------------------------------------
@@ -283,55 +284,15 @@ def test_pull_and_push_are_told_apart_without_colour():
 # ---- panels --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def short_ways(monkeypatch):
-    """Ten steps in place of 150: what is computed is the same, only less of it."""
-    monkeypatch.setattr("clutils.course.sphere.panels.STEPS", 10)
-    way.cache_clear()
-    yield
-    way.cache_clear()
-
-
-def test_the_circle_shows_the_step_the_loss_and_the_setting_asked_for(short_ways):
-    panel = sphere.circle(pictures=3)
-    first = bytes(panel.live.image.value)
-    panel.set(step=7)
-    second = bytes(panel.live.image.value)
-    assert second != first
-    assert "pair loss, m = 1, step 7" in panel.readout.value
-    drawn = panel.live.image.value
-    background = panel.live.backgrounds
-    panel.set(step=8)
-    assert panel.live.backgrounds == background, "a step of the player draws everything anew"
-    panel.set(loss="NTXent", temperature=0.5)
-    assert panel.live.image.value != drawn
-    path = way("NTXent", 0.5, 3)
-    assert f"loss {float(path.loss[8]):.4f}" in panel.readout.value
-    widest = float(descent.gaps(path.z1[8]).max())
-    assert f"{widest:.0f}° (evenly spread, it would be 120°)" in panel.readout.value
-    assert panel.inputs["margin"].layout.display == "none"
-    assert panel.inputs["temperature"].layout.display == ""
-    panel.reset.click()
-    assert "pair loss, m = 1, step 0" in panel.readout.value
-    assert panel.inputs["margin"].layout.display == ""
-    assert not panel.error.value
-
-
-def test_every_setting_of_the_circle_can_be_reached(short_ways):
-    panel = sphere.circle(pictures=2)
-    for loss in offered():
-        own = setting_of(loss)
-        panel.set(loss=loss, step=10, **({own: 2.0} if own else {}))
-        assert not panel.error.value and style.title(loss) in panel.readout.value
-        shown = {name for name in ("margin", "temperature") if panel.inputs[name].layout.display == ""}
-        assert shown == {own} - {""}
-    panel.set(pictures=12)
-    assert "evenly spread, it would be 30°" in panel.readout.value
-
-
-def test_a_way_is_computed_once_and_starts_alike_for_every_loss(short_ways):
-    assert way("NTXent", 0.5, 3) is way("NTXent", 0.5, 3)
-    assert torch.equal(way("NTXent", 0.5, 3).z1[0], way("PairMargin", 1.0, 3).z1[0])
+def test_the_circle_opens_on_the_points_and_the_steps_of_the_notebooks():
+    frame = sphere.circle("MACL", pictures=5, beside="NTXent", temperature=0.3)
+    given = json.loads(re.search(r'"defaults":(\{[^}]*\})', frame.inside)[1])
+    z1, z2 = sphere.start(5, 2, spread=0.2, arc=2.0, seed=0)
+    angles = 2 * np.pi * np.array([int(given["at"][3 * a : 3 * a + 3], 36) / 36**3 for a in range(10)])
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    np.testing.assert_allclose(points, np.concatenate([z1.numpy(), z2.numpy()]), atol=2 * np.pi / 36**3)
+    assert (given["rate"], given["proportional"]) == (0.1, False)
+    assert (given["temperature"], given["beside_temperature"]) == (0.3, 0.3)
 
 
 def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_under_nt_xent():
@@ -378,8 +339,8 @@ def test_moving_one_negative_leaves_pair_and_triplet_alone_and_takes_push_away_u
             lambda: draw.along(descent.move(losses.NTXent(), *views(), steps=1), "tolerance"),
             r"'tolerance'.*alignment",
         ),
-        (lambda: sphere.circle(loss="SogCLR"), r"'SogCLR'.*no state.*PairMargin, Triplet"),
-        (lambda: sphere.circle(margin=3.0), "margin"),
+        (lambda: sphere.circle("SogCLR"), r"loss is 'SogCLR', which is left out: keeps a state"),
+        (lambda: sphere.circle("NTXent", margin=3.0), "no setting margin"),
         (lambda: sphere.explore_pushes(THREE, 0.8, NEGATIVES[:1]), r"\(1,\)"),
         (lambda: sphere.explore_pushes(THREE, 0.8, torch.tensor([0.99, 0.0])), r"0\.99"),
     ],

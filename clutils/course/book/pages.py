@@ -22,8 +22,7 @@ from nbformat.v4 import new_output
 from PIL import Image, ImageChops, ImageStat
 
 import clutils
-from clutils import explorers, losses
-from clutils.course import forces, sphere
+from clutils import explorers
 from clutils.course.book import copies, questions
 from clutils.course.book.running import ROOT, sources
 
@@ -31,24 +30,8 @@ HERE = Path(__file__).parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
 ABOVE_THE_LIBRARY = ("course", "commands")
 PICTURE = re.compile(r'<img src="data:image/png;base64,([^"]+)"([^>]*)>')
-STANDS_FOR = {  # a panel's function -> the explorer, and what the function's first arguments are there
-    "circle": ("circle", ("loss",)),
-    "dilemma": ("circle", ()),
-    "gradient_scale": ("W", ("positive", "temperature", "count")),
-    "explore": ("W", ("loss", "beside")),
-    "family": ("W", ("loss", "beside")),
-    "training_lab": ("run", ()),
-}
-OPENS: dict[str, tuple[Callable[..., Any], ...]] = {  # on the defaults of these
-    "gradient_scale": (forces.gradient_scale,),
-    "explore": (forces.explore, forces.panels.shaped_anchor),
-    "family": (forces.family, forces.panels.shaped_anchor),
-}
-RECORDED = {"data": "scenes", "method": "simclr"}  # what the run of the explorer `run` was trained on, and by
-# a setting's name in a panel, in an explorer
-ALSO_CALLED = {"negatives": "shape", "deviation": "spread", "first": "loss", "second": "beside"}
+STANDS_FOR = {"dilemma": "circle", "training_lab": "run"}  # a panel's function -> the explorer in its place
 KERNEL_FREE = "A live panel stands here in JupyterLab. This explorer needs no kernel: move its controls."
-WITH_IT = "With it, the panel as it opens in JupyterLab:"
 TO_NOTEBOOK = re.compile(r'href="(\w+)\.ipynb(#[^"]*)?"')
 LIVE = "A live panel: in JupyterLab, where a kernel runs, you move its controls and it follows."
 
@@ -141,63 +124,13 @@ def panel(source: str, page: str) -> str:
 
     An explorer in its place where one does what the panel does.
     """
+    for called, name in STANDS_FOR.items():
+        if f"{called}(" in source:
+            note = f'<p class="live-note">{KERNEL_FREE}</p>'
+            return f'<div class="live-panel">{note}{explorers.frame(name)}</div>'
     asked = html.escape(source.strip().splitlines()[-1])
-    if found := explorer_of(source):
-        frame, without = found
-        left_out = f"Here without: {html.escape(', '.join(without))}."
-        page = "" if "training_lab(" in source else page  # nothing has run yet: its axes are empty
-        said = f'<p class="live-note">{left_out} {WITH_IT if page else ""}</p>{page}' if without else ""
-        return f'<div class="live-panel"><p class="live-note">{KERNEL_FREE}</p>{frame}{said}</div>'
     shown = "Here it stands as it opens." if page else f"It opens by <code>{asked}</code>."
     return f'<div class="live-panel"><p class="live-note">{LIVE} {shown}</p>{page}</div>'
-
-
-def explorer_of(source: str) -> tuple[explorers.Frame, list[str]] | None:
-    """The explorer that does what a panel's cell does, opened on what the cell says; None: none does.
-
-    With it, as the cell writes them, the settings that the explorer does not have, as a notebook's own
-    embeddings: they are left out.
-    """
-    called = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    call: Any = next((node for node in called if getattr(node.func, "attr", "") in STANDS_FOR), None)
-    if call is None:
-        return None
-    name, places = STANDS_FOR[call.func.attr]
-    asked = [*zip(places, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
-    opens = [p for of in OPENS.get(call.func.attr, ()) for p in inspect.signature(of).parameters.values()]
-    usual: dict[str, Any] = {
-        ALSO_CALLED.get(p.name, p.name): p.default for p in opens if isinstance(p.default, str | int | float)
-    }
-    if call.func.attr == "gradient_scale":  # one loss, where no second is known yet
-        usual["beside"] = "none"
-    given: dict[str, Any] = {}
-    without: list[str] = []
-    for place, value in asked:
-        place = ALSO_CALLED.get(place, place)
-        if isinstance(value, ast.Call) and value.func.attr in losses.catalogue():  # losses.MACL(0.1)
-            kind = losses.catalogue()[value.func.attr].cls
-            own = [*zip(kind.ranges, value.args, strict=False), *((k.arg, k.value) for k in value.keywords)]
-            given |= {place: kind.__name__, **{setting: ast.literal_eval(of) for setting, of in own}}
-        elif place and isinstance(value, ast.Constant | ast.UnaryOp):
-            given[place] = ast.literal_eval(value)
-        elif name != "run":  # a run's own sentence says how it was trained
-            without.append(f"{place} = {ast.unparse(value)}" if place else ast.unparse(value))
-    if call.func.attr == "circle":
-        given = sphere.panels.as_explored(**given)
-    both = usual | given
-    if call.func.attr in ("explore", "family") and "temperature" in both:  # there both losses have it
-        usual["beside_temperature"] = both["temperature"]
-    controls = {control.name: control.default for control in explorers.EXPLORERS[name].controls}
-    known = {*controls, "beside_temperature"} if "beside" in controls else {*controls}
-    if "loss" in controls:
-        known |= losses.catalogue()[both.get("loss", controls["loss"])].cls.ranges.keys()
-    same = RECORDED.items() if name == "run" else ()
-    without += [f"{key} = {of!r}" for key, of in given.items() if key not in known and (key, of) not in same]
-    try:
-        frame = explorers.frame(name, 720, **{key: of for key, of in (usual | given).items() if key in known})
-    except ValueError:  # a loss that needs more than similarities
-        return None
-    return frame, without
 
 
 def with_files(page: str, pictures: Path, at: str) -> str:

@@ -239,43 +239,6 @@ def explore(
     return panel(picture.figure, update, **settings, **inputs)
 
 
-def family(first: str = "NTXent", second: str = "MACL", temperature: float = 0.2, **shaped: Any) -> Panel:
-    """Any two losses of level "similarity", chosen from menus, on similarities that the reader shapes.
-
-    - first, second: names in `losses.catalogue()`; all but the temperature is at its default
-    - shaped: where the sliders of the similarities start, as in `explore`
-
-    Raises ValueError on a name that is not in the menu.
-    """
-    menu = {
-        drawn.title_of(entry.cls()): name
-        for name, entry in losses.catalogue().items()
-        if entry.level == "similarity"
-    }
-    for name in (first, second):
-        if name not in menu.values():
-            raise ValueError(f"family: no loss {name!r} to compare; there are {', '.join(menu.values())}")
-    views = shaped.get("views", 1)
-    built = {name: getattr(losses, name)() for name in menu.values()}
-    inputs = {
-        "first": choose("first loss", menu, first),
-        "second": choose("second loss", menu, second),
-        "temperature": log_slider("τ temperature", 0.02, 5.0, temperature),
-        **shaped_anchor(**shaped),
-    }
-    picture = drawn.Beside(views > 1)
-
-    def update(first: str, second: str, temperature: float, **values: Any) -> str:
-        compared = [built[first], built[second]]
-        for loss in compared:
-            if hasattr(loss, "temperature"):
-                loss.temperature = temperature
-        show_what_is_read(inputs, values["shape"])
-        return picture.update(compared, *one_anchor(views=views, **values))
-
-    return panel(picture.figure, update, **inputs)
-
-
 def _built(loss: Loss | str) -> Loss:
     if isinstance(loss, Loss):
         return loss
