@@ -397,8 +397,9 @@ def _stated(state: Any, settings: Mapping[str, Any], path: Path) -> str:
     """The network that the file names, or the config.json that a hub has beside it; "" where none does."""
     beside: Any = None
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        if path.name in reading.OF_A_HUB and path.with_name("config.json").stat().st_size < LARGEST_CONFIG:
-            beside = json.loads(path.with_name("config.json").read_text("utf-8"))
+        config = path.with_name("config.json")
+        if path.name in reading.OF_A_HUB and config.is_file() and config.stat().st_size < LARGEST_CONFIG:
+            beside = json.loads(config.read_text("utf-8"))
     own = state if isinstance(state, Mapping) else {}
     for held in (own, settings, beside):
         for key in ARCHITECTURES if isinstance(held, Mapping) else ():

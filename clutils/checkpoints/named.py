@@ -198,7 +198,9 @@ def in_its_form(arch: str, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name in names if arch.startswith("timm:") else ():
         begin, _, last = name.rpartition("register_tokens")
         positions, token = names.get(f"{begin}pos_embed"), names.get(f"{begin}cls_token")
-        if name.endswith("register_tokens") and not last and positions is not None and token is not None:
+        if not name.endswith("register_tokens") or last or positions is None or token is None:
+            continue
+        if positions.ndim == 3 and token.shape == (1, 1, positions.shape[-1]) and len(positions) == 1:
             made[f"{begin}reg_token"] = made.pop(name)
             made[f"{begin}cls_token"] = token + positions[:, :1]
             made[f"{begin}pos_embed"] = positions[:, 1:]

@@ -427,7 +427,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
                 arguments, called = stack.pop(), stack.pop()
                 _refuse_call(called, arguments, path)
                 before = copied
-                given(arguments, called.full == "builtins.set")
+                given(arguments, called.full in ("builtins.set", "collections.Counter"))
                 made += called.full.startswith("torch._utils._rebuild_tensor")
                 if made > TENSORS:
                     raise Refused(f"{path} holds more than {TENSORS:,} tensors, which no encoder has")

@@ -1,7 +1,6 @@
 """States of a file: every mapping that names tensors, with its names as networks have them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from clutils.checkpoints import layouts, reading
 
 LEAST = 4  # tensors that a network has; of an optimiser, a weight has two
 AVERAGED = re.compile(r"(?:^|_)(?:ema|swa|averaged?|moving_average)(?:$|_)", re.IGNORECASE)
-CHUNKED = re.compile(r"(?P<before>^|.*\.)blocks\.\d+\.(?P<block>\d+)\.(?=(?:norm\d|attn|ls\d|mlp)\.)")
-PLAIN = re.compile(r"(?:^|.*\.)blocks\.\d+\.(?:norm\d|attn|ls\d|mlp)\.")
+PARTS = r"(?:norm\d|attn|ls\d|mlp)\."  # of a block
+CHUNKED = re.compile(rf"(?<![^.])blocks\.\d+\.(?=\d+\.{PARTS})")
+PLAIN = re.compile(rf"(?<![^.])blocks\.\d+\.{PARTS}")
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,28 @@ def found(state: Any, path: str | Path) -> list[State]:
 
 def _parted(state: State) -> list[State]:
     """Weights and, where their names begin as `ema_model.` does, the moving average beside them."""
-    begins = {name.partition(".")[0] for name in state.names if "." in name}
-    parts = []
-    for begin in sorted(begin for begin in begins if AVERAGED.search(begin)):
-        own = layouts.unwrapped(layouts.with_prefix(f"{begin}.", state.names))
-        parts.append(State((*state.keys, begin), own, begin))
-    averaged = tuple(f"{part.averaged}." for part in parts)
-    rest = {name: value for name, value in state.names.items() if not name.startswith(averaged)}
+    by_begin: dict[str, dict[str, Tensor]] = {"": {}}
+    for name, value in state.names.items():
+        begin, _, inner = name.partition(".")
+        averaged = bool(inner and AVERAGED.search(begin))
+        by_begin.setdefault(begin if averaged else "", {})[inner if averaged else name] = value
+    rest = by_begin.pop("")
+    parts = [State((*state.keys, k), layouts.unwrapped(own), k) for k, own in by_begin.items()]
     return [replace(state, names=rest), *parts] if rest else parts
 
 
 def _unpruned(state: State) -> State:
-    """Weights that torch.nn.utils.prune left as NAME_orig and NAME_mask, multiplied."""
+    """Weights that torch.nn.utils.prune left as NAME_orig and NAME_mask, multiplied.
+
+    No more bytes are made than the file holds: many names may share one tensor.
+    """
     names, masks = dict(state.names), 0
+    left = sum({value.data_ptr(): value.nbytes for value in names.values()}.values())
     for name, mask in state.names.items():
         whole = name.removesuffix("_mask")
         value = names.get(f"{whole}_orig") if whole != name else None
-        if value is not None and value.shape == mask.shape:
+        if value is not None and value.shape == mask.shape and value.nbytes <= left:
+            left -= value.nbytes
             names[whole] = value * mask.to(value.dtype)
             del names[name], names[f"{whole}_orig"]
             masks += 1
@@ -85,15 +90,6 @@ def _unpruned(state: State) -> State:
 
 def _unchunked(state: State) -> State:
     """Blocks of a transformer that DINOv2's training wrote in chunks: `blocks.1.4.` is `blocks.4.`."""
-    names = {_in_one_row(name): value for name, value in state.names.items()}
-    if len(names) < len(state.names) or names.keys() == state.names.keys() or _plain(state.names):
-        return state
-    return replace(state, names=names)
-
-
-def _in_one_row(name: str) -> str:
-    return CHUNKED.sub(r"\g<before>blocks.\g<block>.", name, count=1)
-
-
-def _plain(names: Mapping[str, Tensor]) -> bool:
-    return any(PLAIN.match(name) for name in names)
+    names = {CHUNKED.sub("blocks.", name, count=1): value for name, value in state.names.items()}
+    changed = len(names) == len(state.names) and names.keys() != state.names.keys()
+    return replace(state, names=names) if changed and not any(map(PLAIN.search, state.names)) else state

@@ -146,7 +146,7 @@ def legacy_program(program: bytes) -> bytes:
 ONE_VALUE = torch.ones(1)
 CALL, ONE, NONE, NEW, MOST = b"R", b"\x85", b")", b"\x81", b"J\xff\xff\xff\x7f\x85"
 PAIRS = (named("collections.OrderedDict"), named("lightning.pytorch.utilities.parsing.AttributeDict"))
-ENCODE = named("_codecs.encode")
+ENCODE, REBUILD = named("_codecs.encode"), named("torch._utils._rebuild_tensor_v2")
 PARTIAL, SPACE = named("functools.partial"), named("types.SimpleNamespace")
 HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the file
     ("asks for '(posix|nt).system'", lambda f: saved({"a": Runs(os.system, f"touch {f / CANARY}")})),
@@ -196,6 +196,10 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ("keys that take long to hash", program(b"}(", integers(100_000), b"u")),
     *(("keys that take long", program(name, b"](", shared(45), b"N\x86e\x85R")) for name in PAIRS),
     ("keys that take long to hash", program(SPACE, b")\x81](", shared(45), b"N\x86eb")),
+    *(
+        ("keys that take long to hash", program(named(name), b"](", shared(45), b"e\x85R"))
+        for name in ("__builtin__.set", "collections.Counter")
+    ),
     ("with over 1,000 values", program(ENCODE, text("a"), shared(45), b"\x86R")),
     ("with over 1,000 values", program(named("torch.Size"), shared(45), b"\x85R")),
     (
@@ -204,7 +208,7 @@ HOSTILE: list[tuple[str, Callable[[Path], bytes]]] = [  # what is said, and the 
     ),
     ("copies what it holds", program(b"](", b"]" * 10**5, b"eq\x01", (PAIRS[0] + b"h\x01\x85R") * 100)),
     ("over 2,000,000 instructions", program(b"](", b"N" * 2_000_001, b"e")),
-    ("holds more than 50,000 tensors", lambda f: legacy(dict(enumerate(torch.ones(50_001))))),
+    ("holds more than 50,000 tensors", program(REBUILD, b"q\x01)q\x02](", b"h\x01h\x02R" * 50_001, b"e")),
     (
         "names over 100,000 tensors",
         lambda f: saved({f"m{k}": {f"w{j}": ONE_VALUE for j in range(400)} for k in range(251)}),

@@ -4,6 +4,8 @@ import copy
 import functools
 import json
 import re
+import resource
+import sys
 import types
 
 import pytest
@@ -100,6 +102,21 @@ def test_pruned_weights_are_multiplied_by_their_masks(tmp_path):
     assert opened.notes[0] == "20 of its weights were pruned: each is multiplied by the mask beside it"
 
 
+def test_what_is_made_of_a_file_is_no_larger_than_it(tmp_path):
+    """A thousand names of one tensor: masks multiplied would be a thousand of them."""
+    one, large = torch.ones(1), torch.ones(1, 1, 10**6)
+    masked = {f"{k}.weight_{what}": large for k in range(1000) for what in ("orig", "mask")}
+    tokens = {"register_tokens": one, "cls_token": large.view(-1, 1, 1), "pos_embed": large}
+    averages = {f"ema_{k}.{part}": one for k in range(10_000) for part in "abcd"}
+    many = {"." * 400 + f"blocks.{k}.": one for k in range(10_000)}
+    for state in (masked, tokens | {"ls1.gamma": one}, averages, many):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(ValueError, match="holds no encoder"):
+            reopened(state, tmp_path)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB on Linux
+        assert grown < 300_000 * (1024 if sys.platform == "darwin" else 1)
+
+
 def test_a_hubs_folder_is_opened_by_the_file_in_it(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "resnet18.a1_in1k"}))
     (tmp_path / "model.safetensors").write_bytes(safetensors.torch.save(LAST))
@@ -131,7 +148,7 @@ def timm(monkeypatch):
     module = types.ModuleType("timm")
     module.create_model, module.is_model = create_model, lambda name: name == "resnetblur18"
     module.list_models = lambda: ["resnetblur18"]
-    monkeypatch.setitem(__import__("sys").modules, "timm", module)
+    monkeypatch.setitem(sys.modules, "timm", module)
     net = create_model("", False, 0)
     net.load_state_dict(LAST)
     return net.eval()
