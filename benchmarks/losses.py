@@ -1,100 +1,236 @@
-"""Time and memory of the losses, forward and backward: ours beside lightly's, and each beside our NT-Xent.
+"""Time and memory of the losses, forward and backward, beside plain lines of PyTorch and published libraries.
 
-    python benchmarks/losses.py                      every part, a few minutes on two cores
-    python benchmarks/losses.py --parts lightly --batch-sizes 256 1024
-    python benchmarks/losses.py --record             also into benchmarks/records/loss_speed.csv
+    git worktree add /tmp/before bd1ea0e             once, for --before
+    python benchmarks/losses.py                      every loss, half an hour on one core
+    python benchmarks/losses.py --losses NTXent CLIP --batch-sizes 64 1024 --before /tmp/before
+    python benchmarks/losses.py --record             also into benchmarks/records/loss_rivals.csv
 
-Three parts, embeddings of 128 dimensions in float32 on the CPU, temperature 0.1 where theirs and ours meet:
+Embeddings of 128 dimensions in float32, one thread of a CPU. Each loss is measured beside
 
-- lightly: NTXent and Decoupled beside lightly's NTXentLoss and DCLLoss
-- blocks: every loss that is a function of similarities, in blocks of anchors, beside the whole table at once
-- family: every other loss of the catalogue, with its defaults, beside our NTXent (MoCHi's defaults are for a
-  queue of 65,536: here it mixes 64 and 32 out of 128)
+- plain lines: what one would write in a cell for it, a whole table of similarities and no check of anything
+- lightly and pytorch-metric-learning, where they have it and it fits (theirs takes 34 GB at 1,024 pairs)
+- NTXent: our own
+- with --before: itself in a checkout of an earlier commit
 
-The two of a pair are timed in turns, so that a busy machine slows both alike: trust the ratio, which is the
-median of the turns' own. Peak memory is what all tensors hold at once beyond the embeddings, counted by
-torch's profiler in one forward and backward.
+First the rival's value has to be ours. All contenders of a loss take turns; a time is the CPU time of the
+process, the best of all turns, so that what else runs on the machine counts little: trust the ratio. Peak
+memory is what all tensors hold at once beyond the embeddings, counted by torch's profiler in one forward and
+backward.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
+import math
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils import losses
 from clutils.course import records
 
-NAME, DIMENSION, TEMPERATURE, THREADS = "loss_speed", 128, 0.1, 2
-WHOLE = " whole table"
-TIMED = {"lightly": (256, 1024, 4096), "blocks": (256, 1024), "family": (256, 1024, 4096)}
-ONLY_MEMORY = {"blocks": (8192,)}
-SETTINGS = {"MoCHi": {"hardest": 128, "synthetic": 64, "query_mixed": 32}}
-REPEATS = {256: 21, 1024: 9, 4096: 3}
-Loss = Callable[[Tensor, Tensor], Tensor]
+NAME, DIMENSION = "loss_rivals", 128
+SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
+FAMILY_SIZES = (64, 256, 1024)  # of the losses that have no rival but NTXent
+LARGE = ("NTXent", "Decoupled", "CLIP", "SupCon")  # also from 2,048 pairs on
+TURNS = {64: 150, 128: 100, 256: 50, 512: 25, 1024: 10, 2048: 5, 4096: 3}
+LARGEST_OF_METRIC_LEARNING = 256
+SETTINGS: dict[str, dict[str, Any]] = {"MoCHi": {"hardest": 64, "synthetic": 32, "query_mixed": 16}}
+Contender = Callable[[Tensor, Tensor], Tensor]
 
 
-def build(name: str, temperature: float | None = TEMPERATURE) -> Loss:
-    """One of our losses, of lightly's, or ours on the whole table; temperature None = its own default."""
-    if name.startswith("lightly "):
-        import lightly.loss
+# ---- plain lines: z1, z2 (B, 128), and our loss for its settings -------------------------------------------
 
-        return getattr(lightly.loss, name.removeprefix("lightly "))(temperature)
-    kind = losses.catalogue()[name.removesuffix(WHOLE)].cls
-    named = {} if temperature is None or "temperature" not in kind.ranges else {"temperature": temperature}
-    loss = kind(**SETTINGS.get(name, {}), **named)
-    if name.endswith(WHOLE):
-        loss.block_size = 2**30  # anchors: more than there are
+
+def nt_xent(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    z = F.normalize(torch.cat([z1, z2]), dim=1)
+    logits = (z @ z.T / loss.temperature).fill_diagonal_(-math.inf)
+    return F.cross_entropy(logits, torch.arange(len(z)).roll(len(z1)))
+
+
+def table(z1: Tensor, z2: Tensor) -> tuple[Tensor, Tensor]:
+    """Positives (2B,), and negatives (2B, 2B) with -inf in place of an anchor's own image."""
+    z, own = F.normalize(torch.cat([z1, z2]), dim=1), torch.arange(len(z1)).repeat(2)
+    negatives = (z @ z.T).masked_fill(own[:, None] == own, -math.inf)
+    return (z * z.roll(len(z1), 0)).sum(dim=1), negatives
+
+
+def decoupled(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    return ((negatives / loss.temperature).logsumexp(dim=1) - positives / loss.temperature).mean()
+
+
+def flatnce(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    c = (negatives / loss.temperature).logsumexp(dim=1) - positives / loss.temperature
+    return (c - c.detach()).exp().mean()
+
+
+def macl(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    mean = positives.mean().detach()
+    tau = loss.temperature * (1 + loss.alpha * (mean - loss.alignment_threshold))
+    c = (negatives / tau).logsumexp(dim=1) - positives / tau
+    return (F.softplus(c) / c.sigmoid().detach()).mean()
+
+
+def debiased(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    pos, neg = (positives / loss.temperature).exp(), (negatives / loss.temperature).exp()
+    return estimated(pos, neg.sum(dim=1), loss)
+
+
+def hard_negative(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    pos, neg = (positives / loss.temperature).exp(), (negatives / loss.temperature).exp()
+    weights = neg**loss.beta
+    return estimated(pos, (weights * neg).sum(dim=1) * (len(neg) - 2) / weights.sum(dim=1), loss)
+
+
+def estimated(pos: Tensor, total: Tensor, loss: Any) -> Tensor:
+    N, prior = len(pos) - 2, loss.class_prior
+    Ng = ((total - N * prior * pos) / (1 - prior)).clamp(min=N * math.exp(-1 / loss.temperature))
+    return -(pos / (pos + Ng)).log().mean()
+
+
+def sup_con(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    z, y = F.normalize(torch.cat([z1, z2]), dim=1), classes(len(z1)).repeat(2)
+    logits = (z @ z.T / loss.temperature).fill_diagonal_(-math.inf)
+    same = (y[:, None] == y).fill_diagonal_(False)
+    log_p = logits - logits.logsumexp(dim=1, keepdim=True)
+    return -(log_p.masked_fill(~same, 0.0).sum(dim=1) / same.sum(dim=1)).mean()
+
+
+def clip(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    logits = F.normalize(z1, dim=1) @ F.normalize(z2, dim=1).T / loss.temperature
+    own = torch.arange(len(z1))
+    return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
+
+
+def triplet(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    positives, negatives = table(z1, z2)
+    hinges = (loss.margin + 2 * negatives - 2 * positives[:, None]).clamp(min=0)
+    return hinges.sum(dim=1).mean() / (len(positives) - 2)
+
+
+def sig_lip(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    logits = F.normalize(z1, dim=1) @ F.normalize(z2, dim=1).T / loss.temperature + loss.bias
+    signs = 2 * torch.eye(len(z1)) - 1
+    return -F.logsigmoid(signs * logits).sum() / len(z1)
+
+
+def as_written(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    return loss.as_written(z1, z2, **{name: getattr(loss, name) for name in loss.hyperparameters()})
+
+
+PLAIN: dict[str, Callable[[Tensor, Tensor, Any], Tensor]] = {
+    **{"NTXent": nt_xent, "Decoupled": decoupled, "FlatNCE": flatnce, "MACL": macl},
+    **{"Debiased": debiased, "HardNegative": hard_negative, "SupCon": sup_con, "CLIP": clip},
+    **{"Triplet": triplet, "SigLIP": sig_lip},
+    # the paper's equation, which these have of whole views
+    **dict.fromkeys(("NPair", "Spectral", "BarlowTwins", "VICReg", "Regression", "NNCLR"), as_written),
+}
+LIGHTLY = {"NTXent": "NTXentLoss", "Decoupled": "DCLLoss", "WeightedDecoupled": "DCLWLoss"}
+METRIC_LEARNING = {"NTXent": "NTXentLoss", "SupCon": "SupConLoss"}
+
+
+# ---- who is measured ---------------------------------------------------------------------------------------
+
+
+def classes(batch: int) -> Tensor:
+    """Labels of a batch: four images of each class."""
+    return torch.arange(batch) // 4
+
+
+def built(name: str, module: ModuleType = losses) -> Any:
+    """One of our losses, with its own defaults."""
+    return getattr(module, name)(**SETTINGS.get(name, {}))
+
+
+def called(name: str, loss: Any, batch: int) -> Contender:
+    """Our loss as it is called: with labels where it is SupCon, with the samples' numbers where it asks."""
+    if name == "SupCon":
+        return lambda z1, z2: loss(z1, z2, labels=classes(batch))
+    if "index" in loss.accepts:
+        loss.allocate(batch)
+        return lambda z1, z2: loss(z1, z2, index=torch.arange(batch))
     return loss
 
 
-def pairs(part: str) -> list[tuple[str, str]]:
-    """Who is measured beside whom."""
-    if part == "lightly":
-        return [("NTXent", "lightly NTXentLoss"), ("Decoupled", "lightly DCLLoss")]
-    if part == "blocks":
-        known = losses.catalogue().items()
-        return [(name, name + WHOLE) for name, entry in known if entry.level == "similarity"]
-    return [(name, "NTXent") for name in losses.catalogue() if name != "NTXent"]
+def rivals(name: str, batch: int) -> dict[str, Contender]:
+    """The same loss as others have it, by name."""
+    found: dict[str, Contender] = {}
+    loss = built(name)
+    if name in PLAIN:
+        found["plain lines"] = lambda z1, z2: PLAIN[name](z1, z2, loss)
+    if name in LIGHTLY:
+        import lightly.loss
+
+        found["lightly"] = getattr(lightly.loss, LIGHTLY[name])(loss.temperature)
+    if name in METRIC_LEARNING and batch <= LARGEST_OF_METRIC_LEARNING:
+        from pytorch_metric_learning import losses as theirs
+
+        of_theirs = getattr(theirs, METRIC_LEARNING[name])(loss.temperature)
+        labels = (classes(batch) if name == "SupCon" else torch.arange(batch)).repeat(2)
+        found["pytorch-metric-learning"] = lambda z1, z2: of_theirs(torch.cat([z1, z2]), labels)
+    return found
+
+
+def earlier(checkout: Path) -> tuple[str, ModuleType]:
+    """The losses of another checkout beside these, and 'commit ...' of it."""
+    command = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    ours = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "clutils"}
+    sys.path.insert(0, str(checkout))
+    try:
+        from clutils import losses as before
+    finally:
+        sys.path.pop(0)
+        for name in [name for name in sys.modules if name.split(".")[0] == "clutils"]:
+            del sys.modules[name]
+        sys.modules.update(ours)
+    assert Path(str(before.__file__)).is_relative_to(checkout)
+    return f"commit {commit}", before
+
+
+# ---- how -------------------------------------------------------------------------------------------------
 
 
 def embeddings(batch: int) -> tuple[Tensor, Tensor]:
+    """Views that resemble each other, as those of an encoder do: cosines of 0.7 or so."""
     draw = torch.Generator().manual_seed(0)
-    z1, z2 = (torch.randn(batch, DIMENSION, generator=draw).requires_grad_() for _ in range(2))
-    return z1, z2
+    z1, z2 = torch.randn(2, batch, DIMENSION, generator=draw) / math.sqrt(DIMENSION)
+    return z1.requires_grad_(), (z1 + z2).detach().requires_grad_()
 
 
-def step(loss: Loss, z1: Tensor, z2: Tensor) -> float:
-    """Seconds of a forward and a backward."""
+def seconds(loss: Contender, z1: Tensor, z2: Tensor) -> float:
+    """CPU time of a forward and a backward."""
     z1.grad = z2.grad = None
-    began = time.perf_counter()
+    began = time.process_time()
     loss(z1, z2).backward()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
-def in_turns(ours: Loss, theirs: Loss, batch: int, repeats: int) -> dict[str, float]:
-    """Median seconds of both, and the median of the turns' ratios."""
+def in_turns(contenders: dict[str, Contender], batch: int) -> dict[str, float]:
+    """Milliseconds of each at its best."""
     z1, z2 = embeddings(batch)
-    step(ours, z1, z2), step(theirs, z1, z2)  # to warm up
-    turns = [(step(ours, z1, z2), step(theirs, z1, z2)) for _ in range(repeats)]
-    return {
-        "milliseconds": 1e3 * statistics.median(a for a, _ in turns),
-        "milliseconds_beside": 1e3 * statistics.median(b for _, b in turns),
-        "time_ratio": statistics.median(a / b for a, b in turns),
-    }
+    turns = [{name: seconds(of, z1, z2) for name, of in contenders.items()} for _ in range(TURNS[batch])]
+    return {name: 1e3 * min(turn[name] for turn in turns) for name in contenders}
 
 
-def peak(loss: Loss, batch: int) -> float:
+def peak(loss: Contender, batch: int) -> float:
     """Megabytes of tensors, at most, that a forward and a backward hold at once beyond their input."""
     z1, z2 = embeddings(batch)
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -108,54 +244,60 @@ def peak(loss: Loss, batch: int) -> float:
     return max(accumulate(size for _, size in taken)) / 1e6
 
 
-def measure(part: str, name: str, beside: str, batch: int, timed: bool) -> dict[str, Any]:
-    temperature = None if part == "family" else TEMPERATURE
-    repeats = REPEATS[batch] if timed else 0
-    times: dict[str, float | None] = dict.fromkeys(("milliseconds", "milliseconds_beside", "time_ratio"))
-    if timed:
-        times |= in_turns(build(name, temperature), build(beside, temperature), batch, repeats)
-    ours, theirs = (peak(build(each, temperature), batch) for each in (name, beside))
-    row = {"part": part, "loss": name, "beside": beside, "batch_size": batch, "dimension": DIMENSION}
-    row |= {"repeats": repeats, "threads": THREADS} | times
-    row |= {"peak_mb": ours, "peak_mb_beside": theirs, "memory_ratio": ours / theirs}
-    return {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()}
+def measure(name: str, batch: int, before: tuple[str, ModuleType] | None) -> list[dict[str, Any]]:
+    """A row for each rival, in one run."""
+    ours, beside = called(name, built(name), batch), rivals(name, batch)
+    z1, z2 = embeddings(batch)
+    for rival, of in beside.items():
+        torch.testing.assert_close(of(z1, z2), ours(z1, z2), rtol=1e-3, atol=1e-4, msg=f"{name}: {rival}")
+    if name != "NTXent":
+        beside["NTXent"] = built("NTXent")
+    if before:
+        commit, module = before
+        beside[commit] = called(name, built(name, module), batch)
+    times, memory = in_turns({"ours": ours, **beside}, batch), peak(ours, batch)
+    rows = []
+    for rival, of in beside.items():
+        row: dict[str, Any] = {"loss": name, "beside": rival, "batch_size": batch, "dimension": DIMENSION}
+        row |= {"turns": TURNS[batch], "milliseconds": times["ours"], "milliseconds_beside": times[rival]}
+        row |= {
+            "time_ratio": times["ours"] / times[rival],
+            "peak_mb": memory,
+            "peak_mb_beside": peak(of, batch),
+        }
+        row["memory_ratio"] = memory / row["peak_mb_beside"]
+        rows.append({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()})
+    return rows
 
 
 def line(row: dict[str, Any]) -> str:
-    time_taken = "not timed"
-    if row["repeats"]:
-        time_taken = f"{row['milliseconds']:.4g} : {row['milliseconds_beside']:.4g} = {row['time_ratio']:.2f}"
+    took = f"{row['milliseconds']:.4g} : {row['milliseconds_beside']:.4g} = {row['time_ratio']:.2f}"
     memory = f"{row['peak_mb']:.4g} : {row['peak_mb_beside']:.4g} = {row['memory_ratio']:.2f}"
-    return f"{row['loss']:<16}{row['beside']:<24}{row['batch_size']:>6}{time_taken:>28}{memory:>28}"
+    return f"{row['loss']:<18}{row['beside']:<26}{row['batch_size']:>5}{took:>26}{memory:>26}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=tuple(TIMED), default=tuple(TIMED))
-    parser.add_argument("--batch-sizes", type=int, nargs="+", help="of those that a part has")
-    parser.add_argument("--losses", nargs="+", choices=tuple(losses.catalogue()), help="of ours; default all")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", choices=SIZES, default=SIZES)
+    parser.add_argument("--losses", nargs="+", choices=tuple(losses.catalogue()), help="default: all")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier commit, to be measured beside")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(1)
     warnings.filterwarnings("ignore", module="lightly")
-    print(f"{'loss':<16}{'beside':<24}{'pairs':>6}{'ms : ms = ratio':>28}{'MB : MB = ratio':>28}")
-    for part in options.parts:
-        for batch in (*TIMED[part], *ONLY_MEMORY.get(part, ())):
-            if options.batch_sizes and batch not in options.batch_sizes:
+    warnings.filterwarnings("ignore", message="To copy construct")
+    before = earlier(options.before.resolve()) if options.before else None
+    print(f"{'loss':<18}{'beside':<26}{'pairs':>5}{'ms : ms = ratio':>26}{'MB : MB = ratio':>26}")
+    for batch in options.batch_sizes:
+        for name in options.losses or losses.catalogue():
+            alone = not rivals(name, batch)
+            if (batch > 1024 and name not in LARGE) or (alone and batch not in FAMILY_SIZES):
                 continue
-            for name, beside in pairs(part):
-                if options.losses and name not in options.losses:
-                    continue
-                try:
-                    build(name, None if part == "family" else TEMPERATURE)(*embeddings(256))
-                except ValueError as reason:
-                    print(f"{name:<16}{beside:<24}{batch:>6}  left out: {reason}")
-                    continue
-                row = measure(part, name, beside, batch, batch in TIMED[part])
+            for row in measure(name, batch, before):
                 print(line(row), flush=True)
                 if options.record:
-                    which = f"--parts {part} --batch-sizes {batch} --losses {name}"
-                    command = f"python benchmarks/losses.py --record {which}"
+                    command = f"python benchmarks/losses.py --record --losses {name} --batch-sizes {batch}"
+                    command += " --before CHECKOUT" * bool(before)
                     records.append(NAME, {"command": command, **row})
 
 

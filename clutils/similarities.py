@@ -79,11 +79,14 @@ def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = mat
     raise ValueError(f"{who}: {name} {(len(z), z.shape[-1])}: row {row} {what}")
 
 
-def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+def standardise(
+    z: Tensor, name: str | Sequence[str] = "z", who: str = "similarities", check: bool = True
+) -> Tensor:
     """Columns of z (N, D) centred and of unit length over the batch, in float32 (float64 stays float64).
 
     The product of two such tables is the matrix of Pearson's correlations. A column that is constant, up to
-    rounding, correlates with nothing: ValueError (with check=False it becomes a column of zeros).
+    rounding, correlates with nothing: ValueError (with check=False it becomes a column of zeros). Also
+    z (N, V, D) of as many names.
     """
     z = widen(z)
     z = z / z.detach().abs().amax(dim=0, keepdim=True).clamp(min=SHORTEST)
@@ -91,8 +94,10 @@ def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bo
     spread = centred.detach().abs().amax(dim=0, keepdim=True)
     moves = spread > 8 * torch.finfo(z.dtype).eps  # of a largest entry of 1: less is rounding of the mean
     if check and not bool(moves.all()):
-        column = int((~moves).flatten().nonzero()[0])
-        raise ValueError(f"{who}: feature {column} of {name} {tuple(z.shape)} is constant over the batch")
+        *view, column = (~moves)[0].nonzero()[0].tolist()
+        name = name if isinstance(name, str) else name[view[0]]
+        shape = len(z), z.shape[-1]
+        raise ValueError(f"{who}: feature {column} of {name} {shape} is constant over the batch")
     return F.normalize(centred / torch.where(moves, spread, 1.0), dim=0) * moves
 
 
@@ -146,6 +151,12 @@ class Batch:
         return self.views
 
     @property
+    def own_views(self) -> Tensor:
+        """(B,): the similarity of an image's two views."""
+        first, second = self.views.unbind(dim=1)
+        return (first * second).sum(dim=1)
+
+    @property
     def anchors(self) -> Tensor:
         """(2b, D): view 1 of these images, then view 2."""
         return self.views.transpose(0, 1).flatten(0, 1)
@@ -161,15 +172,13 @@ class Batch:
         if self.labels is not None:
             return self.by_label(self.labels)
         first, second = self.views.unbind(dim=1)
-        positives = (first * second).sum(dim=1, keepdim=True)
+        positives = self.own_views[:, None]
         if self.queue is not None:
             return Pairs(positives, first @ self.queue.detach().T)
         if against == "one way":
             return Pairs(positives, self.to_others(first, self.keys[:, 1:]))
         if against == "other view":
-            of_1 = self.to_others(first, self.keys[:, 1:])
-            of_2 = self.to_others(second, self.keys[:, :1])
-            return Pairs(positives.repeat(2, 1), torch.cat([of_1, of_2]))
+            return Pairs(positives.repeat(2, 1), self.crossed())
         negatives = self.to_others(self.anchors, self.keys)
         if self.extra_views is None:
             return Pairs(positives.repeat(2, 1), negatives)
@@ -191,6 +200,12 @@ class Batch:
         """
         table = anchors @ keys.flatten(0, 1).T
         return without_own(table, keys.shape[1])
+
+    def crossed(self) -> Tensor:
+        """Similarities of view 1 to view 2 of all other images, then of view 2 to view 1: (2B, B - 1)."""
+        first, second = self.views.unbind(dim=1)
+        table = first @ second.T
+        return without_own(torch.cat([table, table.T]), 1)
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""

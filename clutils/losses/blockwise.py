@@ -35,12 +35,17 @@ class Block(Batch):
             return super().to_others(anchors, keys)
         return _Table.apply(anchors, keys, self.start, len(self.views))
 
+    def crossed(self) -> Tensor:
+        (first, second), keys = self.views.unbind(dim=1), self.keys
+        return torch.cat([self.to_others(first, keys[:, 1:]), self.to_others(second, keys[:, :1])])
+
 
 def images(loss: Any, batch: Batch) -> int:
     """How many images' anchors are computed at a time, at least one: `loss.block_size`, or what suits."""
     columns = 2 * len(batch.views) if batch.queue is None else len(batch.queue)
     anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.views.is_cuda else NUMBERS) // columns)
-    return max(1, anchors // (2 if batch.queue is None else 1))
+    one_each = batch.queue is not None or loss.against == "one way"
+    return anchors if one_each else max(1, anchors // 2)
 
 
 def mean(loss: Any, batch: Batch, size: int) -> Tensor:
@@ -50,7 +55,7 @@ def mean(loss: Any, batch: Batch, size: int) -> Tensor:
     (create_graph=True) is right too, but takes the whole table.
     """
     count = len(batch.views)
-    known = loss.of_the_batch(batch.views.prod(dim=1).sum(dim=1))
+    known = loss.of_the_batch(batch.own_views)
     temperatures, anchors = [], []
 
     def total(of: Any, rows: slice, given: Sequence[Any]) -> Tensor:

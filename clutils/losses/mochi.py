@@ -72,16 +72,17 @@ class MoCHi(Loss):
         if not batch.drawn:
             return pairs
         real, (i, j, a, other, b) = pairs.negatives, batch.drawn
-        columns = mixing.hardest(real, self.hardest, self.name)
-        i, j, other = (columns.gather(1, ranks) for ranks in (i, j, other))
-        with torch.no_grad():
-            mixed = mixing.length(a, batch.among_negatives(i, j))
-            query_mixed = mixing.length(b, real.gather(1, other))
+        parents = mixing.hardest(real, self.hardest, self.name).gather(1, torch.cat([i, j, other], dim=1))
+        sizes = i.shape[1], j.shape[1], other.shape[1]
         fixed = real
         if batch.queue is None:
             # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
             fixed = batch.to_others(batch.anchors, batch.keys.detach())
-        pairs_mixed = (a * fixed.gather(1, i) + (1 - a) * fixed.gather(1, j)) / mixed
+        to_i, to_j, to_other = fixed.gather(1, parents).split(sizes, dim=1)
+        with torch.no_grad():
+            i, j, _ = parents.split(sizes, dim=1)
+            mixed, query_mixed = mixing.length(a, batch.among_negatives(i, j)), mixing.length(b, to_other)
+        pairs_mixed = (a * to_i + (1 - a) * to_j) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
-        with_query = (b + (1 - b) * fixed.gather(1, other)) / query_mixed
+        with_query = (b + (1 - b) * to_other) / query_mixed
         return replace(pairs, negatives=torch.cat([real, pairs_mixed, with_query], dim=1))

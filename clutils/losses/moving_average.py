@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clutils.losses.base import counted, fill, mean_over_positives
+from clutils.losses.base import counted, log_sum, mean_over_positives
 from clutils.similarities import Pairs
 
 
@@ -26,8 +26,7 @@ def values(loss: Any, pairs: Pairs, temperature: float | Tensor) -> tuple[Tensor
     - temperature: one number, or each anchor's, (A,)
     """
     of_each = temperature[:, None] if isinstance(temperature, Tensor) else temperature
-    logits = fill(pairs.negatives / of_each, pairs.negative_mask, -torch.inf)
-    log_g = logits.logsumexp(dim=1) - counted(pairs).log().flatten()
+    log_g = log_sum(pairs, of_each)[:, 0] - counted(pairs).log().flatten()
     log_u = log_g.detach()
     if loss.samples is not None:
         past = of_samples(loss, loss.log_average, log_u)

@@ -78,9 +78,9 @@ class SSCL(Loss):
         if not batch.drawn:
             return pairs
         real, (i, j, a) = pairs.negatives, batch.drawn
-        columns = mixing.hardest(real, self.hardest, self.name)
-        i, j = columns.gather(1, i), columns.gather(1, j)
-        mixes = a * real.gather(1, i) + (1 - a) * real.gather(1, j)  # (anchors, synthetic)
+        parents = mixing.hardest(real, self.hardest, self.name).gather(1, torch.cat([i, j], dim=1))
+        to_i, to_j = real.gather(1, parents).chunk(2, dim=1)
+        mixes = a * to_i + (1 - a) * to_j  # (anchors, synthetic)
         if self.normalise:
-            mixes = mixes / mixing.length(a, batch.among_negatives(i, j))
+            mixes = mixes / mixing.length(a, batch.among_negatives(*parents.chunk(2, dim=1)))
         return replace(pairs, negatives=torch.cat([real, mixes], dim=1))

@@ -44,7 +44,11 @@ class SupCon(Loss):
     def formula(self, pairs: Pairs) -> Tensor:
         if pairs.positives.shape[1] == 1 and pairs.negative_mask is None:
             return softplus(contrast(pairs, self.temperature))[:, 0]  # the same, without cancellation
-        positives, negatives = pairs.positives / self.temperature, pairs.negatives / self.temperature
-        sides = (positives, pairs.positive_mask), (negatives, pairs.negative_mask)
-        everyone = torch.cat([fill(side, mask, -torch.inf) for side, mask in sides], dim=1)
+        positives, either = pairs.positives / self.temperature, pairs.positive_mask
+        everyone = fill(positives, either, -torch.inf)
+        if pairs.positives is pairs.negatives and either is not None and pairs.negative_mask is not None:
+            everyone = fill(positives, either | pairs.negative_mask, -torch.inf)  # one table of a batch
+        else:
+            negatives = fill(pairs.negatives / self.temperature, pairs.negative_mask, -torch.inf)
+            everyone = torch.cat([everyone, negatives], dim=1)
         return mean_over_positives(everyone.logsumexp(dim=1, keepdim=True) - positives, pairs)
