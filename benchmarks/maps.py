@@ -3,10 +3,14 @@
     python benchmarks/maps.py                                   a minute or two on two cores
     python benchmarks/maps.py --maps "UMAP (umap-learn)"        some of them
     python benchmarks/maps.py --record                          also into benchmarks/records/maps.csv
+    python benchmarks/maps.py --positions                       into benchmarks/records/one_idea_maps.npz
 
 Points: two views each of 1,000 pictures of ten classes, clouds on the sphere in 128 dimensions, no encoder.
 Each map once to warm up (umap-learn compiles then), and then in turns with t-SNE, so that a busy machine
 slows both alike: trust the ratio, the median of the turns' own.
+
+--positions keeps the maps that take notebook 08 too long: UMAP of its embeddings, which numba compiles first,
+and three maps learned from images, before the last layer learns and after it.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from functools import partial
 import numpy as np
 import torch
 
-from clutils import maps
-from clutils.course import records, toys
+from clutils import data, files, maps
+from clutils.course import embeddings, one_idea, records, toys
 
 NAME, PICTURES, REPEATS, THREADS = "maps", 1000, 3, 2
+POSITIONS = records.FOLDER / "one_idea_maps.npz"
+LEARNED, SEEDS = 150, (0, 1, 2)  # steps with each of the two heads
 BESIDE = "t-SNE (scikit-learn)"
 MAPS: dict[str, Callable[..., np.ndarray]] = {
     BESIDE: maps.tsne,
@@ -65,12 +71,28 @@ def measured(name: str, repeats: int) -> dict:
     }
 
 
+def positions() -> dict[str, np.ndarray]:
+    """Name -> (N, 2): umap of the kept embeddings; new_S and trained_S of 400 test images, with seed S."""
+    found = {"umap": maps.umap(embeddings.load(3000, views=6).z.flatten(0, 1))}
+    scenes, test = data.load("scenes"), data.load("scenes", "test", limit=400)
+    for seed in SEEDS:
+        run = one_idea.learned_map(LEARNED, scenes, seed)
+        found[f"new_{seed}"] = run.project(test).numpy()
+        found[f"trained_{seed}"] = run.finish(progress=False).project(test).numpy()
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--maps", nargs="+", choices=MAPS, default=list(MAPS))
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--positions", action="store_true")
     options = parser.parse_args()
+    if options.positions:
+        found = {name: at.astype(np.float32) for name, at in positions().items()}
+        files.write_atomically(POSITIONS, partial(np.savez_compressed, steps=LEARNED, **found))
+        return
     torch.set_num_threads(THREADS)
     command = " ".join(["python benchmarks/maps.py", *sys.argv[1:]])
     for name in options.maps:

@@ -5,6 +5,7 @@
     python benchmarks/pinda.py photos folder:PHOTOS/images       photographs, with masks in PHOTOS/masks
     python benchmarks/pinda.py stl10 --out runs/stl10            STL-10's unlabelled part, its maps drawn
     python benchmarks/pinda.py stl10 folder:PATH --measured-on folder:OTHER     a sample; masks from OTHER
+    python benchmarks/pinda.py ceilings scenes-hard              what networks find that are told the masks
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
     python benchmarks/pinda.py vectors vectors:har               the paper's protocol, raw numbers beside
     python benchmarks/pinda.py cost scenes
@@ -14,9 +15,9 @@ generator's and maps dealt to other pictures, and below a ceiling: the generator
 Of photographs one half is trained on and the other measured.
 
 Prints a line a map or run; with --record numbers (and no pictures) are added to pinda_maps.csv,
-pinda_along.csv, pinda_vectors.csv or pinda_cost.csv in benchmarks/records/, which notebook 10 shows. A run
-that the record holds already is left out, so an interrupted recording goes on where it stopped. --variants,
---seeds and --steps choose among the runs.
+pinda_ceilings.csv, pinda_along.csv, pinda_vectors.csv or pinda_cost.csv in benchmarks/records/, which
+notebook 10 shows. A run that the record holds already is left out, so an interrupted recording goes on where
+it stopped. --variants, --seeds and --steps choose among the runs.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "μ learned": ({"learned_mean": True}, {}),
     "zero padding": ({"padding": "zeros"}, {}),
 }
+# the generators whose ceiling is asked for
+NETWORKS = {"conv": "told the masks, three convolutions", "unet": "told the masks, U-Net"}
 # what the record of long runs was made with: a larger start, five times the paper's rate, λ = 3
 LONG: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0, "start": 0.2}
 
@@ -208,6 +211,27 @@ def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: A
         (folder / f"{what} {name}.png").write_bytes(figures.png(figure))
 
 
+def ceilings(options: argparse.Namespace) -> None:
+    """A row a network and seed: the ceiling alone, by three convolutions and by a U-Net."""
+    train, test = pictures(options)
+    done = (
+        records.known("pinda_ceilings", "pictures", "network", "seed", "steps") if options.record else set()
+    )
+    for seed in options.seeds:
+        for network, name in NETWORKS.items():
+            if (options.source, network, seed, options.steps) in done:
+                continue
+            found = noise_experiments.ceiling(train, test, network, steps=options.steps, seed=seed)
+            command = (
+                f"python benchmarks/pinda.py ceilings {options.source} --steps {options.steps} "
+                f"--seeds {seed} --record"
+            )
+            head = {"command": command, "pictures": options.source, "trained_on": len(train)}
+            head |= {"measured_on": len(test), "network": network, "steps": options.steps, "seed": seed}
+            for each in noise_experiments.measured({name: found}, test).to_dict("records"):
+                records.keep("pinda_ceilings", head | each, options.record)
+
+
 def along(options: argparse.Namespace) -> None:
     """Long runs of generated scenes, measured on the way; the step of a row is not the run's length."""
     train, test = pictures(options)
@@ -329,9 +353,13 @@ def shown(source: str) -> str:
     return Path(source).name if source.endswith(".npz") else source
 
 
+ASKED = {"maps": maps, "photos": maps, "stl10": maps, "ceilings": ceilings, "along": along}
+ASKED |= {"vectors": vectors, "cost": cost}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("maps", "photos", "stl10", "along", "vectors", "cost"))
+    parser.add_argument("what", choices=tuple(ASKED))
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
     parser.add_argument("--out", type=Path, help="a folder for drawings of the maps")
@@ -348,8 +376,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
-    asked = {"maps": maps, "photos": maps, "stl10": maps, "along": along, "vectors": vectors, "cost": cost}
-    asked[options.what](options)
+    ASKED[options.what](options)
 
 
 if __name__ == "__main__":

@@ -64,9 +64,13 @@ def umap(z: Vectors, neighbours: int = 15, min_distance: float = 0.1, seed: int 
     within("umap", "min_distance", min_distance, 0, 1)
     start = pca(z)
     start = 10 * start / max(np.abs(start).max(), np.finfo(np.float32).tiny)  # the size that it expects
-    return UMAP(
-        n_neighbors=neighbours, min_dist=min_distance, init=start, random_state=seed, n_jobs=1
-    ).fit_transform(z)
+    threads = torch.get_num_threads()
+    try:
+        return UMAP(
+            n_neighbors=neighbours, min_dist=min_distance, init=start, random_state=seed, n_jobs=1
+        ).fit_transform(z)
+    finally:
+        torch.set_num_threads(threads)  # numba leaves its own number, which torch's OpenMP then takes
 
 
 def pca(z: Vectors) -> np.ndarray:

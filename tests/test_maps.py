@@ -47,12 +47,15 @@ def test_pca_is_scikit_learns_up_to_signs_which_are_fixed():
 
 UMAP_TWICE = """
 import numpy as np
+import torch
 from clutils import maps
+torch.set_num_threads(1)
 z = np.random.default_rng(0).normal(size=(90, 8)) + 4 * np.eye(8)[np.arange(90) % 3]
 first = maps.umap(z, neighbours=10)
 assert first.shape == (90, 2) and first.dtype == np.float32
 assert np.array_equal(first, maps.umap(z, neighbours=10))
 assert not np.array_equal(first, maps.umap(z, neighbours=10, seed=1))
+assert torch.get_num_threads() == 1, "UMAP left torch with numba's threads"
 print(maps.neighbour_share(first, np.arange(90) % 3))
 """
 

@@ -20,7 +20,14 @@ from clutils.course.one_idea.multiplier import (
     choose_how_many,
     frontier,
 )
-from clutils.course.one_idea.neighbours import CauchyInfoNCE, cauchy, learned_map, spectrum, sum_of_q
+from clutils.course.one_idea.neighbours import (
+    SPECTRUM,
+    CauchyInfoNCE,
+    cauchy,
+    learned_map,
+    spectrum,
+    sum_of_q,
+)
 from clutils.course.one_idea.training_runs import first_similarities, seen, trained
 
 temperature_for, map_loss, few_points = EXERCISES

@@ -1,6 +1,6 @@
 """Maps as contrastive losses: from t-SNE to UMAP under a slider, and a map learned from pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -70,9 +70,8 @@ def sum_of_q(positions: np.ndarray | Tensor) -> float:
     return float(cauchy(at, at).exp().sum()) - len(at)
 
 
-def spectrum(z: Tensor, labels: Tensor, points: Sequence[float] = SPECTRUM, epochs: int = 150) -> Panel:
-    """A slider over Neg-t-SNE's maps of z (N, D), from t-SNE's end to UMAP's, drawn beforehand."""
-    found = {s: maps.neg_tsne(z, s, epochs=60 if training.fast() else epochs) for s in points}
+def spectrum(z: Tensor, labels: Tensor, found: Mapping[float, np.ndarray]) -> Panel:
+    """A slider over Neg-t-SNE's maps of z (N, D): found, a place of the spectrum -> its map (N, 2)."""
     sums = {s: sum_of_q(at) for s, at in found.items()}
     figure, (left, right) = figures.new(9.6, 4.6, 1, 2)
     with style.course():
@@ -96,4 +95,4 @@ def spectrum(z: Tensor, labels: Tensor, points: Sequence[float] = SPECTRUM, epoc
             f"{maps.trustworthiness(z, at):.2f}"
         )
 
-    return panel(figure, update, spectrum=among("spectrum", points, points[0]))
+    return panel(figure, update, spectrum=among("spectrum", tuple(found), min(found)))
