@@ -179,7 +179,9 @@ def test_the_spectrum_shows_the_map_at_its_place():
     found = {s: maps.neg_tsne(z.float(), s, epochs=30) for s in (0.0, 1.0)}
     panel = lesson.spectrum(z.float(), labels, found)
     panel.set(spectrum=1.0)
-    assert f"Σ q = {lesson.sum_of_q(found[1.0]) / 60:.1f} N" in panel.readout.value and panel.error.value == ""
+    assert (
+        f"Σ q = {lesson.sum_of_q(found[1.0]) / 60:.1f} N" in panel.readout.value and panel.error.value == ""
+    )
 
 
 def test_a_learned_map_has_two_numbers_a_picture():
