@@ -79,7 +79,7 @@ def test_the_panel_of_sscl_has_sliders_for_its_mixes_and_shows_what_they_do():
     assert f"hardest mix lies at {hardest:.2f}, the hardest real negative at {real:.2f}" in said
     panel.set(synthetic=0)
     assert "mix" not in panel.readout.value.rpartition("SSCL: loss")[2]
-    panel.set(synthetic=8, hardest=510, count=4)
+    panel.set(synthetic=8, hardest=512, count=4)
     assert "(s = 4, k = 8)" in panel.readout.value, "no more parents than there are negatives"
     assert panel.error.value == ""
 

@@ -572,16 +572,6 @@ def test_drawing_never_happens_in_the_training_thread(monkeypatch):
     assert "clutils lab" in seen and "clutils training" not in seen
 
 
-def test_a_run_that_is_not_the_panel_s_is_left_alone():
-    other = Background(small(steps=100_000)).start()
-    lab = made()
-    lab.start_button.click()
-    lab.stop_button.click()
-    assert other.running and "stop it first" in shown(lab)
-    other.stop()
-    training.Run.check_free()
-
-
 def test_a_lab_of_graphs_trains_on_them_and_what_fits_no_graph_gives_way():
     lab = made(method="graphcl", data="graphs:motifs", steps=2)
     lab.menus["augmentation"].value = "all four"
