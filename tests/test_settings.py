@@ -62,8 +62,10 @@ def test_every_setting_but_those_of_another_method_says_what_it_may_be(kind):
 def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
     settings = kind.check_hyperparameters if issubclass(kind, losses.Loss) else kind.check_settings
     object_ = made(kind)
+    other_end = {"lowest": "highest", "highest": "lowest"}.get(name)  # where one must not pass the other
     for value in (*ends(declared), *declared.also):
-        setattr(object_, name, value)
+        for each in filter(None, (name, other_end)):
+            setattr(object_, each, value)
         settings(object_)
     others = ["no"] if declared.switch else [True, *([2.0] if declared.whole else [])]
     for value in (*outside(declared), math.nan, -math.inf, "1", *others):
