@@ -228,7 +228,7 @@ def test_an_encoder_embeds_what_it_does_on_the_cpu(name, gpu):
 
 # ---- one wait a step ---------------------------------------------------------------------------------------
 
-STEP = "clutils/training/run.py"  # the file whose line may wait
+STEP = "clutils/training/step.py"  # the file whose line may wait
 
 
 @pytest.mark.parametrize(
