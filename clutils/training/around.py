@@ -10,11 +10,11 @@ from torch import Tensor
 
 from clutils import encoders, processes
 from clutils.training import devices
-from clutils.training.state import State
+from clutils.training.state import RunState
 
 
 @contextmanager
-def undone_on_failure(run: State, buffers: Sequence[Tensor]) -> Iterator[None]:
+def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None]:
     """Within, a step is computed; where that fails, these buffers and the loss scale are as they were before.
 
     Weights do not change within. A ValueError is raised again with the step and the settings that it had.
@@ -38,7 +38,7 @@ def undone_on_failure(run: State, buffers: Sequence[Tensor]) -> Iterator[None]:
 
 
 @contextmanager
-def drawing(run: State) -> Iterator[None]:
+def drawing(run: RunState) -> Iterator[None]:
     """Within, loss and dropout draw from the step's own streams; each process has its own for dropout.
 
     On a GPU the loss does not look at what it is given, and wait: the check is that all ends finite.

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clutils.training.state import State
+from clutils.training.state import RunState
 
 FORMAT = "clutils run 1"
 FINGERPRINT = 2  # its version
@@ -34,7 +34,7 @@ def fingerprint(images: Tensor, labels: Tensor | None, class_names: Sequence[str
     }
 
 
-def fingerprint_of(run: State) -> dict[str, Any]:
+def fingerprint_of(run: RunState) -> dict[str, Any]:
     """That of a run's data, computed once."""
     if run.data_fingerprint is None:
         names = getattr(run.data, "class_names", ())
@@ -48,7 +48,7 @@ def sampled(images: Tensor) -> list[int]:
     return [*images.shape, zlib.crc32(some.data)]
 
 
-def demand_same_data(run: State, state: Mapping[str, Any], path: str | Path) -> None:
+def demand_same_data(run: RunState, state: Mapping[str, Any], path: str | Path) -> None:
     """Raise ValueError unless a run has the images, labels and class names that its checkpoint's run had.
 
     A file from before version 2 of the fingerprint is judged by version 1. Labels and names are compared

@@ -28,7 +28,7 @@ from clutils import encoders, files, views
 from clutils.methods.base import half_precision, several_views
 from clutils.training import checkpoint, devices
 from clutils.training.settings import described
-from clutils.training.state import State
+from clutils.training.state import RunState
 from clutils.training.step import step
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ COLUMNS = ("step", "loss", "chance", "learning_rate", "alignment", "uniformity",
 
 
 @described
-class Run(State):
+class Run(RunState):
     """One training run: its settings, its weights, and the history of the steps it has done.
 
     Its arguments are the fields of `Settings`, by name or in their order:

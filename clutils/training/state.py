@@ -21,7 +21,7 @@ MOMENTUM = 0.9  # of SGD
 WARM_UP = 0.05  # share of the steps in which the learning rate rises
 
 
-class State:
+class RunState:
     """Settings, samples, method and optimiser of a run, and how far it is. Arguments as those of `Run`."""
 
     def __init__(self, *settings: Any, **by_name: Any) -> None:

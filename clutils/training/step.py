@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from clutils import measures, processes
 from clutils.training import around, devices, interrupts
-from clutils.training.state import State
+from clutils.training.state import RunState
 
 
-def step(run: State) -> dict[str, float]:
+def step(run: RunState) -> dict[str, float]:
     """Take one step of a run; returns its row of the history. Errors as `Run.step`."""
     began = time.perf_counter()
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
@@ -60,7 +60,7 @@ def step(run: State) -> dict[str, float]:
 
 
 def measured(
-    run: State, loss: Tensor, z1: Tensor, z2: Tensor, gradients: Sequence[Tensor]
+    run: RunState, loss: Tensor, z1: Tensor, z2: Tensor, gradients: Sequence[Tensor]
 ) -> dict[str, float]:
     """The loss, alignment and uniformity of its views, the gradient's length, and what the method reports.
 
