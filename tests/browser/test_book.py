@@ -154,7 +154,7 @@ def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(bu
     claimed = [text for text in printed if "\n  verdict: " in text]
     assert len(claimed) > 1 and max(map(len, "\n".join(claimed).splitlines())) > 120
     assert not re.search(r"^.{70,}\n {4}\S", "\n".join(claimed), re.MULTILINE)
-    assert any(re.search(r"^.{70,}\n {4}\S", text, re.M) for text in printed), "what is indented stays so"
+    assert any(re.search(r"^.{70,}\n {4,}\S", text, re.M) for text in printed), "what is indented stays so"
     page.locator("button.secondary-toggle").first.click()
     page.locator("dialog[open] a[href^='#']").nth(1).click()
     page.wait_for_selector("dialog[open]", state="detached")
