@@ -162,13 +162,14 @@ def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(bu
 
 
 def test_a_panel_is_never_an_empty_box(built: Path):
-    panels = 0
+    explorers = 0
     for path in (built / "notebooks").glob("*.html"):
-        for panel in path.read_text("utf-8").split('<div class="live-panel">')[1:]:
-            panels += 1
+        text = path.read_text("utf-8")
+        for panel in text.split('<div class="live-panel">')[1:]:
             assert "A live panel" in panel[:300]
-        assert "widget-view" not in path.read_text("utf-8")
-    assert panels >= 3
+        explorers += text.count('<iframe class="explorer"')
+        assert "widget-view" not in text
+    assert explorers >= 3
 
 
 def test_what_a_cell_calls_leads_to_its_source(built: Path):
@@ -252,7 +253,7 @@ def test_both_themes_are_there(built: Path, page):
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     for inside in (
         "figure",
-        ".live-panel",
+        "iframe",
         "form.question",
     ):  # the theme lays a light grey under what is HTML
         shown = page.locator(f".output.text_html:has({inside})").first
