@@ -32,7 +32,7 @@ help:  ## list the commands
 lab: environment  ## open the course in JupyterLab
 	@"$(BIN)/python" -m clutils lab $(ARGS)
 
-explorers: environment  ## write the explorers into explorers/: pages that open with no network and no kernel
+explorers: environment  ## write the explorers into notebooks/explorers/: pages that open with no network and no kernel
 	@"$(BIN)/python" -m clutils explore all $(ARGS)
 
 test: test-environment  ## run the tests

@@ -6,7 +6,7 @@ from typing import Any
 
 from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, say, usage, value
 
-ALL = "all"
+ALL, FOLDER = "all", "notebooks/explorers"
 
 
 def add_to(add: Add) -> None:
@@ -32,7 +32,10 @@ def _flags(to_explore: Parser) -> None:
         "--set hide=seed,rate leaves controls out",
     )
     to_explore.add_argument(
-        "--out", metavar="FILE", help=f"default: PAGE.html; of {ALL} a folder, by default explorers"
+        "--out",
+        metavar="FILE",
+        help=f"file to write (default: PAGE.html); for {ALL} a folder (default: {FOLDER}), whose index.html "
+        "has all of them on one page",
     )
     to_explore.add_argument(
         "--base-url", metavar="URL", default="", help="where the pages are hosted: for links and a QR code"
@@ -47,11 +50,15 @@ def explore(options: argparse.Namespace) -> int:
     if everything and options.set:
         raise BadUsage(f"--set {options.set[0]}: of one page, not of {ALL}")
     for name in explorers.NAMES if everything else (options.page,):
-        folder_or_file = Path(options.out or ("explorers" if everything else f"{name}.html"))
+        folder_or_file = Path(options.out or (FOLDER if everything else f"{name}.html"))
         path = folder_or_file / f"{name}.html" if everything else folder_or_file
         with usage("--set"):
             explorers.write(path, name, _settings(options.set), base_url=options.base_url)
         say(f"{path}: open it in a browser")
+    if everything:
+        path = Path(options.out or FOLDER) / "index.html"
+        explorers.write_index(path)
+        say(f"{path}: all of them on one page")
     return 0
 
 

@@ -9,7 +9,17 @@ with the `render({ model, el })` of anywidget (`module`).
 """
 
 from clutils.explorers.controls import EXPLORERS, NAMES
-from clutils.explorers.pages import REPLAY, Frame, frame, module, page, replay_writer, write
+from clutils.explorers.pages import (
+    REPLAY,
+    Frame,
+    frame,
+    index,
+    module,
+    page,
+    replay_writer,
+    write,
+    write_index,
+)
 from clutils.explorers.replay import of_run
 
 __all__ = [
@@ -18,9 +28,11 @@ __all__ = [
     "REPLAY",
     "Frame",
     "frame",
+    "index",
     "module",
     "of_run",
     "page",
     "replay_writer",
     "write",
+    "write_index",
 ]

@@ -207,6 +207,72 @@ EXPLORERS = {
 NAMES = tuple(EXPLORERS)
 
 
+@dataclass(frozen=True)
+class Part:
+    """An explorer on the page of all of them: its question, what to do, and settings that a button opens."""
+
+    name: str
+    title: str
+    words: str
+    settings: Mapping[str, Mapping[str, Any]]
+    opens: Mapping[str, Any] = field(default_factory=dict)
+    hide: str = "lead,share"
+
+
+INDEX = (
+    Part(
+        "circle",
+        "Points on a circle, moved by a loss alone",
+        "Each image has two views, a filled and a hollow mark; its colour and shape say the class, which the "
+        "loss is not told. The loss pulls the two views together and pushes all others away. Left at "
+        "temperature τ = 0.1, right at τ = 1: which one spreads the points more evenly? Drag a point, or try "
+        "another start.",
+        {
+            "τ = 0.1 beside τ = 1": {},
+            "τ = 0.02: only the nearest are pushed": {"temperature": 0.02},
+            "all points in one place": {"arc": 0.05},
+            "InfoNCE beside the triplet loss": {"beside": "Triplet"},
+        },
+        hide="lead,share,pictures,classes,scatter,rate,proportional,by_labels,seed,arc,loss,beside,forces",
+    ),
+    Part(
+        "W",
+        "How much of the gradient gets through?",
+        "W is the factor before an anchor's gradient: 1 is all of it, 0 is nothing. It depends on the "
+        "temperature τ, on the number of negatives K and on their similarities. Move one and watch the "
+        "others.",
+        {
+            "SimCLR, batch of 256": {"temperature": 0.5, "count": 510, "shape": "gaussian", "similarity": 0},
+            "MoCo, queue of 65,536": {
+                "temperature": 0.07,
+                "count": 65_536,
+                "shape": "gaussian",
+                "similarity": 0,
+            },
+            "CLIP, τ = 0.01": {"temperature": 0.01, "count": 32_768, "shape": "gaussian", "similarity": 0},
+            "one false negative": {"temperature": 0.1, "hard": 0.95, "similarity": 0},
+        },
+    ),
+    Part(
+        "matrix",
+        "Is my loss normal?",
+        "Type the value of your loss, your batch and your queue: the ruler says what chance gives, what is "
+        "reachable, and where you are. Above it stands a small batch: similarities, shares, W, gradient.",
+        {
+            "8.32 with a queue of 4,096": {"temperature": 0.1, "value": 8.32, "queue": 4096},
+            "5.5 with a batch of 256 at τ = 0.5": {"temperature": 0.5, "value": 5.5, "batch_size": 256},
+        },
+    ),
+    Part(
+        "run",
+        "From first weights to a trained encoder",
+        "A recorded run of SimCLR on generated images. Drag along its steps: classes that the loss was never "
+        "told come apart in the map.",
+        {},
+    ),
+)
+
+
 def of_loss(name: str) -> list[Control]:
     """A loss's settings as controls, named as in Python."""
     kind = losses.catalogue()[name].cls
@@ -243,7 +309,7 @@ def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for setting, value in found.items():
         if setting == "hide":
             for hidden in filter(None, str(value).split(",")):
-                one_of(who, "hide", hidden, [*known, "share", "buttons"])
+                one_of(who, "hide", hidden, [*known, "lead", "share", "buttons"])
         elif setting not in known:
             raise ValueError(f"{who}: there is no setting {setting}; there are {', '.join(known)}")
         else:

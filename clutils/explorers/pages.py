@@ -172,10 +172,7 @@ def page(
         data |= {"near": anatomy.NEAR}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     script = module(name).replace("export default", "const explorer =") + BEGIN % name
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("clutils.explorers", ""), undefined=jinja2.StrictUndefined
-    )
-    return environment.get_template("page.html").render(
+    return _template("page.html").render(
         title=html.escape(f"{explorer.title} · clutils"),
         lead=html.escape(explorer.lead),
         style=re.sub(
@@ -186,6 +183,24 @@ def page(
         data=text.replace("<", "\\u003c"),
         script=script,
     )
+
+
+def _template(name: str) -> jinja2.Template:
+    loader = jinja2.PackageLoader("clutils.explorers", "")
+    return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined).get_template(name)
+
+
+def index() -> str:
+    """All explorers on one page, HTML, for whoever has installed nothing yet: the circle moves at once."""
+    pages = {part.name: page(part.name, {**part.opens, "hide": part.hide}) for part in controls.INDEX}
+    text = json.dumps(pages, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    source = f"clutils {clutils.__version__}; its numbers are compared with the package's in each explorer."
+    return _template("index.html").render(parts=controls.INDEX, pages=text, source=source)
+
+
+def write_index(path: str | Path) -> None:
+    """Write `index()` into a file; OSError where that fails."""
+    files.write_atomically(path, index())
 
 
 def write(path: str | Path, name: str, settings: Mapping[str, Any] | None = None, **further: Any) -> None:

@@ -243,10 +243,11 @@ export function explore(model, el, page, compare = null) {
   el.classList.add("explorer");
   app.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   app.framed = Boolean(model.framed);
-  app.calm = app.still || app.framed; // nothing plays by itself: around a frame a text asks first
+  // in a frame nothing plays by itself, for the text around it asks first; unless the frame is there to move
+  app.calm = app.still || (app.framed && !model.frame?.hasAttribute("data-plays"));
   el.addEventListener("fitted", () => app.refresh());
   html("h1", {}, el, data.title);
-  html("p", { className: "lead" }, el, data.lead);
+  const lead = html("p", { className: "lead" }, el, data.lead);
   app.stage = html("div", { className: "stage" }, el);
   app.sentence = html("p", { className: "says", role: "status" }, el);
   app.form = html("form", { className: "controls", onsubmit: () => false }, el);
@@ -290,14 +291,16 @@ export function explore(model, el, page, compare = null) {
     return found;
   };
   app.read(model.get("settings") || {});
+  lead.hidden = app.hidden.has("lead");
   page.build(app);
   app.compared = compare ? compare(data) : "";
   sharing(app, foot, model);
-  model.on("change:settings", () => {
-    app.read(model.get("settings") || {});
+  app.open = (settings) => { // as a link with these settings opens
+    app.read(settings);
     if (page.fresh) page.fresh(app, null);
     app.refresh();
-  });
+  };
+  model.on("change:settings", () => app.open(model.get("settings") || {}));
   lay(app);
   app.draw();
   el.explorer = app;

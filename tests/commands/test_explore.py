@@ -13,4 +13,6 @@ def test_the_issues_command_writes_a_page_that_opens_at_that_temperature(tmp_pat
 
 def test_all_of_them_go_into_a_folder(tmp_path):
     assert run("explore", "all", "--out", tmp_path) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.html" for name in explorers.NAMES}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{name}.html" for name in (*explorers.NAMES, "index")
+    }

@@ -45,6 +45,7 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
     hosted = f"{base_url.rstrip('/')}/explorers" if codes else ""
     for name in explorers.NAMES:
         explorers.write(out / "explorers" / f"{name}.html", name, base_url=hosted)
+    explorers.write_index(out / "explorers" / "index.html")
     shutil.rmtree(out / "_sources", ignore_errors=True)
     for left in (out / ".buildinfo", out / "objects.inv", *(out / "_static").glob("*macros.html")):
         left.unlink(missing_ok=True)
