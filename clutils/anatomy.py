@@ -5,7 +5,8 @@ Every 'penalty' plot of every notebook is made by these functions. `ruler` says 
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -184,6 +185,7 @@ class Ruler:
       at right angles where that is lower. It assumes n - 1 dimensions, and that no two pictures are alike
     - floor: positives 1, negatives -1, which no three pictures can have; or `best`, where that is lower
     - at_chance, trained: `Stand`s, the second at the similarities that `ruler` was given
+    - otherwise: a form of the loss that has another collapse -> that value (VICReg's two)
     """
 
     loss: str
@@ -195,11 +197,17 @@ class Ruler:
     floor: float | None
     at_chance: Stand | None
     trained: Stand | None
+    otherwise: Mapping[str, float] = field(default_factory=dict)
 
     def says(self, value: float) -> str:
         """One sentence: is such a loss normal? Above or at chance, learning, at or below the floor."""
         if not math.isfinite(value):
             raise ValueError(f"ruler: value is {value}, but must be a finite number")
+        if self.chance is None:
+            marks = {self.loss: self.collapsed or math.nan} | dict(self.otherwise)
+            form = next((one for one, mark in marks.items() if math.isclose(value, mark, rel_tol=NEAR)), "")
+            if form:
+                return f"A loss of {value:g} is that of a collapsed encoder: {form} gives {marks[form]:.4g}."
         if self.chance is None or self.best is None or math.isclose(self.chance, self.best):
             why = "has no chance level" if self.chance is None else "is no measure of progress"
             other = "" if self.collapsed is None else f"; a collapsed encoder gives {self.collapsed:.4g}"
@@ -233,6 +241,7 @@ def ruler(
     queue: int | None = None,
     positive: float = POSITIVE,
     spread: float = SPREAD,
+    classes: int | None = None,
 ) -> Ruler:
     """What a loss's value means in a batch of two views: chance, collapse, the best reachable, the floor.
 
@@ -240,6 +249,8 @@ def ruler(
     - queue: K where a queue gives the negatives, for a loss that takes one
     - positive, spread: of the trained state: an anchor's similarity to its positive, and the deviation of
       those to its negatives, which are the evenly spaced quantiles of a normal distribution around 0
+    - classes: for a loss that is given labels, how many there are in a batch, as even as its size allows;
+      then an anchor's positives are all of its class, and the best is one point a class, a simplex's vertices
 
     NT-Xent: chance and collapse log(K + 1), best log(1 + K e^{-(1 + 1/(n - 1))/τ}), floor
     log(1 + K e^{-2/τ}). That no batch is better than the simplex follows for InfoNCE from its convexity and
@@ -250,7 +261,7 @@ def ruler(
     `Stand`s. Of one without anchors (BarlowTwins, VICReg, SIGReg) the collapse alone means something. SSCL's
     marks leave its mixes out, as its `chance` does.
     Raises ValueError, quoting what came in, on what is no loss of the catalogue, on numbers out of range, and
-    on a queue for a loss that takes none.
+    on a queue, or classes, for a loss that takes none.
     """
     if not isinstance(loss, base.Loss):
         raise ValueError(
@@ -263,6 +274,11 @@ def ruler(
     loss.check_hyperparameters()
     if queue is not None and "queue" not in loss.accepts:
         raise ValueError(f"ruler: queue is {queue}, but {loss.name} takes none")
+    if classes is not None:
+        within("ruler", "classes", classes, 2, batch_size // 2, whole=True)
+        if "labels" not in loss.accepts or queue is not None:
+            why = "of a queue no labels are known" if queue is not None else f"{loss.name} takes no labels"
+            raise ValueError(f"ruler: classes is {classes}, but {why}")
     loss = copy.copy(loss)  # what a call leaves on it is of training
     loss.check_inputs = True
     loss.effective_temperature = None
@@ -270,8 +286,18 @@ def ruler(
     K = similarities.count(batch_size, loss.against, queue) if anchors else None
     n = batch_size if queue is None else queue + 1
     name = f"{loss.name}({loss.extra_repr()})"
+    if classes is not None:
+        marks = _with_labels(loss, batch_size, classes)
+        return Ruler(f"{name} with labels of {classes} classes", None, classes, *marks, None, None)
     if loss.level != "similarity" or K is None:
-        return Ruler(name, K, n, *_of_vectors(loss, batch_size, queue), None, None, None)
+        found = Ruler(name, K, n, *_of_vectors(loss, batch_size, queue), None, None, None)
+        if hasattr(loss, "printed"):  # VICReg's other form, by which other code may have logged the value
+            other: Any = loss
+            other.printed = not other.printed
+            form = "as the paper prints it" if other.printed else "by its authors' code"
+            collapsed = _of_vectors(other, batch_size, queue)[1] or math.nan
+            found = replace(found, otherwise={f"{loss.name} {form}": collapsed})
+        return found
 
     def at(s: float, t: float) -> float:
         return _stand(loss, s, torch.full((1, K), t, dtype=torch.float64)).value
@@ -310,6 +336,27 @@ def _stand(loss: base.Loss, positive: float, negatives: Tensor) -> Stand:
         pull=float(pull),
         K_eff=float(effective_negatives(push)),
     )
+
+
+def _with_labels(loss: Any, batch: int, classes: int) -> tuple[float, float, float, float]:
+    """Chance, collapse, best and floor with labels: views at right angles, all equal, a point a class.
+
+    The floor: positives 1 and negatives -1, an anchor of each class.
+    """
+    within(f"ruler of {loss.name} with labels", "batch_size", batch, 2, MOST_VECTORS, whole=True)
+    y = torch.arange(batch) % classes
+    apart = torch.eye(2 * batch, dtype=torch.float64)
+    alike = torch.full_like(apart, len(apart) ** -0.5)
+    corners = similarities.normalise(torch.eye(classes, dtype=torch.float64) - 1 / classes)[y]
+    with torch.no_grad():
+        chance, collapsed, best = (
+            float(loss(z[:batch], z[-batch:], labels=y)) for z in (apart, alike, corners)
+        )
+        floor = 0.0
+        for size in y.bincount().tolist():
+            sides = (torch.ones(1, 2 * size - 1), -torch.ones(1, 2 * (batch - size)))
+            floor += size / batch * float(loss.per_anchor(*(side.double() for side in sides)))
+    return chance, collapsed, best, min(floor, best)
 
 
 def _of_vectors(loss: Any, batch: int, queue: int | None) -> tuple[float | None, float | None, float | None]:

@@ -74,7 +74,11 @@ def test_other_losses_marks_are_their_closed_forms():
     assert siglip.chance == pytest.approx(pair[0] + 15 * pair[1], rel=1e-12)
     assert anatomy.ruler(losses.Regression(), 16).chance == pytest.approx(2, rel=1e-12)
     assert anatomy.ruler(losses.Spectral(), 16).best == pytest.approx(-2, rel=1e-12)  # at right angles
-    assert anatomy.ruler(losses.VICReg(25, 25, 1), 16).collapsed == pytest.approx(2 * 25 * 0.99, rel=1e-9)
+    for printed, collapsed in ((False, 25 * 0.99), (True, 2 * 25 * 0.99)):
+        marks = anatomy.ruler(losses.VICReg(printed=printed), 16)
+        assert marks.collapsed == pytest.approx(collapsed, rel=1e-9)
+        assert "that of a collapsed encoder" in marks.says(collapsed + 0.03)
+        assert "as the paper prints" in anatomy.ruler(losses.VICReg(), 16).says(49.53)
     assert anatomy.ruler(losses.NNCLR(0.1), 16).chance == pytest.approx(math.log(16), rel=1e-12)
 
 
@@ -189,3 +193,21 @@ def test_what_can_not_be_measured_is_quoted():
     fails(lambda: anatomy.ruler(losses.NTXent(0.1), 16, spread=-1), "spread is -1")
     fails(lambda: anatomy.ruler(losses.NPair(), 5000), "batch_size is 5000", "4096")
     fails(lambda: anatomy.ruler(losses.NTXent(0.1)).says(math.inf), "value is inf")
+
+
+def test_with_labels_the_best_is_a_point_a_class_and_not_that_of_pairs():
+    """SupCon at B = 128, τ = 0.1 and ten classes: 3.203, where the ruler without labels says 0.0106."""
+    marks = anatomy.ruler(losses.SupCon(0.1), 128, classes=10)
+    y = torch.arange(128) % 10
+    sizes = 2 * y.bincount()
+    by_hand = 0.0
+    for size in sizes.tolist():
+        positives, negatives = size - 1, 256 - size
+        by_hand += size / 256 * math.log(positives + negatives * math.exp(-(1 + 1 / 9) / 0.1))
+    assert marks.best == pytest.approx(by_hand, rel=1e-9) and marks.best == pytest.approx(3.203, abs=1e-3)
+    assert marks.chance == pytest.approx(math.log(255)) == marks.collapsed
+    assert "learning: 96% of the way" in marks.says(3.3) and "at the floor" in marks.says(3.21)
+    assert "below the floor" in marks.says(marks.floor - 0.01) and marks.floor <= marks.best
+    fails(lambda: anatomy.ruler(losses.NTXent(0.1), 128, classes=10), "classes is 10, but NTXent takes no")
+    fails(lambda: anatomy.ruler(losses.SupCon(0.1), 128, 64, classes=10), "of a queue no labels are known")
+    fails(lambda: anatomy.ruler(losses.SupCon(0.1), 128, classes=65), "classes is 65")

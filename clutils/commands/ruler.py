@@ -30,6 +30,8 @@ def _flags(to_measure: Parser) -> None:
     to_measure.add_argument(
         "--queue", metavar="K", type=positive, help="negatives from a queue of so many keys, as in MoCo"
     )
+    help = "with labels of so many classes, for a loss that takes them, as SupCon does"
+    to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
     help = "is such a loss normal? in a sentence"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
     for name, default, what in (
@@ -47,7 +49,9 @@ def ruler(options: argparse.Namespace) -> int:
 
     loss: Any = chosen_loss(options.loss, options.set)
     with usage():
-        marks = anatomy.ruler(loss, options.batch_size, options.queue, options.positive, options.spread)
+        marks = anatomy.ruler(
+            loss, options.batch_size, options.queue, options.positive, options.spread, options.classes
+        )
         said = [marks.says(value) for value in options.value]
     of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
     where = f"a batch of {options.batch_size:,}" + (

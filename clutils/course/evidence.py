@@ -140,7 +140,9 @@ def arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(settings)
     if "loss" in given:
         name, own = given["loss"]
-        given["loss"] = getattr(losses, name)(**{k: float(v) if v == "inf" else v for k, v in own.items()})
+        given["loss"] = getattr(losses, name).stored(
+            {k: float(v) if v == "inf" else v for k, v in own.items()}
+        )
     if "augmentation" in given:
         given["augmentation"] = Augmentation(**given["augmentation"])
     return given

@@ -4,6 +4,7 @@ Also an MLP for vectors, GIN and GCN for graphs (`graphs`), a small transformer 
 """
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from clutils.data.kinds import KINDS, kind_of
 from clutils.encoders.graphs import GCNLayer, GINLayer, GraphNetwork
@@ -191,6 +193,27 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     with evaluating(encoder), torch.no_grad():
         parts = images.split(batch_size)
         return torch.cat([encoder(as_input(part.to(parameter.device))).float().cpu() for part in parts])
+
+
+def unseen(encoder: nn.Module) -> bool:
+    """Whether it has batch normalisations, none of which has seen an image: a network as it is made."""
+    kinds = nn.BatchNorm1d | nn.BatchNorm2d
+    norms = [m for m in encoder.modules() if isinstance(m, kinds) and m.num_batches_tracked is not None]
+    counts = [m.num_batches_tracked for m in norms if m.num_batches_tracked is not None]
+    return bool(counts) and not any(map(int, counts))
+
+
+def settled(encoder: nn.Module, images: Tensor, batch_size: int = 64) -> nn.Module:
+    """A copy whose batch normalisations hold the mean statistics of these images.
+
+    An untrained encoder with settled statistics gives other features than as it was made, and neither is
+    always the better one: a baseline is the better of both.
+    """
+    made = copy.deepcopy(encoder)
+    device = next(made.parameters(), images).device
+    with torch.random.fork_rng(devices=[]):  # dropout draws
+        update_bn((as_input(part.to(device)) for part in images.split(batch_size)), made)
+    return made.eval()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
 import torch.nn.functional as F
@@ -49,6 +49,7 @@ class Loss(nn.Module):
     effective_temperature: Tensor | None = None  # where τ moves by itself: in the last call
     ranges: ClassVar[Mapping[str, Setting]]  # what each hyper-parameter may be: see `settings.collect`
     in_batches: tuple[str, ...] = ()  # hyper-parameters that say nothing of given similarities
+    before: ClassVar[Mapping[str, Any]] = {}  # settings that came later -> as runs from before had them
     needs_negatives = True  # whether an anchor without any is an error
     block_size: int | None = None  # anchors computed at a time; None = what the memory suits
     paper: str
@@ -276,6 +277,11 @@ class Loss(nn.Module):
         """The hyper-parameters' defaults, by name."""
         parameters = inspect.signature(cls).parameters
         return {name: one.default for name, one in parameters.items() if name != "check_inputs"}
+
+    @classmethod
+    def stored(cls, settings: Mapping[str, Any]) -> Self:
+        """The loss that a file's settings name; a setting that they lack is as in `before`."""
+        return cls(**{**cls.before, **settings})
 
     @classmethod
     def hyperparameters(cls) -> tuple[str, ...]:

@@ -1,10 +1,13 @@
 """VICReg: variance, invariance and covariance, each in a term of its own; no negatives."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss
-from clutils.settings import setting
+from clutils.settings import SWITCH, setting
 from clutils.similarities import Batch
 
 ADDED = 1e-4  # to a variance before its root is taken
@@ -22,12 +25,14 @@ class VICReg(Loss):
     each feature's spread to at least 1, and is silent beyond; the third drives C_fg to 0 by 2νC_fg/D.
     It sees two moments: four points (±1, ±1) for all pictures, or a ring, satisfy both v and c.
 
-    This is the weighting that the paper prints. Its code, and lightly, take the *mean* over B·D entries for
-    the first term and half of v(z1) + v(z2): theirs at (25, 25, 1) is here (25/D, 12.5, 1), where the
-    covariance weighs D times as much beside the invariance; solo-learn has that mean and the whole of
-    v(z1) + v(z2): (25/D, 25, 1). A setting is known only with its code.
+    That is what the paper prints (`printed=True`). Its code, and lightly, take the *mean* over the B·D
+    entries for the first term and half of v(z1) + v(z2); so does this loss by default. The two differ at the
+    same numbers: (λ, μ, ν) by default are (λ/D, μ/2, ν) as printed. 25, 25 and 1 as printed pull the views
+    together D times as strongly, and a head of 128 outputs collapses within some sixty steps. solo-learn has
+    the mean and the whole of v(z1) + v(z2): (25, 50, 1) here.
 
     - invariance, variance, covariance (λ, μ, ν): defaults 25, 25 and 1, the authors'
+    - printed: the sums of the paper's equations instead of the means of its code
 
     Bardes et al. 2022, "VICReg" (arXiv 2105.04906), eq. 1 to 6 as notes on it give them (the sum over D in
     the first term from memory); the code's means were read in copies of it.
@@ -42,10 +47,16 @@ class VICReg(Loss):
     invariance: float = setting(0, 1e6, "λ", dial=(0, 50, "even"), default=25.0)
     variance: float = setting(0, 1e6, "μ", dial=(0, 50, "even"), default=25.0)
     covariance: float = setting(0, 1e6, "ν", dial=(0, 10, "even"), default=1.0)
+    printed: bool = setting(SWITCH, default=False)
+    before: ClassVar[Mapping[str, Any]] = {"printed": True}
 
     @staticmethod
-    def as_written(z1: Tensor, z2: Tensor, invariance: float, variance: float, covariance: float) -> Tensor:
-        """Eq. 6, literally: (B, D), (B, D) -> scalar."""
+    def as_written(
+        z1: Tensor, z2: Tensor, invariance: float, variance: float, covariance: float, printed: bool
+    ) -> Tensor:
+        """Eq. 6, literally, or with the code's means: (B, D), (B, D) -> scalar."""
+        if not printed:
+            invariance, variance = invariance / z1.shape[1], variance / 2
         value = invariance * ((z1 - z2) ** 2).sum(dim=1).mean()
         for z in (z1, z2):
             C = torch.cov(z.T).view(z.shape[1], z.shape[1])
@@ -60,11 +71,13 @@ class VICReg(Loss):
     def formula(self, views: tuple[Tensor, Tensor]) -> Tensor:
         """Two views (B, D) -> the loss, a scalar."""
         z1, z2 = views
-        value = self.invariance * (z1 - z2).square().sum(dim=1).mean()
+        difference = (z1 - z2).square()
+        value = self.invariance * (difference.sum(dim=1) if self.printed else difference).mean()
+        variance = self.variance if self.printed else self.variance / 2
         for z in views:
             centred = z - z.mean(dim=0)
             v, c = moments(centred.T @ centred / (len(z) - 1))
-            value = value + self.variance * v + self.covariance * c
+            value = value + variance * v + self.covariance * c
         return value
 
 

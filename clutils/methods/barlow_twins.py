@@ -27,7 +27,7 @@ class BarlowTwins(SimCLR):
     """
 
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "algorithm 1"
-    usual_loss = losses.BarlowTwins()
+    usual_loss: nn.Module = losses.BarlowTwins()
     takes_extra_views = False
     views_apart = True
 

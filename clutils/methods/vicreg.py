@@ -1,7 +1,5 @@
 """VICReg: Barlow Twins' branches and projector of three layers, and a loss of two moments."""
 
-from typing import Any
-
 from torch import nn
 
 from clutils import losses
@@ -17,9 +15,8 @@ class VICReg(BarlowTwins):
     both in full). Nothing compares two images. The expander is `BarlowTwins`' projector, `hidden` too.
 
     - out: the paper's is four times as many as the encoder has features (8,192 of 2,048)
-    - loss: with another it is SimCLR with a deeper head. That of a run that names none is weighted as in the
-      authors' code, (25/out, 12.5, 1), whose 25, 25 and 1 stand before means. As printed, 25, 25 and 1 pull
-      the views together `out` times as strongly.
+    - loss: with another it is SimCLR with a deeper head. By default it is the authors' code's, whose 25, 25
+      and 1 stand before means (the equation above is the printed one: see `losses.VICReg`)
 
     Left out: LARS, solarisation, and branches that differ in weights or architecture.
 
@@ -28,7 +25,4 @@ class VICReg(BarlowTwins):
     """
 
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "section 4"
-
-    @classmethod
-    def default_loss(cls, out: int = 128, **settings: Any) -> nn.Module:
-        return losses.VICReg(25 / out, 12.5, 1.0)  # the authors' code at (25, 25, 1), whose terms are means
+    usual_loss: nn.Module = losses.VICReg()

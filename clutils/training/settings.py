@@ -203,7 +203,7 @@ def from_plain(kept: Mapping[str, Any]) -> dict[str, Any]:
     """What `Settings.plain` gave, or an earlier version of it -> arguments of `Settings`."""
     values = {name: kept[name] for name in names(kept=True) if kept.get(name) is not None}
     if "loss" in values:
-        values["loss"] = losses.catalogue()[kept["loss"]["name"]].cls(**kept["loss"]["settings"])
+        values["loss"] = losses.catalogue()[kept["loss"]["name"]].cls.stored(kept["loss"]["settings"])
     if "augmentation" in values:
         values["augmentation"] = views.from_settings(kept["augmentation"])
     if "method_settings" in values:  # before ranges were declared, False stood for 0 in some

@@ -8,7 +8,7 @@ watcher.table                          # step, knn, effective_rank
 In a loop of one's own, on any encoder:
 
 watcher = Watcher(judged, gallery, numbers=("rankme", "knn", "probe"), every=100)
-watcher(encoder, step)                 # looks every 100 steps
+watcher(encoder, step, head)           # looks every 100 steps, behind `loss.backward()`
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from clutils.training.run import Run
 
 SAMPLE, BANK, TEST = 500, 1000, 500
-VIEWED = 256  # images of which LiDAR sees two views
+VIEWED = 256  # images of which LiDAR sees two views, and by which fresh statistics settle
 SHARE = 0.08  # of the training's seconds that may be `spent` when a look takes more
 SOON = 10  # steps after a setting was turned, at which what it did is looked at
 CREDIT = 0.15  # seconds that it may have before there was any training, so that the first chart is early
@@ -81,7 +81,8 @@ class Look:
     - effective_rank: of the sample's features; 0 where all of them are equal
     - positions: (N, 2), the map of the sample
     - seconds: what it cost
-    - numbers: those that the watcher was asked for, NaN where they could not be measured
+    - numbers: those that the watcher was asked for, NaN where they could not be measured; in a loop of one's
+      own gradient_norm, where there are gradients, and head_uniformity, where a head was given
     """
 
     step: int
@@ -101,8 +102,10 @@ class Watcher:
     - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
 
-    All is measured by the encoder's features, before the head. A look computes on a copy of the weights: the
-    run is to the bit what it would be unwatched. Raises ValueError on a number that there is not, or that the
+    All but `head_uniformity` is measured by the encoder's features, before the head. A look computes on a
+    copy of the weights: the run is to the bit what it would be unwatched. Of an encoder that has seen no
+    image yet, accuracies are the better of two, as it was made and with settled batch statistics, as `check`
+    has them. Raises ValueError on a number that there is not, or that the
     images can't give: some need labels, LiDAR pictures.
     """
 
@@ -165,24 +168,30 @@ class Watcher:
 
     # ---- what ------------------------------------------------------------------------------------------
 
-    def __call__(self, encoder: nn.Module, step: int) -> Look | None:
+    def __call__(self, encoder: nn.Module, step: int, head: nn.Module | None = None) -> Look | None:
         """In a loop of one's own: look where `every` steps have passed since the last time, and at first.
 
         - encoder: images in [0, 1] -> (N, D), as in nn.Sequential(normalise, encoder); it stays as it is
         - step: counted on over the epochs; ValueError where it is before the last look
+        - head: (N, D) -> (N, E), what the loss sees: its uniformity shows a collapse that the features hide
         """
         since = step - (self.looks[-1].step if self._looks else -math.inf)
         if since < 0:
             raise ValueError(f"Watcher: step is {step}, but the last look was at {step - since}: count on")
-        return self.look(encoder, step=step) if since >= (self.every or 1) else None
+        return self.look(encoder, step=step, head=head) if since >= (self.every or 1) else None
 
     def look(
-        self, run: Run | Snapshot | nn.Module, free: bool = False, step: int = 0, few: bool = False
+        self,
+        run: Run | Snapshot | nn.Module,
+        free: bool = False,
+        step: int = 0,
+        few: bool = False,
+        head: nn.Module | None = None,
     ) -> Look:
         """Measure now; the look is added to `looks`, in the place of one at the same step.
 
         - run: one at rest; of one that trains meanwhile a `snapshot`; an encoder of one's own, at this step
-        - free: does not count against the share; few: without `numbers`
+        - free: does not count against the share; few: without `numbers`; head: as of a call
         """
         if isinstance(run, nn.Module):
             weights = next(run.parameters(), torch.empty(0))
@@ -194,11 +203,14 @@ class Watcher:
         self.ceiling = min(z.shape[0] - 1, z.shape[1])
         asked = () if few else self.numbers
         sample = measures.Features(z, views=self._of_views(seen, asked))
-        judged = self._judged(lambda of: z if of is self.pictures else seen.embed(of.inputs))
-        knn, rank = measured("knn", judged), measured("effective_rank", sample)
-        found = {
-            name: measured(name, judged if BY_NAME[name].needs == "labels" else sample) for name in asked
-        }
+        judged = [self._judged(lambda of: z if of is self.pictures else seen.embed(of.inputs))]
+        if judged[0] is not None and encoders.unseen(seen.encoder):
+            settled = replace(seen, encoder=encoders.settled(seen.encoder, self.pictures.inputs[:VIEWED]))
+            judged.append(self._judged(lambda of: settled.embed(of.inputs)))
+        knn, rank = _best("knn", judged), measured("effective_rank", sample)
+        found = {name: _best(name, judged if BY_NAME[name].needs == "labels" else [sample]) for name in asked}
+        if isinstance(run, nn.Module):
+            found |= _of_a_loop(run, z, head)
         look = Look(
             seen.step,
             knn,
@@ -235,7 +247,8 @@ class Watcher:
     @property
     def table(self) -> pd.DataFrame:
         """step, knn and effective_rank of each look, and the other numbers that were asked for."""
-        asked = [name for name in self.numbers if name not in saved.COLUMNS]
+        measured = [*self.numbers, *(name for look in self.looks for name in look.numbers)]
+        asked = [name for name in dict.fromkeys(measured) if name not in saved.COLUMNS]
         return saved.table_of([{**look.numbers, **vars(look)} for look in self.looks], asked)
 
     # ---- into a folder ---------------------------------------------------------------------------------
@@ -357,6 +370,33 @@ def measured(name: str, features: measures.Features | None) -> float:
     try:
         return math.nan if features is None else measures.by_name(name, features)
     except ValueError:  # a dead encoder: all rows are equal, or vectors of length 0 have no direction
+        return math.nan
+
+
+def _best(name: str, features: Iterable[measures.Features | None]) -> float:
+    """The highest that was measured, NaN where none was."""
+    found = [value for each in features if not math.isnan(value := measured(name, each))]
+    return max(found, default=math.nan)
+
+
+def _of_a_loop(encoder: nn.Module, z: Tensor, head: nn.Module | None) -> dict[str, float]:
+    """gradient_norm of encoder and head, where they have gradients; head_uniformity, of features z (N, D)."""
+    found, parts = {}, [encoder] if head is None else [encoder, head]
+    weights = {id(p): p for part in parts for p in part.parameters()}
+    gradients = [p.grad for p in weights.values() if p.grad is not None]
+    if gradients:
+        found["gradient_norm"] = nn.utils.get_total_norm(gradients).item()
+    if head is not None:
+        device = next(head.parameters(), z).device
+        with torch.no_grad(), encoders.evaluating(head):
+            found["head_uniformity"] = _uniformity(head(z.to(device)))
+    return found
+
+
+def _uniformity(z: Tensor) -> float:
+    try:
+        return measures.uniformity(z)
+    except ValueError:  # vectors of length 0, or not finite
         return math.nan
 
 

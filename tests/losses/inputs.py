@@ -20,7 +20,7 @@ CHOSEN = [
     *(losses.AlphaCL(0.3, 1.0), losses.AlphaCL(0.5, 3.0), losses.Robust(0.5), losses.Robust(1.5)),
     *(losses.WeightedDecoupled(0.3, 0.5), losses.WeightedDecoupled(0.3, 5.0)),
     *(losses.SogCLR(0.3), losses.ISogCLR(0.4, temperature=0.3), losses.NNCLR(0.3), losses.CLIP(0.07)),
-    *(losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0)),
+    *(losses.VICReg(), losses.VICReg(2.0, 30.0, 4.0, printed=True)),
 ]
 # with these, and at its defaults every loss that draws nothing and that has none of them
 SETTINGS = CHOSEN + [

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from clutils import data, losses, measures, methods, report, training
+from clutils import data, encoders, losses, measures, methods, report, training
 from clutils.training import saved, watcher
 from tests.runs import DIGITS, advance, past, same, small, weights
 
@@ -21,8 +21,9 @@ def test_the_numbers_are_those_that_check_measures_to_the_last_digit():
     encoder = advance(small(precision="float32"), 3).encoder
     seen = training.Watcher(JUDGED, GALLERY, numbers=measures.BY_NAME).look(encoder)
     checked = report.check(encoder, (GALLERY, JUDGED), map_names=()).examination.numbers
-    assert set(seen.numbers) == set(measures.BY_NAME)
-    for name, value in seen.numbers.items():
+    assert set(seen.numbers) == {*measures.BY_NAME, "gradient_norm"}
+    for name in measures.BY_NAME:
+        value = seen.numbers[name]
         assert value == pytest.approx(checked[name], abs=1e-9), name
 
 
@@ -62,6 +63,42 @@ def test_no_number_is_called_as_a_column_that_the_history_has():
     taken |= {name for entry in losses.catalogue().values() for name in entry.cls().hyperparameters()}
     taken |= {name for entry in methods.catalogue().values() for name in entry.cls.setting_names()}
     assert not taken & set(measures.BY_NAME)
+
+
+def test_in_a_loop_of_one_s_own_gradient_and_head_are_looked_at_too():
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU())
+    head = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8))
+    watching = training.Watcher(JUDGED, GALLERY)
+    assert "gradient_norm" not in watching(encoder, 0, head).numbers  # there is none yet
+    z = head(encoder(JUDGED.images.float() / 255))
+    losses.NTXent(0.2)(z, z + 0.1).backward()
+    look = watching(encoder, 1, head)
+    by_hand = sum(p.grad.square().sum() for part in (encoder, head) for p in part.parameters()) ** 0.5
+    assert look.numbers["gradient_norm"] == pytest.approx(by_hand.item(), rel=1e-5) and head.training
+    with torch.no_grad():
+        seen = head.eval()(encoder(JUDGED.images.float() / 255))
+    assert look.numbers["head_uniformity"] == pytest.approx(measures.uniformity(seen), abs=1e-5)
+    assert list(watching.table)[-2:] == ["head_uniformity", "gradient_norm"]
+    with torch.no_grad():
+        head[0].weight.zero_()
+    assert watching(encoder, 2, head).numbers["head_uniformity"] > -0.01  # what the features do not show
+
+
+@pytest.mark.parametrize("bias", [0.0, -9.0])
+def test_the_first_row_is_the_better_of_fresh_weights_as_made_and_with_settled_statistics(bias):
+    """With so low a bias a network as it is made is dead: the row lacked what settled statistics give."""
+    torch.manual_seed(0)
+    encoder = encoders.build("conv16", 1)
+    encoder.normalisations[3].register_buffer("running_mean", torch.full((128,), -bias))
+    row = training.Watcher(JUDGED, GALLERY, numbers=("probe",)).look(encoder)
+    found = []
+    for net in (encoder, encoders.settled(encoder, JUDGED.images)):
+        z, gallery_z = (encoders.embed(net, some.images) for some in (JUDGED, GALLERY))
+        found.append(measures.linear_probe(gallery_z, GALLERY.labels, z, JUDGED.labels))
+    assert row.numbers["probe"] == max(found) and math.isfinite(row.knn)
+    assert (found[1] > found[0] + 0.2) == (bias < 0)
+    assert encoders.unseen(encoder) and not encoders.unseen(encoders.settled(encoder, JUDGED.images))
 
 
 def test_in_a_loop_of_one_s_own_it_looks_at_its_steps_and_leaves_the_encoder_as_it_was():

@@ -110,7 +110,7 @@ def rows(temperature: float = 0.3) -> list[Row]:
             "sigma(n / t + bias) / t",
         ),
         Row(
-            losses.VICReg(),
+            losses.VICReg(printed=True),
             "(mu * relu(1 - (S_f**2 + eps)**0.5) + nu * sum(C_fg**2)) / D",
             "mu * lacks * S_f / (S_f**2 + eps)**0.5 / D",
             "2 * nu * C_fg / D",
