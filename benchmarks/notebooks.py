@@ -48,8 +48,8 @@ def write_claim(path: Path, measured: float, cores: int) -> None:
     else:
         raise SystemExit(f"{path.name} does not say how long it takes: its first cells lack 'about N s …'")
     readme = records.ROOT / "README.md"
-    row = re.compile(rf"(\(notebooks/{path.name}\).*\| )about \d+ s( \|)")
-    readme.write_text(row.sub(rf"\g<1>about {rounded(measured)} s\g<2>", readme.read_text("utf-8")), "utf-8")
+    row = re.compile(rf"(\(notebooks/{path.name}\).*\| )\d+ s( \|)")
+    readme.write_text(row.sub(rf"\g<1>{rounded(measured)} s\g<2>", readme.read_text("utf-8")), "utf-8")
 
 
 def main() -> None:

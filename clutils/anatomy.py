@@ -222,7 +222,8 @@ class Ruler:
         elif learned < -NEAR:
             said = f"above chance: chance is {chance}, so positives are less alike than negatives, or {other}"
         elif learned <= NEAR:
-            said = f"at chance: chance is {chance}{self._as_collapsed(self.chance)}: nothing is told apart"
+            collapsed = self._as_collapsed(self.chance)
+            said = f"at chance: {chance}. Embeddings do not distinguish images{collapsed}"
         elif learned < 1 - NEAR:
             said = f"learning: {learned:.0%} of the way from chance, {chance}, to {best}"
         else:
@@ -232,7 +233,7 @@ class Ruler:
 
     def _as_collapsed(self, mark: float) -> str:
         same = self.collapsed is not None and math.isclose(self.collapsed, mark, rel_tol=1e-6, abs_tol=1e-6)
-        return ", as of a collapsed encoder" if same else ""
+        return ". A collapsed encoder gives the same value" if same else ""
 
 
 def ruler(

@@ -39,7 +39,7 @@ def test_the_example_works_wherever_losses_appear_and_no_table_asks_for_it(grown
     monkeypatch.setenv("NEW_LOSS", NAME)
     code, printed = run_in(grown, "--no-header", "-k", f"{NAME} or a_new_loss or catalogue", *WHERE)
     assert code == 0, printed
-    assert f"| `{NAME}` |" in printed  # the line that README may get
+    assert f"| `{NAME}` |" in printed  # the line that docs/losses.md may get
     found = int(re.search(r"(\d+) passed", printed)[1])
     assert found > 60, printed
 

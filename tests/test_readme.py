@@ -1,4 +1,4 @@
-"""The README stays true: its links lead somewhere, its times are the notebooks' own, its code runs."""
+"""README and docs/ stay true: links lead somewhere, times are the notebooks' own, code runs."""
 
 import re
 
@@ -12,25 +12,42 @@ from clutils import data, losses, training
 from clutils.course import records
 
 README = (records.ROOT / "README.md").read_text("utf-8")
+DOCS = {path.stem: path for path in sorted((records.ROOT / "docs").glob("*.md"))}
+PAGES = [records.ROOT / "README.md", *DOCS.values()]
 NOTEBOOKS = sorted((records.ROOT / "notebooks").glob("[0-9]*.ipynb"))
+page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 
 
-def test_every_link_and_picture_exists():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (records.ROOT / target).exists(), f"README links to {target}, which is not there"
+def code(page: str, begins: str) -> str:
+    """The one example of a page of docs/ whose first line begins so."""
+    (found,) = re.findall(rf"```python\n({begins}.*?)```", DOCS[page].read_text("utf-8"), re.DOTALL)
+    return found
 
 
-def test_every_picture_has_alt_text():
-    pictures = re.findall(r"!\[([^\]]*)\]\(", README)
-    assert pictures
+@page
+def test_every_link_and_picture_exists(path):
+    for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
+        if not target.startswith("https://"):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}, which is not there"
+
+
+@page
+def test_every_picture_has_alt_text(path):
+    pictures = re.findall(r"!\[([^\]]*)\]\(", path.read_text("utf-8"))
+    assert pictures or path.parent.name == "docs"
     assert all(len(text) > 20 for text in pictures)
+
+
+def test_readme_leads_to_every_page_of_docs():
+    listed = set(re.findall(r"\(docs/(\w+)\.md", README))
+    assert listed == set(DOCS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_each_notebook_is_listed_with_the_time_it_says_itself_and_that_was_measured(path):
     cells = nbformat.read(path, 4).cells
     (own,) = re.findall(r"about (\d+) s to run from a clean kernel on 2 cores", cells[0].source)
-    (listed,) = re.findall(rf"\(notebooks/{path.name}\).*\| about (\d+) s \|", README)
+    (listed,) = re.findall(rf"\(notebooks/{path.name}\).*\| (\d+) s \|", README)
     assert own == listed
     rows = records.read("notebook_times").query(f"notebook == '{path.stem}'")
     assert len(rows), f"{path.stem} has no measured time: python benchmarks/notebooks.py --record"
@@ -42,7 +59,7 @@ def test_the_table_of_losses_names_those_of_the_catalogue_with_their_years():
     """One that is missing is no fault: the reason of the skip is the line to add."""
     catalogue, (table,) = (
         losses.catalogue(),
-        re.findall(r"^\| loss \|.*\n((?:\|.*\n)+)", README, re.MULTILINE),
+        re.findall(r"^\| loss \|.*\n((?:\|.*\n)+)", DOCS["losses"].read_text("utf-8"), re.MULTILINE),
     )
     listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
     assert len(listed) > 20 and set(listed) <= set(catalogue)
@@ -54,21 +71,20 @@ def test_the_table_of_losses_names_those_of_the_catalogue_with_their_years():
         if name not in listed
     ]
     if lacking:
-        pytest.skip(f"README's table of losses may get: {' '.join(lacking)}")
+        pytest.skip(f"the table in docs/losses.md may get: {' '.join(lacking)}")
 
 
 def test_the_example_for_researchers_runs():
-    code = re.search(r"```python\nfrom clutils import anatomy, losses\n(.*?)```", README, re.DOTALL).group(1)
     draw = torch.Generator().manual_seed(0)
     z1, z2, q, k = torch.randn(4, 8, 5, generator=draw)
     scope = {"z1": z1, "z2": z2, "q": q, "k": k, "queue": torch.randn(20, 5, generator=draw)}
     scope |= {"positives": torch.rand(8, 1, generator=draw), "negatives": torch.rand(8, 9, generator=draw)}
-    exec("from clutils import anatomy, losses\n" + code, scope)
+    exec(code("losses", "from clutils import anatomy, losses"), scope)
     assert scope["push"].shape == (8, 9)
 
 
 def own_loop(number: int) -> dict:
-    """What the README's loop of one's own takes for granted, and pairs of views for so many steps."""
+    """What the loop in docs/training.md takes for granted, and pairs of views for so many steps."""
     draw = torch.Generator().manual_seed(0)
     encoder = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten())
     return {
@@ -81,9 +97,8 @@ def own_loop(number: int) -> dict:
 
 def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(from clutils import data, training\n.*?)```", README, re.DOTALL)
     scope = own_loop(number=102)
-    exec(code, scope)
+    exec(code("training", "from clutils import data, training"), scope)
     table = pd.read_csv(tmp_path / "numbers.csv")
     assert table["step"].tolist() == [0, 100] and {"rankme", "knn", "probe"} <= set(table)
     assert table["rankme"].nunique() == 2  # the weights moved in between
@@ -92,9 +107,8 @@ def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice on workers and loggers
 def test_the_callback_for_lightning_looks_while_its_trainer_trains():
     pl = pytest.importorskip("pytorch_lightning", reason="pytorch_lightning is not installed")
-    (code,) = re.findall(r"```python\n(import pytorch_lightning as pl.*?)```", README, re.DOTALL)
     scope: dict = {}
-    exec(code, scope)
+    exec(code("training", "import pytorch_lightning as pl"), scope)
     given = own_loop(number=5)
 
     class Module(pl.LightningModule):

@@ -166,8 +166,8 @@ def test_each_verdict_has_its_place_on_the_scale():
         assert f" is {verdict}" in marks.says(marks.chance - learned * way)
     assert " is at the floor: " in marks.says(marks.floor)
     assert " is below the floor: " in marks.says(marks.floor - 0.01)
-    assert "as of a collapsed encoder" in marks.says(marks.chance)
-    assert "as of a collapsed encoder" in anatomy.ruler(losses.Regression(), 64).says(0.0)
+    assert "A collapsed encoder gives the same value" in marks.says(marks.chance)
+    assert "A collapsed encoder gives the same value" in anatomy.ruler(losses.Regression(), 64).says(0.0)
     assert "no measure of progress" in anatomy.ruler(losses.FlatNCE(0.1), 64).says(1.0)
 
 

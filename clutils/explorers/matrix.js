@@ -76,7 +76,7 @@ function says(app, r) {
   return `Is ${x} normal? ${{
     unknown: `It can't be said: ${named(app, "loss")} is no measure of progress.`,
     "above chance": `It is above chance: ${chance}, so positives are less alike than negatives, or ${other}.`,
-    "at chance": `It is at chance: ${chance}, and nothing is told apart.`,
+    "at chance": `It is at chance: ${chance}. Embeddings do not distinguish images.`,
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,
     "at the floor": `It is at the floor: ${chance}, and hardly anything is left to the best reachable, ${four(r.best)}.`,
     "below the floor": `It is below the floor: no similarities give less than ${four(r.floor)}, so ${other}.`,

@@ -45,6 +45,6 @@ __all__ = ["Entry", "Loss", "catalogue", *(c.__name__ for c in CLASSES)]
 def catalogue() -> dict[str, Entry]:
     """name -> class, paper, year, equation, level, which pairs it compares, what it takes beside two views.
 
-    Oldest first. Menus, tables and the README are made from it.
+    Oldest first. Menus and tables are made from it.
     """
     return {c.__name__: Entry.of(c) for c in CLASSES}

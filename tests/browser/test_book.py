@@ -17,7 +17,7 @@ from clutils.course.book import questions, running, site
 
 QUICK = {"00_start_here", "01_from_siamese_nets_to_infonce", "07_the_family"}
 MEGABYTES = 25
-PAGES = ("*.html", "notebooks/*.html", "api/*.html", "data/*.html", "slides/index.html")
+PAGES = ("*.html", "notebooks/*.html", "api/*.html", "data/*.html", "docs/*.html", "slides/index.html")
 RENDERED = """async () => {
     if (!window.MathJax) return [0, 0, 0];
     await MathJax.startup.promise;

@@ -47,9 +47,12 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
     for name in ("index.md", "lecturer.md"):
         text = (HERE / name).read_text("utf-8").replace("](../../../notebooks/", "](notebooks/")
         (folder / name).write_text(text, "utf-8")
-    (folder / "data").mkdir(parents=True)
-    shutil.copy(ROOT / "data" / "README.md", folder / "data")  # a notebook refers to it
-    (folder / "notebooks").mkdir()
+    (folder / "notebooks").mkdir(parents=True)
+    shutil.copytree(ROOT / "notebooks" / "pictures", folder / "notebooks" / "pictures")
+    for path in (ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")):
+        kept = folder / path.relative_to(ROOT)
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(path.read_text("utf-8").replace("](../clutils/course/book/", "](../"), "utf-8")
     for path in sources():
         kept = executed / path.name
         notebook = nbformat.read(kept if kept.exists() else path, 4)
