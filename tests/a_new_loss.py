@@ -82,6 +82,6 @@ def test_one_idea_says_that_nobody_has_looked():
 
 @pytest.mark.parametrize("page", ["W", "circle", "matrix"])
 def test_the_explorers_leave_it_out_with_a_sentence(page):
-    assert f"{TITLE} has no closed form in these pages" in explorers.page(page)
-    with pytest.raises(ValueError, match=f"loss is '{NAME}', which is left out: has no closed form"):
+    assert f"{TITLE} has no formula in JavaScript yet" in explorers.page(page)
+    with pytest.raises(ValueError, match=f"loss is '{NAME}', which is left out: has no formula"):
         explorers.page(page, {"loss": NAME})

@@ -27,7 +27,7 @@ def _why_not(name: str) -> str:
     """Why no page can show a loss; "" = one can."""
     if not of_the_family(name):
         return f"works on {CLASSES[name].works_on}"
-    return "" if name in WRITTEN else "has no closed form in these pages (losses.js)"
+    return "" if name in WRITTEN else "has no formula in JavaScript yet (losses.js)"
 
 
 def _needs_more(cls: Any) -> str:

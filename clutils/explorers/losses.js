@@ -1,19 +1,18 @@
-// Losses of level "similarity", from their papers' formulas: an anchor's value, and its forces in closed form.
+// Losses of level "similarity", from their papers' formulas: an anchor's value. Its forces are that value's
+// gradient, by autograd: what a formula does is remembered, and walked back.
 //
-// A loss takes p (hyper-parameters by their names in Python), s (similarities to the positives), n (to the
-// negatives), m (how many negatives lie at each n; null: one), N (how many negatives in all) and batch (the
-// positives of the whole batch, which a few losses look at). It gives value, pull = -dl/ds of each positive,
-// push = dl/dn of each single negative, and temperature where it has one, as it was used.
+// A loss takes p (hyper-parameters by their names in Python), and of an anchor s (similarities to the positives),
+// n (to the negatives), m (how many negatives lie at each n; null: one), N (how many negatives in all) and batch
+// (the positives of the whole batch, plain numbers, which a few losses look at).
 
 const total = (x, m) => {
   let sum = 0;
   for (let j = 0; j < x.length; j++) sum += m ? m[j] * x[j] : x[j];
   return sum;
 };
-const mean = (x) => total(x) / x.length;
-const softplus = (c) => (c > 0 ? c + Math.log1p(Math.exp(-c)) : Math.log1p(Math.exp(c)));
+const average = (x) => total(x) / x.length;
+const soft = (c) => (c > 0 ? c + Math.log1p(Math.exp(-c)) : Math.log1p(Math.exp(c)));
 export const sigmoid = (c) => (c >= 0 ? 1 / (1 + Math.exp(-c)) : Math.exp(c) / (1 + Math.exp(c)));
-const lossOverWeight = (c) => (c < -40 ? 1 : softplus(c) / sigmoid(c));
 
 // log sum exp of logits(j), and the share of each single negative: the shares, times m, sum to one
 export function softmax(n, m, logit) {
@@ -31,177 +30,146 @@ export function softmax(n, m, logit) {
   return { log: largest + Math.log(sum), share };
 }
 
-// A mean over positives of f(c), c = log sum exp(logits) - s/t: f gives value and slope, tilt = dlog/dn
-function ofContrast({ s, t, log, tilt }, f) {
-  const pull = new Float64Array(s.length);
-  let value = 0, slopes = 0;
-  for (let i = 0; i < s.length; i++) {
-    const [own, slope] = f(log - s[i] / t, s[i]);
-    value += own / s.length;
-    pull[i] = slope / t / s.length;
-    slopes += slope / s.length;
-  }
-  return { value, pull, push: tilt.map((x) => slopes * x), temperature: t };
+// ---- autograd: numbers that remember how they were made -------------------------------------------------------
+
+let tape = [];
+
+// `of` holds one number or several; `slope`, once the tape is walked back, the loss's derivative by each
+function made(of, back = () => {}) {
+  const value = { of, slope: new Float64Array(of.length), back };
+  tape.push(value);
+  return value;
 }
-const softly = (c) => [softplus(c), sigmoid(c)]; // InfoNCE; its slope is W
-const plain = (t) => ({ s, n, m }) => {
-  const { log, share } = softmax(n, m, (x) => x / t);
-  return { s, t, log, tilt: share.map((x) => x / t) };
+const held = (x) => (x.of ? x : { of: [x], slope: [0] }); // a plain number takes part, too
+
+const each = (f, slope) => (a) => // slope(x, y): of y = f(x)
+  made(Float64Array.from(a.of, (x) => f(x)), (found) => a.of.forEach((x, i) => {
+    a.slope[i] += found.slope[i] * slope(x, found.of[i]);
+  }));
+
+const both = (f, slopes) => (a_, b_) => { // entry by entry; one number goes with each of the other's
+  const a = held(a_), b = held(b_), i = (x, k) => (x.of.length === 1 ? 0 : k);
+  const of = new Float64Array((a.of.length === 1 ? b : a).of.length).map((_, k) => f(a.of[i(a, k)], b.of[i(b, k)]));
+  return made(of, ({ slope }) => slope.forEach((g, k) => {
+    const [first, second] = slopes(a.of[i(a, k)], b.of[i(b, k)]);
+    a.slope[i(a, k)] += g * first;
+    b.slope[i(b, k)] += g * second;
+  }));
 };
-const evenly = (s, amount) => new Float64Array(s.length).fill(amount / s.length);
+const plus = both((x, y) => x + y, () => [1, 1]);
+const minus = both((x, y) => x - y, () => [1, -1]);
+const times = both((x, y) => x * y, (x, y) => [y, x]);
+const larger = both(Math.max, (x, y) => (x >= y ? [1, 0] : [0, 1]));
+const exp = each(Math.exp, (_, y) => y);
+const expm1 = each(Math.expm1, (_, y) => y + 1);
+const sqrt = each(Math.sqrt, (_, y) => 0.5 / y);
+const softplus = each(soft, sigmoid);
+const logOfRest = each((x) => (x < -1e-30 ? Math.log(-Math.expm1(x)) : -Infinity), // log(1 - exp x)
+  (x) => (x < -1e-30 ? -1 / Math.expm1(-x) : 0));
+const stopped = (a, f = (x) => x) => made(Float64Array.from(a.of, (x) => f(x))); // no gradient comes through
+const sum = (a, m) => made([total(a.of, m)], ({ slope: [g] }) => a.slope.forEach((_, j) => { a.slope[j] += m ? g * m[j] : g; }));
+const mean = (a) => times(sum(a), 1 / a.of.length);
+const entry = (a, i) => made([a.of[i]], ({ slope: [g] }) => { a.slope[i] += g; });
+const logSum = (a, m) => {
+  const { log, share } = softmax(a.of, m, (x) => x);
+  return made([log], ({ slope: [g] }) => share.forEach((q, j) => { a.slope[j] += g * (m ? m[j] : 1) * q; }));
+};
+const shares = (a, m) => exp(minus(a, logSum(a, m)));
+const joined = (a, b) => made([...a.of, ...b.of], ({ slope }) => {
+  a.of.forEach((_, i) => { a.slope[i] += slope[i]; });
+  b.of.forEach((_, j) => { b.slope[j] += slope[a.of.length + j]; });
+});
+const highest = (a, m, below = Infinity) => { // below that; those that tie share its gradient
+  const counts = (j) => (m ? m[j] : 1);
+  const found = a.of.reduce((most, x, j) => (counts(j) && x < below && x > most ? x : most), -8);
+  const ties = total(a.of.map((x, j) => (x === found ? counts(j) : 0)));
+  return made([found], ({ slope: [g] }) => a.of.forEach((x, j) => {
+    if (x === found) a.slope[j] += (g * counts(j)) / ties;
+  }));
+};
 
-// The debiased contrast and its slope: what false negatives add is taken off, and never more than there is
-function debiased(c, s, N, t, prior) {
-  if (prior === 0) return { c, slope: 1, clamped: false };
-  const share = Math.log(N * prior) - c, smallest = Math.log(N) - (1 + s) / t;
-  const estimate = share < -1e-30 ? c + Math.log(-Math.expm1(share)) - Math.log1p(-prior) : -Infinity;
-  if (estimate > smallest) return { c: estimate, slope: -1 / Math.expm1(share), clamped: false };
-  return { c: smallest, slope: 1, clamped: true };
-}
+// ---- the losses -----------------------------------------------------------------------------------------------
 
-function reweighted({ temperature: t, class_prior: prior }, { s, n, m, N }, beta) {
-  const harder = softmax(n, m, (x) => (x * (1 + beta)) / t);
-  const weights = softmax(n, m, (x) => (x * beta) / t);
-  const log = harder.log - weights.log + Math.log(N);
-  const push = new Float64Array(n.length), pull = new Float64Array(s.length);
-  let value = 0;
-  for (let i = 0; i < s.length; i++) {
-    const d = debiased(log - s[i] / t, s[i], N, t, prior);
-    const slope = (sigmoid(d.c) * d.slope) / t / s.length;
-    value += softplus(d.c) / s.length;
-    pull[i] = slope;
-    if (d.clamped) continue;
-    for (let j = 0; j < n.length; j++)
-      push[j] += slope * ((1 + beta) * harder.share[j] - beta * weights.share[j]);
-  }
-  return { value, pull, push, temperature: t };
-}
+const over = (a, t) => times(a, 1 / t);
+const minusPositive = (log, { s }, t) => minus(log, over(s, t)); // c = log sum exp(logits) - s/t, of each positive
+const contrasts = (a, t) => minusPositive(logSum(over(a.n, t), a.m), a, t);
+const lossOverWeight = (c) => // softplus(c) / W, its gradient as if W were a number: one
+  plus(minus(c, stopped(c)), stopped(c, (x) => (x < -40 ? 1 : soft(x) / sigmoid(x))));
 
-function infoNCE(p, a) {
-  return ofContrast(plain(p.temperature)(a), softly);
-}
+const infoNCE = ({ temperature: t }, a) => mean(softplus(contrasts(a, t)));
 
 function supCon({ temperature: t }, a) {
-  const { s, n, m } = a;
-  if (s.length === 1 && n.length) return infoNCE({ temperature: t }, a);
-  const everyone = [...s, ...n], counts = [...s.map(() => 1), ...(m || n.map(() => 1))];
-  const { log, share } = softmax(everyone, counts, (x) => x / t);
-  return {
-    value: log - mean(s) / t,
-    pull: Float64Array.from(s, (_, i) => (1 / s.length - share[i]) / t),
-    push: Float64Array.from(n, (_, j) => share[s.length + j] / t),
-    temperature: t,
-  };
+  if (a.s.of.length === 1 && a.n.of.length) return infoNCE({ temperature: t }, a);
+  const counts = [...a.s.of.map(() => 1), ...(a.m || a.n.of.map(() => 1))];
+  return minus(logSum(over(joined(a.s, a.n), t), counts), over(mean(a.s), t));
+}
+
+// What false negatives add is subtracted, and never more than there is
+function reweighted({ temperature: t, class_prior: prior }, a, beta) {
+  const log = minus(logSum(times(a.n, (1 + beta) / t), a.m), logSum(times(a.n, beta / t), a.m));
+  const c = minusPositive(plus(log, Math.log(a.N)), a, t);
+  if (prior === 0) return mean(softplus(c));
+  const true_ = plus(plus(c, logOfRest(minus(Math.log(a.N * prior), c))), -Math.log1p(-prior));
+  return mean(softplus(larger(true_, minus(Math.log(a.N) - 1 / t, over(a.s, t)))));
 }
 
 function pairMargin({ margin }, { s, n, m, N }) {
-  const hinges = new Float64Array(n.length), push = new Float64Array(n.length);
-  for (let j = 0; j < n.length; j++) {
-    const d = Math.sqrt(Math.max(2 - 2 * n[j], 1e-8)), gap = Math.max(margin - d, 0);
-    hinges[j] = gap * gap;
-    push[j] = 2 - 2 * n[j] < 1e-8 ? 0 : (2 * gap) / d / N;
-  }
-  return { value: 2 - 2 * mean(s) + total(hinges, m) / N, pull: evenly(s, 2), push };
+  const gap = larger(minus(margin, sqrt(larger(minus(2, times(n, 2)), 1e-8))), 0);
+  return plus(minus(2, times(mean(s), 2)), times(sum(times(gap, gap), m), 1 / N));
 }
 
 function triplet({ margin, batch_hard, semi_hard }, { s, n, m, N }) {
-  const pull = new Float64Array(s.length), push = new Float64Array(n.length), P = s.length;
-  const counts = (j) => (m ? m[j] : 1), hinge = (i, x) => margin + 2 * x - 2 * s[i];
-  let value = 0;
-  const shared = (x, amount) => { // on the negatives that lie at x: those that tie share it
-    let ties = 0;
-    for (let j = 0; j < n.length; j++) if (n[j] === x) ties += counts(j);
-    for (let j = 0; j < n.length; j++) if (n[j] === x) push[j] += amount / ties;
-  };
-  const nearest = (below) => {
-    let best = -8;
-    for (let j = 0; j < n.length; j++) if (counts(j) && n[j] < below && n[j] > best) best = n[j];
-    return best;
-  };
-  if (batch_hard) {
-    const lowest = Math.min(...s), hardest = nearest(Infinity), ties = s.filter((x) => x === lowest).length;
-    value = margin + 2 * hardest - 2 * lowest;
-    if (!(value >= 0)) return { value: 0, pull, push };
-    for (let i = 0; i < P; i++) pull[i] = s[i] === lowest ? 2 / ties : 0;
-    shared(hardest, 2);
-    return { value, pull, push };
-  }
-  for (let i = 0; i < P; i++) {
-    if (semi_hard) {
-      const x = nearest(s[i]), h = hinge(i, x);
-      if (!(h >= 0)) continue;
-      value += h / P;
-      pull[i] = 2 / P;
-      shared(x, 2 / P);
-    } else {
-      for (let j = 0; j < n.length; j++) {
-        const h = hinge(i, n[j]);
-        if (!(h >= 0) || !counts(j)) continue;
-        value += (counts(j) * h) / N / P;
-        pull[i] += (2 * counts(j)) / N / P;
-        push[j] += 2 / N / P;
-      }
-    }
-  }
-  return { value, pull, push };
+  const hinge = (near, far) => larger(plus(minus(times(far, 2), times(near, 2)), margin), 0);
+  if (batch_hard) return hinge(times(highest(times(s, -1)), -1), highest(n, m));
+  const all = Array.from(s.of, (x, i) => (semi_hard ? hinge(entry(s, i), highest(n, m, x))
+    : times(sum(hinge(entry(s, i), n), m), 1 / N)));
+  return times(all.reduce((a, b) => plus(a, b)), 1 / all.length);
 }
 
 function weightedDecoupled({ temperature: t, sigma }, a) {
-  const largest = Math.max(...a.batch), weight = (x) => Math.exp((x - largest) / sigma);
-  let average = 0;
-  for (const x of a.batch) average += weight(x) / a.batch.length;
-  const found = ofContrast(plain(t)(a), (c, s) => [c + ((weight(s) / average - 1) * s) / t, 1]);
-  found.pull = Float64Array.from(a.s, (x) => (2 - weight(x) / average) / t / a.s.length);
-  return found;
+  const most = Math.max(...a.batch), weight = (x) => Math.exp((x - most) / sigma);
+  const usual = average(a.batch.map(weight));
+  return mean(plus(contrasts(a, t), times(stopped(a.s, (x) => (weight(x) / usual - 1) / t), a.s)));
 }
 
 function dualTemperature({ temperature: t, ratio }, a) {
-  const hot = softmax(a.n, a.m, (x) => x / (t * ratio)).log;
-  const gate = (s) => sigmoid(hot - s / (t * ratio));
-  return ofContrast(plain(t)(a), (c, s) => [gate(s) * lossOverWeight(c), gate(s)]);
+  return mean(times(stopped(contrasts(a, t * ratio), sigmoid), lossOverWeight(contrasts(a, t))));
 }
 
 function rince({ temperature: t, q, weight }, a) {
-  const { log, share } = softmax(a.n, a.m, (x) => x / t), P = a.s.length;
-  const pull = new Float64Array(P), push = new Float64Array(share.length);
-  let value = 0;
-  for (let i = 0; i < P; i++) {
-    const match = a.s[i] / t, c = log - match, W = sigmoid(c), above = softplus(c) + Math.log(weight);
-    const all = q < 1e-12 ? 1 : Math.exp(q * (match + above)); // (weight Z)^q
-    const own = q < 1e-12 ? 1 : Math.exp(q * match); // (E+)^q
-    value += (q < 1e-12 ? above : (-all * Math.expm1(-q * above)) / q) / P;
-    pull[i] = (own - all * sigmoid(-c)) / t / P;
-    for (let j = 0; j < push.length; j++) push[j] += (all * W * share[j]) / t / P;
-  }
-  return { value, pull, push, temperature: t };
+  const above = plus(softplus(contrasts(a, t)), Math.log(weight)); // log of weight Z / E+
+  if (q < 1e-12) return mean(above);
+  const all = exp(times(plus(over(a.s, t), above), q)); // (weight Z)^q
+  return times(mean(times(all, expm1(times(above, -q)))), -1 / q);
 }
 
 function alphaCL({ temperature: t, alpha }, { s, n, m }) {
-  const push = Float64Array.from(n, (x) => Math.exp(-(Math.max(1 - x, 0) ** alpha) / t));
-  const weights = total(push, m);
-  return { value: total(push.map((w, j) => w * n[j]), m) - weights * mean(s), pull: evenly(s, weights), push,
-    temperature: t };
+  const importance = stopped(n, (x) => Math.exp(-(Math.max(1 - x, 0) ** alpha) / t));
+  return minus(sum(times(importance, n), m), times(mean(s), total(importance.of, m)));
 }
 
-function sogCLR({ temperature: t }, { s, n, m, N }) {
-  const { log, share } = softmax(n, m, (x) => x / t);
-  return { value: t * (log - Math.log(N)) - mean(s), pull: evenly(s, 1), push: share, temperature: t };
-}
+const sogCLR = ({ temperature: t }, { s, n, m, N }) =>
+  minus(times(minus(logSum(over(n, t), m), Math.log(N)), t), mean(s));
 
 export function adaptive(p, batch) { // MACL's temperature, eq. 7 with its floor
   const lowest = p.minimum_temperature ?? p.temperature / 10;
-  return Math.max(p.temperature * (1 + p.alpha * (mean(batch) - p.alignment_threshold)), lowest);
+  return Math.max(p.temperature * (1 + p.alpha * (average(batch) - p.alignment_threshold)), lowest);
+}
+
+function macl(p, a) {
+  a.temperature = adaptive(p, a.batch);
+  return mean(lossOverWeight(contrasts(a, a.temperature)));
 }
 
 function adnce({ temperature: t, mean: mu, deviation }, a) {
-  const density = (x) => -(((x - mu) / deviation) ** 2) / 2;
-  const least = softmax(a.n, a.m, density).log - Math.log(a.N);
-  const { log, share } = softmax(a.n, a.m, (x) => x / t + density(x) - least);
-  return ofContrast({ s: a.s, t, log, tilt: share.map((x) => x / t) }, softly);
+  const density = stopped(a.n, (x) => -(((x - mu) / deviation) ** 2) / 2);
+  const least = softmax(density.of, a.m, (x) => x).log - Math.log(a.N);
+  return mean(softplus(minusPositive(logSum(plus(over(a.n, t), minus(density, least)), a.m), a, t)));
 }
 
 // The sharpest weights within a Kullback-Leibler ball: Newton in log(1/temperature), bisection where it errs
-function robust({ radius }, { s, n, m, N }) {
+function robust({ radius }, a) {
+  const { m, N } = a, n = a.n.of;
   let nearest = -Infinity, farthest = Infinity;
   for (let j = 0; j < n.length; j++) {
     if (m && !m[j]) continue;
@@ -232,34 +200,18 @@ function robust({ radius }, { s, n, m, N }) {
     const next = l - off / found.slope;
     l = next > low && next < high ? next : (low + high) / 2;
   }
-  const temperature = radius === 0 ? Infinity : binds ? spread / Math.exp(l) : 0;
-  const value = total(found.share.map((q, j) => q * n[j]), m) - mean(s);
-  return { value, pull: evenly(s, 1), push: Float64Array.from(found.share), temperature };
+  a.temperature = radius === 0 ? Infinity : binds ? spread / Math.exp(l) : 0;
+  return minus(sum(times(made(found.share), a.n), m), mean(a.s));
 }
 
-function sigLIP({ temperature: t, bias: b }, { s, n, m }) {
-  const matched = s.map((x) => softplus(-x / t - b));
-  return {
-    value: mean(matched) + total(n.map((x) => softplus(x / t + b)), m),
-    pull: Float64Array.from(s, (x) => sigmoid(-x / t - b) / t / s.length),
-    push: Float64Array.from(n, (x) => sigmoid(x / t + b) / t),
-    temperature: t,
-  };
-}
+const sigLIP = ({ temperature: t, bias }, { s, n, m }) =>
+  plus(mean(softplus(minus(-bias, over(s, t)))), sum(softplus(plus(over(n, t), bias)), m));
 
 function attentionNCE({ temperature: t, d_pos, d_neg, detach_attention }, { s, n, m, N }) {
-  const alpha = softmax(s, null, (x) => x / d_pos).share;
-  const beta = softmax(n, m, (x) => x / d_neg).share.map((x) => N * x);
-  const prototype = total(alpha.map((w, i) => w * s[i]));
-  const { log, share } = softmax(n, m, (x, j) => (beta[j] * x) / t);
-  const c = log - prototype / t, W = sigmoid(c), moves = detach_attention ? 0 : 1;
-  const back = (moves * total(share.map((q, j) => q * beta[j] * n[j]), m)) / N / d_neg;
-  return {
-    value: softplus(c),
-    pull: alpha.map((w, i) => (W / t) * w * (1 + (moves * (s[i] - prototype)) / d_pos)),
-    push: share.map((q, j) => (W / t) * beta[j] * (q * (1 + (moves * n[j]) / d_neg) - back)),
-    temperature: t,
-  };
+  const kept = detach_attention ? stopped : (a) => a;
+  const prototype = sum(times(kept(shares(over(s, d_pos))), s));
+  const attended = times(times(kept(shares(over(n, d_neg), m)), n), N / t);
+  return softplus(minus(logSum(attended, m), over(prototype, t)));
 }
 
 export const LOSSES = {
@@ -267,20 +219,23 @@ export const LOSSES = {
   Debiased: (p, a) => reweighted(p, a, 0),
   HardNegative: (p, a) => reweighted(p, a, p.beta),
   SSCL: (p, a) => reweighted(p, a, p.beta), // on the negatives that it is given
-  FlatNCE: (p, a) => ofContrast(plain(p.temperature)(a), () => [1, 1]),
-  Decoupled: (p, a) => ofContrast(plain(p.temperature)(a), (c) => [c, 1]),
+  FlatNCE: (p, a) => { const c = contrasts(a, p.temperature); return mean(exp(minus(c, stopped(c)))); },
+  Decoupled: (p, a) => mean(contrasts(a, p.temperature)),
   WeightedDecoupled: weightedDecoupled, DualTemperature: dualTemperature, RINCE: rince, AlphaCL: alphaCL,
-  SogCLR: sogCLR,
-  ISogCLR: (p, a) => {
-    const found = sogCLR(p, a);
-    return { ...found, value: found.value + p.temperature * p.radius };
-  },
-  MACL: (p, a) => ofContrast(plain(adaptive(p, a.batch))(a), (c) => [lossOverWeight(c), 1]),
-  ADNCE: adnce, Robust: robust, SigLIP: sigLIP, AttentionNCE: attentionNCE,
+  SogCLR: sogCLR, ISogCLR: (p, a) => plus(sogCLR(p, a), p.temperature * p.radius),
+  MACL: macl, ADNCE: adnce, Robust: robust, SigLIP: sigLIP, AttentionNCE: attentionNCE,
 };
 
-export function loss(name, p, s, n, m = null, batch = s) {
-  return LOSSES[name](p, { s, n, m, N: m ? total(m) : n.length, batch });
+// Its value; pull = -dl/ds of each positive; push = dl/dn of each single negative; temperature as it was used,
+// where it has one
+export function loss(name, p, s_, n_, m = null, batch = s_) {
+  tape = [];
+  const s = made(s_), n = made(n_), anchor = { s, n, m, N: m ? total(m) : n_.length, batch };
+  const found = LOSSES[name](p, anchor);
+  found.slope[0] = 1;
+  for (let k = tape.length - 1; k >= 0; k--) tape[k].back(tape[k]);
+  const push = m ? n.slope.map((x, j) => (m[j] ? x / m[j] : 0)) : n.slope;
+  return { value: found.of[0], pull: s.slope.map((x) => -x), push, temperature: anchor.temperature ?? p.temperature };
 }
 
 // The gate W = sigmoid(c) of one positive; 1 = open
