@@ -184,6 +184,7 @@ class Ruler:
       -1/(n - 1) for n pictures (the batch; with a queue, its keys and the anchor's own); of a loss on vectors
       at right angles where that is lower. It assumes n - 1 dimensions, and that no two pictures are alike
     - floor: positives 1, negatives -1, which no three pictures can have; or `best`, where that is lower
+    - unbounded: why `best` and `floor` are None, of a loss without a best value; empty where there is one
     - at_chance, trained: `Stand`s, the second at the similarities that `ruler` was given
     - otherwise: a form of the loss that has another collapse -> that value (VICReg's two)
     """
@@ -198,6 +199,7 @@ class Ruler:
     at_chance: Stand | None
     trained: Stand | None
     otherwise: Mapping[str, float] = field(default_factory=dict)
+    unbounded: str = ""
 
     def says(self, value: float) -> str:
         """One sentence: is such a loss normal? Above or at chance, learning, at or below the floor."""
@@ -210,6 +212,7 @@ class Ruler:
                 return f"A loss of {value:g} is that of a collapsed encoder: {form} gives {marks[form]:.4g}."
         if self.chance is None or self.best is None or math.isclose(self.chance, self.best):
             why = "has no chance level" if self.chance is None else "is no measure of progress"
+            why = f"has no bound: {self.unbounded}" if self.unbounded else why
             other = "" if self.collapsed is None else f"; a collapsed encoder gives {self.collapsed:.4g}"
             return f"Whether a loss of {value:g} is normal can't be said: {self.loss} {why}{other}."
         learned = (self.chance - value) / (self.chance - self.best)
@@ -291,7 +294,9 @@ def ruler(
         marks = _with_labels(loss, batch_size, classes)
         return Ruler(f"{name} with labels of {classes} classes", None, classes, *marks, None, None)
     if loss.level != "similarity" or K is None:
-        found = Ruler(name, K, n, *_of_vectors(loss, batch_size, queue), None, None, None)
+        chance, collapsed, best = _of_vectors(loss, batch_size, queue)
+        best = None if loss.unbounded else best
+        found = Ruler(name, K, n, chance, collapsed, best, None, None, None, unbounded=loss.unbounded)
         if hasattr(loss, "printed"):  # VICReg's other form, by which other code may have logged the value
             other: Any = loss
             other.printed = not other.printed
@@ -307,6 +312,8 @@ def ruler(
     quantiles = torch.special.ndtri((torch.arange(K, dtype=torch.float64) + 0.5) / K)
     trained = _stand(loss, positive, (spread * quantiles).clamp(-1, 1)[None])
     at_chance = _stand(loss, 0, torch.zeros(1, K, dtype=torch.float64))
+    beaten = best > trained.value + 1e-9  # ADNCE at a negative mean; MACL, whose temperature the batch sets
+    unbounded = loss.unbounded or ("at these settings the trained state has a lower value" if beaten else "")
     if None in (at_chance.W, trained.W):  # where all are alike another loss's pull may be W/τ too
         at_chance, trained = (replace(stand, W=None) for stand in (at_chance, trained))
     return Ruler(
@@ -315,11 +322,11 @@ def ruler(
         n,
         chance=loss.chance(K),
         collapsed=at(1, 1),
-        # AlphaCL's value is no measure of progress: it falls and rises again
-        best=best if best <= trained.value + 1e-9 else None,
-        floor=min(at(1, -1), best),
+        best=None if unbounded else best,
+        floor=None if unbounded else min(at(1, -1), best),
         at_chance=at_chance,
         trained=trained,
+        unbounded=unbounded,
     )
 
 

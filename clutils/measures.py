@@ -163,7 +163,9 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
     z: (N, D), centred here. Near 1 is the paper's sign of a good representation; 0 is white, and it grows as
     fewer directions carry more. Fitted from eigenvalue `first` to `last`, both counted from 1 (None = the
-    last that is above rounding): the tail bends the line, so a number is known only with its range.
+    last that is above rounding): the tail bends the line, so a number is known only with its range. All ranks
+    count alike here. The authors' code (kumarkrishna/fastssl, utils/powerlaw.py) weighs a rank i by 1/i, over
+    ranks 4 to 100, 6 to 50 or 6 to 80: of an exact power law the same, of a bent spectrum another number.
     Agrawal et al. 2022, "α-ReQ: assessing representation quality in self-supervised learning by measuring
     eigenspectrum decay", section 3. values: as in `effective_rank`.
 

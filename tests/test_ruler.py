@@ -73,7 +73,6 @@ def test_other_losses_marks_are_their_closed_forms():
     pair = [math.log1p(math.exp(10)), math.log1p(math.exp(-10))]
     assert siglip.chance == pytest.approx(pair[0] + 15 * pair[1], rel=1e-12)
     assert anatomy.ruler(losses.Regression(), 16).chance == pytest.approx(2, rel=1e-12)
-    assert anatomy.ruler(losses.Spectral(), 16).best == pytest.approx(-2, rel=1e-12)  # at right angles
     for printed, collapsed in ((False, 25 * 0.99), (True, 2 * 25 * 0.99)):
         marks = anatomy.ruler(losses.VICReg(printed=printed), 16)
         assert marks.collapsed == pytest.approx(collapsed, rel=1e-9)
@@ -131,6 +130,26 @@ def test_marks_are_the_losses_value_at_such_embeddings(kind):
         assert marks.best is None and "no measure of progress" in marks.says(values[2])
     else:
         assert values[2] == pytest.approx(marks.best, abs=1e-9)
+
+
+def test_a_loss_without_a_bound_is_given_none_and_the_reason():
+    """What the marks would have been is beaten by vectors that can be built; all other losses have them."""
+    apart = torch.eye(8, dtype=torch.float64)
+    simplex = apart - 1 / 8
+    for loss, better in (
+        (losses.AlphaCL(), apart),  # at right angles
+        (losses.Spectral(), 3 * apart),  # three times as long
+        (losses.NPair(), 5 * simplex),
+    ):
+        marks = anatomy.ruler(loss, 8)
+        unit = torch.nn.functional.normalize(simplex, dim=1)
+        at_unit_length = min(loss(z, z).item() for z in (unit, apart if loss.name != "AlphaCL" else unit))
+        assert loss(better, better).item() < at_unit_length - 0.1
+        assert marks.best is None and marks.floor is None and marks.unbounded
+        assert f"has no bound: {marks.unbounded}" in marks.says(-1.9)
+    assert {kind.__name__ for kind in LOSSES if kind.unbounded} == {"AlphaCL", "Spectral", "NPair"}
+    beaten = anatomy.ruler(losses.ADNCE(2.7, -0.24, 0.18), 200, spread=0.5)
+    assert beaten.best is beaten.floor is None and "trained state" in beaten.unbounded
 
 
 @pytest.mark.parametrize("temperature", [0.1, 0.5])

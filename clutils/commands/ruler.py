@@ -60,16 +60,17 @@ def ruler(options: argparse.Namespace) -> int:
     print(f"{marks.loss}, {where}{of}")
     far = f"positives 1, negatives equal and as far as the sphere allows: {-1 / (marks.n - 1):.2g}"
     far += f", in {marks.n - 1:,} dimensions or more"
-    turns = "its value falls and rises again: no measure of progress"
     works_on = f"it works on {loss.works_on}"
     least = "not computed: no term of it is below 0" if marks.K is None else works_on
     for name, value, when, why in (
         ("chance", marks.chance, "all similarities are 0", works_on),
         ("collapsed", marks.collapsed, "all embeddings are equal", "a constant feature has no correlation"),
-        ("best reachable", marks.best, far, least if loss.works_on else turns),
+        ("best reachable", marks.best, far, least),
         ("floor", marks.floor, "positives 1, negatives -1: below it no similarities lead", least),
     ):
         shown, of_it = ("none", why) if value is None else (f"{value:.4g}", when)
+        if marks.unbounded and name in ("best reachable", "floor"):
+            shown, of_it = "no bound", marks.unbounded
         print(f"{name:15} {shown:>9}   {of_it}")
     if marks.at_chance is not None and marks.trained is not None:
         state = f"positive {options.positive:g}, negatives of deviation {options.spread:g}"

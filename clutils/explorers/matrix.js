@@ -57,15 +57,15 @@ function ruler(app) {
   const W = gate(state.positive, negatives, null, t), is = (f, w) => Math.abs(f.pull[0] * t - w) <= 1e-9 * w;
   const trained = { value: found.value, pull: found.pull[0], K_eff: effective(found.push),
     W: is(found, W) && is(loss(state.loss, p, [0], [0], [K]), K / (K + 1)) ? W : null };
-  let best = at(1, -1 / (n - 1));
-  const floor = Math.min(at(1, -1), best), chance = at(0, 0), collapsed = at(1, 1);
-  if (!(best <= trained.value + 1e-9)) best = null;
+  const bound = at(1, -1 / (n - 1)), chance = at(0, 0), collapsed = at(1, 1);
+  const unbounded = of.unbounded || (bound > trained.value + 1e-9 ? "at these settings the trained state has a lower value" : "");
+  const best = unbounded ? null : bound, floor = unbounded ? null : Math.min(at(1, -1), bound);
   const close = best !== null && Math.abs(chance - best) <= 1e-9 * Math.max(Math.abs(chance), Math.abs(best));
   const learned = best === null || close ? null : (chance - state.value) / (chance - best), x = state.value;
   const verdict = learned === null ? "unknown" : x < floor - 1e-6 * Math.max(1, Math.abs(floor)) ? "below the floor"
     : learned < -data.near ? "above chance" : learned <= data.near ? "at chance"
     : learned < 1 - data.near ? "learning" : "at the floor";
-  return { K, n, chance, collapsed, best, floor, trained, learned, verdict };
+  return { K, n, chance, collapsed, best, floor, trained, unbounded, learned, verdict };
 }
 
 const four = (x) => number(x, 4);
@@ -74,7 +74,7 @@ function says(app, r) {
     (Math.abs(r.chance - Math.log(r.K + 1)) < 1e-9 * r.chance ? ` = log ${number(r.K + 1)}` : "");
   const other = "what was measured has another K, temperature or scale";
   return `Is ${x} normal? ${{
-    unknown: `It can't be said: ${named(app, "loss")} is no measure of progress.`,
+    unknown: `It can't be said: ${named(app, "loss")} ${r.unbounded ? "has no bound: " + r.unbounded : "is no measure of progress"}.`,
     "above chance": `It is above chance: ${chance}, so positives are less alike than negatives, or ${other}.`,
     "at chance": `It is at chance: ${chance}. Embeddings do not distinguish images.`,
     learning: `It is learning: ${percent(r.learned)} of the way from chance, ${four(r.chance)}, to the best reachable, ${four(r.best)}.`,

@@ -277,6 +277,7 @@ def _described(name: str) -> dict[str, Any]:
         "title": style.title(name),
         "source": f"{entry.paper}, {entry.year}, {entry.equation}",
         "against": entry.cls.against,
+        "unbounded": entry.cls.unbounded,
         "labels": "labels" in entry.cls.accepts,
         "queue": "queue" in entry.cls.accepts,
         "settings": settings,

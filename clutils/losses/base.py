@@ -41,6 +41,7 @@ class Loss(nn.Module):
 
     level = "similarity"  # per_anchor is all of it
     against = "both views"  # which pairs of a batch it compares: see similarities.two_views
+    unbounded = ""  # why it has no best value, in a clause; empty where it has one
     adds = ""  # what it compares with beyond those pairs, for the catalogue
     accepts: frozenset[str] = frozenset({"queue"})  # what it understands beside two views
     works_on = ""  # what a loss of another level needs beyond an anchor's similarities

@@ -26,12 +26,13 @@ class ISogCLR(Loss):
     the mean over its two anchors, clipped to bounds. At γ = 1 an anchor's bracket is ρ - KL(q‖u), and τ_i
     rests where the mean of the two is 0, between the temperatures that `Robust` gives them.
     `effective_temperature` has each anchor's, as the last call used it. Without samples, as in `per_anchor`,
-    all have `temperature`, and it rests. log u and τ are kept in float32 unless `loss.double()` came first.
+    all have `temperature`, and it rests. log u and τ move in `eval()` and under `no_grad` too; they are kept
+    in float32 unless `loss.double()` came first.
 
     - radius, rate, temperature (ρ, γ, the first τ_i): defaults 0.3, 0.9 and 0.1, LibAUC's; it recommends ρ
       from 0.1 to 0.5 for pictures, 6 for pairs of picture and text
     - step (η), lowest, highest: defaults 0.01, 0.05 and 0.7, LibAUC's, which also mixes a tenth of the last
-      slopes into the new
+      slopes into the new, and whose loss and gradient are twice these: it adds the two views' losses
 
     Qiu et al. 2023, "Not all semantics are created equal" (arXiv 2305.11965), as in the authors' library
     (LibAUC, libauc/losses/contrastive.py).

@@ -26,6 +26,7 @@ class NPair(Loss):
     works_on = "inner products of vectors that are not normalised"
     against = "one way"
     normalised = False
+    unbounded = "it works on vectors of any length, and longer ones lower it further"
     accepts = frozenset()
     paper, year, equation = "N-pair (Sohn)", 2016, "L_N-pair-mc"
 

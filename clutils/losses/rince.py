@@ -22,9 +22,9 @@ class RINCE(Loss):
     pair hardest of all. q → 0 is `NTXent` plus log λ, of the same gradient (so q = 0 is computed);
     at q = 1 the loss is linear in E, symmetric in the paper's sense of noisy labels. It can be negative.
 
-    - temperature, q, weight (τ, q, λ): defaults 0.5, 0.5 and 0.001, the authors' code's for CIFAR-10. A
-      public port recommends q from 0.1 to 0.5 and has λ = 0.01. τ below 0.02 is refused: near q/τ = 88
-      (E+)^q leaves float32.
+    - temperature, q, weight (τ, q, λ): defaults 0.5, 0.5 and 0.001, the constructor's q and λ in the authors'
+      code. On CIFAR-10 their command runs 0.5, 0.1 and 0.01 (in an earlier version 0.5, 0.5 and 0.001). τ
+      below 0.02 is refused: near q/τ = 88 (E+)^q leaves float32.
 
     Chuang et al. 2022, "Robust contrastive learning against noisy views" (arXiv 2201.04309), as in the
     authors' code (chingyaoc/RINCE, README and simclr_module.py).

@@ -25,6 +25,9 @@ class SigLIP(Loss):
     - temperature, bias: defaults 0.1 and -10, where the paper's learned t' = log 10 and b begin. Both stay
       plain numbers here, and the paper learns them.
 
+    The sign of b is that of algorithm 1 and of the trainer. The equation printed in section 3.2 has
+    e^{z(-t x·y + b)}, in which b has the other sign; the paper's b = -10 fits algorithm 1 alone.
+
     Zhai et al. 2023, "Sigmoid loss for language image pre-training" (arXiv 2303.15343), the equation of
     section 3.2 as in the authors' trainer (big_vision, siglip.py); where t' and b begin as in OpenCLIP.
     """

@@ -29,7 +29,9 @@ class SogCLR(Loss):
 
     - temperature, rate (τ, γ): defaults 0.1 and 0.9, LibAUC's; its γ, too, is the weight of what is new
 
-    LibAUC starts a batch's averages where all of them are zero, here each by itself; it adds a bound of 1e-8.
+    LibAUC adds the losses of both views where here is their mean: its loss and gradient are twice these. It
+    starts a batch's averages where all of them are zero, here each by itself, and adds a bound of 1e-8. The
+    averages move at every call with `index`, in `eval()` and under `no_grad` too, as LibAUC's do.
 
     Yuan et al. 2022, "Provable stochastic optimization for global contrastive learning" (arXiv 2202.12387),
     as in the authors' library (LibAUC, libauc/losses/contrastive.py).

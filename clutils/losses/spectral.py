@@ -15,11 +15,12 @@ class Spectral(Loss):
     Over a whole population it is ‖A - FFᵀ‖² up to a constant, where A is the normalised adjacency matrix of
     the graph whose edges are augmentations and F has a (scaled) row for each view: at its minimum the
     features span A's first eigenvectors, as in spectral clustering. Pull 2, push 2 s-_j/K, on inner products
-    s: negatives are driven to a right angle, not apart, and one beyond 90° is drawn back. Nothing else bounds
-    the lengths, and nothing has to: on unit vectors it would be another loss.
+    s: negatives are driven to a right angle, not apart, and one beyond 90° is drawn back. The lengths
+    are free: on unit vectors it would be another loss. The population's loss bounds them, since its second
+    sum has i = j too. A batch's estimate does not: vectors of length r at right angles have -2r².
 
-    The authors' code first shortens every vector longer than √μ to that length (μ = 1 by default there) and
-    divides the loss by μ; not done here.
+    The authors' code therefore shortens every vector longer than √μ to that length (μ = 1 by default there)
+    and divides the loss by μ; not done here.
 
     HaoChen et al. 2021, "Provable guarantees for self-supervised deep learning with spectral contrastive
     loss" (arXiv 2106.04156), its population loss, estimated in a batch as in the authors' code.
@@ -29,6 +30,7 @@ class Spectral(Loss):
     works_on = "inner products of vectors that are not normalised"
     against = "other view"
     normalised = False
+    unbounded = "it works on vectors of any length, and longer ones lower it without end"
     accepts = frozenset()
     paper, year, equation = "Spectral (HaoChen et al.)", 2021, "L(f)"
 

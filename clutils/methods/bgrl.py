@@ -21,7 +21,8 @@ class BGRL(BYOL):
       there and rises to 1
     - encoder: gives a row a node
 
-    The target starts as a copy; the authors' code gives it weights of its own. Its predictor has PReLU.
+    The target starts as a copy; the authors' code gives it weights of its own. Its predictor has
+    PReLU and no batch normalisation, here ReLU behind batch normalisation.
 
     Thakoor et al. 2022, "Large-scale representation learning on graphs via bootstrapping" (arXiv 2102.06514),
     eq. 1, taken from secondary sources; the networks as in the authors' code (bgrl.py).

@@ -24,10 +24,12 @@ class SDMP(Method):
 
     λ ~ U(0.1, 0.9) for each picture. The paper stands on MoCo v3 and DINO, whose second branch is a moving
     average without gradient; here, on SimCLR, both get it. Mixup is one of its choices; ResizeMix is not
-    here. Its code takes the logarithm of the mixed probabilities, its README, as here, mixes the losses.
+    here. Its code takes the logarithm of the mixed probabilities; an earlier README, as here, mixes the
+    losses. As released, moco/builder.py mixes nothing: its `datamixing` guards the line that does so with
+    `i >= rank*bz and i < rank*bz`, which is never true.
 
-    Ren et al. 2022, "A simple data mixing prior for improving self-supervised learning" (CVPR), read in the
-    authors' README and moco/builder.py (OliverRensu/SDMP).
+    Ren et al. 2022, "A simple data mixing prior for improving self-supervised learning" (CVPR), read in an
+    earlier README of the authors and in moco/builder.py (OliverRensu/SDMP).
     """
 
     paper, year = "SDMP (Ren et al.)", 2022

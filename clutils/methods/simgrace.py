@@ -20,8 +20,12 @@ class SimGRACE(GraphCL):
 
     - strength: η, live. The augmentation of a run is not used.
 
-    Xia et al. 2022, "SimGRACE" (arXiv 2202.03104). Taken from a secondary source: code of others that carries
-    the authors' `gen_ran_output`, σ_l and the constant second view as there.
+    Here the unperturbed graphs are the anchors, as in the paper and in the authors' transfer code. Their code
+    for TU data sets (unsupervised_TU/simgrace.py) has it the other way round: anchors are the perturbed,
+    constant graphs, and the gradient reaches all columns of the table.
+
+    Xia et al. 2022, "SimGRACE" (arXiv 2202.03104); σ_l and the constant second view as in the authors'
+    `gen_ran_output`.
     """
 
     paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""

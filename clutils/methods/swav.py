@@ -28,7 +28,9 @@ class SwAV(Method):
 
     ε and the rounds are the paper's. Its τ is 0.1; here 0.3, for at 0.1 the loss stayed at log K, all codes
     even (40 steps of 32 digits). One run of 200 steps of 32 scenes did not beat the untrained encoder (kNN 19
-    against 22 %). Not here: multi-crop, the queue for codes of small batches, prototypes held fixed at first.
+    against 22 %). The authors set the prototypes to unit length before each step and take the plain gradient;
+    here they are normalised within the step, with a gradient through it, so that a free length grows and the
+    step shrinks. Not here: multi-crop, the queue for codes of small batches, prototypes held fixed at first.
 
     Caron et al. 2020, "Unsupervised learning of visual features by contrasting cluster assignments"
     (arXiv 2006.09882), section 3.1, read in the authors' code (facebookresearch/swav, main_swav.py).

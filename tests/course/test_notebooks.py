@@ -83,6 +83,14 @@ def unproven(notebook: NotebookNode) -> list[str]:
     return faults
 
 
+def uncompared(notebook: NotebookNode) -> list[str]:
+    """Cells that bear the name of a check and compare nothing."""
+    checks = [(n, c.source) for n, c in enumerate(notebook.cells) if "check" in tags(c)]
+    return [
+        f"cell {n} checks nothing" for n, source in checks if not re.search(r"\bassert |check\.equal", source)
+    ]
+
+
 def unasked(notebook: NotebookNode) -> list[str]:
     """Controls without a question since the control before, or without an answer before the next one."""
     faults = []
@@ -123,7 +131,7 @@ def unannounced(notebook: NotebookNode) -> list[str]:
     return faults + [f"its first cells do not say {words!r}" for words in ANNOUNCED if words not in opening]
 
 
-RULES = (unstripped, misdeclared, unproven, unasked, unexercised, too_long, unannounced)
+RULES = (unstripped, misdeclared, unproven, uncompared, unasked, unexercised, too_long, unannounced)
 OF_LESSONS = (unexercised, unannounced)
 
 
@@ -267,6 +275,7 @@ def test_a_good_notebook_has_no_faults():
         ("unproven", lambda nb: nb.cells.insert(2, markdown("a word between"))),
         ("unproven", lambda nb: nb.cells.append(markdown("$$0 = 0$$", "derive"))),
         ("unproven", replace(1, "$$", "$")),
+        ("uncompared", replace(2, "assert 1 + 1 == 2", "print(1 + 1 == 2)")),
         ("unasked", untag(3)),
         ("unasked", untag(5)),
         ("unasked", untag(6)),

@@ -39,14 +39,14 @@ def test_a_notebook_s_untouched_answers_are_no_tries_and_stand_under_its_title(p
 
 
 def test_what_was_solved_is_kept_and_shown_until_it_is_reset(kept):
-    cosine, sscl = EVERY["cosine"], EVERY["what_sscl_calls_tau"]
+    cosine, tau = EVERY["cosine"], EVERY["what_tau_changes"]
     cosine.check(max)
-    sscl.check("temperature")
+    tau.check(("yes", "yes"))
     cosine.check(cosine.answer)
     cosine.check(max)
     entry = json.loads(kept.read_text())["exercises"]["cosine"]
     assert entry["tries"] == 3 and entry["right"], "a later wrong try takes the solution away"
-    shown = "00 · Start here", "1 of 2", "✓ cosine  · what_sscl_calls_tau (tries: 1)"
+    shown = "00 · Start here", "1 of 2", "✓ cosine  · what_tau_changes (tries: 1)"
     assert progress.show().rows[0] == shown
     assert all(text in repr(progress.show()) and text in progress.show()._repr_html_() for text in shown)
     assert progress.reset().rows[0][1] == "0 of 2" and not kept.exists()

@@ -39,7 +39,7 @@ def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up
 # ---- the exercises ------------------------------------------------------------------------------------
 
 ANSWERS = {
-    "what_sscl_calls_tau": ["class prior", "class-prior", "Class Prior"],
+    "what_tau_changes": [("no", "yes"), ["No", "YES"]],
     "cosine": [
         lambda a, b: torch.nn.functional.cosine_similarity(a, b, dim=0),
         lambda a, b: (a / a.norm()) @ (b / b.norm()),
@@ -48,8 +48,8 @@ ANSWERS = {
     ],
 }
 MISTAKES = {
-    "what_sscl_calls_tau": [
-        *("temperature", "Temperature ", "prior temperature", "beta", "r", "", "margin", 0.1, None),
+    "what_tau_changes": [
+        *(("yes", "no"), ("yes", "yes"), ("no", "no"), "no, yes", ("no",), (False, True), "", 0.1, None),
     ],
     "cosine": [
         lambda a, b: a @ b / b.norm(),

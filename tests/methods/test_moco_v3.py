@@ -57,3 +57,20 @@ def test_chance_is_the_step_where_every_cosine_is_0():
     assert moco.chance(9) == pytest.approx(4 * TAU * math.log(9))
     z = torch.eye(18)
     assert 2 * moco.compare(z[:9], z[9:]).item() == pytest.approx(moco.chance(9), rel=1e-6)
+
+
+def test_the_factor_follows_a_temperature_that_moves():
+    """A learned logit scale and MACL's own: 2τ at the τ of this very call, and not where τ began."""
+    q, k = torch.eye(6) + 0.3, torch.eye(6) + 0.2 * torch.ones(6, 6).triu()
+    clip = losses.CLIP(0.07, learned_scale=True)
+    clip.log_scale.data.fill_(math.log(50))
+    for loss in (clip, losses.MACL(0.3, alpha=0.5, alignment_threshold=0.0)):
+        moco = built(methods.MoCoV3, loss, out=8)
+        value = moco.compare(q, k).item()
+        tau = loss.effective_temperature.item()
+        assert tau == pytest.approx(0.02) if loss is clip else tau > 0.31
+        assert value == pytest.approx(2 * tau * moco.one_way(q, k).mean().item(), rel=1e-6)
+        # where the positives' mean is 0 MACL has τ0 and, since its W is 5/6, log 6 over it
+        at_zero = tau * math.log(6) if loss is clip else 0.3 * math.log(6) * 6 / 5
+        assert moco.chance(6) == pytest.approx(4 * at_zero, rel=1e-6)
+        assert loss.effective_temperature.item() == tau, "asking for chance moved the loss"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -160,6 +160,9 @@ def _tables() -> list[tuple[Any, ...]]:
         {0.3: (0.80, 0.84), 2.0: (0.30, 0.31), 0.05: (0.40, 0.45), 0.8: (0.50, 0.55)},  # in no order
         # one that is worse, below one that is not
         {0.1: (0.80, 0.84), 0.4: (0.70, 0.72), 0.8: (0.79, 0.83), 2.0: (0.3, 0.4)},
+        # error bars that do not overlap, and seeds that do; the hottest within the spread of the best
+        {0.1: (0.80, 0.84, 0.82), 0.4: (0.801, 0.70, 0.70), 1.0: (0.6, 0.6, 0.6), 2.0: (0.81, 0.83, 0.79)},
+        {0.2: (0.80, 0.84, 0.82), 0.5: (0.70, 0.72, 0.71), 5.0: (0.805, 0.81, 0.80), 0.05: (0.5, 0.1, 0.6)},
         # seeds of different number: a sum is no mean
         {0.1: (0.80, 0.84, 0.82), 0.3: (0.86, 0.87), 1.0: (0.81, 0.83), 2.0: (0.4, 0.5)},
     ]
@@ -179,6 +182,9 @@ TOO_HOT = exercise(
         "a τ that is too cold": _lowest(colder=True),
         "a tie counted as worse": _lowest(worse=lambda own, best: max(own) <= min(best)),
         "the hottest one that is worse": _lowest(pick=max),
+        "error bars that do not overlap": _lowest(
+            worse=lambda own, best: fmean(own) + pstdev(own) < fmean(best) - pstdev(best)
+        ),
     },
     cases=_tables,
 )

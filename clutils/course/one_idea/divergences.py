@@ -22,7 +22,7 @@ class Row:
 
     - q: in words; logits: (loss, s (A, P), n (A, K)) -> (A, P + K), log q up to a constant of the anchor
     - pairs: whether each pair is asked for itself, so that p and q are over match and no match
-    - says: the one setting at which it is inside, where it is not at others
+    - says: the setting of this row, of a loss that is not inside at every one
     """
 
     loss: losses.Loss
@@ -62,7 +62,7 @@ def _sigmoid(loss: losses.Loss, s: Tensor, n: Tensor) -> Tensor:
 
 
 def inside(t: float = 0.3) -> list[Row]:
-    """The losses that are such a divergence, each at temperature t: at every setting, then at one alone."""
+    """The losses that are such a divergence, each at temperature t: at every setting, then at some."""
     info, over = "softmax of s/τ over all candidates", "the same, "
     hard = "softmax, each negative times a weight of all s⁻ with gradient"
     return [
@@ -99,11 +99,11 @@ def counted() -> str:
     return (
         f"{len(always)} of the {len(every)} losses of the catalogue have the form at every setting, {one} of "
         f"them one formula with other candidates, and {sum(row.pairs for row in rows)} pair by pair, without "
-        f"a softmax; {len(rows) - len(always)} have it at one setting alone; {rest}"
+        f"a softmax; {len(rows) - len(always)} have it at some settings alone; {rest}"
     )
 
 
-# what is outside, or outside at other settings than one -> why no q of this form exists; see `outside`
+# what is outside, or outside at some settings -> why no q of this form exists; see `outside`
 OUTSIDE = {
     "Decoupled": "p sits on the positive, which its denominator leaves out: in this form q = 0, KL ∞",
     "WeightedDecoupled": "as Decoupled",

@@ -246,14 +246,25 @@ def positive_control(network: nn.Module, pictures: Tensor, masks: Tensor, new: T
 
 
 def _eye(sees: bool) -> nn.Module:
-    """A small network that maps pictures (N, 1, H, W) to one number a pixel, (N, 1, H, W); or a blind one."""
+    """A small network that maps pictures (N, 1, H, W) to one number a pixel, (N, 1, H, W); or a blind one.
+
+    Its hidden units bend at brightnesses from 0.1 to 0.9, so that a short training finds any range of them.
+    """
     light = nn.Identity() if sees else nn.Threshold(math.inf, 0.0)  # which lets nothing through
-    return nn.Sequential(light, nn.Conv2d(1, 8, 1), nn.LeakyReLU(0.1), nn.Conv2d(8, 1, 1))
+    hidden, weight = nn.Conv2d(1, 16, 1), torch.tensor([4.0, -4.0]).repeat(8)
+    hidden.weight.data = weight.view(16, 1, 1, 1)
+    hidden.bias.data = -weight * torch.linspace(0.1, 0.9, 16)
+    return nn.Sequential(light, hidden, nn.LeakyReLU(0.1), nn.Conv2d(16, 1, 1))
 
 
 def _by_brightness(network: nn.Module, pictures: Tensor, masks: Tensor, new: Tensor) -> Tensor:
     grey, at = pictures[:, 0], masks.bool()
     return new[:, 0] * (grey[at].mean() - grey[~at].mean()).sign()
+
+
+def _by_its_sign(network: nn.Module, pictures: Tensor, masks: Tensor, new: Tensor) -> Tensor:
+    found, at = network(pictures)[:, 0].detach(), masks.bool()
+    return network(new)[:, 0].detach() * (found[at].mean() - found[~at].mean()).sign()
 
 
 CONTROL_WRONG = {
@@ -263,17 +274,24 @@ CONTROL_WRONG = {
     "the background's maps": lambda *given: -positive_control(*given),
     "maps without the network": _by_brightness,
     "maps that find nothing": lambda network, pictures, masks, new: torch.zeros_like(new[:, 0]),
+    "an untrained network, turned over by the masks": _by_its_sign,
 }
 _CONTROL_SLIPS = list(CONTROL_WRONG)
 
 
-def _scored(answer: Callable[..., Tensor], sees: bool, bright: bool) -> float:
-    """Mean AUROC on new pictures of what `answer` makes of a network that can, or cannot, see the object."""
+def _scored(answer: Callable[..., Tensor], sees: bool, object_is: str) -> float:
+    """Mean AUROC on new pictures of what `answer` makes of a network that can, or cannot, see the object.
+
+    - object_is: "bright" or "dark" on a background that is the other; "between" pixels that are both
+    """
     draw = torch.Generator().manual_seed(3)
     # eight pictures, each with the object in a place of its own: another picture's mask is wrong everywhere
     places = torch.eye(8).reshape(8, 4, 1, 2, 1).expand(-1, -1, 4, -1, 8).reshape(8, 16, 16).bool()
     masks = torch.cat([places, places, places[:2]])
-    shown = 0.5 + (0.25 if bright else -0.25) * (2 * masks[:, None].float() - 1)
+    inside = masks[:, None].float()
+    either = (torch.rand(inside.shape, generator=draw) < 0.5).float()
+    light = {"bright": inside, "dark": 1 - inside, "between": 0.5 * inside + (1 - inside) * either}
+    shown = 0.25 + 0.5 * light[object_is]
     shown = shown + 0.05 * torch.randn(shown.shape, generator=draw)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -286,11 +304,11 @@ def _scored(answer: Callable[..., Tensor], sees: bool, bright: bool) -> float:
 
 
 def _judge_control(answer: Callable[..., Tensor]) -> str | None:
-    light, dark, blind = (_scored(answer, *case) for case in ((True, True), (True, False), (False, True)))
-    if abs(blind - 0.5) > 0.1:
+    light, dark, between = (_scored(answer, True, object_is) for object_is in ("bright", "dark", "between"))
+    if abs(_scored(answer, False, "bright") - 0.5) > 0.1:
         return _CONTROL_SLIPS[2]
-    if min(light, dark) > 0.9:
-        return None
+    if min(light, dark) > 0.9:  # which takes a sign alone
+        return None if between > 0.9 else _CONTROL_SLIPS[4]
     if max(light, dark) < 0.1:
         return _CONTROL_SLIPS[1]
     return _CONTROL_SLIPS[0 if max(light, dark) > 0.9 else 3]

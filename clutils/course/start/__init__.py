@@ -3,4 +3,4 @@
 from clutils.course.start.exercises import EXERCISES
 from clutils.course.start.figures import journey, picture_map
 
-cosine, what_sscl_calls_tau = EXERCISES
+cosine, what_tau_changes = EXERCISES

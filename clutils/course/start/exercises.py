@@ -30,10 +30,12 @@ EXERCISES = [
         cases=_vectors,
     ),
     exercise(
-        name="what_sscl_calls_tau",
-        answer="class prior",
+        name="what_tau_changes",
+        answer=("no", "yes"),
         wrong={
-            "the other papers' τ": "temperature",
+            "a chance level with a temperature": ("yes", "yes"),
+            "a map without a temperature": ("no", "no"),
+            "the two the wrong way round": ("yes", "no"),
         },
     ),
 ]
