@@ -30,6 +30,7 @@ NAMES = {  # and the kind of samples that each takes: `data.KINDS`
     "gin": "graphs",
     "gcn": "graphs",
     "gcn-nodes": "nodes",
+    "gcn-prelu": "nodes",
     "transformer": "sentences",
 }
 FLAGS_OF_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # x86 (two kinds), Arm: as Linux spells them
@@ -107,7 +108,8 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
 
     - "mlp": `MLP`, of vectors (N, channels); "transformer": `Transformer`, of sentences (N, channels)
     - "gin", "gcn", "gcn-nodes": `GraphNetwork`, of graphs of so many attributes (96 features) or of nodes
-      (two layers of 64, 128 features)
+      (two layers of 64, 128 features); "gcn-prelu": of nodes, without batch normalisation, one layer of 512
+      features and PReLU, as the authors of DGI and MVGRL have it
     - "conv16", "conv32": `ConvNet` of width 16 (128 features, 0.10 M parameters) or 32 (256, 0.39 M)
     - "resnet18", "resnet50": torchvision's, without the classifier (512 and 2,048 features; 11 M and 24 M)
     - stem: of the ResNets. "3x3" for small pictures: a 3x3 first convolution of stride 1 and no max-pool,
@@ -124,6 +126,8 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
         return MLP(channels)
     if name == "gcn-nodes":
         return GraphNetwork(channels, GCNLayer, width=64, layers=2, of_nodes=True)
+    if name == "gcn-prelu":
+        return GraphNetwork(channels, GCNLayer, width=512, layers=1, of_nodes=True, normalise=False)
     if name in ("gin", "gcn"):
         return GraphNetwork(channels, GINLayer if name == "gin" else GCNLayer)
     if name == "transformer":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import encoders, losses, processes, similarities
-from clutils.data.kinds import KINDS
+from clutils.data.kinds import KINDS, Kind
 from clutils.losses.catalogue import card, document
 from clutils.settings import Setting, bind, check, collect, setting
 
@@ -186,6 +186,11 @@ class Method(nn.Module):
         return cls.usual_share
 
     @classmethod
+    def usual_encoder(cls, kind: Kind) -> str:
+        """The encoder of a run on samples of this kind that names none."""
+        return kind.encoder
+
+    @classmethod
     def fits(cls, loss: type[nn.Module]) -> bool:
         """Whether the method can descend losses of this class."""
         return cls.needs.met(loss)
@@ -268,6 +273,10 @@ class Method(nn.Module):
         """Those that views go through: the encoder, and its moving average where there is one."""
         following = getattr(self, "target_encoder", None)
         return [self.encoder] if following is None else [self.encoder, following]
+
+    def hindrance(self, kind: Kind) -> str:
+        """A sentence that says what keeps the encoder from learning by this method; "" where nothing."""
+        return ""
 
     def changing_buffers(self) -> list[Tensor]:
         """The buffers that `forward` changes, as batch normalisation's: a step that fails puts them back.

@@ -3,12 +3,13 @@
 import copy
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from clutils import encoders
 from clutils.data.graphs import unpacked
 from clutils.methods.base import Compared, Given
-from clutils.methods.dgi import DGI, shuffled, summarised
+from clutils.methods.dgi import DGI, MEASURED, shuffled, summarised
 from clutils.settings import setting
 from clutils.views.graphs import ppr
 
@@ -20,19 +21,31 @@ class TwoStructures(nn.Module):
         super().__init__()
         self.features, self.restart = encoders.width(encoder), restart
         self.edges, self.diffusion = encoder, copy.deepcopy(encoder)
+        self._last: tuple[float, Tensor, Tensor] | None = None  # a restart, edges, and their diffusion
         for part in self.diffusion.modules():
             afresh: Any = getattr(part, "reset_parameters", None)
             if afresh is not None:
                 afresh()
 
+    def diffused(self, graphs: Tensor) -> Tensor:
+        """The graphs with their PageRank for edges. Of the last edges that came it is kept, inverted once."""
+        adjacency = unpacked(graphs)[2]
+        if self._last is None or self._last[0] != self.restart or not _equal(self._last[1], adjacency):
+            self._last = self.restart, adjacency.clone(), unpacked(ppr(graphs, self.restart))[2]
+        return torch.cat([graphs[..., : -graphs.shape[1]], self._last[2]], dim=-1)
+
     def each_of_both(self, graphs: Tensor) -> list[Tensor]:
         """(N, V, 1 + F + V) -> the nodes of both views, (N, V, features) each."""
-        both = (self.edges, graphs), (self.diffusion, ppr(graphs, self.restart))
+        both = (self.edges, graphs), (self.diffusion, self.diffused(graphs))
         return [encoder.each_node(x) for encoder, x in both]  # type: ignore[operator]
 
     def forward(self, graphs: Tensor) -> Tensor:
         """(N, V, 1 + F + V) -> (N, features), or (nodes, features): the sum over both, as in the paper."""
-        return self.edges(graphs) + self.diffusion(ppr(graphs, self.restart))
+        return self.edges(graphs) + self.diffusion(self.diffused(graphs))
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
 
 
 class MVGRL(DGI):
@@ -60,16 +73,18 @@ class MVGRL(DGI):
         super().build(TwoStructures(encoder, self.restart), loss)
 
     def step(self, given: Given) -> Compared:
-        """(B, V, 1 + F + V) graphs -> the loss; W h of both views: two views of each node."""
+        """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h of both views."""
         graphs = encoders.as_input(given.images)
         nodes, encoder = unpacked(graphs)[0], self.encoder
         both: Any = [
             encoder.each_of_both(x)  # type: ignore[operator]
             for x in (graphs, shuffled(graphs, given.generator))
         ]
-        scored = []
-        for own, other in ((0, 1), (1, 0)):
-            summary = summarised(both[0][other], nodes).expand_as(both[0][own])
-            scored.append(self.discriminate(both[0][own][nodes], both[1][own][nodes], summary[nodes]))
-        (first, z1), (second, z2) = scored
+        summaries = [summarised(h, nodes) for h in both[0]]
+        first, second = (
+            self.discriminate(both[0][own], both[1][own], summaries[1 - own], nodes) for own in (0, 1)
+        )
+        some = nodes.flatten().nonzero()[:, 0]
+        some = some[:: max(1, len(some) // MEASURED)]
+        z1, z2 = (self.head(h.flatten(0, 1)[some]) for h in both[0])
         return (first + second) / 2, z1, z2

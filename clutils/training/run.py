@@ -93,8 +93,9 @@ class Run(RunState):
                     chance = "" if math.isnan(row["chance"]) else f", chance {row['chance']:.3f}"
                     bar.set_postfix_str(f"loss {row['loss']:.3f}{chance}", refresh=False)
                     bar.update()
-                    if self.steps_done == 1 and (said := self.equal_views()):
-                        tqdm.write(said, file=sys.stdout)
+                    if self.steps_done == 1:
+                        for said in filter(None, (self.equal_views(), self.method.hindrance(self.kind))):
+                            tqdm.write(said, file=sys.stdout)
                     if on_step is not None:
                         on_step(self)
             except KeyboardInterrupt:

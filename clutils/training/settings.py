@@ -61,8 +61,8 @@ class Settings:
         None,
         default=None,
         about="a name from `encoders.NAMES`",
-        unset="conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one, "
-        "transformer for sentences",
+        unset="conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one (dgi and "
+        "mvgrl: gcn-prelu), transformer for sentences",
         metadata={
             "in_python": "a name from `encoders.NAMES`, or a module with `.features`, trained in place"
         },
@@ -164,7 +164,8 @@ class Settings:
     def fitted(self, images: Tensor, device: torch.device) -> Settings:
         """The same with every None replaced by what suits these images (N, C, H, W) or vectors (N, D)."""
         kind = datasets.kind_of(images)
-        encoder = kind.encoder if self.encoder is None else self.encoder
+        cls = methods.catalogue()[self.method].cls
+        encoder = cls.usual_encoder(kind) if self.encoder is None else self.encoder
         share = processes.number()  # who share it equally
         size = self.batch_size or max(2, min(BATCH_SIZE, len(images)) // share * share)
         if kind.name == "nodes":
@@ -174,9 +175,9 @@ class Settings:
             half = encoders.half_precision(device)
             precision = next(name for name, of in PRECISIONS.items() if of is half)
         given = self.method_settings
-        loss = methods.catalogue()[self.method].cls.default_loss(**given) if self.loss is None else self.loss
+        loss = cls.default_loss(**given) if self.loss is None else self.loss
         rate = usual_rate(self.method, encoder, self.optimiser, size, **given)
-        changed = kind.name == "vectors" and methods.catalogue()[self.method].cls.varies
+        changed = kind.name == "vectors" and cls.varies
         suiting = views.Identity() if changed else views.suiting(images)
         return replace(
             self,

@@ -119,12 +119,17 @@ class NodeAugmentation:
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A view of each graph, of the same shape. Raises ValueError for a chance outside [0, 1]."""
-        nodes, attributes, adjacency = unpacked(checked(self, graphs))
+        _, attributes, adjacency = unpacked(checked(self, graphs))
         edges = drawn(adjacency.shape, graphs, generator)
         columns = drawn(attributes[:, :1].shape, graphs, generator)
-        upper = (adjacency * (edges >= self.drop_edges)).triu(1)
-        shown = attributes * (columns >= self.mask_features)
-        return repacked(graphs, nodes, shown, upper + upper.transpose(1, 2))
+        view, V = torch.zeros_like(graphs, memory_format=torch.contiguous_format), adjacency.shape[1]
+        view[..., 0] = graphs[..., 0]
+        torch.mul(attributes, columns >= self.mask_features, out=view[..., 1:-V])
+        which, a, b = adjacency.nonzero(as_tuple=True)  # few of all pairs
+        kept = (edges[which, a, b] >= self.drop_edges) & (a < b)
+        which, a, b = which[kept], a[kept], b[kept]
+        view[which, a, b - V] = view[which, b, a - V] = adjacency[which, a, b]
+        return view
 
 
 def ppr(graphs: Tensor, restart: float = 0.2) -> Tensor:

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
-from clutils import data, encoders, losses, methods, views
+from clutils import data, encoders, losses, methods, training, views
 from clutils.data.graphs import repacked, unpacked
+from clutils.methods import mvgrl
 from clutils.views.graphs import ppr
 from tests.methods.given_graphs import MOTIFS, NETWORK, built, gcn, gin, rows_by_loops, weighted
 from tests.methods.steps import by_loops
@@ -61,6 +62,37 @@ def test_rows_of_a_network_are_the_nodes_asked_for_and_their_neighbours_count():
     z = encoders.embed(encoder, whole.inputs)
     assert z.shape == (34, 128)
     torch.testing.assert_close(encoders.embed(encoder, whole.subset([4, 0]).inputs), z[[0, 4]])
+
+
+def test_without_normalisation_a_layer_is_prelu_of_the_neighbours_weighted_sum():
+    torch.manual_seed(0)
+    encoder = encoders.build("gcn-prelu", 4)
+    _, attributes, adjacency = unpacked(NETWORK.double())
+    h = gcn(encoder.layers[0], attributes[0], adjacency[0])
+    expected = torch.where(h > 0, h, 0.25 * h)
+    torch.testing.assert_close(encoder(NETWORK).double(), expected, rtol=1e-4, atol=1e-5)
+    assert encoder.features == 512 and not any("norm" in name for name in encoder.state_dict())
+
+
+@pytest.mark.parametrize("name", ["gcn-nodes", "gcn-prelu"])
+def test_a_large_network_is_multiplied_by_its_edges_alone_with_the_same_result(name, monkeypatch):
+    made = [
+        data.graphs.blocks((300, 300), within=0.02, between=0.002, attributes=4, seed=seed).graphs
+        for seed in range(2)
+    ]
+    network = torch.cat(made).double()  # as two views are
+    torch.manual_seed(0)
+    encoder = encoders.build(name, 4).double()
+    found = []
+    for large in (encoders.graphs.LARGE, 10_000):
+        monkeypatch.setattr(encoders.graphs, "LARGE", large)
+        assert encoders.graphs.edges_of(unpacked(network)[2]).is_sparse == (large < 600)
+        encoder.zero_grad()
+        z = encoder(network)
+        z.square().sum().backward()
+        found.append([z.detach(), *(p.grad.clone() for p in encoder.parameters())])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
 # ---- methods of graphs -------------------------------------------------------------------------------------
@@ -188,3 +220,27 @@ def test_mvgrl_judges_each_view_by_the_others_summary_and_embeds_their_sum():
     with torch.no_grad():
         both = method.encoder.edges(NETWORK) + method.encoder.diffusion(ppr(NETWORK))
         torch.testing.assert_close(method.encoder(NETWORK), both)
+
+
+@pytest.mark.parametrize("method", ["dgi", "mvgrl"])
+def test_nodes_are_told_from_corrupted_ones_and_not_by_an_encoder_normalised_over_one_graph(method, capsys):
+    """With equal summaries the best loss is log 2, since softplus is convex."""
+    settings = {"method": method, "data": "nodes:blocks", "learning_rate": 0.005, "threads": 1}
+    run = training.Run(**settings, steps=60).finish(progress=False)
+    assert run.configuration["encoder"] == "gcn-prelu"
+    assert run.rows[-1]["loss"] < 0.6 < math.log(2) and capsys.readouterr().out == ""
+    stuck = training.Run(**settings, steps=30, encoder="gcn-nodes").finish(progress=False)
+    assert min(row["loss"] for row in stuck.rows) > math.log(2) - 1e-3
+    assert "the loss can't fall below 0.693; encoder gcn-prelu has none" in capsys.readouterr().out
+
+
+def test_mvgrl_inverts_a_networks_matrix_once_a_run_and_again_for_other_edges(monkeypatch):
+    asked = []
+    monkeypatch.setattr(mvgrl, "ppr", lambda *given: asked.append(given) or ppr(*given))
+    run = training.Run(method="mvgrl", data="nodes:karate", steps=3).finish(progress=False)
+    first = run.embed(run.data)
+    assert len(asked) == 1
+    fewer = NETWORK.new_zeros(1, 13, 1 + 34 + 13)
+    fewer[..., :1], fewer[..., -13:] = 1, unpacked(NETWORK)[2]
+    run.embed(fewer)
+    assert len(asked) == 2 and torch.equal(run.embed(run.data), first)

@@ -253,7 +253,7 @@ class Choices:
             return rate
         name = self.menus["encoder"].value
         if name == views.AUTO:
-            name = self._kind().encoder
+            name = self.method_class.usual_encoder(self._kind())
         return training.usual_rate(
             self.menus["method"].value,
             name,
