@@ -1,5 +1,5 @@
-"""The command line: `python -m clutils COMMAND`: lab, train, check, ruler, explore, data, doctor; and book,
-slides and site, the course as files.
+"""The command line: `python -m clutils COMMAND`: lab, train, check, map, ruler, explore, data, doctor; and
+book, slides and site, the course as files.
 
 Exit code 0 on success, 2 on bad usage, 1 on failure, 3 where `check` found what --fail-on asks about, 130
 when stopped from the keyboard; whatever went wrong is said in one line on stderr.
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
-from clutils.commands import book, check, data, doctor, explore, lab, ruler, train
+from clutils.commands import book, check, data, doctor, explore, lab, map, ruler, train
 from clutils.commands.arguments import BadUsage, Parser, adding, say
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(prog="python -m clutils", description="Contrastive losses, derived, checked and trained.")
     add = adding(parser)
-    for command in (lab, train, check, ruler, explore, data, doctor, book):
+    for command in (lab, train, check, map, ruler, explore, data, doctor, book):
         command.add_to(add)
     return parser
 

@@ -120,14 +120,14 @@ def check(options: argparse.Namespace) -> int:
             raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
         if not alone and out.suffix not in (".html", ".json"):
             raise BadUsage(f"--out {out}: two files side by side, and a series, are an .html page or .json")
-        _demand_writable(out)
+        demand_writable(out)
     if options.arch is not None:
         with usage("--arch"):
             checkpoints.demand_arch(options.arch)
     if isinstance(options.mean, str) and options.mean != "auto":
         with usage("--mean"):
             report.feeding.normalisation(options.mean)
-    early = {file: _opened(file, options) for file in options.files[:2]}  # they may be refused
+    early = {file: opened_file(file, options) for file in options.files[:2]}  # they may be refused
     name = options.data or "scenes"
     with nullcontext() if name.startswith("folder:") else usage():  # what lies there is no matter of usage
         gallery, judged = report.load(name, options.pictures)
@@ -138,7 +138,7 @@ def check(options: argparse.Namespace) -> int:
     reports: list[report.Report] = []
     many = len(options.files) > 2
     for file in options.files:  # of a series, one at a time is in memory
-        opened = early.pop(file, None) or _opened(file, options)
+        opened = early.pop(file, None) or opened_file(file, options)
         reports.append(_checked(file, opened, pictures, options, many))
     _write(reports, outs)
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
@@ -187,7 +187,7 @@ def _write(reports: list[report.Report], outs: list[Path]) -> None:
         say(f"written: {out}")
 
 
-def _opened(file: str, options: argparse.Namespace) -> checkpoints.Opened:
+def opened_file(file: str, options: argparse.Namespace) -> checkpoints.Opened:
     """The encoder in a file, or in the checkpoint of a run's folder, as `train --out` leaves it."""
     from clutils import checkpoints
     from clutils.training import saved
@@ -196,7 +196,7 @@ def _opened(file: str, options: argparse.Namespace) -> checkpoints.Opened:
     return checkpoints.open(within if within.is_file() else file, options.arch, options.weights)
 
 
-def _demand_writable(out: Path) -> None:
+def demand_writable(out: Path) -> None:
     """Before the work: raises BadUsage, with what was typed, where nothing can be written there."""
     try:
         if out.is_dir():

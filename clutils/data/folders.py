@@ -118,6 +118,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         masks=None if inside is None else torch.from_numpy(inside),
         source=f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
         + "".join(f"; {each}" for each in (*notes, *depth)),
+        files=tuple(names[:limit]),
     )
 
 

@@ -95,6 +95,7 @@ class ImageSet(SampleSet):
     - `class_names`: one name a class
     - `masks`: bool, (N, H, W), True on the object, or None where nobody drew them
     - `source`: one sentence that says what these images really are, for titles and reports
+    - `files`: of a folder, the name of each image's file from the folder of the classes; else empty
     """
 
     images: Tensor
@@ -102,10 +103,19 @@ class ImageSet(SampleSet):
     class_names: tuple[str, ...]
     masks: Tensor | None
     source: str
+    files: tuple[str, ...] = ()
     _parts, _kind = ("images", "labels", "masks"), "pictures"
+
+    def subset(self, indices: Tensor | Sequence[int] | slice) -> Self:
+        """As of every set; the names of the files stay with their images."""
+        taken = super(ImageSet, replace(self, files=())).subset(indices)
+        at = torch.arange(len(self))[_places(indices, len(self))].tolist() if self.files else ()
+        return replace(taken, files=tuple(self.files[k] for k in at))
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.files and len(self.files) != len(self):
+            raise ValueError(f"ImageSet: there are {len(self)} images, but {len(self.files)} names of files")
         n, _, height, width = self.images.shape
         if self.masks is not None and (
             self.masks.dtype != torch.bool or tuple(self.masks.shape) != (n, height, width)

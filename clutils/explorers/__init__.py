@@ -8,6 +8,7 @@ package, computed when a page is made, stand beside in it, and the page compares
 with the `render({ model, el })` of anywidget (`module`).
 """
 
+from clutils.explorers import photo_map
 from clutils.explorers.controls import EXPLORERS, NAMES
 from clutils.explorers.pages import (
     REPLAY,
@@ -32,6 +33,7 @@ __all__ = [
     "module",
     "of_run",
     "page",
+    "photo_map",
     "replay_writer",
     "write",
     "write_index",

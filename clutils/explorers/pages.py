@@ -172,7 +172,7 @@ def page(
         data |= {"near": anatomy.NEAR}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     script = module(name).replace("export default", "const explorer =") + BEGIN % name
-    return _template("page.html").render(
+    return template("page.html").render(
         title=html.escape(f"{explorer.title} · clutils"),
         lead=html.escape(explorer.lead),
         style=re.sub(
@@ -185,7 +185,8 @@ def page(
     )
 
 
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A page of this folder, to be filled; what is not given raises jinja2.UndefinedError."""
     loader = jinja2.PackageLoader("clutils.explorers", "")
     return jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined).get_template(name)
 
@@ -195,7 +196,7 @@ def index() -> str:
     pages = {part.name: page(part.name, {**part.opens, "hide": part.hide}) for part in controls.INDEX}
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     source = f"clutils {clutils.__version__}; its numbers are compared with the package's in each explorer."
-    return _template("index.html").render(parts=controls.INDEX, pages=text, source=source)
+    return template("index.html").render(parts=controls.INDEX, pages=text, source=source)
 
 
 def write_index(path: str | Path) -> None:

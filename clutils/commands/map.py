@@ -1,0 +1,115 @@
+"""`map`: one's own images on maps, by raw pixels, fresh weights and an encoder, in one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from clutils.commands.arguments import Add, BadUsage, mean, positive, say, side, usage
+from clutils.commands.check import demand_writable, opened_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from clutils import checkpoints
+    from clutils.data import ImageSet
+
+
+def add_to(add: Add) -> None:
+    to_map = add("map", map_, "your images on maps: one page with a click, a lasso and no network")
+    to_map.add_argument("file", metavar="FILE", help="a checkpoint, or the folder that train wrote")
+    to_map.add_argument(
+        "--data", metavar="NAME", required=True, help="images, as in data.load: folder:photos, cifar10 ..."
+    )
+    to_map.add_argument("--out", metavar="FILE", default="map.html", help="page to write; default: map.html")
+    to_map.add_argument(
+        "--pictures",
+        metavar="N",
+        type=positive,
+        default=2000,
+        help="number of images, 20 to 5,000; default: 2000",
+    )
+    to_map.add_argument("--arch", metavar="NAME", help="network in the file, as in check --arch")
+    to_map.add_argument(
+        "--weights", choices=("ema",), help="ema: the moving average; default: the last weights"
+    )
+    to_map.add_argument(
+        "--mean",
+        metavar="X[,X,X]",
+        type=mean,
+        default="auto",
+        help="input normalisation: imagenet, cifar10, half, bytes or none; or auto (default), the one that "
+        "fits what the encoder's batch normalisation holds",
+    )
+    to_map.add_argument("--size", metavar="N", type=side, help="side in pixels that images are resized to")
+    to_map.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="random seed of the maps; default: 0"
+    )
+
+
+def map_(options: argparse.Namespace) -> int:
+    """Compute features and maps; write the page."""
+    from clutils import data, explorers, report
+
+    out = Path(options.out)
+    if out.suffix not in (".html", ".htm"):
+        raise BadUsage(f"--out {out}: must end in .html")
+    demand_writable(out)
+    fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
+    if not fewest <= options.pictures <= most:
+        raise BadUsage(f"--pictures {options.pictures}: must be from {fewest} to {most:,}")
+    if isinstance(options.mean, str) and options.mean != "auto":
+        with usage("--mean"):
+            report.feeding.normalisation(options.mean)
+    opened = opened_file(options.file, options)
+    with usage("--data"):
+        images = data.load(options.data, limit=options.pictures)
+    if not isinstance(images, data.ImageSet):
+        raise BadUsage(f"--data {options.data}: must be images")
+    say(f"{len(images):,} images: {images.source}")
+    try:
+        spaces = _features(opened, images, options)
+    except report.Unfit as error:
+        raise BadUsage(f"{opened.path}: {error}") from error
+    say(f"features computed; drawing {len(spaces)} maps")
+    title = f"{len(images):,} images by {'/'.join(Path(opened.path).parts[-2:])}"
+    explorers.photo_map.write(out, images, spaces, title, names=images.files, seed=options.seed)
+    say(f"written: {out} (open it in a browser)")
+    return 0
+
+
+def _features(
+    opened: checkpoints.Opened, pictures: ImageSet, options: argparse.Namespace
+) -> dict[str, Tensor]:
+    """Name -> features (N, D): raw pixels, fresh weights where the network can be rebuilt, the encoder."""
+    import torch
+
+    from clutils import encoders, explorers, views
+    from clutils.report import feeding, prepared
+
+    size = options.size or opened.side
+    few = pictures.subset(slice(0, feeding.VIEWED))
+    seen = torch.cat(views.pair(few.images, 0))
+    opened = feeding.with_decided_stem(opened, seen, size)
+    shift: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
+    if options.mean == "auto":
+        chosen, said = feeding.fitting(opened, seen, size)
+        say(said)
+        shift = chosen or shift
+    elif isinstance(options.mean, str):
+        shift = feeding.normalisation(options.mean)
+    else:
+        shift = (cast("tuple[float, ...]", options.mean), (1.0,))
+    spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
+    if opened.backbone is not None:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(options.seed)
+            made = opened.backbone.build().eval()
+        fresh = prepared.Prepared(made, opened.channels, size, *shift)
+        spaces["fresh weights"] = prepared.finite(
+            cast(prepared.Prepared, encoders.settled(fresh, few.images)), pictures
+        )
+    trained = prepared.Prepared(opened.encoder, opened.channels, size, *shift)
+    spaces["this encoder"] = prepared.finite(trained, pictures)
+    return spaces

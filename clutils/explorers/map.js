@@ -1,0 +1,293 @@
+// Images on maps: canvases with one selection; what is drawn once per view is kept as a picture of its own.
+const data = JSON.parse(document.getElementById("data").textContent), N = data.names.length, K = data.neighbours;
+const $ = (id) => document.getElementById(id), SIDE = 65535, columns = Math.ceil(Math.sqrt(N)), rows = Math.ceil(N / columns);
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#8c6bb1", "#7a7000", "#e31a1c", "#767676"];
+const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+const SPRITE = URL.createObjectURL(new Blob([bytes($("sprite").textContent)], { type: "image/webp" }));
+const sprite = new Image(), state = { at: -1, on: 0, chosen: new Set(), lasso: false, colour: data.classes.length > 0, dots: false };
+const colour = (k) => (data.labels.length && data.labels[k] >= 0 ? PALETTE[data.labels[k] % PALETTE.length] : "#767676");
+const said = (k) => data.names[k] + (data.labels.length && data.labels[k] >= 0 ? ` (${data.classes[data.labels[k]]})` : "");
+const make = (tag, parent, text = "", given = {}) => {
+  const made = Object.assign(document.createElement(tag), given);
+  if (text) made.textContent = text;
+  parent?.append(made);
+  return made;
+};
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+class Map_ {
+  constructor(of, number) {
+    Object.assign(this, { of, number, scale: 1, dx: 0, dy: 0, pointers: new Map() });
+    const place = new Uint16Array(bytes(of.places).buffer);
+    this.x = Float32Array.from({ length: N }, (_, k) => place[2 * k] / SIDE);
+    this.y = Float32Array.from({ length: N }, (_, k) => 1 - place[2 * k + 1] / SIDE);
+    this.nearest = new Uint16Array(bytes(of.nearest).buffer);
+    this.similar = new Uint16Array(bytes(of.similar).buffer);
+    this.kept = bytes(of.kept);
+    this.figure = make("figure", $("maps"));
+    const caption = make("figcaption", this.figure, of.name);
+    make("span", caption, ` · ${Math.round(100 * of.share)} % of neighbours are near on this map`);
+    this.canvas = make("canvas", this.figure, "", { tabIndex: 0 });
+    this.canvas.setAttribute("role", "application");
+    this.layer = document.createElement("canvas");
+    this.listen();
+    new ResizeObserver(() => this.fit()).observe(this.canvas);
+  }
+  fit() {
+    const wide = Math.round(this.canvas.clientWidth * Math.min(devicePixelRatio || 1, 2));
+    if (!wide || wide === this.canvas.width) return;
+    this.layer.width = this.layer.height = this.canvas.width = this.canvas.height = wide;
+    this.paint();
+  }
+  size() { return Math.max(6, Math.min(64, ((this.canvas.width / Math.sqrt(N)) * 0.8) * Math.sqrt(this.scale))); }
+  at(k) {
+    const edge = 0.04 * this.canvas.width, inside = this.canvas.width - 2 * edge;
+    return [edge + (this.x[k] * this.scale + this.dx) * inside, edge + (this.y[k] * this.scale + this.dy) * inside];
+  }
+  paint() { // all images, once per view
+    const g = this.layer.getContext("2d"), t = this.size(), wide = this.layer.width;
+    g.clearRect(0, 0, wide, wide);
+    this.canvas.style.touchAction = state.lasso || this.scale > 1 ? "none" : "pan-y"; // a finger scrolls past a whole map
+    for (let k = 0; k < N; k++) {
+      const [x, y] = this.at(k);
+      if (x < -t || y < -t || x > wide + t || y > wide + t) continue;
+      if (state.dots || !sprite.complete) {
+        g.fillStyle = colour(k);
+        g.fillRect(x - t / 4, y - t / 4, t / 2, t / 2);
+        continue;
+      }
+      if (state.colour) {
+        g.fillStyle = colour(k);
+        g.fillRect(x - t / 2 - 1.5, y - t / 2 - 1.5, t + 3, t + 3);
+      }
+      tile(g, k, x - t / 2, y - t / 2, t);
+    }
+    this.draw();
+  }
+  draw() { // the view, and what is chosen upon it
+    const g = this.canvas.getContext("2d"), wide = this.canvas.width, t = this.size(), k = state.at;
+    g.clearRect(0, 0, wide, wide);
+    g.globalAlpha = state.chosen.size ? 0.25 : k >= 0 ? 0.55 : 1;
+    g.drawImage(this.layer, 0, 0);
+    g.globalAlpha = 1;
+    for (const one of state.chosen) {
+      const [x, y] = this.at(one);
+      state.dots ? ((g.fillStyle = colour(one)), g.fillRect(x - t / 4, y - t / 4, t / 2, t / 2)) : tile(g, one, x - t / 2, y - t / 2, t);
+    }
+    if (k >= 0) {
+      const [x, y] = this.at(k), big = Math.max(t, 34);
+      for (let j = 0; j < K; j++) {
+        const near = this.nearest[K * k + j], [u, v] = this.at(near), kept = this.kept[K * k + j];
+        g.strokeStyle = kept ? css("--blue") : css("--red");
+        g.lineWidth = 2;
+        g.setLineDash(kept ? [] : [6, 5]);
+        g.beginPath(), g.moveTo(x, y), g.lineTo(u, v), g.stroke();
+        tile(g, near, u - big / 2, v - big / 2, big);
+        g.strokeRect(u - big / 2, v - big / 2, big, big);
+      }
+      g.setLineDash([]);
+      tile(g, k, x - big * 0.7, y - big * 0.7, big * 1.4);
+      g.strokeStyle = css("--ink");
+      g.lineWidth = 3;
+      g.strokeRect(x - big * 0.7, y - big * 0.7, big * 1.4, big * 1.4);
+    }
+    if (this.loop?.length > 1) {
+      g.strokeStyle = css("--blue");
+      g.lineWidth = 2;
+      g.beginPath();
+      this.loop.forEach(([a, b], i) => (i ? g.lineTo(a, b) : g.moveTo(a, b)));
+      g.stroke();
+    }
+    if (this.hover >= 0 && this.hover !== k) {
+      const [x, y] = this.at(this.hover), big = Math.max(72, 2 * t), left = Math.min(Math.max(x + 8, 0), wide - big), top = Math.min(Math.max(y - big - 8, 0), wide - big);
+      tile(g, this.hover, left, top, big);
+      g.strokeStyle = css("--ink");
+      g.lineWidth = 2;
+      g.strokeRect(left, top, big, big);
+    }
+    this.canvas.setAttribute("aria-label", `Map of ${N} images by ${this.of.name}. ` + (k >= 0 ? `Chosen: ${said(k)}` : "Left and right arrows choose an image."));
+  }
+  spot(e) {
+    const box = this.canvas.getBoundingClientRect(), k = this.canvas.width / box.width;
+    return [(e.clientX - box.left) * k, (e.clientY - box.top) * k];
+  }
+  under([x, y]) {
+    let best = Math.max(this.size(), 24), found = -1;
+    for (let k = 0; k < N; k++) {
+      const [u, v] = this.at(k), far = Math.hypot(x - u, y - v);
+      if (far < best) [best, found] = [far, k];
+    }
+    return found;
+  }
+  zoom([x, y], by) {
+    const edge = 0.04 * this.canvas.width, inside = this.canvas.width - 2 * edge, next = Math.min(Math.max(this.scale * by, 1), 40);
+    const [a, b] = [(x - edge) / inside, (y - edge) / inside];
+    this.dx = a - ((a - this.dx) / this.scale) * next;
+    this.dy = b - ((b - this.dy) / this.scale) * next;
+    this.scale = next;
+    if (next === 1) this.dx = this.dy = 0;
+    this.later();
+  }
+  later() { this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.paint(); }); }
+  listen() {
+    const c = this.canvas;
+    c.onwheel = (e) => { e.preventDefault(); this.zoom(this.spot(e), e.deltaY < 0 ? 1.25 : 0.8); };
+    c.onpointerdown = (e) => {
+      c.setPointerCapture(e.pointerId);
+      this.pointers.set(e.pointerId, [this.spot(e), this.spot(e)]);
+      this.moved = false;
+      if (state.lasso || e.shiftKey) this.loop = [this.spot(e)];
+    };
+    c.onpointermove = (e) => {
+      const held = this.pointers.get(e.pointerId), now = this.spot(e);
+      if (!held) {
+        const found = e.pointerType === "touch" ? -1 : this.under(now);
+        if (found !== this.hover) {
+          this.hover = found;
+          this.draw();
+          if (found >= 0) $("says").textContent = said(found);
+        }
+        return;
+      }
+      if (Math.hypot(now[0] - held[1][0], now[1] - held[1][1]) > 6) this.moved = true;
+      if (this.pointers.size === 2) { // two fingers: zoom
+        const other = [...this.pointers].find(([id]) => id !== e.pointerId)[1][0];
+        const before = Math.hypot(held[0][0] - other[0], held[0][1] - other[1]), after = Math.hypot(now[0] - other[0], now[1] - other[1]);
+        if (before > 0) this.zoom([(now[0] + other[0]) / 2, (now[1] + other[1]) / 2], after / before);
+      } else if (this.loop) {
+        this.loop.push(now);
+        this.draw();
+      } else if (this.moved && this.scale > 1) {
+        const inside = 0.92 * c.width;
+        this.dx += (now[0] - held[0][0]) / inside;
+        this.dy += (now[1] - held[0][1]) / inside;
+        this.later();
+      }
+      held[0] = now;
+    };
+    c.onpointerup = c.onpointercancel = (e) => {
+      const held = this.pointers.get(e.pointerId);
+      this.pointers.delete(e.pointerId);
+      if (this.loop) {
+        const loop = this.loop;
+        this.loop = null;
+        if (loop.length > 4) return enclose(this, loop);
+      }
+      if (held && !this.moved && e.type === "pointerup") choose(this.under(this.spot(e)), this.number);
+    };
+    c.onpointerleave = () => { this.hover = -1; this.draw(); };
+    c.onkeydown = (e) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], step = { "+": 1.25, "-": 0.8 }[e.key];
+      if (by) choose((state.at + by + N) % N, this.number);
+      else if (step) this.zoom([c.width / 2, c.width / 2], step);
+      else if (e.key === "Escape") choose(-1, this.number);
+      else return;
+      e.preventDefault();
+    };
+  }
+}
+
+function tile(g, k, x, y, t) {
+  g.drawImage(sprite, (k % columns) * data.tile, Math.floor(k / columns) * data.tile, data.tile, data.tile, x, y, t, t);
+}
+
+function thumbnail(parent, k, side) {
+  const made = make("span", parent, "", { className: "tile" });
+  Object.assign(made.style, { backgroundImage: `url(${SPRITE})`, backgroundSize: `${columns * side}px ${rows * side}px`,
+    backgroundPosition: `${-(k % columns) * side}px ${-Math.floor(k / columns) * side}px` });
+  return made;
+}
+
+function choose(k, number = state.on) {
+  state.at = k;
+  state.on = number;
+  state.chosen = new Set();
+  const map = maps[number], list = $("chosen");
+  list.replaceChildren();
+  if (k < 0) $("says").textContent = "Click an image.";
+  else {
+    const away = [...map.kept.subarray(K * k, K * k + K)].filter((kept) => !kept).length;
+    $("says").textContent = `${said(k)}. By ${map.of.name}, ${away ? `${away} of its ${K} nearest images are not near it on this map (dashed)` : `its ${K} nearest images are near it on this map, too`}.`;
+    make("h2", list, `The ${K} nearest by ${map.of.name}`);
+    const row = make("div", list, "", { className: "row" });
+    for (let j = 0; j < K; j++) {
+      const near = map.nearest[K * k + j], kept = map.kept[K * k + j];
+      const button = make("button", row, "", { type: "button", className: kept ? "" : "far", onclick: () => choose(near, number) });
+      thumbnail(button, near, 96);
+      make("span", button, said(near));
+      make("b", button, ` ${((map.similar[K * k + j] * 2) / SIDE - 1).toFixed(2)}${kept ? "" : ", far on the map"}`);
+    }
+  }
+  maps.forEach((each) => each.draw());
+}
+
+function enclose(map, loop) { // the images inside a lasso
+  const inside = (x, y) => {
+    let odd = false;
+    for (let i = 0, j = loop.length - 1; i < loop.length; j = i++) {
+      const [a, b] = loop[i], [c, d] = loop[j];
+      if (b > y !== d > y && x < ((c - a) * (y - b)) / (d - b) + a) odd = !odd;
+    }
+    return odd;
+  };
+  state.at = -1;
+  state.chosen = new Set(data.names.map((_, k) => k).filter((k) => inside(...map.at(k))));
+  const list = $("chosen"), names = [...state.chosen].map((k) => data.names[k]);
+  list.replaceChildren();
+  $("says").textContent = names.length ? `${names.length} images chosen on the map by ${map.of.name}; the other maps show where they are.` : "No image is inside.";
+  if (names.length) {
+    make("h2", list, `${names.length} files`);
+    const text = make("textarea", list, "", { readOnly: true, value: names.join("\n") });
+    text.setAttribute("aria-label", "names of the chosen files");
+    const copy = make("button", list, "copy the names", { type: "button", onclick: async () => {
+      text.select();
+      let done = true;
+      try { await navigator.clipboard.writeText(text.value); } catch { done = document.execCommand("copy"); }
+      copy.textContent = done ? "copied" : "not copied: use the keyboard";
+    } });
+  }
+  maps.forEach((each) => each.draw());
+}
+
+const maps = data.maps.map((of, number) => new Map_(of, number));
+const last = maps[maps.length - 1];
+$("lead").textContent = `${N} images on ${maps.length} maps. Click an image: its ${K} nearest in feature space are joined to it on every map. ` +
+  "Wheel or two fingers zoom, a drag moves, shift and a drag (or the lasso) chooses many.";
+const toggle = (parent, text, on, act) => {
+  const button = make("button", parent, text, { type: "button", onclick: () => { act(); maps.forEach((map) => map.paint()); press(); } });
+  const press = () => button.setAttribute("aria-pressed", on());
+  press();
+  return press;
+};
+toggle($("tools"), "lasso", () => state.lasso, () => { state.lasso = !state.lasso; });
+toggle($("tools"), "dots", () => state.dots, () => { state.dots = !state.dots; });
+if (data.classes.length) toggle($("tools"), "colour by class", () => state.colour, () => { state.colour = !state.colour; });
+make("button", $("tools"), "whole map", { type: "button", onclick: () => maps.forEach((map) => { map.scale = 1; map.dx = map.dy = 0; map.paint(); }) });
+make("button", $("tools"), "clear", { type: "button", onclick: () => choose(-1) });
+const used = [...new Set(data.labels)].filter((label) => label >= 0).sort((a, b) => a - b);
+if (used.length <= PALETTE.length) for (const label of used) {
+  const entry = make("span", $("legend"));
+  make("i", entry).style.background = PALETTE[label % PALETTE.length];
+  entry.append(data.classes[label]);
+}
+const tabs = maps.map((map) => make("button", $("tabs"), map.of.name, { type: "button", onclick: () => show(map) }));
+const show = (map) => {
+  maps.forEach((each, k) => { each.figure.classList.toggle("shown", each === map); tabs[k].setAttribute("aria-pressed", each === map); });
+  if (state.at >= 0) choose(state.at, map.number);
+};
+for (const [one, other, similarity] of data.pairs) {
+  const button = make("button", $("twins").querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
+  const both = make("span", button, "", { className: "pair" });
+  thumbnail(both, one, 64);
+  thumbnail(both, other, 64);
+  make("span", button, `${data.names[one]}, ${data.names[other]}: ${similarity.toFixed(3)}`);
+}
+for (const [one, similarity] of data.alone) {
+  const button = make("button", $("loners").querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
+  thumbnail(button, one, 96);
+  make("span", button, `${said(one)}: nearest ${similarity.toFixed(2)}`);
+}
+sprite.onload = () => maps.forEach((map) => map.paint());
+sprite.src = SPRITE;
+show(last);
+choose(-1, last.number);

@@ -1,0 +1,170 @@
+"""Images on maps, one HTML file: the same images by several features, with one selection."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+import clutils
+from clutils import files, maps
+from clutils.data import ImageSet
+from clutils.explorers.controls import SOURCES
+from clutils.explorers.pages import template
+from clutils.settings import within
+
+TILE = 48  # pixels of a thumbnail's side
+QUALITY = 60  # of the thumbnails, WebP
+NEIGHBOURS = 8  # in feature space, of each image
+NEAR = 16  # an image's nearest on a map: a neighbour that is not among them is far there
+LISTED = 12  # pairs that are most alike, and images that are alone
+FEWEST, MOST = 20, 5000
+PIXELS = 32  # images are brought to this side before their raw pixels are compared
+PLACES = 65_535  # a map's side, in steps
+
+
+def pixels(images: Tensor) -> Tensor:
+    """Raw pixels as features: images uint8 (N, C, H, W) -> (N, C * 32 * 32), the mean image subtracted."""
+    small = torch.cat([_resized(part, PIXELS) for part in images.split(256)]).flatten(1)
+    return small - small.mean(dim=0)
+
+
+def page(
+    pictures: ImageSet, spaces: Mapping[str, Tensor], title: str, names: Sequence[str] = (), seed: int = 0
+) -> str:
+    """The page, HTML: a t-SNE map for each of `spaces`, all with one selection.
+
+    - pictures: N images, from 20 to 5,000; a label below 0 is no label
+    - spaces: name -> features (N, D); the last one's pairs and loneliest images are listed
+    - names: a name for each image, such as its file's; default: its number
+    - seed: of the maps
+
+    A click on an image shows its eight nearest by cosine similarity, and says which of them are not among its
+    16 nearest on that map. Raises ValueError on fewer or more images, or features of another number of rows.
+    """
+    count = len(pictures)
+    within("map", "the number of images", count, FEWEST, MOST)
+    names = list(names) or [str(k) for k in range(count)]
+    if len(names) != count:
+        raise ValueError(f"map: there are {count} images, but {len(names)} names")
+    if not spaces:
+        raise ValueError("map: spaces is empty, but must have features to draw a map of")
+    for name, z in spaces.items():
+        if len(z) != count:
+            raise ValueError(f"map: {name} has {len(z)} rows, but there are {count} images")
+    drawn = [_drawn(name, z, seed) for name, z in spaces.items()]
+    labels = pictures.labels.tolist() if bool((pictures.labels >= 0).any()) else []
+    data: dict[str, Any] = {
+        "names": [files.printable(name) for name in names],
+        "labels": labels,
+        "classes": list(pictures.class_names) if labels else [],
+        "tile": TILE,
+        "neighbours": NEIGHBOURS,
+        "near": NEAR,
+        "maps": drawn,
+        **_extremes(spaces),
+    }
+    return template("map.html").render(
+        title=html.escape(files.printable(title)),
+        source=html.escape(f"{pictures.source}. clutils {clutils.__version__}."),
+        data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        sprite=base64.b64encode(_sprite(pictures.images)).decode(),
+        script=(SOURCES / "map.js").read_text(encoding="utf-8"),
+    )
+
+
+def write(
+    path: str | Path, pictures: ImageSet, spaces: Mapping[str, Tensor], title: str, **further: Any
+) -> None:
+    """Write `page(...)` into a file; errors as there, and OSError."""
+    files.write_atomically(path, page(pictures, spaces, title, **further))
+
+
+def _resized(images: Tensor, side: int) -> Tensor:
+    """uint8 (N, C, H, W) -> float (N, C, side, side) from 0 to 255."""
+    return F.interpolate(images.float(), (side, side), mode="bilinear", antialias=True, align_corners=False)
+
+
+def _sprite(images: Tensor) -> bytes:
+    """All thumbnails in rows of one WebP image, left to right."""
+    columns = _columns(len(images))
+    rows = -(-len(images) // columns)
+    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
+    for start in range(0, len(images), 256):
+        part = _resized(images[start : start + 256], TILE).round().clamp(0, 255).to(torch.uint8)
+        part = part.expand(-1, 3, -1, -1) if part.shape[1] == 1 else part[:, :3]
+        for k, tile in enumerate(part.permute(0, 2, 3, 1).numpy(), start):
+            top, left = k // columns * TILE, k % columns * TILE
+            sheet[top : top + TILE, left : left + TILE] = tile
+    Image.fromarray(sheet).save(written := io.BytesIO(), "WEBP", quality=QUALITY)
+    return written.getvalue()
+
+
+def _columns(count: int) -> int:
+    """Thumbnails in a row of the sheet; the page computes the same."""
+    return int(np.ceil(np.sqrt(count)))
+
+
+def _nearest(z: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosine similarities and numbers of each row's eight nearest others, (N, 8) both."""
+    unit = F.normalize(z.double(), dim=1)
+    parts = []
+    for start in range(0, len(unit), 1000):
+        similarities = unit[start : start + 1000] @ unit.T
+        at = torch.arange(len(similarities))
+        similarities[at, at + start] = -2
+        parts.append(similarities.topk(NEIGHBOURS, dim=1))
+    return torch.cat([part.values for part in parts]), torch.cat([part.indices for part in parts])
+
+
+def _drawn(name: str, z: Tensor, seed: int) -> dict[str, Any]:
+    """One map: places, neighbours in feature space, and which of these are near on the map."""
+    z = z.detach().float().cpu()
+    similarities, nearest = _nearest(z)
+    positions = maps.tsne(z, perplexity=min(30.0, (len(z) - 1) / 3), seed=seed)
+    places = torch.from_numpy(np.asarray(positions)).double()
+    distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
+    reach = distances.topk(min(NEAR, len(z) - 1), dim=1, largest=False).values[:, -1:]
+    kept = distances.gather(1, nearest) <= reach
+    low, high = places.min(dim=0).values, places.max(dim=0).values
+    span = (high - low).max().clamp(min=1e-12)
+    middle = PLACES * ((places - (low + high) / 2) / span + 0.5)
+    return {
+        "name": name,
+        "places": _packed(middle.round().clamp(0, PLACES), np.uint16),
+        "nearest": _packed(nearest, np.uint16),
+        "similar": _packed(((similarities.clamp(-1, 1) + 1) * PLACES / 2).round(), np.uint16),
+        "kept": _packed(kept, np.uint8),
+        "share": round(float(kept.double().mean()), 4),
+    }
+
+
+def _packed(values: Tensor, kind: type) -> str:
+    return base64.b64encode(np.ascontiguousarray(values.numpy().astype(kind)).tobytes()).decode()
+
+
+def _extremes(spaces: Mapping[str, Tensor]) -> dict[str, Any]:
+    """By the last features: pairs that are most alike, and images whose nearest one is farthest."""
+    z = list(spaces.values())[-1].detach().float().cpu()
+    similarities, nearest = _nearest(z)
+    pairs: dict[tuple[int, int], float] = {}
+    for flat in similarities.flatten().argsort(descending=True, stable=True).tolist():
+        one, other = flat // NEIGHBOURS, int(nearest.flatten()[flat])
+        pairs.setdefault((min(one, other), max(one, other)), float(similarities.flatten()[flat]))
+        if len(pairs) == LISTED:
+            break
+    alone = similarities[:, 0].argsort(stable=True)[:LISTED].tolist()
+    return {
+        "pairs": [[*pair, round(similarity, 4)] for pair, similarity in pairs.items()],
+        "alone": [[k, round(float(similarities[k, 0]), 4)] for k in alone],
+    }

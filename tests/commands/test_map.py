@@ -1,0 +1,52 @@
+"""`map`: a run and a folder of images become one page; what does not fit is one line."""
+
+import pytest
+from PIL import Image
+
+from clutils import training
+from tests.commands.asked import complaint, run
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    for k in range(24):
+        Image.new("RGB", (20 + k % 3, 20), (10 * k, 255 - 10 * k, 90)).save(folder / f"photo {k}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    run_ = training.train(data="scenes", encoder="conv16", steps=1, batch_size=16, seed=0)
+    run_.save(folder / "checkpoint.pt")
+    return folder
+
+
+def test_photographs_without_classes_become_three_maps_with_the_names_of_their_files(
+    photos, saved, tmp_path, capsys
+):
+    out = tmp_path / "map.html"
+    assert run("map", saved, "--data", f"folder:{photos}", "--out", out) == 0
+    text = out.read_text("utf-8")
+    assert all(f'"name":"{name}"' in text for name in ("raw pixels", "fresh weights", "this encoder"))
+    assert '"photo 7.png"' in text and '"labels":[]' in text
+    assert "24 images" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--pictures", 10), "--pictures 10: must be from 20"),
+        (("--out", "map.pdf"), "--out map.pdf: must end in .html"),
+        (("--data", "sentences:toy"), "sentences"),
+        (("--mean", "cifar"), "cifar"),
+        (("--out", "nowhere/map.html"), "there is no folder nowhere"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_that_quotes_it(
+    photos, saved, capsys, given, said, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert run("map", saved, "--data", f"folder:{photos}", *given) == 2
+    assert said in complaint(capsys)
