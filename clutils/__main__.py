@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 # what needs torch is imported by the command that needs it: `--help` and `doctor` answer without
 from clutils.commands import book, check, data, doctor, explore, lab, map, ruler, train
-from clutils.commands.arguments import BadUsage, Parser, adding, say
+from clutils.commands.arguments import BadUsage, Parser, adding, say, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options, rest = parser.parse_known_args(arguments)  # which asks the library for its names
         options.typed = list(sys.argv[1:] if arguments is None else arguments)
         if rest and options.command is not lab.lab:
-            parser.error(f"unknown arguments {' '.join(rest)}")
+            options.parser.error(f"unknown arguments {' '.join(rest)}{unknown(rest[0], options.parser)}")
         return options.command(options, rest) if options.command is lab.lab else options.command(options)
     except KeyboardInterrupt:
         print("clutils: stopped", file=sys.stderr)

@@ -20,6 +20,17 @@ from typing import Any
 from torch import Tensor
 
 PLAIN: tuple[type, ...] = (int, float, bool)  # numbers that a file can hold
+SYNONYMS = {  # what people type -> the name here
+    **dict.fromkeys(("tau", "τ", "temp", "t"), "temperature"),
+    **{"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "optimizer": "optimiser"},
+    **{
+        "dataset": "data",
+        "model": "encoder",
+        "backbone": "encoder",
+        "arch": "encoder",
+        "views": "extra_views",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -180,7 +191,9 @@ def bind(cls: Any, /, *given: Any, **by_name: Any) -> dict[str, Any]:
     try:
         bound = _signature(cls).bind(*given, **by_name)
     except TypeError as error:
-        raise TypeError(f"{cls.__name__}: {error}") from None
+        wrong = [name for name in by_name if name not in cls.arguments]
+        hint = did_you_mean(wrong[0], cls.arguments) if wrong else ""
+        raise TypeError(f"{cls.__name__}: {error}{hint}") from None
     bound.apply_defaults()
     return bound.arguments
 
@@ -231,6 +244,8 @@ def did_you_mean(name: object, known: Iterable[Any], listed: bool = False) -> st
     """The end of an error message: '; did you mean ...?', or nothing; listed: what is known, too."""
     known = list(map(str, known))
     lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
-    close = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+    word = str(name).lower()
+    synonym = [meant] if (meant := SYNONYMS.get(word)) in lower else []
+    close = synonym or difflib.get_close_matches(word, lower, n=1, cutoff=0.5)
     meant = f"; did you mean {lower[close[0]]!r}?" if close else ""
     return f"{meant or ';'} Known: {', '.join(known) or 'none'}" if listed else meant

@@ -70,10 +70,26 @@ def adding(parser: Parser) -> Add:
 
     def add(name: str, command: Callable[..., int], what: str, **settings: Any) -> Parser:
         added = commands.add_parser(name, help=what, description=what, **settings)
-        added.set_defaults(command=command)
+        added.set_defaults(command=command, parser=added)
         return added
 
     return add
+
+
+def unknown(argument: str, parser: Parser) -> str:
+    """The end of an error on an option that a command lacks: '; did you mean ...?', or nothing."""
+    from clutils import losses
+    from clutils.settings import SYNONYMS, did_you_mean
+
+    if not argument.startswith("--"):
+        return ""
+    name = argument[2:].partition("=")[0].replace("-", "_").lower()
+    options = {option[2:].replace("-", "_"): option for option in parser._option_string_actions}
+    of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
+    if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):
+        return f"; did you mean --set {SYNONYMS.get(name, name)}=...?"
+    hint = did_you_mean(name, options)
+    return f"; did you mean {options[hint.split(chr(39))[1]]}?" if hint else ""
 
 
 def value(text: str) -> Any:

@@ -9,16 +9,20 @@ from clutils.commands.arguments import Add
 
 def add_to(add: Add) -> None:
     for name, what in (
-        ("book", "run the notebooks and build the book, which opens from the disk"),
-        ("slides", "build the slides of the stage paths"),
-        ("site", "book and slides as one folder for a static host"),
+        ("book", "run the notebooks and build the book, which opens with a double click"),
+        ("slides", "build slides of each notebook's stage path"),
+        ("site", "build book and slides in one folder, for a static host"),
     ):
         parser, out = add(name, build, what), Path("build", name)
         parser.set_defaults(what=name)
-        parser.add_argument("--out", type=Path, metavar="DIR", default=out, help=f"default: {out}")
+        parser.add_argument(
+            "--out", type=Path, metavar="DIR", default=out, help=f"folder to write to; default: {out}"
+        )
         if name == "site":
-            parser.add_argument("--base-url", metavar="URL", default="", help="where it will be hosted")
-            about = "GitHub's, whose branch colab has the site's notebooks: 'Open in Colab' beside each title"
+            parser.add_argument(
+                "--base-url", metavar="URL", default="", help="address that will host the site; default: none"
+            )
+            about = "GitHub repository that has the notebooks in its branch colab, for 'Open in Colab'"
             parser.add_argument("--repository", metavar="OWNER/NAME", default="", help=about)
 
 

@@ -164,11 +164,14 @@ def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
 
 def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
     """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
+    from clutils.settings import did_you_mean
+
     given = {}
     for setting in settings:
         key, _, text = setting.partition("=")
         if key not in usual:
-            raise BadUsage(f"{option} {setting}: {name} has the settings {', '.join(usual)}")
+            hint = did_you_mean(key, usual, listed=True)
+            raise BadUsage(f"{option} {setting}: {name} has no setting {key}{hint}")
         given[key] = value(text)
         a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may
         if a_word or not text:

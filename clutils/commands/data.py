@@ -7,14 +7,16 @@ from clutils.commands.arguments import Add, say, usage
 
 
 def add_to(add: Add) -> None:
-    to_load = add("data", data, "fetch a set and describe it; without a name, list the sets")
+    to_load = add("data", data, "download a data set and describe it; without a name, list all")
     to_load.add_argument(
         "name",
         metavar="NAME",
         nargs="?",
-        help="as in data.load; folder:PATH, vectors:array:PATH and sentences:file:PATH for your own",
+        help="data set, such as digits, or your own: folder:PATH, vectors:array:PATH, sentences:file:PATH",
     )
-    to_load.add_argument("--split", metavar="NAME", default="train", help="default: train")
+    to_load.add_argument(
+        "--split", metavar="NAME", default="train", help="part of the data set; default: train"
+    )
 
 
 def data(options: argparse.Namespace) -> int:

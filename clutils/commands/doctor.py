@@ -34,7 +34,9 @@ class Finding(NamedTuple):
 
 
 def add_to(add: Add) -> None:
-    add("doctor", doctor, "which Python do notebooks run, will sliders show, and what to do where not")
+    add(
+        "doctor", doctor, "check which Python the notebooks use and whether sliders will show; say what to do"
+    )
 
 
 def doctor(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ def add_to(add: Add) -> None:
     add(
         "explore",
         explore,
-        "write an explorer: one page that opens with no network and no kernel",
+        "write an explorer: a page with sliders that needs no network and no kernel",
         fill=_flags,
     )
 
@@ -23,13 +23,13 @@ def _flags(to_explore: Parser) -> None:
 
     names = ", ".join(f"{name} ({of.title})" for name, of in explorers.EXPLORERS.items())
     to_explore.add_argument(
-        "page", metavar="PAGE", choices=(*explorers.NAMES, ALL), help=f"one of {names}, or {ALL} of them"
+        "page", metavar="PAGE", choices=(*explorers.NAMES, ALL), help=f"page to write: {names}, or {ALL}"
     )
     to_explore.add_argument(
         "--set",
         **SETTINGS,
-        help="where a control starts, once for each, as in --set loss=MACL --set temperature=0.1; "
-        "--set hide=seed,rate leaves controls out",
+        help="first value of a control, such as --set loss=MACL; --set hide=seed,rate leaves controls out; "
+        "may be repeated",
     )
     to_explore.add_argument(
         "--out",
@@ -38,7 +38,10 @@ def _flags(to_explore: Parser) -> None:
         "has all of them on one page",
     )
     to_explore.add_argument(
-        "--base-url", metavar="URL", default="", help="where the pages are hosted: for links and a QR code"
+        "--base-url",
+        metavar="URL",
+        default="",
+        help="address that will host the pages, for links and a QR code; default: none",
     )
 
 

@@ -15,10 +15,16 @@ LAB_DEFAULTS = Path(__file__).parent / "jupyterlab"
 
 
 def add_to(add: Add) -> None:
-    what = "open the course in JupyterLab; its own options are passed on: --no-browser --port 9999"
+    what = "open the course in JupyterLab; takes JupyterLab's options, too, such as --port 9999"
     stage = add("lab", lab, what).add_argument
-    stage("--stage", metavar="NUMBER", help="open this notebook for a lecture: its stage path, in large type")
-    stage("--minutes", type=int, choices=(50, 20), default=50, help="how long the lecture is (default: 50)")
+    stage("--stage", metavar="NUMBER", help="notebook to open for a lecture: its stage path, in large type")
+    stage(
+        "--minutes",
+        type=int,
+        choices=(50, 20),
+        default=50,
+        help="length of the lecture in minutes; default: 50",
+    )
 
 
 def lab(options: argparse.Namespace, rest: list[str]) -> int:

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def add_to(add: Add) -> None:
-    add("ruler", ruler, "is this value of the loss normal? chance, collapse and the best", fill=_flags)
+    add(
+        "ruler",
+        ruler,
+        "say whether a value of a loss is normal: its chance level, collapse and best",
+        fill=_flags,
+    )
 
 
 def _flags(to_measure: Parser) -> None:
@@ -20,25 +25,32 @@ def _flags(to_measure: Parser) -> None:
 
     names = ", ".join(losses.catalogue())
     to_measure.add_argument(
-        "--loss", metavar="NAME", default="NTXent", help=f"one of {names}; default: NTXent"
+        "--loss", metavar="NAME", default="NTXent", help=f"loss, one of {names}; default: NTXent"
     )
-    help = "a setting of the loss, once for each, as in --set temperature=0.1"
+    help = "setting of the loss, such as --set temperature=0.1; may be repeated"
     to_measure.add_argument("--set", **SETTINGS, help=help)
     to_measure.add_argument(
-        "--batch-size", metavar="N", type=positive, default=256, help="pictures, in two views; default: 256"
+        "--batch-size",
+        metavar="N",
+        type=positive,
+        default=256,
+        help="number of images, each in two views; default: 256",
     )
     to_measure.add_argument(
-        "--queue", metavar="K", type=positive, help="negatives from a queue of so many keys, as in MoCo"
+        "--queue",
+        metavar="K",
+        type=positive,
+        help="number of negatives in a queue, as in MoCo; default: no queue",
     )
-    help = "with labels of so many classes, for a loss that takes them, as SupCon does"
+    help = "number of classes, for a loss that uses labels, such as SupCon; default: no labels"
     to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
-    help = "is such a loss normal? in a sentence"
+    help = "loss that you measured; prints one sentence that judges it; may be repeated"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
     for name, default, what in (
         ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
-        ("spread", anatomy.SPREAD, "deviation of its similarities to the negatives, around 0"),
+        ("spread", anatomy.SPREAD, "standard deviation of its similarities to negatives"),
     ):
-        help = f"of the trained state: {what}; default: {default}"
+        help = f"{what}, in the row of a trained encoder; default: {default}"
         to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
 
 

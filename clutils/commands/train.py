@@ -23,7 +23,7 @@ def add_to(add: Add) -> None:
     add(
         "train",
         train,
-        "train an encoder: writes checkpoint, history, config and a replay",
+        "train an encoder; write checkpoint, history, configuration and replay",
         fill=_flags,
         epilog=_names,
     )
@@ -49,35 +49,43 @@ def _flags(to_train: Parser) -> None:
             flag: Any = str if words else int if own.whole else float
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
     for name, of in (("--set", "loss"), ("--method-set", "method")):
-        help = f"a setting of the {of}, once for each, as in {name} {EXAMPLES[name]}"
+        help = f"setting of the {of}, such as {name} {EXAMPLES[name]}; may be repeated"
         to_train.add_argument(name, **SETTINGS, help=help)
     to_train.add_argument(
         "--schedule",
         **SETTINGS | {"metavar": "NAME=LOWEST:HIGHEST:PERIOD"},
-        help="a live setting, as the temperature, along a cosine of PERIOD steps that begins at the highest, "
-        "once for each, as in --schedule temperature=0.1:1:400",
+        help="setting that follows a cosine of PERIOD steps, beginning at HIGHEST, such as "
+        "--schedule temperature=0.1:1:400; may be repeated",
     )
     to_train.add_argument(
         "--look",
         metavar="NAMES",
         type=_numbers,
-        help="numbers of check, with commas between them, of the encoder as it begins, at its end, and every "
-        f"so many steps (--look-every), in history.csv: {', '.join(BY_NAME)}; default: rankme, and knn where "
+        help="metrics to record in history.csv at the start, every --look-every steps and at the end, "
+        f"separated by commas: {', '.join(BY_NAME)}; default: none, or with --look-every rankme, and knn if "
         "there are labels",
     )
-    to_train.add_argument("--look-every", metavar="STEPS", type=positive, help="see --look")
+    to_train.add_argument(
+        "--look-every",
+        metavar="STEPS",
+        type=positive,
+        help="number of steps between evaluations of --look; default: only at the start and the end",
+    )
     to_train.add_argument(
         "--log",
         choices=tuple(logs.KINDS),
         action="append",
         default=[],
-        help="write the history for TensorBoard or Weights & Biases too, into DIR, where that is installed "
-        "(wandb: offline, unless WANDB_MODE says otherwise)",
+        help="logger that gets the history as well, in DIR, if it is installed (wandb stays offline unless "
+        "WANDB_MODE says otherwise); may be repeated; default: none",
     )
-    to_train.add_argument("--out", metavar="DIR", required=True, help="folder for what is written")
-    to_train.add_argument("--resume", action="store_true", help="go on with the run in DIR")
+    to_train.add_argument("--out", metavar="DIR", required=True, help="folder to write to (required)")
+    to_train.add_argument("--resume", action="store_true", help="continue the run in DIR")
     to_train.add_argument(
-        "--checkpoint-every", metavar="STEPS", type=positive, help="besides at the end; default: only then"
+        "--checkpoint-every",
+        metavar="STEPS",
+        type=positive,
+        help="number of steps between checkpoints; default: only one, at the end",
     )
 
 
@@ -100,7 +108,7 @@ def _names() -> str:
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
         f"are used by supcon. data: {', '.join(data.NAMES)}. "
         f"augmentations: {', '.join(views.names())}. encoders: {', '.join(encoders.NAMES)}. "
-        "In several processes, each with its share of every batch: "
+        "To train in several processes, each with a share of every batch: "
         "torchrun --nproc-per-node N -m clutils train ..."
     )
 

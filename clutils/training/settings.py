@@ -39,20 +39,20 @@ class Settings:
     resumed run may have another; `kept`, False where config.json and checkpoints don't have it.
     """
 
-    method: str = setting(None, default="simclr", about="a name from `methods.catalogue()`")
+    method: str = setting(None, default="simclr", about="training method, a name from `methods.catalogue()`")
     loss: nn.Module | None = setting(
         None,
         default=None,
-        about="a name from `losses.catalogue()`",
-        unset="the method's own, for most NTXent at temperature 0.2",
+        about="loss, a name from `losses.catalogue()`",
+        unset="the method's usual one, for most NTXent with temperature 0.2",
         metadata={"in_python": "a module of `clutils.losses`, or any that takes two batches of embeddings"},
     )
     data: Data = setting(
         None,
         default="scenes",
-        about="a name for `data.load`",
+        about="data set, a name for `data.load`",
         metadata={
-            "in_python": "a name for `data.load`, a set from it, pictures as a uint8 tensor (N, C, H, W), "
+            "in_python": "a name for `data.load`, a set from it, images as a uint8 tensor (N, C, H, W), "
             "vectors as a float32 tensor (N, D), sentences as an int64 tensor (N, L); graphs: "
             "`data.graphs.packed`"
         },
@@ -60,8 +60,8 @@ class Settings:
     encoder: str | nn.Module | None = setting(
         None,
         default=None,
-        about="a name from `encoders.NAMES`",
-        unset="conv16 for pictures, mlp for vectors, gin for graphs, gcn-nodes for the nodes of one (dgi and "
+        about="encoder, a name from `encoders.NAMES`",
+        unset="conv16 for images, mlp for vectors, gin for graphs, gcn-nodes for the nodes of a graph (dgi and "
         "mvgrl: gcn-prelu), transformer for sentences",
         metadata={
             "in_python": "a name from `encoders.NAMES`, or a module with `.features`, trained in place"
@@ -70,69 +70,72 @@ class Settings:
     augmentation: str | views.Augment | None = setting(
         None,
         default=None,
-        about="one of `views.names()`",
-        unset="what suits the data, `views.suiting`; none for vectors where the method changes them itself",
+        about="augmentation, one of `views.names()`",
+        unset="one that suits the data, `views.suiting`; none for vectors if the method makes their views",
         metadata={"in_python": "one of `views.names()`, or called as augment(images, generator=...)"},
     )
     epochs: int | None = setting(
         STEPS,
         also=(None,),
         default=None,
-        about="times through the data, instead of steps; an incomplete last batch is left out",
+        about="number of passes through the data, in place of steps; an incomplete last batch is left out",
         metadata={"kept": False},
     )
     steps: int = setting(
-        STEPS, default=300, about="batches; another length has another course of the learning rate"
+        STEPS, default=300, about="number of batches; the learning-rate schedule is stretched to it"
     )
     batch_size: int | None = setting(
         2,
         whole=True,
         also=(None,),
         default=None,
-        about="pictures a step, of all processes together",
-        unset="256, or all where there are fewer; of a network all nodes",
+        about="number of samples in a batch, over all processes",
+        unset="256, or all if there are fewer; for nodes all nodes of the graph",
     )
     learning_rate: float | None = setting(
         LEARNING_RATE,
         also=(None,),
         default=None,
-        about="the highest of its course, a rise over 5 % of the steps and half a cosine",
-        unset="what suits the encoder and the method, for sgd 0.03 for 256 pictures a step",
+        about="peak learning rate (5% warm-up, then cosine decay)",
+        unset="what suits the encoder and the method; for sgd 0.03 times batch size / 256",
     )
-    seed: int = setting(0, whole=True, default=0, about="the seed of everything random in the run")
+    seed: int = setting(0, whole=True, default=0, about="random seed")
     device: str | torch.device | None = setting(
         None,
         default=None,
-        about="cpu, cuda, cuda:1 or mps",
-        unset="CUDA where there is one",
+        about="device: cpu, cuda, cuda:1 or mps",
+        unset="cuda if available, else cpu",
         metadata={"fixed": False, "kept": False},
     )
     precision: str | None = setting(
         choices=tuple(PRECISIONS),
         also=(None,),
         default=None,
-        about="the encoder's: float32, bfloat16, or float16 and a scaled loss",
-        unset="bfloat16 where the device computes in it, else float16 on a GPU",
+        about="number format of encoder and head: float32, bfloat16, or float16 with a scaled loss",
+        unset="bfloat16 if the device computes in it, else float16 on a GPU",
     )
     extra_views: int = setting(
-        0, whole=True, default=0, about="further views of each picture, for a loss that takes several"
+        0,
+        whole=True,
+        default=0,
+        about="number of additional views of each image, for a loss that takes several",
     )
     method_settings: Mapping[str, Any] = setting(
-        None, default={}, about="the method's own, by name, as its class takes them"
+        None, default={}, about="settings of the method, by name, as its class takes them"
     )
     optimiser: str = setting(
         choices=tuple(WEIGHT_DECAYS),
         default="adamw",
-        about="adamw, or sgd with a momentum of 0.9 (not Nesterov's)",
+        about="optimiser: adamw, or sgd with momentum 0.9 (without Nesterov)",
     )
     weight_decay: float | None = setting(
-        0, also=(None,), default=None, about="of the weights", unset="1e-4 for adamw, 5e-4 for sgd"
+        0, also=(None,), default=None, about="weight decay", unset="1e-4 for adamw, 5e-4 for sgd"
     )
     compile: bool = setting(
         SWITCH,
         default=False,
-        about="torch.compile the encoder's step: takes a minute or less before the first, and made conv16 "
-        "and conv32 slower on a CPU",
+        about="compile the encoder with torch.compile: adds up to a minute before the first step, and made "
+        "conv16 and conv32 slower on a CPU",
         metadata={"fixed": False},
     )
     threads: int | None = setting(
@@ -141,8 +144,8 @@ class Settings:
         whole=True,
         also=(None,),
         default=None,
-        about="of torch in a step on a CPU: sums are split by thread, so their last bits depend on it",
-        unset="as many as torch has when the run begins",
+        about="number of CPU threads for torch; the last bits of results depend on it",
+        unset="torch's own number when the run begins",
     )
 
     def __post_init__(self) -> None:

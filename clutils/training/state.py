@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import data as datasets
-from clutils import encoders, methods, views
+from clutils import encoders, losses, methods, views
 from clutils.data.sets import check_edges
 from clutils.methods.base import learned_by
 from clutils.settings import did_you_mean, one_of
@@ -27,8 +27,13 @@ class RunState:
     def __init__(self, *settings: Any, **by_name: Any) -> None:
         for name in by_name:
             if name not in names():
-                own = f"; a method's own go into method_settings={{{name!r}: {shortened(by_name[name])}}}"
-                raise TypeError(f"training: there is no setting {name!r}, but {', '.join(names())}{own}")
+                hint = did_you_mean(name, names(), listed=True)
+                own = (
+                    f"; settings of a method go into method_settings={{{name!r}: {shortened(by_name[name])}}}"
+                )
+                if any(name in entry.cls.ranges for entry in losses.catalogue().values()):
+                    own = f"; settings of a loss go into it: loss=losses.NTXent({name}=...)"
+                raise TypeError(f"training: there is no setting {name!r}{hint}{own}")
         given = Settings(*settings, **by_name)
         self.device = devices.device(given.device)
         self.data = datasets.load(given.data) if isinstance(given.data, str) else given.data

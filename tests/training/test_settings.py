@@ -129,7 +129,7 @@ def test_settings_that_were_a_truth_value_before_ranges_were_declared_are_read_a
 
 def test_what_is_no_setting_is_said_with_those_that_there_are():
     with pytest.raises(
-        TypeError, match=r"there is no setting 'momentum', but method, .*method_settings={'mom"
+        TypeError, match=r"there is no setting 'momentum'.* Known: method, .*method_settings={'mom"
     ):
         training.Run("moco", momentum=0.9)
 
