@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from clutils.commands.arguments import Add
+from clutils.commands import copies
+from clutils.commands.arguments import Add, say
 
 ROOT = Path(__file__).resolve().parents[2]
 START = Path("notebooks", "00_start_here.ipynb")
@@ -36,6 +37,15 @@ def lab(options: argparse.Namespace, rest: list[str]) -> int:
         start = Path("notebooks", stage.write(options.stage, minutes=options.minutes).name)
         own = str(stage.settings())
         os.environ |= {"JUPYTERLAB_SETTINGS_DIR": own, "JUPYTERLAB_WORKSPACES_DIR": own}
+    elif (ROOT / START).is_file():
+        try:
+            mine, behind = copies.follow(ROOT / START.parent)
+        except OSError as error:
+            say(f"your own copies of the notebooks can't be written: {error}. The project's are opened")
+        else:
+            start = START.parent / mine.name / START.name
+            for line in behind:
+                say(line)
     command = lab_command(rest, start)
     # defaults of JupyterLab's settings, no question about news: what the reader has set goes before them
     config = [str(LAB_DEFAULTS), os.environ.get("JUPYTER_CONFIG_PATH", "")]

@@ -471,7 +471,7 @@ def test_the_lab_starts_here_and_says_where(tmp_path):
                 break
             time.sleep(0.1)
         assert address, said.read_text()
-        assert "/lab/tree/notebooks/00_start_here.ipynb" in address[0]
+        assert "/lab/tree/notebooks/mine/00_start_here.ipynb" in address[0]
         for attempt in range(100):  # the address is printed a moment before anyone answers there
             try:
                 with urllib.request.urlopen(address[0].replace("...", "secret"), timeout=30) as page:
