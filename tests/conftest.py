@@ -1,5 +1,6 @@
 """Fixtures that several test files share, and what keeps the tests repeatable."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 
 
-LAST = "test_book"
+BOOK = "test_book"
 SHARED = {
     "browser": "one JupyterLab",
     "explorers": "pages that stay open",
@@ -28,8 +29,22 @@ SHARED = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The notebooks come last; only the book comes after them: it is made of what they left."""
-    items.sort(key=lambda item: (item.path.stem == LAST, item.get_closest_marker("notebook") is not None))
+    """The notebooks come first, and the book, made of what they left, when they are long done."""
+
+    def place(item: pytest.Item) -> int:
+        if item.get_closest_marker("notebook"):
+            return 0
+        if item.path.stem == BOOK:
+            return 2
+        return 1 if item.path.relative_to(ROOT / "tests").parts[0] < "report" else 3
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported by now stays: the garbage collector need not look through it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             path = Path(nodeid.partition("::")[0])
             if path.stem == "test_notebooks":
                 return nodeid
-            return path.parent.name if path.parent.name in SHARED and path.stem != LAST else str(path)
+            return path.parent.name if path.parent.name in SHARED and path.stem != BOOK else str(path)
 
     return Together(config, log)
 

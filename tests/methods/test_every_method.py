@@ -73,8 +73,18 @@ def test_graphs_and_nodes_train_and_the_loss_falls(method, seen):
     assert run.settings.batch_size == (len(seen) if seen.of_nodes else 32)
 
 
-@pytest.mark.parametrize("method", OF_PICTURES)
-@pytest.mark.parametrize("pictures", ["digits", "vectors"])
+@pytest.mark.parametrize(
+    ("pictures", "method"),
+    [
+        *(("digits", method) for method in OF_PICTURES),
+        *(("vectors", method) for method in ("simclr", "byol", "pinda")),  # the sweep has the others
+        *(
+            pytest.param("vectors", method, marks=pytest.mark.sweep)
+            for method in OF_PICTURES
+            if method not in ("simclr", "byol", "pinda")
+        ),
+    ],
+)
 def test_pictures_and_vectors_train_and_the_loss_falls(method, pictures):
     seen = DIGITS if pictures == "digits" else data.load("vectors:digits", limit=100)
     if method == "moco":

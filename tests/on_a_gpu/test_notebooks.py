@@ -1,6 +1,6 @@
 """Every cell of the notebooks on the pretend GPU, with the CPU's recipes: a GPU's would take hours.
 
-`make test` has those that between them train, watch, draw noise and try each method; the sweep has all.
+In the sweep alone: `make test` runs each notebook once, on the CPU.
 """
 
 from pathlib import Path
@@ -24,14 +24,8 @@ encoders.half_precision = lambda device: None
 """
 
 
-FEW = ("00", "03", "09", "11")
-
-
 @pytest.mark.notebook
-@pytest.mark.parametrize(
-    "path",
-    [path if path.stem[:2] in FEW else pytest.param(path, marks=pytest.mark.sweep) for path in NOTEBOOKS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_on_a_gpu(path: Path, isolated: None):  # noqa: F811
     assert execute(nbformat.read(path, as_version=4), path.parent, ON_A_GPU) == []

@@ -27,11 +27,12 @@ from tests.runs import advance, past, same, weights
 EVERY = 3  # steps between two checkpoints
 STEPS = 5000  # never reached
 RUNS = {
-    "moco": (30, ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL")),
-    "pinda": (20, ("--method", "pinda", "--loss", "MACL")),
+    "moco": (16, ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL")),
+    "pinda": (16, ("--method", "pinda", "--loss", "MACL")),
 }
 SSCL = ("--set", "hardest=8", "--set", "synthetic=4")
 WITHIN = ("open", "fsync", "replace", "replaced")  # moments of a write
+HOW = ("within a write", "from its start", "from its first step", "from its first step")  # in turns
 
 
 def settings(name: str, folder: Path) -> list[str]:
@@ -91,14 +92,15 @@ def live(arguments: list[str], reached: mmap.mmap, death: tuple[str, int] | None
     os._exit(code)
 
 
-def kill_once(name: str, folder: Path, draw: random.Random) -> dict[str, object]:
-    """One life and its end; what it had reached and what is left."""
+def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict[str, object]:
+    """The life of that number and its end; what it had reached and what is left."""
     arguments, checkpoint = settings(name, folder), folder / "checkpoint.pt"
     if checkpoint.exists():
         arguments.append("--resume")
     reached = mmap.mmap(-1, 8)
-    how = draw.choice(["within a write", "from its start", "from its first step", "from its first step"])
-    death = (draw.choice(WITHIN), draw.randint(1, 8)) if how == "within a write" else None
+    how = HOW[number % len(HOW)]
+    moment = WITHIN[number // len(HOW) % len(WITHIN)]
+    death = (moment, draw.randint(1, 8)) if how == "within a write" else None
     child = os.fork()
     if not child:
         try:
@@ -160,8 +162,8 @@ def main() -> None:
     advance(training.Run(data="digits", device="cpu", batch_size=32, steps=2), 1)  # loads what is lazy
     for name, (kills, _) in RUNS.items():
         draw = random.Random(name)
-        for _ in range(kills):
-            print(json.dumps(kill_once(name, folder / name, draw)), flush=True)
+        for number in range(kills):
+            print(json.dumps(kill_once(name, folder / name, number, draw)), flush=True)
     for name in RUNS:
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
             end = outcome(name, folder / name)

@@ -365,7 +365,22 @@ def _options(menu: W.Dropdown) -> list[tuple[str, str]]:
     return [option if isinstance(option, tuple) else (option, option) for option in menu.options]
 
 
-@pytest.mark.parametrize("method", methods.catalogue())
+ONE_OF_A_KIND = {
+    "simclr",
+    "nnclr",
+    "pinda",
+    "graphcl",
+    "dgi",
+}  # queue, noise, graphs, nodes; the sweep has all
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in ONE_OF_A_KIND else pytest.mark.sweep)
+        for name in methods.catalogue()
+    ],
+)
 def test_every_method_trains_from_the_panel(method):
     kinds = methods.catalogue()[method].cls.sample_kinds
     own = {"graphs": "graphs:motifs", "nodes": "nodes:karate"}
