@@ -1,6 +1,7 @@
 """A paper's sentence put to the test: a verdict that the evidence carries, kept for the claims page."""
 
 import ast
+import html
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import jinja2
+from IPython.display import display
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "claims"
@@ -25,6 +27,12 @@ EVIDENCE = {
     "forces": "pulls and pushes on similarities, of drawn points or of a trained encoder",
     "runs here": "small encoders trained on small pictures",
 }
+MARKS = {  # how a verdict begins -> its sign and colour
+    "holds when": ("◐", "#b58900"),
+    "holds": ("✓", "#00795a"),
+    "fails": ("✗", "#c24e00"),
+    UNDECIDED: ("?", "#767676"),
+}
 AGAINST = ("derived", "the paper's numbers", "constructed case")  # what alone can show that a claim fails
 
 
@@ -38,7 +46,7 @@ def test(
     holds_when: bool | None = None,
     control: str | None = None,
 ) -> str:
-    """Print the verdict on a claim and write it down as JSON; returns it.
+    """Show the verdict on a claim, as a `Card`, and write it down as JSON; returns it.
 
     The verdicts are "holds", "holds when …", "fails" and "not decided here". A claim fails by an identity, by
     the paper's own numbers, or by a constructed case alone: where forces or runs here find no support, it is
@@ -71,9 +79,7 @@ def test(
         verdict = UNDECIDED
     else:
         verdict = "fails"
-    lines = [f"{paper}: {claim}", f"  verdict: {verdict} ({evidence})", f"  shown by: {shown_by}"]
-    for line in lines + ([f"  control: {control}"] if control else []):
-        print(textwrap.fill(line, 100, subsequent_indent="    "))  # notebooks break longer ones within words
+    display(Card(paper, claim, verdict, evidence, shown_by, control))
     folder = written_to()
     folder.mkdir(parents=True, exist_ok=True)
     entry = {"paper": paper, "claim": claim, "evidence": evidence, "verdict": verdict, "shown_by": shown_by}
@@ -83,6 +89,35 @@ def test(
 
 
 test.__test__ = False  # pytest collects functions of this name
+
+
+@dataclass(frozen=True)
+class Card:
+    """A verdict as a notebook shows it: the sentence and the verdict, with the evidence folded under them."""
+
+    paper: str
+    claim: str
+    verdict: str
+    evidence: str
+    shown_by: str
+    control: str | None
+
+    def __repr__(self) -> str:
+        lines = [f"{self.paper}: {self.claim}", f"  verdict: {self.verdict} ({self.evidence})"]
+        lines += [f"  shown by: {self.shown_by}"] + ([f"  control: {self.control}"] if self.control else [])
+        return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
+
+    def _repr_html_(self) -> str:
+        mark, colour = next(look for begins, look in MARKS.items() if self.verdict.startswith(begins))
+        paper, claim, verdict, evidence, shown_by = map(
+            html.escape, (self.paper, self.claim, self.verdict, self.evidence, self.shown_by)
+        )
+        control = f"<p><b>Control</b>: {html.escape(self.control)}</p>" if self.control else ""
+        return (
+            f'<div class="claim" style="border-left: 4px solid {colour}; padding: .2em .8em">'
+            f"<p>{paper}: {claim}</p><p><b>{mark} {verdict}</b></p>"
+            f"<details><summary>evidence: {evidence}</summary><p>{shown_by}</p>{control}</details></div>"
+        )
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class Settings:
         None,
         default=None,
         about="encoder, a name from `encoders.NAMES`",
-        unset="conv16 for images, mlp for vectors, gin for graphs, gcn-nodes for the nodes of a graph (dgi and "
-        "mvgrl: gcn-prelu), transformer for sentences",
+        unset="conv16 for images, mlp for vectors, gin for graphs, gcn-nodes for the nodes of a graph (dgi "
+        "and mvgrl: gcn-prelu), transformer for sentences",
         metadata={
             "in_python": "a name from `encoders.NAMES`, or a module with `.features`, trained in place"
         },

@@ -15,7 +15,7 @@ TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0)
 def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Panel:
     """Classes on the circle under NT-Xent, moved beforehand: sliders over τ and the steps.
 
-    Left the points after so many steps; in the middle their tolerance and uniformity along the way, for each
+    Left the points after so many steps; in the middle their tolerance and uniformity up to there, for each
     temperature; right the share of the push that falls on false negatives, at the temperature chosen. The
     step length is proportional to τ (0.1 τ), so that 1/τ does not decide who is faster.
     """
@@ -38,9 +38,8 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             ring.scatter([], [], color=k["color"], marker=k["marker"], s=50, edgecolor="white", zorder=4)
             for k in looks
         ]
-        for t in paths:
-            plane.plot(uniformities[t], tolerances[t], color="#C9C9C9", linestyle="-", linewidth=1)
-            share.plot(pushes[t], color="#C9C9C9", linestyle="-", linewidth=1)
+        grey = {"color": "#C9C9C9", "linestyle": "-", "linewidth": 1}
+        others = {t: (plane.plot([], [], **grey)[0], share.plot([], [], **grey)[0]) for t in paths}
         share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
         share.text(steps, fair - 0.03, "their share in number", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
@@ -49,13 +48,16 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         (shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
         (share_here,) = share.plot([], [], **here)
         plane.set(xlabel="uniformity (left: more even)", ylabel="tolerance (up: classes tighter)")
+        for axis, of in ((plane.set_xlim, uniformities), (plane.set_ylim, tolerances)):
+            low, high = (end(end(values) for values in of.values()) for end in (min, max))
+            axis(low - 0.05 * (high - low), high + 0.05 * (high - low))
         plane.set_title("the dilemma")
         share.set(xlim=(0, steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
         share.set_title("push on false negatives")
     figures.describe(
         figure,
         f"Three charts: {len(labels)} points of {len(looks)} classes on a circle, after the chosen number of "
-        "steps at the chosen temperature; their tolerance against their uniformity along the way, other "
+        "steps at the chosen temperature; their tolerance against their uniformity up to there, other "
         "temperatures in grey; and the share of the push that falls on the same class.",
     )
 
@@ -64,9 +66,12 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         for label, points in enumerate(classes):
             points.set_offsets(z[labels == label])
         tolerance, uniformity, push = (of[temperature] for of in (tolerances, uniformities, pushes))
-        trade.set_data(uniformity, tolerance)
+        for t, (in_plane, in_share) in others.items():
+            in_plane.set_data(uniformities[t][: step + 1], tolerances[t][: step + 1])
+            in_share.set_data(range(step + 1), pushes[t][: step + 1])
+        trade.set_data(uniformity[: step + 1], tolerance[: step + 1])
         trade_here.set_data([uniformity[step]], [tolerance[step]])
-        shares.set_data(range(len(push)), push)
+        shares.set_data(range(step + 1), push[: step + 1])
         share_here.set_data([step], [push[step]])
         return (
             f"τ = {temperature:g}, step {step}: tolerance {tolerance[step]:.2f} (from {tolerance[0]:.2f}), "
