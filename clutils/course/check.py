@@ -20,7 +20,7 @@ class Unequal(AssertionError):
 
 
 def equal(left: Tensor | float, right: Tensor | float, says: str, tolerance: float | None = None) -> None:
-    """Both sides, one printed line: `says` and the value.
+    """Both sides, one printed line: `says` and the value; of several values how many, and how equal.
 
     - left, right: tensors of one shape, or numbers
     - says: the equation in words, as in "softplus(c) = NT-Xent"
@@ -29,7 +29,9 @@ def equal(left: Tensor | float, right: Tensor | float, says: str, tolerance: flo
     Raises Unequal, showing both sides, when they differ by more.
     """
     a, b = _tensor(left), _tensor(right)
-    _say(f"✓ {says}: {_show(a)}", *_compare(a, b, says, tolerance))
+    gap, allowed = _compare(a, b, says, tolerance)
+    several = f"{a.numel():,} values, largest difference {gap:.0e}"
+    _say(f"✓ {says}: {_show(a) if a.numel() == 1 or DETAILS else several}", gap, allowed)
 
 
 def equal_everywhere(

@@ -132,7 +132,8 @@ class Exercise:
             cases = list(self.cases() if self.cases else [()])
             given = [self._seen(answer, case) for case in cases]
         except Nothing as nothing:
-            return Result(False, f"✗ {self.name}: not yet: {nothing} {self.question}", tried=False)
+            said = f"{self.name}: {nothing} {self.question} (`.hint()` helps.)"
+            return Result(False, said, tried=False)
         except Lacks as lack:
             return Result(False, f"✗ {self.name}: not yet: {lack}")
         except Exception as error:  # whatever a reader's own code raises is an answer to report on

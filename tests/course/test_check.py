@@ -13,6 +13,8 @@ def test_equal_prints_what_it_compared_and_how_closely_when_asked(capsys, monkey
     both = torch.log1p(c.exp()), losses.NTXent(0.2).per_anchor(positives, negatives)
     check.equal(*both, "softplus(c) = NT-Xent")
     assert capsys.readouterr().out == "✓ softplus(c) = NT-Xent: 0.08028\n"
+    check.equal(torch.arange(3.0), torch.arange(3.0), "a = b")
+    assert capsys.readouterr().out == "✓ a = b: 3 values, largest difference 0e+00\n"
     monkeypatch.setattr(check, "DETAILS", True)
     check.equal(*both, "softplus(c) = NT-Xent")
     assert "(largest difference" in capsys.readouterr().out
