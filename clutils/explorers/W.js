@@ -233,12 +233,16 @@ function crowdChart(app, { n, m }, { push, turning: turn }) {
   chart.say(`mean ${number(turn.mean)}, hardest ${number(turn.hardest)}, s⁺ at ${number(app.state.positive)}; pushed most, each: those at ${number(n[top])}`);
 }
 
+function fresh(app, name) { // chosen in the menu, a Gaussian is as of random directions in 100 dimensions
+  if (name === "shape" && app.state.shape === "gaussian") [app.state.similarity, app.state.spread] = [0, 0.1];
+}
+
 function shown(app, name) {
   const reads = { equal: ["similarity"], gaussian: ["similarity", "spread"], "few hard": ["similarity", "hard", "number"], drawn: [] };
   return !["similarity", "spread", "hard", "number"].includes(name) || reads[app.state.shape].includes(name);
 }
 
 export default { render({ model, el }) {
-  const app = explore(model, el, { build, draw, shown }, compare);
+  const app = explore(model, el, { build, draw, fresh, shown }, compare);
   app.ask = (menu) => ask(app, menu);
 } };

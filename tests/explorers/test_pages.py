@@ -525,3 +525,14 @@ def test_in_a_frame_nothing_plays_by_itself_for_the_text_around_it_asks_first(op
         before = said.text_content()
         page.page.wait_for_timeout(1000)
         assert said.text_content() == before
+
+
+def test_a_gaussian_from_the_menu_is_that_of_random_directions_and_one_from_a_link_is_as_the_link_says(
+    opening,
+):
+    with opening("W") as page:
+        assert page.ask(
+            "(app) => { app.set('shape', 'gaussian'); return [app.state.similarity, app.state.spread]; }"
+        ) == [0, 0.1]
+    with opening("W", "#shape=gaussian&similarity=0.4&spread=0.3") as page:
+        assert page.ask("(app) => [app.state.similarity, app.state.spread]") == [0.4, 0.3]
