@@ -101,8 +101,8 @@ def page(target: Axes | FigureBase, caption: str | None = None, picture: bytes |
 def show(target: Axes | FigureBase, caption: str | None = None) -> None:
     """Display the figure in the notebook, with its alt text really in the page.
 
-    JupyterLab and nbconvert drop the alt text of plain pictures, so the figure goes out as HTML with an
-    `<img alt=...>`.
+    JupyterLab and nbconvert drop the alt text of plain images, so the figure goes out as HTML with an
+    `<img alt=...>`. A PNG stands beside it, for what shows no HTML: PDF by LaTeX, GitHub, some editors.
 
     - caption: one line under the picture; it is also the alt text of a figure that nobody described
 
@@ -111,7 +111,9 @@ def show(target: Axes | FigureBase, caption: str | None = None) -> None:
     from IPython.display import display
 
     figure = _root(target)
-    display({"text/html": page(figure, caption), "text/plain": alt(figure) or caption}, raw=True)
+    picture = png(figure)
+    shown = {"text/html": page(figure, caption, picture), "text/plain": alt(figure) or caption}
+    display(shown | {"image/png": base64.b64encode(picture).decode()}, raw=True)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:  # a figure that a reader made with pyplot would be shown a second time
         pyplot.close(figure)

@@ -43,6 +43,7 @@ def test_show_puts_the_alt_text_and_a_sharp_picture_into_the_page(monkeypatch):
     assert html.unescape(alt) == 'W < 1 & "K" grows.'
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (1000, 400)
     assert "a &lt; b" in shown[0]["text/html"]
+    assert shown[0]["image/png"] == data  # for what shows no HTML
 
 
 def test_show_refuses_a_figure_that_nobody_described():

@@ -111,6 +111,7 @@ def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictu
         return new_output("display_data", {"text/html": with_files(panel(source, page or ""), pictures, at)})
     if page:
         output.data["text/html"] = with_files(TO_NOTEBOOK.sub(to_page, page), pictures, at)
+        output.data.pop("image/png", None)  # the same, for what shows no HTML
     return output
 
 
