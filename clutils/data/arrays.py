@@ -4,6 +4,7 @@ import csv
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,16 @@ from clutils.settings import did_you_mean
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
-KEYS = {"X": "vectors", "y": "labels", "vectors": "vectors", "labels": "labels"}  # in an .npz: what they are
-LABEL_COLUMNS = (  # what a .csv may call the column of the labels
-    *("label", "labels", "target", "targets", "class", "classes", "classname", "classlabel"),
-    *("category", "species", "y"),
+VECTORS = ("x", "vectors")  # what an .npz may call them, in any case
+LABEL_COLUMNS = (  # what a file may call the labels: in any case, without blanks, '_' and '-'
+    *("label", "labels", "labelid", "labelname", "truelabel", "target", "targets", "targetname", "y"),
+    *("class", "classes", "classid", "classname", "classlabel", "cls", "category", "categoryid", "species"),
+    *("groundtruth", "gt", "outcome", "diagnosis"),
 )
-NUMBERED = ("index", "id", "row", "rownames")  # a column of 0, 1, 2, ... of this name is no feature
+NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)*(_level_\d+)?)?")  # pandas' word for a column without a name
+# whole numbers, of which no two are equal, under such a name are no feature: patient_id, PatientId
+NUMBERED = re.compile(r"(?i:(.*[ _.-])?(index|idx|id|row|rownames?|level_\d))|.*[a-z](Id|ID)")
+FEW = 100  # different whole numbers that may be classes
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "?")
 LABEL = "?label="  # behind a path: which column of a .csv has the labels
 
@@ -47,15 +52,18 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     """The vectors in a file, all of them 'train'; the first `limit` of them.
 
     - .npy: one array (N, D)
-    - .npz: an array `vectors` (N, D) and, where there are any, `labels` (N,); `X` and `y` do as well
+    - .npz: an array `vectors` or `X` (N, D) and, where there are any, labels (N,) of a usual name
     - .csv: a row a vector, separated by commas (semicolons, tabs); the first line may name the columns. The
       column of a usual name (`LABEL_COLUMNS`) holds the labels; 'PATH?label=kind' says another one, by its
       name or, without names, its number from 1; 'PATH?label=' says that there is none. Columns without a name
-      and row numbers are left out.
+      and row numbers (`NUMBERED`) are left out.
 
-    Labels that are -1 and 1 become 0 and 1; a missing label is -1. `source` says which columns were taken
-    for what. Pickled objects are not opened. Raises `Unavailable` where there is no such file; ValueError for
-    what is in it, naming the column: missing values, categories and booleans are no numbers.
+    Labels that are -1 and 1 become 0 and 1; a missing label, and any other below 0, is -1. `source` says
+    which columns or arrays were taken for what, and how many vectors have no label; also where a column says
+    the same as the labels, or may hold them under a name that is not usual. Pickled objects are not opened.
+
+    Raises `Unavailable` where there is no such file; ValueError for what is in it, naming the column: missing
+    values, categories and booleans are no numbers.
     """
     path, asked, column = path.partition(LABEL)
     name, file = f"vectors:array:{path}", own_file("vectors:array", path, split)
@@ -67,7 +75,7 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     elif asked:
         raise ValueError(f"{name}: {LABEL}{column} names a column, but only a .csv has names of columns")
     else:
-        vectors, labels, notes = *_read_numpy(name, file), []
+        vectors, labels, notes = _read_numpy(name, file)
     class_names = None
     if labels is not None and labels.dtype.kind in "if":
         labels = labels.astype(np.float64)
@@ -78,6 +86,12 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
         else:
             labels = np.where(given, labels, -1)
     whole = _set(name, vectors, labels, class_names, "")
+    without = int((whole.labels < 0).sum())
+    if labels is not None and without:
+        notes.append(f"{without:,} have no label")
+    empty = len(whole.class_names) - len(set(whole.labels.tolist()) - {-1})
+    if empty > 1:  # of labels from 1 on, 0 is one
+        notes.append(f"{empty:,} of {len(whole.class_names):,} classes are empty")
     n, numbers = whole.vectors.shape
     said = "".join(f"; {note}" for note in notes)
     whole.source = f"{n:,} vectors of {numbers:,} numbers from the file {file}, as they are{said}"
@@ -92,22 +106,32 @@ def _set(name: str, vectors: Any, labels: Any, class_names: Sequence[str] | None
     return VectorSet(torch.from_numpy(values), torch.from_numpy(codes), names, source)
 
 
-def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Vectors, labels, and what `source` has to say of the arrays. Raises ValueError where two may be one."""
     try:
         with open(file, "rb") as opened:
             stored = np.load(opened, allow_pickle=False)
             if isinstance(stored, np.ndarray):
-                return stored, None
-            arrays = {KEYS[key]: stored[key] for key in KEYS if key in stored.files}
+                return stored, None, []
+            known = {"vectors": VECTORS, "labels": LABEL_COLUMNS}
+            found = {what: [k for k in stored.files if _plain(k) in names] for what, names in known.items()}
+            for what, keys in found.items():
+                if len(keys) > 1:
+                    raise ValueError(f"{' and '.join(map(repr, keys))} may be the {what}: keep one of them")
+            arrays = {what: stored[keys[0]] for what, keys in found.items() if keys}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         why = "it holds Python objects, whose pickles can run code" if "pickle" in str(error) else error
-        raise ValueError(f"{name} can't be read: {why}; save plain numbers with numpy.save") from error
+        mend = "" if "may be the" in str(error) else "; save plain numbers with numpy.save"
+        raise ValueError(f"{name} can't be read: {why}{mend}") from error
     if "vectors" not in arrays:
         raise ValueError(
             f"{name} holds {', '.join(stored.files) or 'nothing'}; "
             "numpy.savez(path, vectors=..., labels=...) is needed"
         )
-    return arrays["vectors"], arrays.get("labels")
+    left = [key for key in stored.files if [key] not in found.values()]
+    has = f"labels: {found['labels'][0]!r}" if "labels" in arrays else "no labels"
+    left_out = [f"left out: {', '.join(map(repr, left))}"] * bool(left)
+    return arrays["vectors"], arrays.get("labels"), [has, *left_out]
 
 
 def _read_csv(name: str, file: Path, column: str | None) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
@@ -139,9 +163,9 @@ def _read_csv(name: str, file: Path, column: str | None) -> tuple[np.ndarray, np
     for at, (title, values) in enumerate(zip(fields, columns, strict=True)):
         if at == at_label:
             labels = _labels(name, title, values)
-        elif not title or re.fullmatch(r"Unnamed: \d+", title):
+        elif NAMELESS.fullmatch(title):
             left.append("a column without a name")
-        elif title.lower() in NUMBERED and _counts(values):
+        elif NUMBERED.fullmatch(title) and _all_different(values):
             left.append(f"row numbers, {title!r}")
         else:
             kept.append(at)
@@ -150,6 +174,16 @@ def _read_csv(name: str, file: Path, column: str | None) -> tuple[np.ndarray, np
     vectors = np.array([_feature(name, fields[at], columns[at]) for at in kept]).T
     has = "no labels" if at_label is None else f"labels: {fields[at_label]!r}"
     notes = [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
+    if at_label is not None:
+        notes += [
+            f"{fields[at]!r} tells the labels: it has one value for each class"
+            for at in kept
+            if _tells(columns[at], columns[at_label])
+        ]
+    elif column is None:
+        coded = [fields[at] for at in kept if _may_be_labels(columns[at])]
+        if 0 < len(coded) < len(kept) / 2 and coded[0] in (fields[kept[0]], fields[kept[-1]]):
+            notes.append(f"if {coded[0]!r}, a few whole numbers, holds labels: {name}{LABEL}{coded[0]}")
     return vectors, labels, notes + [f"left out: {', '.join(left)}"] * bool(left)
 
 
@@ -166,9 +200,28 @@ def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
     return not decimal or followed or any(_plain(field) in LABEL_COLUMNS for field in first)
 
 
+def _tells(values: Sequence[str], labels: Sequence[str]) -> bool:
+    """Whether a column says the same as the labels: of two classes or more, which have three rows or more."""
+    pairs = Counter(zip(values, labels, strict=True))
+    names = set(labels)
+    return len(names) > 1 and len(pairs) == len(names) == len(set(values)) and min(pairs.values()) > 2
+
+
+def _may_be_labels(values: Sequence[str]) -> bool:
+    """Whether these are few whole numbers from 0 or 1 on, none left out, each twice or more."""
+    counts = Counter(values)
+    if not 1 < len(counts) <= FEW or min(counts.values()) < 2:
+        return False
+    lowest = 0 if "0" in counts else 1
+    return set(counts) == set(map(str, range(lowest, lowest + len(counts))))
+
+
 def _labels(name: str, title: str, values: Sequence[str]) -> np.ndarray:
     """Labels as numbers, NaN where one is missing; or as names, "" where one is."""
-    given = ["" if value.lower() == "nan" else value for value in values]
+    missing = [value.lower() in MISSING for value in values]
+    numbered = all(gone or _is_number(value) for gone, value in zip(missing, values, strict=True))
+    words = MISSING if numbered else ("nan", "<na>")  # 'none' may be the name of a class
+    given = ["" if value.lower() in words else value for value in values]
     if not all(value == "" or _is_number(value) for value in given):
         return np.array(given)
     numbers = np.array([value or "nan" for value in given], np.float64)
@@ -230,9 +283,9 @@ def _feature(name: str, title: str, values: Sequence[str]) -> np.ndarray:
     return numbers
 
 
-def _counts(values: Sequence[str]) -> bool:
-    """Whether these are 0, 1, 2, ... or 1, 2, 3, ..."""
-    return any(list(values) == [str(start + at) for at in range(len(values))] for start in (0, 1))
+def _all_different(values: Sequence[str]) -> bool:
+    """Whether these are whole numbers of which no two are equal."""
+    return len(set(values)) == len(values) and all(value.lstrip("+-").isdecimal() for value in values)
 
 
 def _is_number(field: str) -> bool:

@@ -3,8 +3,9 @@
 import os
 import random
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ from clutils.data.downloads import human
 from clutils.data.sets import ImageSet, Unavailable, shortlist
 
 SPLITS = {  # what a split is called: its role, 'train' or another
-    **dict.fromkeys(("train", "training", "trn"), "train"),
-    **dict.fromkeys(("test", "testing", "tst"), "test"),
+    **dict.fromkeys(("train", "training", "trn", "trainval", "labeled", "labelled"), "train"),
+    **dict.fromkeys(("test", "testing", "tst", "holdout"), "test"),
     **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("unlabeled", "unlabelled"), "unlabeled"),
 }
@@ -27,6 +28,7 @@ _SPLIT = re.compile(
     rf"(?P<before>.+[ _.-])?(?P<word>{'|'.join(SPLITS)})(?:[ _.-]?(?:set|split|data|images?|imgs?|\d+))*",
     re.IGNORECASE,
 )
+_LIKE = re.compile("train", re.IGNORECASE), re.compile("test|val|dev", re.IGNORECASE)  # as splits begin
 NO_CLASSES = ("images", "image", "imgs", "img", "pictures", "photos", "jpegimages")  # of a single folder
 SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp"),
@@ -34,6 +36,8 @@ SUFFIXES = (
 )
 ROOM = 4e9  # bytes that images may take when no `size` was asked for
 DEPTHS = (8, 10, 12, 14)  # bits that a 16-bit file may hold in fact
+DARK = 64  # of 255: 16-bit colours of which nothing is brighter hold 14 bits or fewer
+SOME = 1000  # files of all splits, spread over them, whose depth is looked at
 NAMED = 10  # broken images that an error lists
 
 
@@ -73,11 +77,13 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     - `size`: an image is scaled until its shorter side fits, and its central square is cut out. Without it,
       images all of one size stay as they are, and mixed ones become squares of the shortest side there is.
     - Photographs are turned as their camera says, transparency becomes white. 16 bits become 8; where no
-      value of the set needs more than 8, 10, 12 or 14 bits, these do.
+      value of the set needs more than 8, 10, 12 or 14 bits, these do. Values of 1,000 images of all splits
+      count, so that every split is read alike.
     - Links are followed.
 
     Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or some that
-    can't be read: then nothing is loaded.
+    can't be read, then nothing is loaded; where splits have unusual names, and would become the classes;
+    where two splits spell a class differently; and where 16-bit colours are nearly black.
     """
     folder = Path(path).expanduser()
     if not path:
@@ -104,7 +110,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
-    images, inside, depth = _decode(path, files, masks, size, shape)
+    images, inside, depth = _decode(path, files, masks, size, shape, layout.top)
 
     cut = len(files) < len(names)
     count = f"{len(files):,} of {len(names):,}" if cut else f"{len(files):,}"
@@ -133,6 +139,7 @@ def _layout(folder: Path, split: str) -> Layout:
     roles = {name: SPLITS[found["word"].lower()] for name, found in named.items()}
     plain = all(name in named and not named[name]["before"] for name in inside)
     if not roles or not (plain or {"train"} < set(roles.values())):
+        _refuse_unusual(folder, inside)
         if split != "train":
             raise ValueError(
                 f"folder:{folder} has no split {split!r}, only 'train': all that is in it. "
@@ -143,9 +150,32 @@ def _layout(folder: Path, split: str) -> Layout:
     bases = {
         name: _opened(folder / name, [folder / other for other in roles if other != name]) for name in roles
     }
-    classes = tuple(sorted({name for base in bases.values() for name in _filled(base)}))
+    of_each = [set(_filled(base)) for base in bases.values()]
+    classes = tuple(sorted(set().union(*of_each)))
+    alike = sorted(classes, key=_plain)
+    for one, other in pairwise(alike):
+        if _plain(one) == _plain(other) and not any({one, other} <= own for own in of_each):
+            both = f"one split has the class {one!a}, another {other!a}"
+            raise ValueError(f"folder:{folder}: {both}: give it one name in both")
     stray = tuple(name for name in inside if name not in roles)
     return Layout(folder, bases[chosen], classes, chosen, tuple(roles), stray)
+
+
+def _refuse_unusual(folder: Path, inside: list[str]) -> None:
+    """Raise ValueError where folders that would be the classes are splits, by names that are not known."""
+    like = [[name for name in inside if begins.match(name)] for begins in _LIKE]
+    all_like = all(like) and len(inside) == sum(map(len, like))
+    known = any(like) or any(map(_SPLIT.fullmatch, inside))
+    alike = known and len(set.intersection(*(set(_filled(folder / name)) for name in inside))) > 1
+    if all_like or (alike and not any(_loose(folder / name) for name in inside)):
+        raise ValueError(
+            f"folder:{folder}: {shortlist(inside)} seem to be splits, not classes, but have unusual names: "
+            f"call them train/, val/ and test/, or give one of them, as in folder:{folder / inside[0]}"
+        )
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _chosen(folder: Path, split: str, roles: dict[str, str]) -> str:
@@ -289,9 +319,17 @@ def _visible(name: str) -> bool:
 
 
 def _decode(
-    path: str, files: list[str], masks: list[str] | None, size: int | None, shape: tuple[int, int]
+    path: str,
+    files: list[str],
+    masks: list[str] | None,
+    size: int | None,
+    shape: tuple[int, int],
+    top: Path,
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Images (N, 3, *shape), masks (N, *shape), and what is to say of files of 16 bits."""
+    """Images (N, 3, *shape), masks (N, *shape), and what is to say of files of 16 bits.
+
+    top: the folder of all splits, which are read alike.
+    """
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
         raise ValueError(
@@ -302,18 +340,30 @@ def _decode(
     inside = np.empty((len(files), *shape), bool) if masks else None
 
     largest: dict[int, int] = {}  # value of each image of 16 bits
+    upper: dict[int, int] = {}  # the same of those whose upper 8 bits alone can be read
 
     def place(at: int) -> None:
-        images[at], most = _read_image(files[at], size)
+        images[at], most, halved = _read_image(files[at], size)
         if most is not None:
             largest[at] = most
+        if halved:
+            upper[at] = int(images[at].max())
         if masks and inside is not None:
             inside[at] = _mask(masks[at], files[at], size)
 
     _each(path, "reading", files, place)
+    if upper and (brightest := max(upper.values())) < DARK:
+        raise ValueError(
+            f"folder:{path}: {len(upper):,} images have 16 bits a colour, of which the upper 8 are read, and "
+            f"these are nearly black: the largest is {brightest} of 255. Save them as images of 8 bits"
+        )
     if not largest:
         return images, inside, []
     most = max(largest.values())
+    if most < 1 << DEPTHS[-1]:
+        others = sorted({file for name in _filled(top) for file in _walk(top / name)} - set(files))
+        others = others[:: len(others) // SOME + 1]
+        most = max([most, *_each(path, "measuring", others, lambda at: _deepest(others[at]), tell=False)])
     bits = next((bits for bits in DEPTHS if most < 1 << bits), 16)
     if bits == 16:
         return images, inside, []
@@ -361,13 +411,27 @@ def _shape(file: str) -> tuple[int, int]:
         return image.size if on_its_side else image.size[::-1]
 
 
-def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.ndarray, int | None]:
-    """One image as uint8 (3, H, W), and the largest value in it where it has 16 bits; white: of such."""
+def _deepest(file: str) -> int:
+    """The largest value of an image of 16 bits; 0 of others."""
     with Image.open(file) as image:
+        return int(np.asarray(image).max()) if image.mode.startswith("I") else 0
+
+
+def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.ndarray, int | None, bool]:
+    """One image as uint8 (3, H, W), the largest value in it where it has 16 bits, and whether it was halved.
+
+    white: of grey images of 16 bits; halved: of colours of 16 bits Pillow reads the upper 8.
+    """
+    with Image.open(file) as image:
+        halved = not image.mode.startswith("I") and any(";16" in str(tile[3]) for tile in image.tile)
         if size is not None:
             image.draft(None, (2 * size, 2 * size))  # a JPEG decodes at a fraction of its size: faster
         upright, most = _eight_bits(ImageOps.exif_transpose(image), white)
-        return np.asarray(_cut(_rgb(upright), size, Image.Resampling.BICUBIC)).transpose(2, 0, 1), most
+        return (
+            np.asarray(_cut(_rgb(upright), size, Image.Resampling.BICUBIC)).transpose(2, 0, 1),
+            most,
+            halved,
+        )
 
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -22,10 +23,18 @@ BUCKETS = 8192  # numbers of words, with 0 for padding
 LENGTH = 24  # words of a sentence that are kept
 SHORTEST = 4  # words: what is shorter, a heading or a name, is no sentence
 SPLITS = ("train", "test")
+HEADINGS = (  # what a file's first line may call its sentences, and their labels
+    ("sentence", "sentences", "text", "texts", "review", "tweet", "title", "question", "document"),
+    ("label", "labels", "target", "class", "category", "topic", "sentiment", "intent"),
+)
+PAIRS = 10  # lines, of which no two share a label, that are no toy
 WORDS_OF_1 = re.compile(r"[^\W\d]\w*|\d+")  # rule 1: cut at every combining mark
 JOINERS = "\u200c\u200d"  # inside words of Persian, Hindi ...
-# Thai, Lao, Myanmar, Khmer, kana, Han: written without blanks between words
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+# Thai, Lao, Myanmar, Khmer, Tai, Balinese, Javanese, kana, Han: written without blanks between words
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\u3040-\u30ff"
+    "\u3400-\u9fff\ua980-\ua9df\uaa80-\uaadf\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]"
+)
 END = re.compile(r'(?<=[.!?:])\s+(?=[A-Z"(*])')  # of a sentence: before a capital, a quotation, a bracket
 
 
@@ -35,9 +44,13 @@ def words(text: str, rule: int = WORD_RULE) -> list[str]:
     By Unicode: of the text in its compatible composed form (NFKC), a letter and what letters, digits and
     marks follow it. rule: 1 = as runs had them before: without marks, and so cut at each.
     """
-    if rule == 1:
-        return WORDS_OF_1.findall(text.lower())
-    return _word().findall(unicodedata.normalize("NFKC", text).lower())
+    return first_words(text, None, rule)
+
+
+def first_words(text: str, number: int | None, rule: int = WORD_RULE) -> list[str]:
+    """The first so many of a text's `words`, or all: the rest of a long text is not looked at."""
+    word, plain = (WORDS_OF_1, text) if rule == 1 else (_word(), unicodedata.normalize("NFKC", text))
+    return [match[0] for match in islice(word.finditer(plain.lower()), number)]
 
 
 @cache
@@ -54,7 +67,8 @@ def tokens(texts: Sequence[str], rule: int = WORD_RULE) -> Tensor:
     """
     found = torch.zeros(len(texts), LENGTH, dtype=torch.int64)
     for row, text in zip(found, texts, strict=True):
-        own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in words(text, rule)[:LENGTH]]
+        found_words = first_words(text, LENGTH, rule)
+        own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in found_words]
         row[: len(own)] = torch.tensor(own, dtype=torch.int64)
     return found
 
@@ -92,8 +106,10 @@ def topics(split: str, limit: int | None) -> SentenceSet:
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
     """The sentences in a text file in UTF-8, a line each, all of them 'train'; behind a tab, the label.
 
-    `source` says how many lines repeat an earlier one, how many are longer than 24 words, and where most
-    letters are of a script without blanks between words.
+    A label that is a whole number below 0 is none, but -1 and 1 alone are two classes. A first line that
+    names the columns, as "text" and "label", is left out. `source` says so, how many lines repeat an earlier
+    one, how many are longer than 24 words, and where most letters are of a script without blanks between
+    words.
 
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, some lines have a
     label and others none, or columns are not a sentence and its label.
@@ -103,7 +119,9 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
         read = file.read_text("utf-8-sig")  # which makes every kind of line's end \n
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no text in UTF-8: {error}") from error
-    lines = [line for line in read.split("\n") if words(line)]
+    lines = [line for line in read.split("\n") if first_words(line, 1)]
+    heading = _heading(lines[0]) if lines else ""
+    lines = lines[1:] if heading else lines
     if not lines:
         raise ValueError(f"{name} holds no line with a word")
     columns = [line.rstrip("\t").split("\t") for line in lines]
@@ -115,30 +133,46 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
         )
     texts = tuple(fields[0] for fields in columns)
     given = [fields[1] if len(fields) > 1 else "" for fields in columns]
-    empty = next((at for at, text in enumerate(texts, 1) if not words(text)), None)
+    empty = next((at for at, text in enumerate(texts, 1) if not first_words(text, 1)), None)
     if empty is not None:
         raise ValueError(f"{name}: line {empty} of those with words has none before its tab")
     if any(given) and not all(given):
         first = next(number for number, label in enumerate(given, 1) if not label)
         raise ValueError(f"{name}: line {first} of those with words has no label behind a tab, others have")
     classes = tuple(sorted({label.strip() for label in given if label}))
-    if 2 * len(classes) > len(texts) and sum(len(words(label)) for label in given) > 2 * len(given):
+    long = sum(len(words(label)) for label in given) > 2 * len(given)
+    if (2 * len(classes) > len(texts) and long) or len(classes) == len(texts) >= PAIRS:
         raise ValueError(
             f"{name}: {len(classes):,} different texts stand behind the tabs of {len(texts):,} lines, as of "
             "pairs, or of numbers and sentences, but a label must be shared: keep the sentences, as "
             "`cut -f2 FILE` does"
         )
-    codes = [classes.index(label.strip()) if label else -1 for label in given]
+    below = {label for label in classes if re.fullmatch(r"-\d+", label)}
+    if below and all(label.lstrip("-").isdecimal() for label in classes) and set(classes) != {"-1", "1"}:
+        classes = tuple(label for label in classes if label not in below)
+    place = {label: code for code, label in enumerate(classes)}
+    codes = [place.get(label.strip(), -1) for label in given]
     notes = [f"{len(texts):,} sentences from the file {file}"]
+    if heading:
+        notes.append(f"its first line, {heading}, names the columns")
+    if any(given) and (without := codes.count(-1)):
+        notes.append(f"{without:,} have a label below 0, which is none")
     if repeated := len(texts) - len(set(texts)):
         notes.append(f"{repeated:,} repeat an earlier one")
-    if cut := sum(len(words(text)) > LENGTH for text in texts):
+    if cut := sum(len(first_words(text, LENGTH + 1)) > LENGTH for text in texts):
         notes.append(f"{cut:,} are cut to {LENGTH} words")
     letters, unspaced = sum(map(str.isalpha, read)), len(UNSPACED.findall(read))
     if 3 * unspaced > letters:
         notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
     whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, "; ".join(notes))
     return whole.subset(slice(limit))
+
+
+def _heading(line: str) -> str:
+    """The first line of a file where it names the columns, quoted; else ""."""
+    fields = [field.strip().lower() for field in line.split("\t")]
+    named = [field in known for field, known in zip(fields, HEADINGS, strict=False)]
+    return " and ".join(map(repr, fields)) if named == [True, True] and len(fields) == 2 else ""
 
 
 @cache

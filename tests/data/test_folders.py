@@ -1,6 +1,8 @@
 """A reader's own folders: every common way that pictures are stored, sorted, masked and broken."""
 
 import os
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +128,8 @@ def test_a_class_called_train_is_a_class(tmp_path):
         ("train test annotations", "test"),
         ("train valid models", "valid"),
         ("train val", "val"),
+        ("trainval test", "test"),
+        ("train holdout", "holdout"),
         ("archive/train archive/test", "test"),
         ("archive/archive/training archive/archive/eval", "eval"),
     ],
@@ -152,6 +156,50 @@ def test_a_validation_split_is_found_by_any_of_its_names_and_two_of_a_role_are_a
     assert "split dev " in load(tmp_path, split="dev").source
     with pytest.raises(ValueError, match="split is 'val', but must be one of dev, valid"):
         load(tmp_path, split="val")
+
+
+@pytest.mark.parametrize(
+    "inside", ["trainA trainB testA testB", "Trainieren Testen", "train query gallery", "train support"]
+)
+def test_splits_of_unusual_names_do_not_become_the_classes(tmp_path, inside):
+    for part in inside.split():
+        for name in ("cat", "dog") if "A" not in inside else ("",):
+            save(tmp_path / part / name / "1.png", picture(1))
+    for split in ("train", "test"):
+        with pytest.raises(
+            ValueError, match=r"seem to be splits, not classes.*call them train/, val/ and test/"
+        ):
+            load(tmp_path, split=split)
+    assert len(load(tmp_path / inside.split()[0])) >= 1
+
+
+def test_images_with_labels_and_without_are_splits(tmp_path):
+    for name in ("labeled/cat", "labeled/dog", "unlabeled"):
+        save(tmp_path / name / "1.png", picture(1))
+    assert load(tmp_path).class_names == ("cat", "dog") and "split labeled of" in load(tmp_path).source
+    assert load(tmp_path, split="unlabeled").labels.tolist() == [-1]
+
+
+def test_folders_of_the_same_names_without_a_split_s_are_classes_and_a_class_may_begin_as_one(tmp_path):
+    for name in ("art/cat", "art/dog", "photo/cat", "photo/dog", "val d'isere/cat", "val d'isere/1"):
+        save(tmp_path / name / "1.png", picture(1))
+    assert load(tmp_path).class_names == ("art", "photo", "val d'isere")
+
+
+@pytest.mark.parametrize(("one", "other"), [("Cat", "cat"), ("caf\u00e9", "cafe\u0301")])
+def test_a_class_that_two_splits_spell_differently_is_not_two(tmp_path, one, other):
+    for part, name in (("train", one), ("test", other)):
+        save(tmp_path / part / name / "1.png", picture(1))
+        save(tmp_path / part / "dog" / "1.png", picture(2))
+    for split in ("train", "test"):
+        with pytest.raises(
+            ValueError, match=r"one split has the class .*, another .*: give it one name in both"
+        ):
+            load(tmp_path, split=split)
+    for part in ("train", "test"):  # letters, say: both are classes
+        for name in (one, other):
+            save(tmp_path / part / name / "2.png", picture(1))
+    assert len(load(tmp_path).class_names) == 3
 
 
 def test_images_beside_splits_are_left_out_and_said(tmp_path):
@@ -225,6 +273,44 @@ def test_few_bits_in_files_of_sixteen_do_not_turn_black(tmp_path, most, bits):
     assert torch.equal(found.images[2], torch.from_numpy(picture(1)).permute(2, 0, 1))
     said = f"the largest value of its 16-bit files is {most:,} of 65,535, so they are read as {bits} bits"
     assert (said in found.source) == (bits < 16)
+
+
+def test_all_splits_of_few_bits_are_read_alike_whatever_is_taken_of_each(tmp_path):
+    for part, most in (("train", 4092), ("test", 900)):
+        save(tmp_path / part / "cat" / "1.png", np.full((8, 8), most, np.uint16))
+        save(tmp_path / part / "cat" / "2.png", np.full((8, 8), 100, np.uint16))
+    for split, limit in (("train", None), ("test", None), ("train", 1), ("test", 1)):
+        found = load(tmp_path, split=split, limit=limit)
+        assert "is 4,092 of 65,535, so they are read as 12 bits" in found.source
+        assert {int(image.max()) for image in found.images} <= {255, 56, 6}  # v 255/4095
+
+
+def colours_of_16_bits(path: Path, values: np.ndarray, channels: int) -> None:
+    """A .png, by hand: Pillow writes none of 16 bits a colour."""
+    height, width = values.shape
+    header = struct.pack(">IIBBBBB", width, height, 16, {2: 4, 3: 2}[channels], 0, 0, 0)
+    pixels = np.repeat(values[..., None], channels, axis=2).astype(">u2")
+    if channels == 2:
+        pixels[..., 1] = 65535  # opaque
+    lines = zlib.compress(b"".join(b"\0" + line.tobytes() for line in pixels))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        for kind, content in ((b"IHDR", header), (b"IDAT", lines), (b"IEND", b"")):
+            file.write(struct.pack(">I", len(content)) + kind + content)
+            file.write(struct.pack(">I", zlib.crc32(kind + content)))
+
+
+@pytest.mark.parametrize("channels", [2, 3])
+def test_colours_of_16_bits_that_hold_12_do_not_turn_black(tmp_path, channels):
+    values = np.linspace(0, 4092, 64).reshape(8, 8)
+    colours_of_16_bits(tmp_path / "1.png", values, channels)
+    with pytest.raises(
+        ValueError, match=r"1 images have 16 bits a colour.*nearly black: the largest is 15 of 255"
+    ):
+        load(tmp_path)
+    colours_of_16_bits(tmp_path / "1.png", 16 * values, channels)
+    assert load(tmp_path).images.max() == 255
 
 
 # How they are stored

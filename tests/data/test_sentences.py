@@ -122,6 +122,7 @@ def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
             "3 different texts stand behind the tabs of 3",
         ),
         ("the cat sat\ta cat was sitting\nit rains\tthere is some rain\n", "as of pairs.*`cut -f2 FILE`"),
+        ("".join(f"hello {k}\tbonjour {k}\n" for k in range(10)), "as of pairs"),
         ("\tpets\n", "line 1 of those with words has none before its tab"),
     ],
 )
@@ -143,6 +144,34 @@ def test_what_repeats_is_cut_or_has_no_blanks_is_said(tmp_path):
     file.write_text("a page with one break\x0cinside\u2028still\n한국어 문장 입니다\nДве строки\n", "utf-8")
     found = data.load(f"sentences:file:{file}")
     assert len(found) == 3 and found.source == f"3 sentences from the file {file}"
+
+
+def test_a_first_line_that_names_the_columns_is_no_sentence_and_a_label_below_0_is_none(tmp_path):
+    file = tmp_path / "own.txt"
+    file.write_text("Text\tLabel\na cat\t0\na dog\t-100\na fox\t1\n", "utf-8")
+    found = data.load(f"sentences:file:{file}")
+    assert found.texts == ("a cat", "a dog", "a fox") and found.labels.tolist() == [0, -1, 1]
+    assert found.class_names == ("0", "1")
+    said = "its first line, 'text' and 'label', names the columns; 1 have a label below 0, which is none"
+    assert found.source.endswith(said)
+    file.write_text("a cat\t-1\na dog\t1\ntext\tnoun\n", "utf-8")
+    assert data.load(f"sentences:file:{file}").class_names == ("-1", "1", "noun")
+    file.write_text("a cat\t-1\na dog\t1\n", "utf-8")
+    assert data.load(f"sentences:file:{file}").labels.tolist() == [0, 1]
+
+
+def test_a_long_text_is_read_no_further_than_its_first_words(monkeypatch):
+    looked = []
+
+    class Word:
+        def finditer(self, text):
+            for number in range(10**9):
+                looked.append(number)
+                yield ["word"]
+
+    monkeypatch.setattr(sentences, "_word", Word)
+    assert torch.equal(sentences.tokens(["endless"]) > 0, torch.ones(1, 24, dtype=torch.bool))
+    assert len(looked) == 24
 
 
 def test_two_lines_are_refused_before_training(tmp_path, capsys):

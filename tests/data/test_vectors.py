@@ -385,7 +385,7 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
     [
         ("a.npy", np.zeros(5), r"vectors are float64 \(5,\); numbers \(N, D\)"),
         ("a.npy", b"no array at all", "can't be read"),
-        ("a.npz", {"x": np.zeros((2, 2))}, "holds x; numpy.savez"),
+        ("a.npz", {"z": np.zeros((2, 2))}, "holds z; numpy.savez"),
         ("a.npz", {"vectors": np.zeros((2, 2)), "labels": np.zeros(3, int)}, r"labels are \(3,\) for 2"),
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
@@ -429,6 +429,54 @@ def test_a_table_as_pandas_writes_it_has_no_row_numbers_and_no_labels_among_its_
     )
     assert torch.equal(other.vectors, found.vectors) and other.labels.tolist() == [0, 1, 2, 0]
     assert "row numbers, 'Id'" in other.source
+
+
+@pytest.mark.parametrize(
+    ("title", "numbers"),
+    [
+        ("PatientId", [4, 1, 3, 2]),
+        ("image_id", [842302, 842517, 843009, 843483]),
+        ("ID", [3, 1, 4, 2]),
+        ("Unnamed: 0.1", [0, 1, 2, 3]),
+        ("level_0", [0, 1, 2, 3]),
+    ],
+)
+def test_numbers_of_rows_under_any_usual_name_are_no_feature(tmp_path, title, numbers):
+    kept = {"acid": [4, 2, 3, 1], "id": [0.5, 0.7, 0.1, 0.2]}
+    found = data.load(
+        table(tmp_path / "a.csv", {title: numbers} | kept | {"Outcome": [0, 1, 0, 1]}, index=False)
+    )
+    assert found.vectors.shape == (4, 2) and "columns: acid, id; labels: 'Outcome'; left out" in found.source
+
+
+def test_a_column_that_may_be_the_labels_or_tells_them_is_said(tmp_path):
+    numbers = {"a": [0.5, 1.5, 2.5, 3.5, 4.5, 5.5], "b": [7, 3, 5, 1, 9, 2]}
+    codes = [1, 0, 1, 0, 1, 0]
+    name = table(tmp_path / "a.csv", numbers | {"quality": codes}, index=False)
+    assert data.load(name).source.endswith(
+        f"if 'quality', a few whole numbers, holds labels: {name}?label=quality"
+    )
+    first = table(tmp_path / "b.csv", {"d": codes} | numbers, index=False, header=False)
+    assert data.load(first).source.endswith(f"if '1', a few whole numbers, holds labels: {first}?label=1")
+    assert data.load(f"{name}?label=").source.endswith("no labels")
+    both = table(tmp_path / "c.csv", numbers | {"kind": codes, "name": list("pqpqpq")}, index=False)
+    assert (
+        "'kind' tells the labels: it has one value for each class" in data.load(f"{both}?label=name").source
+    )
+    two = table(tmp_path / "d.csv", numbers | {"class_id": codes, "class_name": list("pqpqpq")}, index=False)
+    with pytest.raises(ValueError, match="'class_id' and 'class_name' may be the labels"):
+        data.load(two)
+
+
+def test_an_archive_s_arrays_are_found_by_usual_names_and_the_others_are_said(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, X=np.ones((3, 1)), Target=np.array([0, 9, 1]), fold=np.zeros(3))
+    found = data.load(f"vectors:array:{path}")
+    assert found.labels.tolist() == [0, 9, 1]
+    assert found.source.endswith("labels: 'Target'; left out: 'fold'; 7 of 10 classes are empty")
+    np.savez(path, X=np.ones((3, 1)), vectors=np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="'X' and 'vectors' may be the vectors: keep one of them"):
+        data.load(f"vectors:array:{path}")
 
 
 def test_the_column_of_the_labels_can_be_said_and_y_beside_x_is_a_coordinate(tmp_path):
@@ -496,6 +544,9 @@ def test_labels_minus_one_and_one_are_two_classes_and_a_missing_label_is_none(tm
     assert data.load(missing).labels.tolist() == [0, -1, 1] and data.load(missing).class_names == ("p", "q")
     missing = table(tmp_path / "c.csv", {"a": [1, 2, 3], "label": [0, None, 1]}, index=False)
     assert data.load(missing).labels.tolist() == [0, -1, 1]
+    for gone in ("NA", "?", -100):
+        told = data.load(table(tmp_path / "d.csv", {"a": [1, 2, 3], "label": [0, gone, 1]}, index=False))
+        assert told.labels.tolist() == [0, -1, 1] and told.source.endswith("; 1 have no label")
     assert data.vector_set([[1.0], [2.0]], [-100, 3]).labels.tolist() == [-1, 3]
     assert data.vector_set(pd.DataFrame([[1.0], [2.0]]), pd.Series(["b", "a"])).labels.tolist() == [1, 0]
 
