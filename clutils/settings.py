@@ -17,7 +17,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 PLAIN: tuple[type, ...] = (int, float, bool)  # numbers that a file can hold
 SYNONYMS = {  # what people type -> the name here
@@ -168,8 +168,36 @@ def collect(cls: Any) -> Any:
     cls.arguments = declared
     cls.ranges = ranges_of(cls)
     own_init = "__init__" in body and not any(isinstance(value, Field) for value in body.values())
-    cls.__signature__ = None if own_init else _signature(cls)  # None: inspect reads that `__init__`
+    cls.__signature__ = _of_init(body["__init__"]) if own_init else _signature(cls)
     return cls
+
+
+class Declared(type):
+    """Metaclass of modules with declared settings: once one is made, `demand_known` knows it by `_made`."""
+
+    def __call__(cls, *given: Any, **by_name: Any) -> Any:
+        made = super().__call__(*given, **by_name)
+        vars(made)["_made"] = True
+        return made
+
+
+def demand_known(of: Any, name: str, value: object) -> None:
+    """Raise AttributeError where a module that was made gets an attribute that it does not have.
+
+    So no misspelt setting goes unnoticed. A module may get tensors, modules and names that begin with an
+    underscore at any time. A class of one's own declares others in its body, or sets them in `__init__`.
+    """
+    if "_made" not in vars(of) or name.startswith("_") or isinstance(value, Tensor | nn.Module):
+        return
+    if not hasattr(of, name):
+        hint = did_you_mean(name, ranges_of(type(of)), listed=True)
+        raise AttributeError(f"{type(of).__name__} has no setting {name!r}{hint}")
+
+
+def _of_init(init: Any) -> inspect.Signature:
+    """That of a class's own `__init__`, without `self`."""
+    whole = inspect.signature(init)
+    return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def _signature(cls: Any) -> inspect.Signature:

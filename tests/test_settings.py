@@ -1,8 +1,10 @@
 """Settings: what is refused, what the docs say and where a slider goes are one declaration."""
 
+import copy
 import doctest
 import inspect
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -58,6 +60,14 @@ def test_every_setting_but_those_of_another_method_says_what_it_may_be(kind):
     assert issubclass(kind, losses.Loss) or all(name in names for name in kind.live)
 
 
+def put(module, name, value):
+    """Whatever it is, also what is fixed when a method is made."""
+    if isinstance(module, losses.Loss):
+        setattr(module, name, value)
+    else:
+        vars(module)[name] = value
+
+
 @pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
 def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, name, declared):
     settings = kind.check_hyperparameters if issubclass(kind, losses.Loss) else kind.check_settings
@@ -65,15 +75,15 @@ def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, nam
     other_end = {"lowest": "highest", "highest": "lowest"}.get(name)  # where one must not pass the other
     for value in (*ends(declared), *declared.also):
         for each in filter(None, (name, other_end)):
-            setattr(object_, each, value)
+            put(object_, each, value)
         settings(object_)
     others = ["no"] if declared.switch else [True, *([2.0] if declared.whole else [])]
     for value in (*outside(declared), math.nan, -math.inf, "1", *others):
-        setattr(object_, name, value)
+        put(object_, name, value)
         fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}, but must be {declared}")
     fails(lambda: made(kind, **{name: outside(declared)[0]}), name, repr(outside(declared)[0]))
     for value in {None, math.inf}.difference(declared.also):
-        setattr(object_, name, value)
+        put(object_, name, value)
         fails(lambda: settings(object_), f"{kind.__name__}: {name} is {value!r}")
 
 
@@ -81,9 +91,9 @@ def test_both_ends_of_a_range_are_taken_and_what_lies_beyond_is_quoted(kind, nam
 def test_every_choice_is_taken_and_another_word_is_quoted(kind, name, declared):
     one = made(kind)
     for value in (*declared.choices, *declared.also):
-        setattr(one, name, value)
+        put(one, name, value)
         one.check_settings()
-    setattr(one, name, "nothing")
+    put(one, name, "nothing")
     fails(one.check_settings, f"{kind.__name__}: {name} is 'nothing', but must be {declared}")
 
 
@@ -207,5 +217,39 @@ def test_a_cell_shows_the_formula_the_present_settings_and_the_source(kind):
     assert ("$$" in kind.__doc__) == ("$$" in shown)
     assert issubclass(kind, methods.Method) or kind.__doc__.split("$$")[1] in shown
     for name, declared in kind.ranges.items():
-        setattr(one, name, ends(declared)[0])
+        put(one, name, ends(declared)[0])
         assert f"`{name}` = {ends(declared)[0]!r}" in one._repr_markdown_()
+
+
+def test_a_setting_that_a_loss_or_a_method_does_not_have_is_refused_when_it_is_set():
+    for loss in (losses.MACL(), copy.deepcopy(losses.MACL()), pickle.loads(pickle.dumps(losses.MACL()))):
+        with pytest.raises(AttributeError, match="MACL has no setting 'temprature'; did you mean 'temp"):
+            loss.temprature = 0.05
+    method = made(methods.MoCo)
+    with pytest.raises(AttributeError, match="MoCo has no setting 'momentun'; did you mean 'momentum'"):
+        method.momentun = 0.9
+    with pytest.raises(AttributeError, match=r"MoCo: queue_size is fixed when a method is made; .* momentum"):
+        method.queue_size = 512
+    method.momentum = 0.9
+    assert method.momentum == 0.9 and not hasattr(method, "momentun")
+
+
+def test_what_a_module_of_one_s_own_sets_in_its_init_and_what_torch_sets_is_taken():
+    class Own(losses.NTXent):
+        """One line."""
+
+        calls = 0
+
+        def __init__(self, power: float) -> None:
+            super().__init__()
+            self.power = power
+
+    own = Own(2.0)
+    own.calls, own.power = own.calls + 1, 3.0
+    own.scale, own.head, own._kept = torch.nn.Parameter(torch.ones(2)), torch.nn.Linear(2, 2), "mine"
+    own.register_buffer("seen", torch.zeros(2))
+    own.seen = torch.ones(2)
+    assert sorted(own.state_dict()) == ["head.bias", "head.weight", "scale", "seen"]
+    assert (own.calls, own.power, str(inspect.signature(Own))) == (1, 3.0, "(power: float) -> None")
+    with pytest.raises(AttributeError, match="Own has no setting 'powr'"):
+        own.powr = 1.0

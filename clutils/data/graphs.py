@@ -134,10 +134,18 @@ def _part(whole: GraphSet, split: str) -> GraphSet:
 
 
 def adjacency_of(graph: nx.Graph) -> Tensor:
-    """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops."""
+    """(n, n): 1 where there is an edge, in the order of the graph's nodes; without weights and loops.
+
+    Of several edges between two nodes one counts. Raises ValueError for a directed graph.
+    """
     import networkx as nx
 
-    return torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32)).fill_diagonal_(0)
+    if graph.is_directed():
+        raise ValueError(
+            "adjacency_of: the graph is directed; graph.to_undirected() makes edges go both ways"
+        )
+    counts = torch.from_numpy(nx.to_numpy_array(graph, weight=None, dtype=np.float32))
+    return counts.clamp(max=1).fill_diagonal_(0)
 
 
 def _adjacency(nodes: int, edges: Iterable[tuple[int, int]]) -> Tensor:
@@ -325,15 +333,19 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
 def _set(
     graphs: Sequence[Graph], labels: Sequence[int], title: str, class_names: Sequence[str] = ()
 ) -> GraphSet:
-    """Those of at most MOST_NODES nodes; labels: any numbers, in whose order the classes are."""
+    """Those of at most MOST_NODES nodes; labels: any numbers, in whose order the classes are.
+
+    A label below 0 is none, but -1 and 1 alone are two classes.
+    """
     found = sorted(set(labels))
+    found = found if found == [-1, 1] else [label for label in found if label >= 0]
     fitting = [at for at, (_, adjacency) in enumerate(graphs) if len(adjacency) <= MOST_NODES]
     if not fitting:
         raise ValueError(f"graphs: {title}: none of its {len(graphs)} graphs has at most {MOST_NODES} nodes")
     some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(graphs) else ""
     return GraphSet(
         packed([graphs[at] for at in fitting]),
-        torch.tensor([found.index(labels[at]) for at in fitting]),
+        torch.tensor([found.index(labels[at]) if labels[at] in found else -1 for at in fitting]),
         tuple(class_names) or tuple(f"class {label}" for label in found),
         f"{title}: {len(fitting):,} of {len(graphs):,} graphs{some} (real)",
     )

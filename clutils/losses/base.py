@@ -15,7 +15,17 @@ from torch import Tensor, nn
 
 from clutils import similarities
 from clutils.losses import blockwise, catalogue
-from clutils.settings import Setting, bind, check, collect, one_device, setting, within
+from clutils.settings import (
+    Declared,
+    Setting,
+    bind,
+    check,
+    collect,
+    demand_known,
+    one_device,
+    setting,
+    within,
+)
 from clutils.similarities import Batch, Pairs
 
 TEMPERATURE = Setting(1e-6, 1e6, "τ", dial=(0.01, 5, "log"))  # where every loss is finite in float32
@@ -28,12 +38,13 @@ EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, 
 
 @collect
 @dataclass_transform(field_specifiers=(setting, field))
-class Loss(nn.Module):
+class Loss(nn.Module, metaclass=Declared):
     """A contrastive loss: `loss(z1, z2)` for a batch, `loss.per_anchor(...)` for the paper's formula.
 
     Hyper-parameters are declared in a class's body, each with range and default, and are the arguments that
     the class takes, in this order. They are plain attributes, read and checked at every call, so that a
     slider may turn them while a run trains. They are no part of `state_dict()`; copies and pickles keep them.
+    AttributeError where another name is set than the class has: `loss.temprature = 0.1`.
     `as_written` is the paper's equation in a few literal lines, to read and to copy; it overflows where the
     paper does, knows no masks, and checks nothing.
     `check_inputs=False` leaves out the checks on tensor values, which make a GPU wait; NaN then gives NaN.
@@ -70,6 +81,10 @@ class Loss(nn.Module):
         super().__init_subclass__()
         collect(cls)
         catalogue.document(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        demand_known(self, name, value)
+        super().__setattr__(name, value)
 
     @property
     def reported(self) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from clutils import encoders, losses, processes, similarities
 from clutils.data.kinds import KINDS, Kind
 from clutils.losses.catalogue import card, document
-from clutils.settings import Setting, bind, check, collect, setting
+from clutils.settings import Declared, Setting, bind, check, collect, demand_known, setting
 
 Augment = Callable[..., Tensor]
 Compared = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
@@ -54,7 +54,7 @@ SIMILARITIES = Need(  # which may then be of anything
 
 
 @collect
-class Method(nn.Module):
+class Method(nn.Module, metaclass=Declared):
     """An encoder, a head and a loss; a step is for each method to say.
 
     - encoder: with `.features`, as from `encoders.build`
@@ -76,7 +76,8 @@ class Method(nn.Module):
     paper: str
     year: int
     equation = ""  # or algorithm, or section
-    ranges: ClassVar[Mapping[str, Setting]]  # what each setting may be: see `settings.collect`
+    arguments: ClassVar[Mapping[str, Field]]  # see `settings.collect`
+    ranges: ClassVar[Mapping[str, Setting]]  # what each setting may be
     live: tuple[str, ...] = ()
     usual_loss: nn.Module = losses.NTXent(temperature=0.2)  # of a run that names none
     usual_share = 1.0  # of the encoder's usual learning rate, for a run that names none
@@ -105,6 +106,15 @@ class Method(nn.Module):
             if name not in PARTS:
                 setattr(self, name, value)
         self.build(encoder, loss)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_made" in vars(self) and name in self.arguments and name not in (*PARTS, *self.live):
+            raise AttributeError(
+                f"{type(self).__name__}: {name} is fixed when a method is made; what may be changed later is "
+                f"{', '.join(self.live) or 'nothing'}"
+            )
+        demand_known(self, name, value)
+        super().__setattr__(name, value)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         """Make what is learned or carried: encoder, head and loss here; a method's own come behind them."""

@@ -129,6 +129,10 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
     assert found.class_names == ("class 5", "class 9")
     assert attributes[0].tolist() == [[1, 0], [0, 1], [1, 0]]
     assert adjacency[0].tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    file.write_text("3\n1 -1\n0 0\n1 1\n0 0\n1 0\n0 0\n")
+    assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [-1, 1, 0]
+    file.write_text("2\n1 -1\n0 0\n1 1\n0 0\n")
+    assert data.load(f"graphs:file:{file}", "all").labels.tolist() == [0, 1]
     ends, other = "graph 1 is not as it should be: the file ends there", "is not as it should be: a node's"
     for text, said in (
         ("2\n3 5\n0 1 1\n", ends),
@@ -280,10 +284,16 @@ def test_a_directed_graph_or_a_loop_is_refused_with_what_mends_it(change, said):
     assert torch.equal(mended, adjacency)
 
 
-def test_a_directed_graph_of_networkx_is_refused():
-    made = packed([(torch.ones(3, 1), data.graphs.adjacency_of(nx.DiGraph(PATH)))])
-    with pytest.raises(ValueError, match="is directed: 4 entries"):
-        data.GraphSet(made, torch.zeros(3, dtype=torch.int64), ("one",), "mine")
+def test_a_directed_graph_of_networkx_is_refused_with_networkx_s_own_mend():
+    adjacency_of = data.graphs.adjacency_of
+    with pytest.raises(ValueError, match=r"the graph is directed; graph\.to_undirected\(\)"):
+        adjacency_of(nx.DiGraph(PATH))
+    assert torch.equal(adjacency_of(nx.DiGraph(PATH).to_undirected()), adjacency_of(nx.Graph(PATH)))
+
+
+def test_an_edge_that_a_graph_has_twice_counts_once():
+    twice = data.graphs.adjacency_of(nx.MultiGraph([*PATH, *PATH]))
+    assert torch.equal(twice, data.graphs.adjacency_of(nx.Graph(PATH)))
 
 
 def test_the_command_describes_graphs_and_nodes(capsys):
