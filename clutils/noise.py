@@ -73,16 +73,26 @@ class NoiseGenerator(nn.Module):
 
     arguments: ClassVar[Mapping[str, Field]]  # see `settings.collect`
     ranges: ClassVar[Mapping[str, Setting]]
-    network: Any = setting(choices=NETWORKS, default="conv")
-    channels: int = setting(1, whole=True, default=3)
-    distribution: str = setting(choices=("gaussian", "uniform"), default="gaussian")
-    learned_mean: bool = setting(SWITCH, default=False)
-    positive: str = setting(choices=("softplus", "exp", "bounded", "abs"), default="softplus")
-    highest: float = setting(ABOVE_0, also=(None,), default=1.0)
-    start: float = setting(ABOVE_0, default=0.02)
-    rms: float | None = setting(ABOVE_0, also=(None,), default=None)
-    padding: str = setting(choices=("reflect", "zeros"), default="reflect")
-    skips: bool = setting(SWITCH, default=True)
+    network: Any = setting(choices=NETWORKS, default="conv", about="network that gives the scale")
+    channels: int = setting(1, whole=True, default=3, about="channels of the input")
+    distribution: str = setting(
+        choices=("gaussian", "uniform"), default="gaussian", about="distribution of the draws"
+    )
+    learned_mean: bool = setting(SWITCH, default=False, about="the mean is learned, too")
+    positive: str = setting(
+        choices=("softplus", "exp", "bounded", "abs"),
+        default="softplus",
+        about="function that makes the scale positive",
+    )
+    highest: float = setting(ABOVE_0, also=(None,), default=1.0, about="upper bound of the scale")
+    start: float = setting(ABOVE_0, default=0.02, about="scale before training")
+    rms: float | None = setting(
+        ABOVE_0, also=(None,), default=None, about="root mean square of each input's noise"
+    )
+    padding: str = setting(
+        choices=("reflect", "zeros"), default="reflect", about="padding of the convolutions"
+    )
+    skips: bool = setting(SWITCH, default=True, about="skip connections")
 
     def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()

@@ -98,9 +98,10 @@ def test_every_choice_is_taken_and_another_word_is_quoted(kind, name, declared):
 
 
 @pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
-def test_the_docs_list_range_and_symbol_where_they_are_declared(kind, name, declared):
+def test_the_docs_list_range_symbol_and_help_where_they_are_declared(kind, name, declared):
     symbol = f" ({declared.symbol})" if declared.symbol else ""
-    assert f"- {name}{symbol}: {declared}" in kind.__doc__.split("Ranges:")[1].splitlines()
+    assert declared.about, "a line of help"
+    assert f"- {name}{symbol}: {declared}; {declared.about}" in kind.__doc__.split("Ranges:")[1].splitlines()
 
 
 @pytest.mark.parametrize(("kind", "name", "declared"), NUMBERS)
@@ -153,7 +154,8 @@ def test_a_loss_of_one_s_own_declares_checks_and_documents_the_same_way():
     with pytest.raises(TypeError, match="Own: got an unexpected keyword argument 'powers'"):
         Own(powers=2)
     assert Own.__doc__.endswith(
-        "- temperature (τ): a number from 1e-06 to 1e+06\n- power (p): a number from 0 to 3"
+        "- temperature (τ): a number from 1e-06 to 1e+06; similarities are divided by it\n"
+        "- power (p): a number from 0 to 3"
     )
 
 

@@ -78,8 +78,15 @@ def _said(number: Any) -> str:
 def dial(name: str, value: Any, declared: Setting) -> W.Widget:
     """A slider for a hyper-parameter, or a box to tick, from its declaration; long enough to hold the value.
 
-    Infinity and None (as `NONE`), where the declaration allows them, are its ends.
+    Infinity and None (as `NONE`), where the declaration allows them, are its ends. A pointer that rests on it
+    reads the declaration's line of help.
     """
+    made = _dial(name, value, declared)
+    made.tooltip = declared.about
+    return made
+
+
+def _dial(name: str, value: Any, declared: Setting) -> W.Widget:
     label = " ".join(dict.fromkeys([declared.symbol, name.replace("_", " ")])).strip()
     if declared.switch:
         return W.Checkbox(value, description=label, indent=False)

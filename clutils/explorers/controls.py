@@ -79,6 +79,8 @@ class Control:
         """For the page, in plain values."""
         found: dict[str, Any] = {"name": self.name, "label": self.label, "kind": self.kind}
         found |= {"default": self.default, "symbol": self.within.symbol if self.within else ""}
+        if self.within is not None and self.within.about:
+            found |= {"about": self.within.about}
         if self.options:
             found |= {"options": list(self.options.items())}
         if self.prefix is not None:

@@ -362,7 +362,7 @@ function lay(app) { // the controls that there are now; an input that stays is k
 
 function control(app, c) {
   const row = html("label", { className: `row ${c.kind}` });
-  const text = html("span", { className: "name" }, row, c.label);
+  const text = html("span", { className: "name", title: c.about || "" }, row, c.label);
   if (c.prefix === undefined && c.of && c.name !== c.of) text.classList.add("second");
   const name = c.name, made = { row, label: c.label, symbol: c.symbol };
   if (c.kind === "menu") {

@@ -32,8 +32,18 @@ class ADNCE(Loss):
 
     paper, year, equation = "ADNCE (Wu et al.)", 2023, "authors' code"
     temperature: float = setting(TEMPERATURE, default=0.4)
-    mean: float = setting(-2, 2, "μ", dial=(-1, 1, "even"), default=0.7)
-    deviation: float = setting(1e-6, 1e12, "σ", dial=(0.01, 10, "log"), also=(math.inf,), default=0.5)
+    mean: float = setting(
+        -2, 2, "μ", dial=(-1, 1, "even"), default=0.7, about="similarity of the negatives that weigh most"
+    )
+    deviation: float = setting(
+        1e-6,
+        1e12,
+        "σ",
+        dial=(0.01, 10, "log"),
+        also=(math.inf,),
+        default=0.5,
+        about="width of the weights around it",
+    )
 
     @staticmethod
     def as_written(

@@ -36,7 +36,14 @@ class AlphaCL(Loss):
     unbounded = "its value falls and rises again, and is no measure of progress"
     paper, year, equation = "α-CL (Tian)", 2022, "α-CL-direct"
     temperature: float = setting(TEMPERATURE, default=0.5)
-    alpha: float = setting(0.01, 100, "α", dial=(0.5, 4, "even"), default=1.0)
+    alpha: float = setting(
+        0.01,
+        100,
+        "α",
+        dial=(0.5, 4, "even"),
+        default=1.0,
+        about="exponent of a negative's distance in its weight",
+    )
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, alpha: float) -> Tensor:

@@ -9,7 +9,7 @@ from clutils.losses.base import TEMPERATURE, Loss, contrast, counted, fill, soft
 from clutils.settings import SWITCH, Setting, setting
 from clutils.similarities import Pairs
 
-SCALE = Setting(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,))  # of an attention
+SCALE = Setting(1e-6, 1e12, dial=(0.05, 20, "log"), also=(math.inf,), about="temperature of an attention")
 
 
 class AttentionNCE(Loss):
@@ -46,7 +46,9 @@ class AttentionNCE(Loss):
     temperature: float = setting(TEMPERATURE, default=0.5)
     d_pos: float = setting(SCALE, default=1.0)
     d_neg: float = setting(SCALE, default=1.0)
-    detach_attention: bool = setting(SWITCH, default=True)
+    detach_attention: bool = setting(
+        SWITCH, default=True, about="attention weights are constants of the gradient"
+    )
     accepts = frozenset({"queue", "labels", "extra_views"})
 
     @staticmethod

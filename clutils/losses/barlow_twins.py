@@ -39,7 +39,14 @@ class BarlowTwins(Loss):
     against = "features"
     accepts = frozenset()
     paper, year, equation = "Barlow Twins (Zbontar et al.)", 2021, "eq. 1"
-    off_diagonal: float = setting(0, 1e6, "λ", dial=(0.0001, 1, "log"), default=0.0051)
+    off_diagonal: float = setting(
+        0,
+        1e6,
+        "λ",
+        dial=(0.0001, 1, "log"),
+        default=0.0051,
+        about="weight of the correlations between features",
+    )
 
     @staticmethod
     def as_written(z1: Tensor, z2: Tensor, off_diagonal: float) -> Tensor:

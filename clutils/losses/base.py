@@ -28,7 +28,9 @@ from clutils.settings import (
 )
 from clutils.similarities import Batch, Pairs
 
-TEMPERATURE = Setting(1e-6, 1e6, "τ", dial=(0.01, 5, "log"))  # where every loss is finite in float32
+TEMPERATURE = Setting(
+    1e-6, 1e6, "τ", dial=(0.01, 5, "log"), about="similarities are divided by it"
+)  # where every loss is finite in float32
 BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32

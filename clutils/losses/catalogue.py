@@ -39,13 +39,14 @@ class Entry:
 
 
 def document(cls: Any) -> None:
-    """Append to a class's docstring its `ranges`, a line each, and for one of the package its `example`."""
+    """Append to a class's docstring its `ranges`, each with its help, and for ours its `example`."""
     if not cls.__doc__ or not hasattr(cls, "paper"):
         return
     if cls.ranges:
         cls.__doc__ = inspect.cleandoc(cls.__doc__) + "\n\nRanges:\n"
         for name, own in cls.ranges.items():
-            cls.__doc__ += f"\n- {name}{f' ({own.symbol})' if own.symbol else ''}: {own}"
+            symbol, help = f" ({own.symbol})" if own.symbol else "", f"; {own.about}" if own.about else ""
+            cls.__doc__ += f"\n- {name}{symbol}: {own}{help}"
     if cls.__module__.startswith(("clutils.losses.", "clutils.methods.")):
         lines = "".join(f"\n    >>> {line}" for line in cls.example())
         cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\nExample:\n{lines}"

@@ -39,7 +39,7 @@ class CLIP(Loss):
     in_batches = ("learned_scale",)
     paper, year, equation = "CLIP (Radford et al.)", 2021, "figure 3"
     temperature: float = setting(TEMPERATURE, default=0.07)
-    learned_scale: bool = setting(SWITCH, default=False)
+    learned_scale: bool = setting(SWITCH, default=False, about="1/τ is learned")
 
     def __setattr__(self, name: str, value: Any) -> None:
         """As of every module; turning `learned_scale` makes t or removes it, setting τ starts it again."""

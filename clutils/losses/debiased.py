@@ -35,7 +35,15 @@ class Debiased(Loss):
 
     paper, year, equation = "Debiased (Chuang et al.)", 2020, "L_Debiased"
     temperature: float = setting(TEMPERATURE, default=0.5)
-    class_prior: float = setting(0, 1, "τ⁺", open_above=True, dial=(0, 0.9, "even"), default=0.1)
+    class_prior: float = setting(
+        0,
+        1,
+        "τ⁺",
+        open_above=True,
+        dial=(0, 0.9, "even"),
+        default=0.1,
+        about="share of false negatives that is assumed",
+    )
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, class_prior: float) -> Tensor:

@@ -29,7 +29,9 @@ class DualTemperature(Loss):
 
     paper, year, equation = "Dual temperature (Zhang et al.)", 2022, "L_DT"
     temperature: float = setting(TEMPERATURE, default=0.1)
-    ratio: float = setting(1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0)
+    ratio: float = setting(
+        1e-6, 1e6, "m", dial=(0.1, 100, "log"), default=10.0, about="second temperature over the first"
+    )
     against = "other view"
 
     @staticmethod

@@ -39,7 +39,9 @@ class HardNegative(Loss):
     paper, year, equation = "HCL (Robinson et al.)", 2021, "L with q_β"
     temperature: float = setting(TEMPERATURE, default=0.5)
     class_prior: float = setting(Debiased.ranges["class_prior"], default=0.1)
-    beta: float = setting(0, 100, "β", dial=(0, 5, "even"), default=1.0)
+    beta: float = setting(
+        0, 100, "β", dial=(0, 5, "even"), default=1.0, about="weight of hard negatives, 0 = none"
+    )
 
     @staticmethod
     def as_written(

@@ -43,12 +43,16 @@ class ISogCLR(Loss):
     temperatures: Tensor
     in_batches = ("rate", "step", "lowest", "highest")
     paper, year, equation = "iSogCLR (Qiu et al.)", 2023, "RGCL"
-    radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=0.3)
+    radius: float = setting(
+        0, 100, "ρ", dial=(0, 6, "even"), default=0.3, about="KL radius that each sample's temperature keeps"
+    )
     rate: float = setting(SogCLR.ranges["rate"], default=0.9)
     temperature: float = setting(TEMPERATURE, default=0.1)
-    step: float = setting(0, 1e3, "η", dial=(0, 0.1, "even"), default=0.01)
-    lowest: float = setting(TEMPERATURE, symbol="τ min", default=0.05)
-    highest: float = setting(TEMPERATURE, symbol="τ max", default=0.7)
+    step: float = setting(
+        0, 1e3, "η", dial=(0, 0.1, "even"), default=0.01, about="step size of the temperatures"
+    )
+    lowest: float = setting(TEMPERATURE, symbol="τ min", default=0.05, about="smallest temperature")
+    highest: float = setting(TEMPERATURE, symbol="τ max", default=0.7, about="largest temperature")
 
     def check_hyperparameters(self) -> None:
         super().check_hyperparameters()

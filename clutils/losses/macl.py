@@ -34,10 +34,19 @@ class MACL(Loss):
 
     paper, year, equation = "MACL (Huang et al.)", 2023, "eq. 11"
     temperature: float = setting(TEMPERATURE, symbol="τ₀", default=0.1)
-    alpha: float = setting(0, 10, "α", dial=(0, 2, "even"), default=0.5)
-    alignment_threshold: float = setting(-1, 1, "A₀", dial=(-1, 1, "even"), default=0.0)
+    alpha: float = setting(
+        0, 10, "α", dial=(0, 2, "even"), default=0.5, about="how much the temperature follows the alignment"
+    )
+    alignment_threshold: float = setting(
+        -1, 1, "A₀", dial=(-1, 1, "even"), default=0.0, about="alignment at which the temperature is τ₀"
+    )
     minimum_temperature: float | None = setting(
-        TEMPERATURE, symbol="τ min", dial=(0.001, 5, "log"), also=(None,), default=None
+        TEMPERATURE,
+        symbol="τ min",
+        dial=(0.001, 5, "log"),
+        also=(None,),
+        default=None,
+        about="lower bound of the temperature",
     )
     floored: Tensor | int = 0
     calls = 0

@@ -40,9 +40,25 @@ class MoCHi(Loss):
     works_on = "vectors, since the length of a mix needs the similarity of its parents to one another"
     paper, year, equation = "MoCHi (Kalantidis et al.)", 2020, "section 4"
     temperature: float = setting(TEMPERATURE, default=0.2)
-    hardest: int = setting(1, symbol="N", whole=True, dial=(1, 4096, "doubling"), default=1024)
-    synthetic: int = setting(0, symbol="s", whole=True, dial=(0, 4096, "doubling"), default=512)
-    query_mixed: int = setting(0, symbol="s'", whole=True, dial=(0, 4096, "doubling"), default=256)
+    hardest: int = setting(
+        1, symbol="N", whole=True, dial=(1, 4096, "doubling"), default=1024, about="negatives that are mixed"
+    )
+    synthetic: int = setting(
+        0,
+        symbol="s",
+        whole=True,
+        dial=(0, 4096, "doubling"),
+        default=512,
+        about="mixes of two negatives, for each anchor",
+    )
+    query_mixed: int = setting(
+        0,
+        symbol="s'",
+        whole=True,
+        dial=(0, 4096, "doubling"),
+        default=256,
+        about="mixes of the anchor and a negative",
+    )
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them and of the anchor with them"
 

@@ -26,7 +26,9 @@ class PairMargin(Loss):
     """
 
     paper, year, equation = "Contrastive pairs (Hadsell et al.)", 2006, "eq. 4"
-    margin: float = setting(0, 2, "m", dial=(0, 2, "even"), default=1.0)
+    margin: float = setting(
+        0, 2, "m", dial=(0, 2, "even"), default=1.0, about="distance beyond which negatives are not pushed"
+    )
     accepts = frozenset({"queue", "labels"})
 
     @staticmethod

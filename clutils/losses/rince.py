@@ -31,9 +31,13 @@ class RINCE(Loss):
     """
 
     paper, year, equation = "RINCE (Chuang et al.)", 2022, "L_RINCE"
-    temperature: float = setting(0.02, 1e6, "τ", dial=(0.02, 5, "log"), default=0.5)
-    q: float = setting(0, 1, "q", dial=(0, 1, "even"), default=0.5)
-    weight: float = setting(1e-6, 1, "λ", dial=(0.001, 1, "log"), default=0.001)
+    temperature: float = setting(
+        0.02, 1e6, "τ", dial=(0.02, 5, "log"), default=0.5, about="similarities are divided by it"
+    )
+    q: float = setting(0, 1, "q", dial=(0, 1, "even"), default=0.5, about="robustness to false positives")
+    weight: float = setting(
+        1e-6, 1, "λ", dial=(0.001, 1, "log"), default=0.001, about="weight of the sum over all pairs"
+    )
 
     @staticmethod
     def as_written(

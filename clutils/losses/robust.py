@@ -36,7 +36,9 @@ class Robust(Loss):
     """
 
     paper, year, equation = "RGCL (Qiu et al.)", 2023, "RGCL, in a batch"
-    radius: float = setting(0, 100, "ρ", dial=(0, 6, "even"), default=1.0)
+    radius: float = setting(
+        0, 100, "ρ", dial=(0, 6, "even"), default=1.0, about="KL radius of the worst case over negatives"
+    )
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, radius: float) -> Tensor:

@@ -35,7 +35,7 @@ class SigLIP(Loss):
     against = "other view"
     paper, year, equation = "SigLIP (Zhai et al.)", 2023, "section 3.2"
     temperature: float = setting(TEMPERATURE, default=0.1)
-    bias: float = setting(-1e6, 1e6, "b", dial=(-20, 10, "even"), default=-10.0)
+    bias: float = setting(-1e6, 1e6, "b", dial=(-20, 10, "even"), default=-10.0, about="added to each logit")
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, bias: float) -> Tensor:

@@ -39,9 +39,15 @@ class SIGReg(Loss):
     normalised = False
     accepts = frozenset({"extra_views"})
     paper, year, equation = "LeJEPA (Balestriero & LeCun)", 2025, "SIGReg"
-    weight: float = setting(0, 1, "λ", dial=(0, 1, "even"), default=0.05)
-    directions: int = setting(1, symbol="M", whole=True, dial=(1, 4096, "doubling"), default=256)
-    knots: int = setting(2, symbol="knots", whole=True, dial=(2, 64, "doubling"), default=17)
+    weight: float = setting(
+        0, 1, "λ", dial=(0, 1, "even"), default=0.05, about="weight of the test for a Gaussian"
+    )
+    directions: int = setting(
+        1, symbol="M", whole=True, dial=(1, 4096, "doubling"), default=256, about="random projections a step"
+    )
+    knots: int = setting(
+        2, symbol="knots", whole=True, dial=(2, 64, "doubling"), default=17, about="points of the integral"
+    )
     generator: torch.Generator | None = None
 
     @staticmethod

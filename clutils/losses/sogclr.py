@@ -42,7 +42,14 @@ class SogCLR(Loss):
     in_batches = ("rate",)
     paper, year, equation = "SogCLR (Yuan et al.)", 2022, "algorithm 1"
     temperature: float = setting(TEMPERATURE, default=0.1)
-    rate: float = setting(1e-6, 1, "γ", dial=(0.05, 1, "even"), default=0.9)
+    rate: float = setting(
+        1e-6,
+        1,
+        "γ",
+        dial=(0.05, 1, "even"),
+        default=0.9,
+        about="weight of the new batch in each moving average",
+    )
 
     def of_an_unseen_sample(self) -> dict[str, float]:
         return {"log_average": -math.inf}

@@ -48,9 +48,18 @@ class SSCL(Loss):
     temperature: float = setting(TEMPERATURE, default=0.5)
     class_prior: float = setting(HardNegative.ranges["class_prior"], default=0.1)
     beta: float = setting(HardNegative.ranges["beta"], default=1.0)
-    hardest: int = setting(1, symbol="s", whole=True, dial=(1, 4096, "doubling"), default=32)
-    synthetic: int = setting(0, symbol="k", whole=True, dial=(0, 4096, "doubling"), default=8)
-    normalise: bool = setting(SWITCH, default=False)
+    hardest: int = setting(
+        1, symbol="s", whole=True, dial=(1, 4096, "doubling"), default=32, about="negatives that are mixed"
+    )
+    synthetic: int = setting(
+        0,
+        symbol="k",
+        whole=True,
+        dial=(0, 4096, "doubling"),
+        default=8,
+        about="mixes of two negatives, for each anchor",
+    )
+    normalise: bool = setting(SWITCH, default=False, about="mixes have unit length")
     generator: torch.Generator | None = None
     adds = ", and against mixes of the hardest of them"
 

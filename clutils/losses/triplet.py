@@ -30,9 +30,11 @@ class Triplet(Loss):
     """
 
     paper, year, equation = "FaceNet (Schroff et al.)", 2015, "eq. 2"
-    margin: float = setting(0, 4, "m", dial=(0, 2, "even"), default=0.2)
-    batch_hard: bool = setting(SWITCH, default=False)
-    semi_hard: bool = setting(SWITCH, default=False)
+    margin: float = setting(
+        0, 4, "m", dial=(0, 2, "even"), default=0.2, about="how much farther a negative has to be"
+    )
+    batch_hard: bool = setting(SWITCH, default=False, about="hardest positive and negative alone")
+    semi_hard: bool = setting(SWITCH, default=False, about="nearest negative beyond the positive alone")
     accepts = frozenset({"queue", "labels"})
 
     def check_hyperparameters(self) -> None:

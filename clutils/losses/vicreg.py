@@ -44,10 +44,16 @@ class VICReg(Loss):
     normalised = False
     accepts = frozenset()
     paper, year, equation = "VICReg (Bardes et al.)", 2022, "eq. 6"
-    invariance: float = setting(0, 1e6, "λ", dial=(0, 50, "even"), default=25.0)
-    variance: float = setting(0, 1e6, "μ", dial=(0, 50, "even"), default=25.0)
-    covariance: float = setting(0, 1e6, "ν", dial=(0, 10, "even"), default=1.0)
-    printed: bool = setting(SWITCH, default=False)
+    invariance: float = setting(
+        0, 1e6, "λ", dial=(0, 50, "even"), default=25.0, about="weight of the distance between views"
+    )
+    variance: float = setting(
+        0, 1e6, "μ", dial=(0, 50, "even"), default=25.0, about="weight of the variance's hinge"
+    )
+    covariance: float = setting(
+        0, 1e6, "ν", dial=(0, 10, "even"), default=1.0, about="weight of the covariances"
+    )
+    printed: bool = setting(SWITCH, default=False, about="the paper's sums, not its code's means")
     before: ClassVar[Mapping[str, Any]] = {"printed": True}
 
     @staticmethod

@@ -32,7 +32,15 @@ class WeightedDecoupled(Loss):
 
     paper, year, equation = "DCLW (Yeh et al.)", 2022, "L_DCW"
     temperature: float = setting(TEMPERATURE, default=0.1)
-    sigma: float = setting(1e-6, 1e12, "σ", dial=(0.01, 5, "log"), also=(math.inf,), default=0.5)
+    sigma: float = setting(
+        1e-6,
+        1e12,
+        "σ",
+        dial=(0.01, 5, "log"),
+        also=(math.inf,),
+        default=0.5,
+        about="width of the weights of positives, inf = all alike",
+    )
 
     @staticmethod
     def as_written(positives: Tensor, negatives: Tensor, temperature: float, sigma: float) -> Tensor:

@@ -16,9 +16,9 @@ from clutils.settings import Declared, Setting, bind, check, collect, demand_kno
 
 Augment = Callable[..., Tensor]
 Compared = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
-WIDTH = Setting(1, whole=True)  # numbers in a vector
-MOMENTUM = Setting(0, 1, "m", dial=(0, 1, "near one"))  # of an exponential moving average
-PREDICTOR_RATE = Setting(1e-3, 1e3)  # of the predictor, over all else's
+WIDTH = Setting(1, whole=True, about="dimension of the embeddings")
+MOMENTUM = Setting(0, 1, "m", dial=(0, 1, "near one"), about="momentum of the moving average")
+PREDICTOR_RATE = Setting(1e-3, 1e3, about="predictor's learning rate over the run's")
 PARTS = ("encoder", "loss")  # what a method is made from, besides its settings
 
 
@@ -72,7 +72,9 @@ class Method(nn.Module, metaclass=Declared):
     encoder: nn.Module = field()
     loss: Any = field()
     out: int = setting(WIDTH, default=128)
-    hidden: int | None = setting(WIDTH, also=(None,), default=None, kw_only=True)
+    hidden: int | None = setting(
+        WIDTH, also=(None,), default=None, kw_only=True, about="width of the head's hidden layer"
+    )
     paper: str
     year: int
     equation = ""  # or algorithm, or section

@@ -23,8 +23,10 @@ class CLAE(Method):
     varies = True
     sample_kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
-    strength: float = setting(0, symbol="s", dial=(0, 2, "even"), default=0.03)
-    clean: float = setting(0, dial=(0, 2, "even"), default=0.0)
+    strength: float = setting(
+        0, symbol="s", dial=(0, 2, "even"), default=0.03, about="size of the adversarial step"
+    )
+    clean: float = setting(0, dial=(0, 2, "even"), default=0.0, about="weight of the loss of clean views")
 
     def step(self, given: Given) -> Compared:
         """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""

@@ -29,7 +29,9 @@ class DACL(Method):
     varies = True
     sample_kinds = ("pictures", "vectors")  # what numbers can be added to
     out, hidden = 128, None
-    mixed: float = setting(0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3)
+    mixed: float = setting(
+        0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3, about="largest share of the other sample"
+    )
 
     def step(self, given: Given) -> Compared:
         z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))

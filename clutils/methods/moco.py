@@ -43,7 +43,7 @@ class MoCo(Queued, Followed):
     needs = Need("takes a queue", lambda loss: "queue" in takes(loss))
     queue_size: int = setting(QUEUE_SIZE, default=4096)
     momentum: float = setting(MOMENTUM, default=0.99)
-    version: int = setting(1, 2, whole=True, default=2)
+    version: int = setting(1, 2, whole=True, default=2, about="MoCo v1's head or v2's")
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

@@ -37,8 +37,8 @@ class MODALS(Method):
     paper, year = "MODALS (Cheung & Yeung)", 2021
     varies = True
     out, hidden = 128, None
-    operation: str = setting(choices=("any", *OPERATIONS), default="any")
-    strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3)
+    operation: str = setting(choices=("any", *OPERATIONS), default="any", about="change of the features")
+    strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3, about="size of the change")
 
     def step(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))

@@ -67,7 +67,7 @@ class MVGRL(DGI):
     """
 
     paper, year, equation = "MVGRL (Hassani & Khasahmadi)", 2020, "section 3"
-    restart: float = setting(0.01, 0.99, "α", default=0.2)
+    restart: float = setting(0.01, 0.99, "α", default=0.2, about="restart probability of the diffusion")
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(TwoStructures(encoder, self.restart), loss)

@@ -39,15 +39,21 @@ class PiNDA(WrappedMethod):
     paper, year, equation = "PiNDA (Zhang et al.)", 2024, "algorithms 1 and 2"
     varies = True
     sample_kinds = ("pictures", "vectors")  # what numbers can be added to
-    network: str | None = setting(choices=noise.NETWORKS, also=(None,), default=None)
+    network: str | None = setting(
+        choices=noise.NETWORKS, also=(None,), default=None, about="generator's network"
+    )
     # the generator's, as it declares them
     distribution, learned_mean, positive, highest, start, rms, padding, skips = (
         noise.NoiseGenerator.arguments[name] for name in OF_THE_NOISE
     )
-    penalty: float | None = setting(0, symbol="λ", dial=(0, 10, "even"), default=None)
-    share: float = setting(noise.ABOVE_0, highest=1, dial=(0.05, 1, "even"), default=1.0)
-    on: str = setting(choices=("picture", "view"), default="picture")
-    noise_rate: float = setting(noise.ABOVE_0, default=0.2)
+    penalty: float | None = setting(
+        0, symbol="λ", dial=(0, 10, "even"), default=None, about="weight of 1/‖ε‖"
+    )
+    share: float = setting(
+        noise.ABOVE_0, highest=1, dial=(0.05, 1, "even"), default=1.0, about="share of images with noise"
+    )
+    on: str = setting(choices=("picture", "view"), default="picture", about="where noise is added")
+    noise_rate: float = setting(noise.ABOVE_0, default=0.2, about="generator's learning rate over the run's")
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

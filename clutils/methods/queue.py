@@ -7,7 +7,7 @@ from torch.nn.functional import normalize
 from clutils.methods.base import Method
 from clutils.settings import Setting
 
-QUEUE_SIZE = Setting(1, symbol="K", whole=True)
+QUEUE_SIZE = Setting(1, symbol="K", whole=True, about="keys in the queue")
 
 
 class Queued(Method):

@@ -37,7 +37,7 @@ class SDMP(Method):
     sample_kinds = ("pictures", "vectors")  # what can be mixed
     needs = SIMILARITIES
     out, hidden = 128, None
-    mixing: float = setting(0, dial=(0, 2, "even"), default=0.5)
+    mixing: float = setting(0, dial=(0, 2, "even"), default=0.5, about="weight of the mixes' terms")
 
     def step(self, given: Given) -> Compared:
         """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""

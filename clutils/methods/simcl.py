@@ -22,7 +22,9 @@ class SimCL(Method):
     paper, year, equation = "SimCL, as PiNDA's baseline", 2024, "section 4.2.1"
     varies = True
     out, hidden = 128, None
-    strength: float = setting(0, symbol="s", dial=(0, 2, "even"), default=1.0)
+    strength: float = setting(
+        0, symbol="s", dial=(0, 2, "even"), default=1.0, about="length of the noise on the features"
+    )
 
     def step(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))

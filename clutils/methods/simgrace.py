@@ -31,7 +31,9 @@ class SimGRACE(GraphCL):
     paper, year, equation = "SimGRACE (Xia et al.)", 2022, ""
     varies = True
     out, hidden = 128, None
-    strength: float = setting(0, symbol="η", dial=(0, 2, "even"), default=1.0)
+    strength: float = setting(
+        0, symbol="η", dial=(0, 2, "even"), default=1.0, about="size of the noise on the weights"
+    )
 
     def step(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""

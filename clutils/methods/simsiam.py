@@ -38,7 +38,7 @@ class SimSiam(Method):
     needs = OWN_VIEWS
     live = ("stop_gradient",)
     hidden = None
-    stop_gradient: bool = setting(SWITCH, default=True)
+    stop_gradient: bool = setting(SWITCH, default=True, about="targets are constants")
     predictor_rate: float = setting(PREDICTOR_RATE, default=10.0)
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:

@@ -39,9 +39,11 @@ class SwAV(Method):
     paper, year, equation = "SwAV (Caron et al.)", 2020, "section 3.1"
     usual_loss = losses.Decoupled(temperature=0.3)
     needs = SIMILARITIES
-    prototypes: int = setting(2, symbol="K", whole=True, default=64)
-    sharpness: float = setting(0.003, 1e3, "ε", dial=(0.01, 1, "log"), default=0.05)
-    rounds: int = setting(1, 100, whole=True, default=3)
+    prototypes: int = setting(2, symbol="K", whole=True, default=64, about="number of prototypes")
+    sharpness: float = setting(
+        0.003, 1e3, "ε", dial=(0.01, 1, "log"), default=0.05, about="entropy weight of Sinkhorn-Knopp"
+    )
+    rounds: int = setting(1, 100, whole=True, default=3, about="iterations of Sinkhorn-Knopp")
 
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(encoder, loss)

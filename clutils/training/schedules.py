@@ -23,9 +23,9 @@ class Cosine:
     Raises ValueError, quoting what came in, on what is no number, a period below 1, or lowest above highest.
     """
 
-    lowest: float = setting(open_below=True)
-    highest: float = setting(open_below=True)
-    period: int = setting(1, whole=True)
+    lowest: float = setting(open_below=True, about="value at the end of a period")
+    highest: float = setting(open_below=True, about="value at its begin")
+    period: int = setting(1, whole=True, about="steps")
 
     def __post_init__(self) -> None:
         check("Cosine", self)

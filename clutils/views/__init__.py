@@ -56,15 +56,23 @@ class Augmentation:
     """
 
     kind = "pictures"
-    size: int = setting(1, whole=True, default=32)
-    crop_scale: tuple[float, float] = setting(RISING, highest=1, default=(0.2, 1.0))
-    flip: float = setting(0, 1, default=0.5)
-    jitter: tuple[float, float, float, float] = setting(0, entries=JITTER, default=(0.4, 0.4, 0.4, 0.1))
-    jitter_prob: float = setting(0, 1, default=0.8)
-    grayscale: float = setting(0, 1, default=0.2)
-    blur: float = setting(0, 1, default=0.0)
-    crop_ratio: tuple[float, float] = setting(RISING, default=(3 / 4, 4 / 3))
-    blur_sigma: tuple[float, float] = setting(RISING, default=(0.1, 2.0))
+    size: int = setting(1, whole=True, default=32, about="side of the view in pixels")
+    crop_scale: tuple[float, float] = setting(
+        RISING, highest=1, default=(0.2, 1.0), about="area of the crop over the image's"
+    )
+    flip: float = setting(0, 1, default=0.5, about="probability of a left-right mirror")
+    jitter: tuple[float, float, float, float] = setting(
+        0, entries=JITTER, default=(0.4, 0.4, 0.4, 0.1), about="reach of each adjustment"
+    )
+    jitter_prob: float = setting(0, 1, default=0.8, about="probability of the jitter")
+    grayscale: float = setting(0, 1, default=0.2, about="probability of grayscale")
+    blur: float = setting(0, 1, default=0.0, about="probability of a blur")
+    crop_ratio: tuple[float, float] = setting(
+        RISING, default=(3 / 4, 4 / 3), about="width of the crop over its height"
+    )
+    blur_sigma: tuple[float, float] = setting(
+        RISING, default=(0.1, 2.0), about="standard deviation of the blur in pixels"
+    )
     check_inputs: bool = True
 
     def __call__(self, images: Tensor, generator: torch.Generator | None = None) -> Tensor:

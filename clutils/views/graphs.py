@@ -35,11 +35,11 @@ class GraphAugmentation:
     """
 
     kind = "graphs"
-    drop_nodes: float = setting(SHARE, default=0.2)
-    perturb_edges: float = setting(SHARE, default=0.2)
-    mask_attributes: float = setting(SHARE, default=0.2)
-    subgraph: float = setting(SHARE, default=0.2)
-    one_each: bool = setting(SWITCH, default=True)
+    drop_nodes: float = setting(SHARE, default=0.2, about="share of nodes to drop")
+    perturb_edges: float = setting(SHARE, default=0.2, about="share of edges to replace")
+    mask_attributes: float = setting(SHARE, default=0.2, about="share of nodes whose attributes become 0")
+    subgraph: float = setting(SHARE, default=0.2, about="share of nodes that a random walk leaves out")
+    one_each: bool = setting(SWITCH, default=True, about="one change a graph")
 
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -113,8 +113,8 @@ class NodeAugmentation:
     """
 
     kind = "nodes"
-    drop_edges: float = setting(SHARE, default=0.3)
-    mask_features: float = setting(SHARE, default=0.3)
+    drop_edges: float = setting(SHARE, default=0.3, about="probability of dropping an edge")
+    mask_features: float = setting(SHARE, default=0.3, about="probability of masking a feature")
 
     @torch.no_grad()
     def __call__(self, graphs: Tensor, generator: torch.Generator | None = None) -> Tensor:

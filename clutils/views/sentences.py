@@ -32,7 +32,7 @@ class Deletion:
     """
 
     kind = "sentences"
-    rate: float = setting(0, 1, default=0.2)
+    rate: float = setting(0, 1, default=0.2, about="probability of deleting a word")
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), moved together, 0 behind. Raises ValueError on anything else."""
@@ -52,7 +52,7 @@ class Reordering:
     """
 
     kind = "sentences"
-    reach: float = setting(0, default=4.0)
+    reach: float = setting(0, default=4.0, about="places that a word may move")
 
     def __call__(self, tokens: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """tokens (N, L) int64 -> (N, L), 0 behind as before. Raises ValueError on anything else."""

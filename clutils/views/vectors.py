@@ -43,8 +43,8 @@ class Corruption(_OfRows):
     be read.
     """
 
-    rate: float = setting(0, 1, default=0.6)
-    both: bool = setting(SWITCH, default=False)
+    rate: float = setting(0, 1, default=0.6, about="probability of corrupting a feature")
+    both: bool = setting(SWITCH, default=False, about="corrupt both views")
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
@@ -61,7 +61,7 @@ class Noise(_OfRows):
     - strength: σ, in those units. Default 0.5; `PiNDA` with network "fixed" has the same in units of the data
     """
 
-    strength: float = setting(0, default=0.5)
+    strength: float = setting(0, default=0.5, about="standard deviation of the noise")
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
@@ -77,7 +77,7 @@ class Masking(_OfRows):
     - rate: the probability of each. Default 0.3
     """
 
-    rate: float = setting(0, 1, default=0.3)
+    rate: float = setting(0, 1, default=0.3, about="probability of masking a feature")
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
