@@ -3,7 +3,7 @@
     git worktree add /tmp/before bd1ea0e             once, for --before
     python benchmarks/losses.py                      every loss, half an hour on one core
     python benchmarks/losses.py --losses NTXent CLIP --batch-sizes 64 1024 --before /tmp/before
-    python benchmarks/losses.py --record             also into benchmarks/records/loss_rivals.csv
+    python benchmarks/losses.py --record             also into benchmarks/records/loss_speed.csv
 
 Embeddings of 128 dimensions in float32, one thread of a CPU. Each loss is measured beside
 
@@ -41,13 +41,14 @@ from torch import Tensor
 from clutils import losses
 from clutils.course import records
 
-NAME, DIMENSION = "loss_rivals", 128
+NAME, DIMENSION = "loss_speed", 128
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)
 FAMILY_SIZES = (64, 256, 1024)  # of the losses that have no rival but NTXent
 LARGE = ("NTXent", "Decoupled", "CLIP", "SupCon")  # also from 2,048 pairs on
 TURNS = {64: 150, 128: 100, 256: 50, 512: 25, 1024: 10, 2048: 5, 4096: 3}
-LARGEST_OF_METRIC_LEARNING = 256
+LARGEST_OF_METRIC_LEARNING = 64  # at 256 a call takes seconds
 SETTINGS: dict[str, dict[str, Any]] = {"MoCHi": {"hardest": 64, "synthetic": 32, "query_mixed": 16}}
+PARTS = {"NTXent": "family", "lightly": "lightly", "commit": "before"}  # of the record
 Contender = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -178,7 +179,7 @@ def rivals(name: str, batch: int) -> dict[str, Contender]:
     if name in LIGHTLY:
         import lightly.loss
 
-        found["lightly"] = getattr(lightly.loss, LIGHTLY[name])(loss.temperature)
+        found[f"lightly {LIGHTLY[name]}"] = getattr(lightly.loss, LIGHTLY[name])(loss.temperature)
     if name in METRIC_LEARNING and batch <= LARGEST_OF_METRIC_LEARNING:
         from pytorch_metric_learning import losses as theirs
 
@@ -258,8 +259,9 @@ def measure(name: str, batch: int, before: tuple[str, ModuleType] | None) -> lis
     times, memory = in_turns({"ours": ours, **beside}, batch), peak(ours, batch)
     rows = []
     for rival, of in beside.items():
-        row: dict[str, Any] = {"loss": name, "beside": rival, "batch_size": batch, "dimension": DIMENSION}
-        row |= {"turns": TURNS[batch], "milliseconds": times["ours"], "milliseconds_beside": times[rival]}
+        row: dict[str, Any] = {"part": PARTS.get(rival.split()[0], rival), "loss": name, "beside": rival}
+        row |= {"batch_size": batch, "dimension": DIMENSION, "repeats": TURNS[batch], "threads": 1}
+        row |= {"milliseconds": times["ours"], "milliseconds_beside": times[rival]}
         row |= {
             "time_ratio": times["ours"] / times[rival],
             "peak_mb": memory,

@@ -1,4 +1,4 @@
-"""From a slider to a new picture: the W explorer against `interact` redrawing the same charts.
+"""From a slider to a new picture: `forces.explore` against `interact` redrawing the same charts.
 
 python benchmarks/sliders.py [--repeats N] [--drags N] [--kernel-only] [--json FILE]
 
@@ -26,22 +26,25 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import torch
 from nbclient import NotebookClient
 
-from clutils.course import records
+from clutils import anatomy, losses
+from clutils.course import forces, records
 from clutils.course.forces import gradient_scaling
 
 HERE = Path(__file__).resolve().parent
-POSITIVE, COUNT = 0.5, 201
+PLACE = {"similarity": -0.9, "hard": 0.9, "number": 1, "deviation": 0.25}
+ANCHOR = {"positive": 0.5, "count": 255, "shape": "few hard", **PLACE}
 KERNEL = f"""import sys
 sys.path.insert(0, {str(HERE)!r})
 import sliders, ipywidgets as W
+from clutils import losses
 from clutils.course import forces, panels"""
-OURS = f"""ours = forces.gradient_scale(
-    positive={POSITIVE}, count={COUNT}, negatives="few hard", similarity=-0.9, temperature=0.1)
+OURS = """ours = forces.explore(losses.Decoupled(0.1), "NTXent", **sliders.ANCHOR)
 ours"""
 THEIRS = """%matplotlib inline
-theirs = W.interactive(sliders.plain, temperature=panels.log_slider("τ temperature", 0.02, 20.0, 0.1))
+theirs = W.interactive(sliders.plain, temperature=panels.log_slider("τ temperature", 0.01, 5.0, 0.1))
 theirs"""
 TIMES = "sliders.report(ours.inputs['temperature'], theirs.children[0], {repeats})"
 WAYS = ("clutils", "interact")
@@ -49,33 +52,28 @@ Drag = dict[str, Any]  # pictures: how many were shown; lag: in ms; last: is it 
 
 
 def plain(temperature: float) -> None:
-    """The explorer's charts as anyone would write them for `interact`: everything drawn anew."""
+    """The panel's three charts as anyone would write them for `interact`: all of them drawn at each move."""
     import matplotlib.pyplot as plt
 
-    negatives = gradient_scaling.few_hard(0.9, -0.9, 1)
-    t, K = gradient_scaling.temperature_axis(), gradient_scaling.count_axis()
-    W = float(gradient_scaling.scale(POSITIVE, negatives, temperature, COUNT))
-    turn = gradient_scaling.turning_point(POSITIVE, negatives, COUNT)
-    shares, push = gradient_scaling.push_shares(negatives, COUNT, temperature)
-    _, (warm, many, who) = plt.subplots(1, 3, figsize=(10.2, 3.7), dpi=100)
-    gradient_scaling.scale_frame(warm, "temperature τ")
-    gradient_scaling.scale_frame(many, "number of negatives K")
+    compared = {"Decoupled": losses.Decoupled(temperature), "NT-Xent": losses.NTXent(temperature)}
+    positives, negatives = forces.one_anchor(**ANCHOR)
+    _, (who, how, each) = plt.subplots(1, 3, figsize=(10.6, 4.0), dpi=100)
     gradient_scaling.push_frame(who)
-    warm.plot(t.numpy(), gradient_scaling.scale(POSITIVE, negatives, t, COUNT)[:, 0].numpy())
-    warm.axhline(COUNT / (COUNT + 1), linestyle="--", label="K/(K+1)")
-    warm.plot(*turn, "kv", label="lowest W")
-    warm.plot(temperature, W, "o", label="your τ")
-    many.plot(K.numpy(), gradient_scaling.scale(POSITIVE, negatives, temperature, K)[0].numpy())
-    many.plot(K.numpy(), (K / (K + 1)).numpy(), "--")
-    many.plot(COUNT, W, "o")
     edges = gradient_scaling.BINS.numpy()
-    who.stairs(gradient_scaling.binned(negatives, shares).numpy(), edges, fill=True, label="negatives")
-    who.stairs(gradient_scaling.binned(negatives, push).numpy(), edges, label="push")
-    who.axvline(POSITIVE, linestyle="--", label="s⁺")
-    for ax, title in ((warm, "W against τ"), (many, "W against K"), (who, "who is pushed")):
+    number = forces.figures.shares(negatives, torch.ones_like(negatives))
+    who.stairs(number.numpy(), edges, fill=True, label="the negatives")
+    for name, loss in compared.items():
+        pull, push = (force[0] for force in anatomy.forces(loss, positives[None], negatives[None]))
+        who.stairs(forces.figures.shares(negatives, push).numpy(), edges, label=name)
+        how.plot(forces.figures.SWEEP, forces.pulls(loss, positives, negatives), label=name)
+        how.plot(positives, pull, "^")
+        order = negatives.argsort()
+        each.plot(negatives[order], push[order], label=name)
+        each.plot(positives, pull, "^")
+    each.set(xlim=(-1.05, 1.05), ylim=forces.figures.FORCE, yscale="log")
+    for ax, title in ((who, "who is pushed"), (how, "pull on the positive"), (each, "force on each pair")):
         ax.set_title(title)
-    warm.legend(loc="lower right")
-    who.legend(loc="upper center", ncols=3)
+        ax.legend()
     plt.show()
 
 

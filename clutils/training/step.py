@@ -23,9 +23,9 @@ def step(run: RunState) -> dict[str, float]:
     """Take one step of a run; returns its row of the history. Errors as `Run.step`."""
     began = time.perf_counter()
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
-    index = run.batch()  # (B,) the numbers of its images
+    index = run.batch()  # (B,) which images it takes
     labels = run.labels[index] if method.uses_labels and run.labels is not None else None
-    statistics = method.changing_buffers()  # batch normalisation's, which change going forward
+    statistics = method.changing_buffers()  # of batch normalisation: the forward pass changes them
     with around.undone_on_failure(run, statistics):
         method.train()
         rate = run.follow_settings()
@@ -35,20 +35,20 @@ def step(run: RunState) -> dict[str, float]:
         optimiser.zero_grad()
         scaler.scale(loss).backward()  # times 1, except in float16
         gradients = [p.grad for p in method.parameters() if p.grad is not None]
-        processes.average([*gradients, *statistics])
+        processes.average([*gradients, *statistics])  # the mean over processes, if there are several
         scaler.unscale_(optimiser)
         numbers = measured(run, loss, z1, z2, gradients)
         chance = method.chance(run.batch_size)
     with interrupts.deferred():  # a step is taken and counted, or neither
         for group in optimiser.param_groups:
             group["lr"] = rate * group.get("factor", 1.0)
-        scaler.step(optimiser)  # not where a float16 gradient went to infinity: then the scale falls
+        scaler.step(optimiser)  # unless a float16 gradient overflowed: then the scale falls
         scaler.update()
         method.after_step()  # a moving average or a queue follows
         run.steps_done += 1
         row = {
             "step": run.steps_done,
-            "loss": numbers["loss"],
+            "loss": numbers.pop("loss"),
             "chance": math.nan if chance is None else chance,
             "learning_rate": rate,
             **numbers,
@@ -76,7 +76,7 @@ def measured(
         **getattr(run.loss, "reported", {}),
     }
     on_device = torch.stack([value.float() for value in found.values()])
-    run.draw_ahead()
+    run.draw_ahead()  # the next step's random numbers, while a GPU works on this one
     numbers = dict(zip(found, on_device.tolist(), strict=True))  # here alone the processor waits for a GPU
     length = numbers["gradient_norm"]
     if devices.overflowed(run.scaler, length):

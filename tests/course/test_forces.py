@@ -161,6 +161,18 @@ def test_the_temperature_is_turned_for_both():
     assert f"pull {float(pull):.3g}" in said
 
 
+def test_the_anchors_inputs_are_those_that_its_distribution_reads():
+    panel = forces.explore("NTXent")
+    for shape, read in {
+        "equal": {"similarity"},
+        "gaussian": {"similarity", "deviation"},
+        "few hard": {"similarity", "hard", "number"},
+    }.items():
+        panel.set(shape=shape)
+        shown = {name for name, widget in panel.inputs.items() if widget.layout.display != "none"}
+        assert shown & {"similarity", "deviation", "hard", "number"} == read
+
+
 def test_real_tables_are_walked_from_easy_to_hard():
     draw = torch.Generator().manual_seed(1)
     z1, z2 = (torch.nn.functional.normalize(torch.randn(6, 4, generator=draw), dim=1) for _ in range(2))
@@ -330,23 +342,6 @@ def test_hardest_gaussian_negative_gets_harder_with_their_number():
     assert hardest == sorted(set(hardest))
 
 
-def test_shares_of_the_push_are_the_summed_hardness_weights():
-    distribution = gradient_scaling.few_hard(0.9, -0.9, 3)
-    number, push = gradient_scaling.push_shares(distribution, 50, 0.4)
-    listed = anatomy.hardness_weights(torch.tensor([[0.9] * 3 + [-0.9] * 47], dtype=torch.float64), 0.4)[0]
-    assert number.tolist() == pytest.approx([3 / 50, 47 / 50])
-    assert push.tolist() == pytest.approx([float(listed[:3].sum()), float(listed[3:].sum())], rel=1e-12)
-
-
-@pytest.mark.parametrize("similarity", [-1.0, -0.95, 0.0, 0.999, 1.0])
-def test_no_share_is_lost_between_the_bins(similarity):
-    distribution = gradient_scaling.all_equal(similarity)
-    bins = gradient_scaling.binned(distribution, torch.ones(1, dtype=torch.float64))
-    assert float(bins.sum()) == 1
-    k = int(bins.argmax())
-    assert gradient_scaling.BINS[k] <= similarity <= gradient_scaling.BINS[k + 1]
-
-
 def test_hardness_figure_draws_the_weights_of_its_negatives():
     line = gradient_scaling.hardness(temperatures=(0.2,)).lines[0]
     expected = [math.exp(s / 0.2) for s in np.linspace(-1, 1, 41)]
@@ -395,70 +390,3 @@ def test_a_readers_dark_style_does_not_reach_the_figure(name):
         dark = figures.png(FIGURES[name](), scale=1)
     assert dark == plain
     assert Image.open(io.BytesIO(plain)).convert("RGB").getpixel((1, 1)) == (255, 255, 255)
-
-
-# ---- the W explorer -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def explorer():
-    return forces.gradient_scale(
-        positive=0.5, temperature=0.2, count=201, negatives="few hard", similarity=-0.9
-    )
-
-
-@pytest.mark.parametrize("temperature", [0.05, 0.2, 0.3, 0.5, 2.0, 10.0])
-def test_explorer_shows_the_counterexample_that_anatomy_computes(explorer, temperature):
-    explorer.set(
-        positive=0.5,
-        count=201,
-        negatives="few hard",
-        similarity=-0.9,
-        hard=0.9,
-        number=1,
-        temperature=temperature,
-    )
-    negatives = torch.tensor([[0.9] + [-0.9] * 200], dtype=torch.float64)
-    W = float(anatomy.gradient_scale(torch.tensor([0.5], dtype=torch.float64), negatives, temperature))
-    assert f"W = {W:.3f} at τ = {temperature:g} and K = 201" in explorer.readout.value
-    assert "W is lowest, 0.846, at τ = 0.27" in explorer.readout.value
-
-
-@pytest.mark.parametrize("negatives", ["equal", "gaussian", "few hard"])
-def test_every_slider_the_explorer_shows_changes_the_picture(explorer, negatives):
-    explorer.set(
-        positive=0.3, temperature=0.3, count=48, negatives=negatives, similarity=-0.2, deviation=0.2, number=3
-    )
-    for name, widget in explorer.inputs.items():
-        if name == "negatives" or widget.layout.display == "none":
-            continue
-        before, start = explorer.live.image.value, widget.value
-        if isinstance(widget, W.SelectionSlider):
-            widget.index += 1
-        else:
-            widget.value += widget.step
-        assert explorer.live.image.value != before, name
-        widget.value = start
-        assert explorer.live.image.value == before, name
-
-
-def test_explorer_puts_away_what_the_distribution_does_not_read(explorer):
-    shown = {}
-    for negatives in ("equal", "gaussian", "few hard"):
-        explorer.set(negatives=negatives)
-        hidden = {name for name, widget in explorer.inputs.items() if widget.layout.display == "none"}
-        shown[negatives] = {"similarity", "deviation", "hard", "number"} - hidden
-    assert shown == {
-        "equal": {"similarity"},
-        "gaussian": {"similarity", "deviation"},
-        "few hard": {"similarity", "hard", "number"},
-    }
-
-
-def test_explorer_moves_without_drawing_axes_again(explorer):
-    explorer.set(negatives="few hard")
-    explorer.set(temperature=0.3)
-    drawn = explorer.live.backgrounds
-    for temperature in (0.1, 0.2, 0.5, 1.0):
-        explorer.set(temperature=temperature, count=64)
-    assert explorer.live.backgrounds == drawn

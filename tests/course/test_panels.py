@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clutils import figures
-from clutils.course import forces, panels
+from clutils.course import panels
 from tests.course.drawn import exported
 
 
@@ -163,8 +163,6 @@ def test_panel_refuses_a_figure_without_alt_text():
         (lambda: panels.choose("loss", []), "nothing to choose from"),
         (lambda: panels.player(None, None, 1), "1 frames are nothing to play"),
         (lambda: make_panel().set(width=3), "no input 'width'; there are height, tilt"),
-        (lambda: forces.gradient_scale(negatives="many"), "negatives is 'many', but must be one of equal"),
-        (lambda: forces.gradient_scale(positive=2.0), "value is 2.0, but it goes from -1.0 to 1.0"),
     ],
 )
 def test_bad_input_is_quoted(call, message):

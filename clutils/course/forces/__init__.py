@@ -14,4 +14,4 @@ from clutils.course.forces.gradient_scaling import (
     surface,
     turning_point,
 )
-from clutils.course.forces.panels import explore, gradient_scale, one_anchor
+from clutils.course.forces.panels import explore, one_anchor

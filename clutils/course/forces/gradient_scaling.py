@@ -145,20 +145,6 @@ def turning_point(positive: float, distribution: Distribution, count: float) -> 
     return best, float(scale(positive, distribution, best, count))
 
 
-def push_shares(distribution: Distribution, count: float, temperature: float) -> tuple[Tensor, Tensor]:
-    """Of K negatives at each of the distribution's values: their shares in number and of the push, (m,) each.
-
-    The second is the sum of their hardness weights p̂_j.
-    """
-    push = anatomy.hardness_weights(distribution.weighted(count, temperature)[None], temperature)[0]
-    return distribution.counts(_column(count)) / count, push
-
-
-def binned(distribution: Distribution, shares: Tensor) -> Tensor:
-    """Shares (m,) at the distribution's similarities, summed over the bins of [-1, 1]: (len(BINS) - 1,)."""
-    return torch.histogram(distribution.similarities, BINS, weight=shares).hist
-
-
 def scale_frame(ax: Axes, against: str) -> None:
     """Axes for W against one of `AXES`."""
     _logarithmic(ax, "x", against)
