@@ -49,14 +49,31 @@ def normalise(
     check=False: on a GPU the check waits).
     """
     z = widen(z)
-    length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    length = torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True)
     if check:
-        shortest, longest = torch.stack(length.detach().aminmax()).tolist()
+        shortest, longest = torch.stack(length.aminmax()).tolist()
         if USUAL[0] < shortest and longest < USUAL[1]:
-            return z / length
+            return _Unit.apply(z, length)
         check_rows(z, name, who)
     z = z / z.detach().abs().amax(dim=-1, keepdim=True)
-    return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    return _Unit.apply(z, torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True))
+
+
+class _Unit(torch.autograd.Function):
+    """Rows over their length: a row's gradient is the part of it that is at a right angle to the row."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, length: Tensor) -> Tensor:
+        unit = z / length
+        ctx.save_for_backward(z, length, unit)
+        return unit
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        z, length, unit = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: the length depends on z, too
+            length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+        return (slope - unit * (unit * slope).sum(dim=-1, keepdim=True)) / length, None
 
 
 def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = math.inf) -> None:
@@ -65,9 +82,10 @@ def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = mat
     z and name are as in `normalise`.
     """
     largest = z.detach().abs().amax(dim=-1)
-    sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
-    if bool(sound.all()):
+    low, high = torch.stack(largest.aminmax()).tolist()  # NaN where there is one
+    if low > SHORTEST and high <= most and high < math.inf:
         return
+    sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
     row, *view = (~sound).nonzero()[0].tolist()
     entry = float(largest[(row, *view)])
     if SHORTEST < entry < math.inf:
@@ -232,13 +250,14 @@ def without_own(table: Tensor, views: int) -> Tensor:
 
 
 def between_own(table: Tensor, views: int) -> Tensor:
-    """The entries that `without_own` leaves, as a view of the table: (A / B, B - 1, B V).
+    """The entries that `without_own` leaves, as a view of a contiguous table: (A / B, B - 1, B V).
 
-    Row by row, an image's own V entries are followed by B V others, and those by the next image's own.
+    Read on from row to row: an image's own V entries, B V of the others, the next image's own V, and so on.
     """
     columns, images = table.shape[1], table.shape[1] // views
-    behind_the_first = table.view(-1, images * columns)[:, views:]
-    return behind_the_first.unflatten(1, (images - 1, columns + views))[..., :columns]
+    shape = len(table) // images, images - 1, columns
+    steps = images * columns, columns + views, 1
+    return table.as_strided(shape, steps, table.storage_offset() + views)
 
 
 def count(batch: int, against: str = "both views", queue: int | None = None) -> int:

@@ -1,7 +1,7 @@
 """SimCLR in one file: an encoder learns from images without labels. It needs torch and torchvision alone.
 
-    python simclr.py                              CIFAR-10, downloaded if there is a network
-    python simclr.py DATA=my_images STEPS=1000    a folder of images; every setting below can be given so
+    python notebooks/simclr.py                              CIFAR-10, downloaded if there is a network
+    python notebooks/simclr.py DATA=my_images STEPS=1000    a folder of images; other settings likewise
 
 A step of the training takes a batch of images and does four things:
 
@@ -11,11 +11,12 @@ A step of the training takes a batch of images and does four things:
    two views together, and pushes those of different images apart.
 4. The optimiser moves the weights.
 
-Then the head is thrown away. Labels serve the evaluation alone: a test image gets the class that most of its
-nearest training images have, by the cosine similarity of their features.
+Then the head is thrown away. Labels serve the evaluation alone: a test image gets the class that its nearest
+training images vote for, by the cosine similarity of their features.
 
-kNN accuracy on generated images (chance 0.25; settings below, 75 s of CPU time a run) with SEED 0, 1 and 2:
-    before training 0.497, 0.455, 0.562; after 200 steps 0.835, 0.874, 0.848
+kNN accuracy with the settings below and SEED 0, 1, 2:     before training        after 200 steps
+    generated images (chance 0.25; 75 s of CPU time a run)    0.497, 0.455, 0.562    0.835, 0.874, 0.848
+    JPEG copies of CIFAR-10 (chance 0.1; 100 s)               0.415, 0.422, 0.431    0.488, 0.484, 0.478
 
 Chen et al. 2020, "A simple framework for contrastive learning of visual representations" (arXiv 2002.05709).
 """
@@ -25,9 +26,9 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import torch
-import torchvision
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
+from torchvision import datasets, models
 from torchvision.transforms import v2
 
 DATA = "cifar10"  # or "generated", or a folder with images in train/CLASS/ and test/CLASS/
@@ -50,16 +51,16 @@ def load() -> list[tuple[Tensor, Tensor]]:
     square = v2.Compose([v2.PILToTensor(), v2.Resize(SIZE), v2.CenterCrop(SIZE)])
     if DATA == "cifar10":
         try:
-            parts = [
-                torchvision.datasets.CIFAR10("data", part, square, download=True) for part in (True, False)
-            ]
+            parts = [datasets.CIFAR10("data", part, square, download=True) for part in (True, False)]
         except (OSError, RuntimeError) as error:
             print(f"CIFAR-10 could not be downloaded ({error}). Using generated images instead")
             return [generated(4000, seed=0), generated(1000, seed=1)]
     elif DATA == "generated":
         return [generated(4000, seed=0), generated(1000, seed=1)]
     else:
-        parts = [torchvision.datasets.ImageFolder(f"{DATA}/{part}", square) for part in ("train", "test")]
+        parts = [datasets.ImageFolder(f"{DATA}/{part}", square) for part in ("train", "test")]
+    if parts[0].classes != parts[1].classes:
+        sys.exit(f"train/ has the classes {parts[0].classes}, but test/ has {parts[1].classes}")
     return [(torch.stack([image for image, _ in part]), torch.tensor(part.targets)) for part in parts]
 
 
@@ -98,7 +99,8 @@ class TwoViews(Dataset):
 
 def batches(images: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Two views (BATCH, 3, SIZE, SIZE) each of random images: epoch after epoch, without end."""
-    loader = DataLoader(TwoViews(images), BATCH, shuffle=True, drop_last=True, num_workers=WORKERS)
+    size = min(BATCH, len(images))
+    loader = DataLoader(TwoViews(images), size, shuffle=True, drop_last=True, num_workers=WORKERS)
     while True:
         yield from loader
 
@@ -106,15 +108,14 @@ def batches(images: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 def make_networks() -> tuple[nn.Module, nn.Module]:
     """The encoder, images (N, 3, H, W) -> features (N, D); and the head, features -> vectors (N, 128)."""
     if NETWORK == "resnet18":  # made for large images: for small ones its first layers must not shrink them
-        encoder, width = torchvision.models.resnet18(), 512
+        encoder, width = models.resnet18(), 512
         encoder.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
         encoder.maxpool, encoder.fc = nn.Identity(), nn.Identity()
     else:
-        layers, width = [], 3
-        for out in (16, 32, 64, 128):
-            layers += [nn.Conv2d(width, out, kernel_size=3, padding=1, bias=False), nn.MaxPool2d(2)]
-            layers += [nn.BatchNorm2d(out), nn.ReLU()]
-            width = out
+        layers, width = [], 128
+        for before, after in ((3, 16), (16, 32), (32, 64), (64, width)):
+            layers += [nn.Conv2d(before, after, kernel_size=3, padding=1, bias=False), nn.MaxPool2d(2)]
+            layers += [nn.BatchNorm2d(after), nn.ReLU()]
         encoder = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     hidden = [nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.ReLU()]
     return encoder.to(DEVICE), nn.Sequential(*hidden, nn.Linear(width, 128)).to(DEVICE)
@@ -127,8 +128,7 @@ def nt_xent(z1: Tensor, z2: Tensor) -> Tensor:
     similarities over the temperature: a classification. If all of them are equal, the loss is log(2B - 1).
     """
     z = nn.functional.normalize(torch.cat([z1, z2]))  # (2B, D), rows of length 1
-    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
-    logits = (z @ z.T / TEMPERATURE).masked_fill(itself, -torch.inf)  # (2B, 2B)
+    logits = (z @ z.T / TEMPERATURE).fill_diagonal_(-torch.inf)  # (2B, 2B); -inf: no view is its own answer
     other_view = torch.arange(len(z), device=z.device).roll(len(z1))  # of row i: row i + B, or i - B
     return nn.functional.cross_entropy(logits, other_view)
 

@@ -450,7 +450,7 @@ def mean_over_positives(values: Tensor, pairs: Pairs) -> Tensor:
     """(A, P) -> (A,): the mean over each anchor's own positives."""
     mask = pairs.positive_mask
     if mask is None:
-        return values.mean(dim=1)
+        return values.mean(dim=1) if values.shape[1] > 1 else values.squeeze(1)
     return values.masked_fill(~mask, 0.0).sum(dim=1) / mask.sum(dim=1)
 
 
