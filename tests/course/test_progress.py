@@ -31,6 +31,7 @@ def test_a_notebook_s_untouched_answers_are_no_tries_and_stand_under_its_title(p
             body = ast.parse(cell.source).body
             stub = [line for line in body if isinstance(line, ast.FunctionDef | ast.Assign)]
             exec(compile(ast.Module(stub, []), path.name, "exec"), scope := {})
+            assert found[1] in scope, f"the cell of exercise {found[1]} has to leave its answer open: ..."
             assert not EVERY[found[1]].check(scope[found[1]])
             asked.append(found[1])
     assert not kept.exists(), kept.read_text()

@@ -20,6 +20,7 @@ def shown(notebook, minutes: int) -> list:
 def test_a_path_opens_with_the_title_ends_with_what_was_found_and_asks_before_each_control(path):
     notebook = nbformat.read(path, 4)
     long, short = stage.path(notebook, 50), stage.path(notebook, 20)
+    assert long and short, "no cell is tagged 'stage', or none 'stage-20'"
     assert long[0] == short[0] == 0 and set(short) < set(long)
     assert 20 <= len(long) <= 48 and 12 <= len(short) <= 24
     for minutes in stage.CUTS:
@@ -34,7 +35,8 @@ def test_a_path_opens_with_the_title_ends_with_what_was_found_and_asks_before_ea
 @each_lesson
 def test_the_speaker_has_notes_for_every_need(path):
     said = slides.notes(path.stem)
-    assert all(said.get(part) for part in slides.PARTS)
+    lacking = [part for part in slides.PARTS if not said.get(part)]
+    assert not lacking, f"notes.md lacks these headings, or a text below them: {lacking}"
     assert "50 minutes" in said["Timing"] and "20 minutes" in said["Timing"]
     beliefs = re.findall(r"^\d\. \*(.+?)\*(.+)$", said["What students believe wrongly"], re.MULTILINE)
     assert len(beliefs) >= 3
