@@ -20,6 +20,8 @@ OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
 HOW_TO_CHOOSE = "One to five, shown from the next start on: Ctrl and a click add one or take it away"
 NARROW = "250px"
+BEGINNING = ("simclr", "moco", "supcon", "byol", "simsiam", "pinda")  # methods to begin with, marked
+MARKED = "★ marks the six to begin with; those that fit the data are offered"
 MOST_STEPS = 1_000_000  # hours, on any machine: more is a zero too many
 
 
@@ -55,7 +57,7 @@ class Choices:
         seed = self.given.get("seed", Settings.seed)
         sizes = sorted({*BATCH_SIZES, batch_size})
         self.menus: dict[str, W.Widget] = {
-            "method": choose("method", list(methods.catalogue()), method),
+            "method": W.Dropdown(description="method", tooltip=MARKED),
             "loss": W.Dropdown(description="loss"),
             "data": data_menu,
             "path": W.Text(path, description="folder", placeholder="of class-named folders of pictures"),
@@ -71,9 +73,8 @@ class Choices:
         if self._own_loss is not None and type(loss).__name__ not in losses.catalogue():
             known = ", ".join(losses.catalogue())
             raise ValueError(f"training_lab: loss is {type(loss).__name__}, but the panel knows {known}")
-        fits = self._kind().name in self.method_class.sample_kinds
-        if method == Settings.method and not fits:  # where none is named
-            self.menus["method"].value = next(iter(methods.catalogue(self._kind().name)))
+        fits = self._kind().name in methods.catalogue()[method].cls.sample_kinds
+        self._offer_methods(method if fits or method != Settings.method else None)  # where none is named
         self._offer_losses(type(loss).__name__ if isinstance(loss, nn.Module) else loss)
         self._lay_out()
         self._show_path()
@@ -86,6 +87,7 @@ class Choices:
 
     def _lay_out(self) -> None:
         _align(self.menus.values(), NARROW)
+        self.menus["loss"].layout.width = "290px"
         for name in ("steps", "seed", "batch_size"):
             self.menus[name].layout.width = "170px"
         for name in ("augmentation", "encoder", "charts"):
@@ -98,6 +100,14 @@ class Choices:
         self.more = W.Accordion([W.Box(more, layout=wrap)], titles=("more settings",), selected_index=None)
 
     # ---- when something is chosen ----------------------------------------------------------------------
+
+    def _offer_methods(self, chosen: str | None) -> None:
+        """Those that fit the data, and the chosen one in any case; None: the first that fits is chosen."""
+        names = list(dict.fromkeys([*methods.catalogue(self._kind().name), *filter(None, [chosen])]))
+        options = [(f"★ {name}" if name in BEGINNING else name, name) for name in names]
+        if self.menus["method"].options != tuple(options):
+            self.menus["method"].options = options
+        self.menus["method"].value = chosen or names[0]
 
     def _offer_losses(self, wanted: str | None) -> None:
         fitting = [name for name, entry in losses.catalogue().items() if self.method_class.fits(entry.cls)]
@@ -113,8 +123,8 @@ class Choices:
     def _fit_encoder(self, change: Any = None) -> None:
         """A method, encoder or augmentation for another kind of data gives way to what suits."""
         kind = self._kind()
-        if kind.name not in self.method_class.sample_kinds:
-            self.menus["method"].value = next(iter(methods.catalogue(kind.name)))
+        fits = kind.name in self.method_class.sample_kinds
+        self._offer_methods(self.menus["method"].value if fits else None)
         if encoders.NAMES.get(self.menus["encoder"].value, kind.name) != kind.name:
             self.menus["encoder"].value = views.AUTO
         chosen = self.menus["augmentation"].value
@@ -125,6 +135,8 @@ class Choices:
         """Every menu as it was at first."""
         self._held = True
         try:
+            self.menus["data"].value = self._first["data"]
+            self._offer_methods(self._first["method"])
             for name, value in self._first.items():  # the method before its losses
                 self.menus[name].value = value
         finally:

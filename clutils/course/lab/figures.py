@@ -38,7 +38,7 @@ NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effec
 
 
 class LabFigure:
-    """Charts of a run against the step, five and a map: `update` fills them.
+    """A map of a run, and five charts against the step beside it: `update` fills them.
 
     - shown: one to five of `CHARTS` and `NUMBERS`, in their order; the attributes of the others are None
     - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
@@ -67,8 +67,8 @@ class LabFigure:
         demand_shown(shown)
         self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
         self.measures_knn = measures_knn
-        self.figure, axes = new(10.4, 5.6, 2, 3, width_ratios=[1, 1, 1.22])
-        *places, self.map_axes = axes.flat
+        self.figure, axes = new(10.4, 4.4, 2, 3, width_ratios=[1.22, 1, 1])
+        self.map_axes, *places = axes.flat
         self.loss = self.chance = self.alignment = self.uniformity = None
         self.rank = self.knn = self.temperature = self.without = None
         self.numbers: dict[str, Line2D] = {}  # by their names in `BY_NAME`
@@ -102,7 +102,7 @@ class LabFigure:
             ax.set_title(name)
             ax.set_xlim(0, steps)
             style.step_axis(ax)
-        for ax in self.charts[3:] or self.charts:
+        for ax in self.charts[2:] or self.charts:
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()

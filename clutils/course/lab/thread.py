@@ -23,7 +23,7 @@ PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pi
 SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
 LOOK = (  # white on a dark page too; larger on a larger screen, as long as it can be seen whole
     "<style>.clutils-lab-picture { background: white; border-radius: 6px; "
-    "max-width: clamp(1060px, calc((100vh - 330px) * 1.75), 1500px); } "
+    "max-width: clamp(1060px, calc((100vh - 330px) * 2.2), 1500px); } "
     ".clutils-lab-picture img { width: 100% !important; }</style>"
 )
 RAW = {"pictures": "raw pixels", "sentences": "bag of words"}  # what features without learning are called
