@@ -36,6 +36,7 @@ def test_of_all_that_may_be_said_of_three_pages_one_is_right_and_each_slip_has_a
     assert lesson.what_happened.check(("Color", "TEMPERATURE", "collapse"))
 
 
+@pytest.mark.sweep  # seconds of training, which the notebook repeats
 def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
     """Which line gives each away, and is good or less ill on the two others."""
     seen = {}

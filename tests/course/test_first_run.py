@@ -30,6 +30,7 @@ def runs():
     return records.read("first_run")
 
 
+@pytest.mark.sweep  # seconds of training, which the notebook repeats
 def test_the_shortest_recorded_first_run_comes_out_again(runs):
     row = runs.loc[runs["steps"].idxmin()]
     assert row["steps"] <= 20 and row["pictures"] == "scenes", "a row short enough to be run again is missing"

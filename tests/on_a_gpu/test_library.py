@@ -23,8 +23,7 @@ MEASURES = {
     "few_label_probe": lambda z, other, y: measures.few_label_probe(z, y, other, y, labels=6).mean,
     "trustworthiness": lambda z, other, y: maps.trustworthiness(z, other[:, :2]),
     "neighbour_share": lambda z, other, y: maps.neighbour_share(other[:, :2], y),
-    "tsne": lambda z, other, y: maps.tsne(z, perplexity=10),
-    "umap": lambda z, other, y: maps.umap(z, neighbours=10),
+    "tsne": lambda z, other, y: maps.tsne(z, perplexity=10),  # its rows come as all maps' do
     "W": lambda z, other, y: anatomy.gradient_scale(
         torch.tanh(z[:, 0]), torch.tanh(other), 0.3
     ).cpu(),
