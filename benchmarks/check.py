@@ -1,6 +1,6 @@
 """What `python -m clutils check` costs: ResNet-18 on generated scenes of 32x32, with both maps and all.
 
-    python benchmarks/check.py                       1,000 and 10,000 pictures: wall, CPU seconds, peak memory
+    python benchmarks/check.py                       1,000 and 10,000 images: wall, CPU seconds, peak memory
     python benchmarks/check.py --pictures 1000
     python benchmarks/check.py --quick               what the first screen alone costs
     python benchmarks/check.py --profile             where the time goes: seconds of each stage, on one thread
@@ -51,7 +51,7 @@ def profiled(file: Path, pictures: int, quick: bool) -> list[tuple[str, float, f
         marks.append((stage, time.perf_counter(), time.process_time()))
 
     found = report.check(str(file), given, on_stage=mark, quick=quick)
-    mark("the first screen, as a picture")
+    mark("the first screen, as an image")
     found.write(file.with_suffix(".png"))
     mark("the page")
     found.write(file.with_suffix(".html"))
@@ -95,7 +95,7 @@ def main() -> None:
         for pictures in options.pictures:
             if options.profile:
                 print(
-                    f"{pictures:,} pictures{', quick' * options.quick}: seconds on the wall, of the processor"
+                    f"{pictures:,} images{', quick' * options.quick}: seconds on the wall, of the processor"
                 )
                 for stage, wall, cpu in profiled(file, pictures, options.quick):
                     print(f"  {stage:32} {wall:6.1f} {cpu:6.1f}", flush=True)

@@ -6,8 +6,8 @@
 
 Prints a line a run; with --record it is also added to benchmarks/records/comparison.csv, which notebook 07
 shows. A run that the record already holds is left out, so an interrupted recording goes on where it stopped.
-Each loss has its other settings at their defaults. Part of the training pictures is kept apart to choose the
-temperature by; the test pictures decide nothing.
+Each loss has its other settings at their defaults. Part of the training images is kept apart to choose the
+temperature by; the test images decide nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "comparison"
 FOUR = ("automobile", "frog", "horse", "ship")
 TEMPERATURES = (0.1, 0.5)
 SEEDS = (0, 1, 2, 3, 4)
-# further views a picture: AttentionNCE's positives; with none its attention has the negatives alone
+# further views an image: AttentionNCE's positives; with none its attention has the negatives alone
 FURTHER_VIEWS = 4
 LOSSES = (
     "NTXent",
@@ -39,7 +39,7 @@ LOSSES = (
     "AttentionNCE",
     f"AttentionNCE+{FURTHER_VIEWS}",
 )
-KEPT_APART = 1500  # training pictures to choose by
+KEPT_APART = 1500  # training images to choose by
 
 
 def pictures(source: str) -> tuple[str, ImageSet, ImageSet, ImageSet]:
@@ -65,8 +65,8 @@ def with_loss(
     """SimCLR with any loss -> the run, and kNN (k = 20) by its features, all else equal.
 
     - settings: further ones of `training.Run`; 120 steps of 128 where they do not say otherwise
-    - knn_validation: accuracy on pictures that settings are chosen by; knn: on those that they are judged by;
-      the neighbours are the training pictures in both
+    - knn_validation: accuracy on images that settings are chosen by; knn: on those that they are judged by;
+      the neighbours are the training images in both
     - seconds: spent in steps; final_loss: mean of the last tenth of them
     """
 

@@ -6,7 +6,7 @@
     python benchmarks/evidence.py views --record             four further views, with and without attention
     python benchmarks/evidence.py temperature --record       NT-Xent from cold to hot
     python benchmarks/evidence.py augmentations --record     SimCLR and BYOL, parts of the set left out
-    python benchmarks/evidence.py batch --record            SimCLR and BYOL, fewer pictures compared at a time
+    python benchmarks/evidence.py batch --record            SimCLR and BYOL, fewer images compared at a time
     python benchmarks/evidence.py pinda_factors --record     PiNDA, one setting changed at a time
     python benchmarks/evidence.py pinda --record             PiNDA beside random noise and none
     python benchmarks/evidence.py arms --record             PiNDA's noise and three others of the same amount
@@ -14,7 +14,7 @@
     python benchmarks/evidence.py all --record               all of these, one after another
 
 Every contender is tried on a grid of its own, learning rate by one setting, as large as the others': seed 0,
-1,000 steps, judged on validation pictures. What did best there is run with five seeds for 3,000 steps and
+1,000 steps, judged on validation images. What did best there is run with five seeds for 3,000 steps and
 looked at along the way (steps 0, 300, 1,000, 2,000 and 3,000 of one run; step 0 is the untrained encoder).
 Batches of 128, conv16, generated scenes: 4,000 to train on, 1,500 to choose by, 2,000 to judge by.
 
@@ -34,7 +34,7 @@ from clutils.course import arms, evidence, records
 from clutils.data import ImageSet
 
 RECORD = "evidence"
-KEPT_APART = 1500  # pictures to choose by
+KEPT_APART = 1500  # images to choose by
 GRID_STEPS, STEPS, LOOKS = 1000, 3000, (0, 300, 1000, 2000, 3000)
 SEEDS = (0, 1, 2, 3, 4)
 RATES = (2.5e-3, 5e-3, 1e-2)
@@ -130,7 +130,7 @@ def family() -> Iterator[Case]:
 
 
 def further_views() -> Iterator[Case]:
-    """AttentionNCE with four further views a picture, and each half of its attention made flat."""
+    """AttentionNCE with four further views an image, and each half of its attention made flat."""
     arms = {
         "flat": {"d_pos": "inf", "d_neg": "inf"},
         "on the positives": {"d_neg": "inf"},
@@ -167,7 +167,7 @@ def augmentations() -> Iterator[Case]:
 
 
 def batch() -> Iterator[Case]:
-    """As many updates of as many pictures, but so many at a time in the network and in the loss.
+    """As many updates of as many images, but so many at a time in the network and in the loss.
 
     Gradients are averaged over the parts (BYOL's own figure 3a does so); with the updates, the decay of the
     moving average stays what it is.
@@ -217,7 +217,7 @@ def pinda() -> Iterator[Case]:
 
 
 def placed() -> Iterator[Case]:
-    """Equal root mean square in every picture and channel: what is owed to where the noise goes."""
+    """Equal root mean square in every image and channel: what is owed to where the noise goes."""
     fixed = {"method": "pinda", "learning_rate": 5e-3, "loss": ["NTXent", {"temperature": 0.1}]}
     settings = fixed | {"method_settings": {"start": 0.02, "on": "view"}}
     for rms, seeds in ((0.05, SEEDS), (0.02, SEEDS[:2]), (0.1, SEEDS[:2])):

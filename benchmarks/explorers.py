@@ -87,7 +87,7 @@ def _of(times: list[float]) -> str:
 
 
 def record() -> None:
-    """Train on generated pictures, look every few steps, and write what the page `run` shows."""
+    """Train on generated images, look every few steps, and write what the page `run` shows."""
     pictures = data.load("scenes", limit=4000)
     sample, bank, test = watcher.parts(pictures, "scenes")
     small = sample.subset(slice(0, PICTURES))

@@ -8,7 +8,7 @@ and as a reference the same encoder trained with those labels alone.
 Prints a line a result. With --record it is also added to benchmarks/records/few_labels.csv, which notebook 03
 shows; what is there already is left out, so an interrupted recording goes on where it stopped.
 
-The reference's learning rate is the best of `RATES` with 100 labels on seed 0, by pictures that nothing else
+The reference's learning rate is the best of `RATES` with 100 labels on seed 0, by images that nothing else
 is judged on.
 """
 
@@ -29,8 +29,8 @@ RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 CHOSEN_AT = 100  # labels
 STEPS = 300
 BATCH = 128
-JUDGED = 1500  # test pictures; as many after them choose the learning rate
-WIDEST = 1000  # labels: a probe on 3,072 pixels of more pictures takes longer than all else together
+JUDGED = 1500  # test images; as many after them choose the learning rate
+WIDEST = 1000  # labels: a probe on 3,072 pixels of more images takes longer than all else together
 
 
 def keep(row: dict[str, object], record: bool) -> None:

@@ -6,7 +6,7 @@
 
 Prints a line a run. With --record it is also added to benchmarks/records/first_run.csv, which notebook 03
 shows; a run that the record already holds is left out, so an interrupted recording goes on where it stopped.
-With --maps it is not, but t-SNE and UMAP of its test pictures are kept in first_run_maps.json beside it.
+With --maps it is not, but t-SNE and UMAP of its test images are kept in first_run_maps.json beside it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ QUESTIONS = ("class", "bright", "right")  # of `experiments.readable`
 def first_run(
     train: data.ImageSet, test: data.ImageSet, **settings: Any
 ) -> tuple[training.Run, dict[str, Any]]:
-    """NT-Xent at τ = 0.2 on any pictures -> the run, and kNN (k = 20) before and after it.
+    """NT-Xent at τ = 0.2 on any images -> the run, and kNN (k = 20) before and after it.
 
     - settings: further ones of `training.Run`
-    - knn_raw, knn_untrained, knn: accuracy on the test pictures by raw pixels, and by the encoder before its
+    - knn_raw, knn_untrained, knn: accuracy on the test images by raw pixels, and by the encoder before its
       first step and after its last
     - knn_head: the same after the head, in the space that the loss sees
     - probe_class, probe_bright, probe_right, and the same with _head: see `experiments.readable`

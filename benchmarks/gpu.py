@@ -14,7 +14,7 @@ has a line is left out, what failed is tried again. (Judging a run comes after i
 
 - all: notebooks are run with CLUTILS_FAST, so that a first call says quickly what does not work.
 - recipes: `gpu-3min` and `gpu-10min` of `benchmarks/recipes.py`, judged after the last step; nothing is
-  chosen on the test pictures. --record adds to the same record.
+  chosen on the test images. --record adds to the same record.
 - pinda: ResNet-18 with the 3x3 stem, batch 256, τ = 0.1, the same steps for all arms; the generator is a
   ResNet-18 with a decoder, learns at the paper's 1e-3 as the encoder does, and starts from σ = 0.02.
 - macl: Huang et al. 2023, table 9, in short: ResNet-18, τ = 0.1 for all, 20 epochs where the paper has 200.
@@ -67,7 +67,7 @@ class OutOfTime(Exception):
 
 
 class Task:
-    """The pictures, the options, and what is done of a task."""
+    """The images, the options, and what is done of a task."""
 
     def __init__(self, options: argparse.Namespace, train: data.ImageSet, test: data.ImageSet) -> None:
         self.options, self.train, self.test = options, train, test
@@ -178,7 +178,7 @@ def recipes(task: Task) -> Iterator[Unit]:
 
 
 def profile(task: Task) -> Iterator[Unit]:
-    """Ten steps of the first recipe under torch's profiler: its table, and pictures a second without it."""
+    """Ten steps of the first recipe under torch's profiler: its table, and images a second without it."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as watched
 
@@ -198,7 +198,7 @@ def profile(task: Task) -> Iterator[Unit]:
             wait()
         order = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
         table = found.key_averages().table(sort_by=order, row_limit=40, max_name_column_width=70)
-        (task.options.out / "profile.txt").write_text(f"{rate:,.0f} pictures a second\n{table}\n")
+        (task.options.out / "profile.txt").write_text(f"{rate:,.0f} images a second\n{table}\n")
         return {"pictures_per_s": rate}
 
     yield {"profile": "ten steps"}, one

@@ -3,7 +3,7 @@
     python benchmarks/gpu_steps.py [--record]
 
 The tests' pretend GPU (tests/on_a_gpu/pretend_cuda.py) counts the second step of each method, in bfloat16 on
-64 pictures of 32x32, with conv16; of three methods with ResNet-18; and with losses that mix or count their
+64 images of 32x32, with conv16; of three methods with ResNet-18; and with losses that mix or count their
 negatives. A launch is an operation that computes, so one kernel at least; a copy counts as waiting unless it
 was asked not to. --record adds the rows to benchmarks/records/gpu_steps.csv.
 """

@@ -3,7 +3,7 @@
     python benchmarks/lab.py [--rounds 3] [--seconds 15] [--json FILE] [--record]
 
 Both train in the background with one of torch's threads; the panel also measures effective rank, kNN accuracy
-and the map, draws and encodes its picture (no page is attached, so that nothing is sent to one). They take
+and the map, draws and encodes its image (no page is attached, so that nothing is sent to one). They take
 turns, now the one first and now the other; the first round is for warming up. Two shares are printed: of the
 images a second, which is what a reader waits for and which needs a machine with nothing else to do; and of
 the processor's time for an image (all threads together), which a busy machine tells, too. The exit code is 1
@@ -89,7 +89,7 @@ def main() -> int:
         print(
             f"round {turn}: bare {rates['bare'][-1]:,.0f}, panel {rates['panel'][-1]:,.0f} images/s; bare "
             f"{costs['bare'][-1] * 1e3:.3f}, panel {costs['panel'][-1] * 1e3:.3f} ms of processor an image; "
-            f"{looks[-1]} looks, {drawn[-1]} pictures, booked {booked[-1]:.1%} of the time",
+            f"{looks[-1]} looks, {drawn[-1]} images, booked {booked[-1]:.1%} of the time",
             flush=True,
         )
     first = 1 if arguments.rounds else 0  # after the one for warming up
@@ -130,7 +130,7 @@ def main() -> int:
 
 
 def count_pictures(lab: lesson.Lab) -> Callable[[], int]:
-    """How many pictures the panel has drawn since."""
+    """How many images the panel has drawn since."""
     number, real = 0, lab.screen.draw
 
     def draw(*arguments: object) -> None:

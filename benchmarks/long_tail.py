@@ -5,10 +5,10 @@ that are frequent and of those that are rare, seed by seed.
     python benchmarks/long_tail.py --steps 20 --arms schedule --seeds 0
 
 Each seed draws another order of the classes, so that no texture is always the rare one. The control has as
-many pictures, all classes alike, at the usual temperature: what there is to win. Group-wise: kNN accuracy
-(the bank has all classes alike) on new pictures of the classes in the head and in the tail (the five larger,
-the five smaller), and the squared distance of pictures of one class. Instance-wise: that of two views of one
-picture, and uniformity. Prints a line a run; with --record it is also added to
+many images, all classes alike, at the usual temperature: what there is to win. Group-wise: kNN accuracy
+(the bank has all classes alike) on new images of the classes in the head and in the tail (the five larger,
+the five smaller), and the squared distance of images of one class. Instance-wise: that of two views of one
+image, and uniformity. Prints a line a run; with --record it is also added to
 benchmarks/records/long_tail.csv, and what is there already is left out.
 """
 

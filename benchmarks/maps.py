@@ -5,7 +5,7 @@
     python benchmarks/maps.py --record                          also into benchmarks/records/maps.csv
     python benchmarks/maps.py --positions                       into benchmarks/records/one_idea_maps.npz
 
-Points: two views each of 1,000 pictures of ten classes, clouds on the sphere in 128 dimensions, no encoder.
+Points: two views each of 1,000 images of ten classes, clouds on the sphere in 128 dimensions, no encoder.
 Each map once to warm up (umap-learn compiles then), and then in turns with t-SNE, so that a busy machine
 slows both alike: trust the ratio, the median of the turns' own.
 

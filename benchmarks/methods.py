@@ -38,7 +38,7 @@ METHODS = {"cost": ("simclr", "moco", "byol", "simsiam", "supcon"), "share": ("s
 
 
 def composed(first: str, second: str) -> views.Augmentation:
-    """Two of `ALONE`, or one of them named twice, and nothing else; 'none' is the picture itself."""
+    """Two of `ALONE`, or one of them named twice, and nothing else; 'none' is the image itself."""
     chosen = {name: value for each in {first, second} - {"none"} for name, value in ALONE[each].items()}
     return views.Augmentation(**(views.PRESETS["none"] | chosen))
 
@@ -49,8 +49,8 @@ def of_method(
     """A method with its own loss and settings -> the run, and what its encoder has learned.
 
     - settings: further ones of `training.Run`
-    - knn_untrained, knn: accuracy on the test pictures (k = 20) before the first step and after the last
-    - effective_rank: of the test pictures' features; alignment, uniformity: of the last step
+    - knn_untrained, knn: accuracy on the test images (k = 20) before the first step and after the last
+    - effective_rank: of the test images' features; alignment, uniformity: of the last step
     - loss: mean of the last tenth of the steps; seconds: spent in steps
     """
     run = training.Run(method=method, data=train, encoder="conv16", **settings)

@@ -11,10 +11,10 @@
     python benchmarks/pinda.py cost scenes
 
 Maps are measured against the object and against its outline, beside what costs nothing, beside the untrained
-generator's and maps dealt to other pictures, and below a ceiling: the generator's network trained on masks.
+generator's and maps dealt to other images, and below a ceiling: the generator's network trained on masks.
 Of photographs one half is trained on and the other measured.
 
-Prints a line a map or run; with --record numbers (and no pictures) are added to pinda_maps.csv,
+Prints a line a map or run; with --record numbers (and no images) are added to pinda_maps.csv,
 pinda_ceilings.csv, pinda_along.csv, pinda_vectors.csv or pinda_cost.csv in benchmarks/records/, which
 notebook 10 shows. A run that the record holds already is left out, so an interrupted recording goes on where
 it stopped. --variants, --seeds and --steps choose among the runs.
@@ -86,7 +86,7 @@ def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
 
 
 def masked(options: argparse.Namespace, size: int) -> ImageSet:
-    """The pictures that the maps are measured on."""
+    """The images that the maps are measured on."""
     found = data.load(options.measured_on or options.source, size=size) if options.measured_on else None
     if found is None or found.masks is None:
         raise SystemExit(
@@ -137,7 +137,7 @@ def learned_maps(
 
 def on_the_way(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
     """The measure at each step that `watch` kept, as rows: the mean AUROC of the scale against the object,
-    over all pictures of `test`, over those whose object is plain (without a texture), and over the others;
+    over all images of `test`, over those whose object is plain (without a texture), and over the others;
     and the `contrast` of the maps. For generated scenes, whose classes are textures.
     """
     plain = test.labels == test.class_names.index("plain")
@@ -199,7 +199,7 @@ def maps(options: argparse.Namespace) -> None:
 
 
 def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: Any = None) -> None:
-    """The first eight of these pictures with their noise, and the measure if there is one, as PNG files."""
+    """The first eight of these images with their noise, and the measure if there is one, as PNG files."""
     from clutils.course import pinda as lesson
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -363,11 +363,9 @@ def main() -> None:
     parser.add_argument("source", nargs="?", default="scenes")
     parser.add_argument("--measured-on", help="a folder that has masks, where the other has none")
     parser.add_argument("--out", type=Path, help="a folder for drawings of the maps")
-    parser.add_argument("--called", help="what the record calls the pictures of a folder")
+    parser.add_argument("--called", help="what the record calls the images of a folder")
     parser.add_argument("--size", type=int, default=32)
-    parser.add_argument(
-        "--count", type=int, default=4000, help="pictures to train on, of sets that have more"
-    )
+    parser.add_argument("--count", type=int, default=4000, help="images to train on, of sets that have more")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--variants", nargs="+")

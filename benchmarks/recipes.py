@@ -5,9 +5,9 @@
     python benchmarks/recipes.py cpu-1min --pictures digits --steps 20 --seeds 0
     python benchmarks/recipes.py --table
 
-folder:PATH is CIFAR-10 as class-named folders of pictures in PATH/train and PATH/test.
+folder:PATH is CIFAR-10 as class-named folders of images in PATH/train and PATH/test.
 Judged are the features after the last step, on the whole test split: kNN with k = 10 and 200, its bank the
-pictures trained on, and a linear probe of the same; beside them kNN of raw pixels, kNN and probe of the
+images trained on, and a linear probe of the same; beside them kNN of raw pixels, kNN and probe of the
 encoder before its first step. Nothing was chosen on the test split. Seconds are those spent in steps.
 
 With --record a run's line is added to benchmarks/records/recipes.csv, and one that is there already left out.
@@ -65,7 +65,7 @@ def begun(name: str, train: data.ImageSet, seed: int, steps: int | None = None) 
         given = settings.pop("augmentation", {})
         settings["augmentation"] = views.Augmentation(size=train.images.shape[-1], **given)
     else:
-        settings["augmentation"] = None  # what suits the pictures
+        settings["augmentation"] = None  # what suits the images
     return training.Run(loss=loss, data=train, seed=seed, **settings)
 
 
@@ -121,9 +121,9 @@ def measured(
 
 
 def named(source: str, train: data.ImageSet, test: data.ImageSet) -> str:
-    """How a record calls a source of pictures; a folder's path is nobody's business, but whose copies it has.
+    """How a record calls a source of images; a folder's path is nobody's business, but whose copies it has.
 
-    Sets `train.source` where it is a folder: CIFAR-10 if all of its test pictures are there.
+    Sets `train.source` where it is a folder: CIFAR-10 if all of its test images are there.
     """
     if not source.startswith("folder:"):
         return source
@@ -142,7 +142,7 @@ def table() -> str:
     lines = [head, "|" + "---|" * 8]
     for name, recipe in RECIPES.items():
         what = f"`{name}`: {recipe['encoder']}, {recipe['steps']:,} steps of {recipe['batch_size']}"
-        what += f", {recipe.get('limit', 50_000):,} pictures"
+        what += f", {recipe.get('limit', 50_000):,} images"
         runs = None
         if recorded is not None:
             runs = recorded[(recorded["recipe"] == name) & (recorded["steps"] == recipe["steps"])]

@@ -3,7 +3,7 @@
     python benchmarks/threads.py [--threads 1 2] [--turns 5] [--record]
 
 Runs that differ in nothing but torch's threads take steps in turns, in one process; printed is how many times
-as many pictures a second each number of threads gives as the first, the median of the turns with the lowest
+as many images a second each number of threads gives as the first, the median of the turns with the lowest
 and highest. The first turn does not count. --record adds the rows to benchmarks/records/threads.csv.
 """
 
@@ -19,7 +19,7 @@ from throughput import in_turns, ratio
 from clutils import data, training
 from clutils.course import records
 
-CASES = (  # method, encoder, side of the pictures, batch, steps a turn
+CASES = (  # method, encoder, side of the images, batch, steps a turn
     ("simclr", "conv16", 32, 256, 6),
     ("simclr", "conv16", 96, 128, 2),
     ("simclr", "resnet18", 32, 64, 1),

@@ -1,17 +1,17 @@
-"""Pictures a second of this package's SimCLR beside lightly's example, whole steps, in turns, in one run.
+"""Images a second of this package's SimCLR beside lightly's example, whole steps, in turns, in one run.
 
     python benchmarks/throughput.py [--turns 3] [--steps 20] [--encoder conv16] [--compile] [--json FILE]
                                     [--record]
 
-Both train the same encoder from the same pictures (scenes, 32x32) with AdamW at a batch of 256, two views,
+Both train the same encoder from the same images (scenes, 32x32) with AdamW at a batch of 256, two views,
 NT-Xent at the same temperature, on as many threads as torch is given. lightly's side is its documentation's
-example for SimCLR, with blur off as for CIFAR-10: PIL pictures, `SimCLRTransform`, a DataLoader with 2
+example for SimCLR, with blur off as for CIFAR-10: PIL images, `SimCLRTransform`, a DataLoader with 2
 workers (kept between epochs), `SimCLRProjectionHead`, `NTXentLoss`, float32. What is promised, twice the
-pictures a second, is for float32 on both sides; what bfloat16 and torch.compile add is printed apart.
+images a second, is for float32 on both sides; what bfloat16 and torch.compile add is printed apart.
 
 A turn is an epoch of --steps batches of each; the first turn, in which memory is taken, workers start and a
 compiler may run, does not count. Printed: the median turn, and the median ratio with the lowest and highest.
-Ratios of two turns side by side can be trusted on a machine that other work shares, pictures a second not.
+Ratios of two turns side by side can be trusted on a machine that other work shares, images a second not.
 --record adds the ratios to benchmarks/records/throughput.csv.
 """
 
@@ -38,7 +38,7 @@ OURS, THEIRS = "clutils, float32", "lightly, float32"
 
 
 class Pictures(Dataset):
-    """PIL pictures, each transformed when it is asked for: as torchvision's data sets give them."""
+    """PIL images, each transformed when it is asked for: as torchvision's data sets give them."""
 
     def __init__(self, images: torch.Tensor, transform: Callable[[Image.Image], list[torch.Tensor]]) -> None:
         self.images = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images]
@@ -142,7 +142,7 @@ def main() -> None:
         f"{options.encoder}, {threads} thread(s), {options.turns} turns of {options.steps} batches of {BATCH}"
     )
     for name, rate in rates.items():
-        print(f"{name:32} {rate:8,.0f} pictures a second")
+        print(f"{name:32} {rate:8,.0f} images a second")
     for name, found in ratios.items():
         print(f"{name:36} {found['median']:5.2f} x ({found['lowest']:.2f} to {found['highest']:.2f})")
     print(f"bfloat16 instructions: {encoders.computes_bfloat16('cpu')}; load {os.getloadavg()[0]:.1f}")

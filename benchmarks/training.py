@@ -85,7 +85,7 @@ def main() -> None:
     print(f"conv16, {BATCH} scenes of 32x32, two views, forward and backward; {arguments.rounds} rounds")
     for name, seconds in median.items():
         print(
-            f"{name:48} {BATCH / seconds:7,.0f} pictures a processor second, {plain / seconds:5.2f} x float32"
+            f"{name:48} {BATCH / seconds:7,.0f} images a processor second, {plain / seconds:5.2f} x float32"
         )
     share = median["augmentation alone"] / (best + median["augmentation alone"])
     print(f"share of the augmentation in a step of the fastest way: {share:.0%}")

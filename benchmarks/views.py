@@ -1,9 +1,9 @@
-"""Two random views of every picture: `clutils.views` against torchvision's transforms in a DataLoader.
+"""Two random views of every image: `clutils.views` against torchvision's transforms in a DataLoader.
 
 python benchmarks/views.py [--repeats N] [--workers N] [--json FILE]
 
-Counted on both sides: pictures a second that got both their SimCLR views (crop, flip, colour jitter,
-grayscale; one picture = two views), from uint8 pictures in memory to float batches. torchvision works on
+Counted on both sides: images a second that got both their SimCLR views (crop, flip, colour jitter,
+grayscale; one image = two views), from uint8 images in memory to float batches. torchvision works on
 Pillow images, one by one, in the workers, which stay alive and are started before the clock; ours works on
 whole batches in this process, with as many threads as torch finds cores.
 The two take turns, so that whatever else the machine does meets both: trust the ratio (median of the repeats'
@@ -29,11 +29,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-CASES = ((32, 256, 1024), (96, 128, 256))  # pixels, batch, pictures that torchvision gets a turn
+CASES = ((32, 256, 1024), (96, 128, 256))  # pixels, batch, images that torchvision gets a turn
 
 
 class TwoViews(Dataset):
-    """Pictures as torchvision's data sets give them, with the transforms of SimCLR."""
+    """Images as torchvision's data sets give them, with the transforms of SimCLR."""
 
     def __init__(self, pictures: Tensor) -> None:
         self.arrays = pictures.permute(0, 2, 3, 1).contiguous().numpy()
@@ -65,7 +65,7 @@ def batched(pictures: Tensor, batch: int, generator: torch.Generator) -> Iterato
 
 
 def rate(batches: Callable[[], Iterator[tuple[Tensor, Tensor]]], passes: int) -> float:
-    """Pictures a second that got both views."""
+    """Images a second that got both views."""
     began, pictures = time.perf_counter(), 0
     for _ in range(passes):
         for first, second in batches():

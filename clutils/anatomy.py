@@ -181,9 +181,9 @@ class Ruler:
     - chance: all similarities are 0
     - collapsed: all embeddings are equal
     - best: positives 1, and negatives where the sphere allows them all at once: the vertices of a simplex,
-      -1/(n - 1) for n pictures (the batch; with a queue, its keys and the anchor's own); of a loss on vectors
-      at right angles where that is lower. It assumes n - 1 dimensions, and that no two pictures are alike
-    - floor: positives 1, negatives -1, which no three pictures can have; or `best`, where that is lower
+      -1/(n - 1) for n images (the batch; with a queue, its keys and the anchor's own); of a loss on vectors
+      at right angles where that is lower. It assumes n - 1 dimensions, and that no two images are alike
+    - floor: positives 1, negatives -1, which no three images can have; or `best`, where that is lower
     - unbounded: why `best` and `floor` are None, of a loss without a best value; empty where there is one
     - at_chance, trained: `Stand`s, the second at the similarities that `ruler` was given
     - otherwise: a form of the loss that has another collapse -> that value (VICReg's two)
@@ -249,7 +249,7 @@ def ruler(
 ) -> Ruler:
     """What a loss's value means in a batch of two views: chance, collapse, the best reachable, the floor.
 
-    - batch_size: pictures, B; K is counted as the loss counts it: 2B - 2, B - 1 of the opposite view alone
+    - batch_size: images, B; K is counted as the loss counts it: 2B - 2, B - 1 of the opposite view alone
     - queue: K where a queue gives the negatives, for a loss that takes one
     - positive, spread: of the trained state: an anchor's similarity to its positive, and the deviation of
       those to its negatives, which are the evenly spaced quantiles of a normal distribution around 0

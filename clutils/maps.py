@@ -3,11 +3,11 @@
 Every map looks at directions only: rows are brought to unit length first, so that the distances it starts
 from are the cosine similarities which kNN and the losses work with.
 
-A map is a picture, not a measurement. What none of them can show:
+A map is a figure, not a measurement. What none of them can show:
 
 - how far apart two clusters are: t-SNE and UMAP keep neighbours, not distances
 - how wide or dense a cluster is: both even densities out
-- a meaning of the axes, or of up and down; another seed turns, mirrors or reorders the picture
+- a meaning of the axes, or of up and down; another seed turns, mirrors or reorders the image
 - that there are no clusters: in noise a low perplexity finds some
 
 So read its colours (do neighbours share a class?), and let `neighbour_share` and `trustworthiness` check.

@@ -58,7 +58,7 @@ class NoiseGenerator(nn.Module):
     - learned_mean: μ from the same network; else μ = 0
     - positive: what makes σ positive of the network's output a: "softplus", log(1 + e^a); "exp", e^a;
       "bounded", highest · sigmoid(a); "abs", |start + a|, which can reach 0
-    - highest: the bound of "bounded", in units of the input (pictures: 1 is from black to white)
+    - highest: the bound of "bounded", in units of the input (images: 1 is from black to white)
     - start: σ where the last layer's weights give 0, so about where training starts
     - rms: where given, each input's ε is rescaled to this root mean square, and only its pattern is learned
       (the paper's figure 1 normalises the noise, without saying how)
@@ -153,7 +153,7 @@ class NoiseGenerator(nn.Module):
             raise ValueError(f"noise: x is {what}, but this generator takes {needed}")
         if x.ndim == 4 and min(x.shape[-2:]) < self.smallest:
             raise ValueError(
-                f"noise: x is {tuple(x.shape)}, but this network needs pictures of at least "
+                f"noise: x is {tuple(x.shape)}, but this network needs images of at least "
                 f"{self.smallest} x {self.smallest} pixels"
             )
         return x.float() / 255 if x.dtype == torch.uint8 else x.float()

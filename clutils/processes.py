@@ -1,7 +1,7 @@
 r"""Data-parallel training, as `torchrun --nproc-per-node 2 -m clutils train ...` starts it.
 
 Every process makes the same views of the whole batch, by the same seeds, and sends its share of them through
-the encoder: of W processes, process r takes every W-th picture from the r-th on, in all of its views. The
+the encoder: of W processes, process r takes every W-th image from the r-th on, in all of its views. The
 features are gathered, and from there on each process computes the same: head, loss, queue, batch statistics.
 So a loss sees what it would see in one process, whatever it is made of (its negatives, MACL's alignment), and
 a queue or a noise generator is in step without being sent around.

@@ -23,7 +23,7 @@ USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
 class Pairs:
     """Cosine similarities of A anchors, a row each.
 
-    - positives: (A, P), to the pictures that should be near
+    - positives: (A, P), to the images that should be near
     - negatives: (A, K), to those that should be far
     - positive_mask, negative_mask: bool, same shapes, True = counts; None = all count
     - once: whether the gradient is taken once, so that what is kept for it may be overwritten then
@@ -261,7 +261,7 @@ def between_own(table: Tensor, views: int) -> Tensor:
 
 
 def count(batch: int, against: str = "both views", queue: int | None = None) -> int:
-    """K, how many negatives an anchor has: of `two_views` of so many pictures, or the keys of a queue."""
+    """K, how many negatives an anchor has: of `two_views` of so many images, or the keys of a queue."""
     if queue is not None:
         return queue
     return 2 * batch - 2 if against == "both views" else batch - 1

@@ -89,10 +89,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of real pictures beside the project, for tests that want more than the package carries."""
+    """The folder of real images beside the project, for tests that want more than the package carries."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"no real pictures at {folder}")
+        pytest.skip(f"no real images at {folder}")
     return folder
 
 

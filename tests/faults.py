@@ -232,7 +232,7 @@ MEASURES = (
         "tests/test_measures.py::test_neighbour_overlap_is_counted_by_loops_and_ignores_scale",
     ),
     Fault(
-        "a kNN of the report that asks the picture itself",
+        "a kNN of the report that asks the image itself",
         "clutils/report/neighbours.py",
         "(z @ z.T).fill_diagonal_(-2)",
         "(z @ z.T)",

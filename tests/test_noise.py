@@ -196,7 +196,7 @@ def test_the_penalty_is_one_over_the_mean_euclidean_norm():
     norms = [math.sqrt(sum(v * v for v in picture.flatten().tolist())) for picture in sample]
     found = noise.penalty(sample)
     assert found.item() == pytest.approx(5 / sum(norms), rel=1e-12)
-    found.backward()  # d/dx of 1/m is -1/m² · x / (n ‖x‖): every picture's noise is pushed outward
+    found.backward()  # d/dx of 1/m is -1/m² · x / (n ‖x‖): every image's noise is pushed outward
     expected = (
         -(found.item() ** 2)
         * sample.detach()

@@ -30,7 +30,7 @@ ASKED = [
     ),
     ("mlfoundations/open_clip #17", losses.CLIP(0.07), 128, None, 4.85, math.log(128), "at chance"),
     ("openai/CLIP #266", losses.CLIP(0.07), 1920, None, 3.0, math.log(1920), "learning"),
-    # 87 steps are an epoch of 45,000 pictures at 512 a step
+    # 87 steps are an epoch of 45,000 images at 512 a step
     ("tensorflow/similarity #233", losses.NTXent(0.05), 512, None, 6.9287, math.log(1023), "at chance"),
 ]
 

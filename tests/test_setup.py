@@ -374,7 +374,7 @@ def test_the_measuring_stick_sees_what_is_loaded():
 
 
 def test_nothing_before_the_figures_loads_what_draws():
-    """The way of a picture: what comes earlier must not need what comes later."""
+    """The way of an image: what comes earlier must not need what comes later."""
     below = "data views encoders similarities losses anatomy noise methods measures maps training"
     heavy = ("matplotlib", "ipywidgets", "seaborn", "umap", "numba", "sklearn", "scipy", "pandas")
     assert loaded(f"from clutils import {', '.join(below.split())}", heavy) == set()

@@ -44,7 +44,7 @@ ARCHITECTURES = ("arch", "architecture", "model", "model_name", "backbone")  # k
 LARGEST_CONFIG = 1 << 20  # bytes of a hub's config.json
 OF_NO_PICTURES = tuple(f"{kind.name}:" for kind in kinds.KINDS if kind.name != "pictures")
 MEASURED = (
-    "the page is for pictures: kNN and rank of this run are in measured.csv beside it, and in Python "
+    "the page is for images: kNN and rank of this run are in measured.csv beside it, and in Python "
     "training.resume(path).embed(data) gives features for clutils.measures and clutils.maps"
 )
 

@@ -134,7 +134,7 @@ def mean(text: str) -> tuple[float, ...] | str:
 def deviations(text: str) -> tuple[float, ...]:
     found = numbers(text)
     if min(found) <= 0:
-        raise argparse.ArgumentTypeError(f"{text} must be above 0: pictures are divided by it")
+        raise argparse.ArgumentTypeError(f"{text} must be above 0: images are divided by it")
     return found
 
 

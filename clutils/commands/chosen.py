@@ -34,9 +34,7 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
     if len(run.data) < LEAST:
-        raise BadUsage(
-            f"--data {options.data}: {len(run.data)} {run.kind.name}, but at least {LEAST} are needed"
-        )
+        raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least {LEAST} are needed")
     run.schedules = schedules(options.schedule, run.live())
     return run
 
@@ -44,7 +42,7 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
 def resumed(folder: Path, options: argparse.Namespace) -> Run:
     """The run in a checkpoint, at its step. What is given must be what it has, but for a new length.
 
-    A folder may lie elsewhere now: its pictures must be those that the run learned from.
+    A folder may lie elsewhere now: its images must be those that the run learned from.
     """
     from clutils import training, views
     from clutils.training import saved

@@ -37,9 +37,9 @@ def data(options: argparse.Namespace) -> int:
     inputs = found.inputs
     kind, dtype = datasets.kind_of(inputs), str(inputs.dtype).removeprefix("torch.")
     held = f"{dtype} {kind.shape} = {tuple(inputs.shape)}, {kind.parts}: {datasets.width(inputs):,}"
-    say(f"{kind.name:9} {len(found):,}, {held}")
+    say(f"{kind!s:9} {len(found):,}, {held}")
     if isinstance(found, datasets.ImageSet):
-        say(f"masks     {'one a picture' if found.masks is not None else 'none'}")
+        say(f"masks     {'one for each image' if found.masks is not None else 'none'}")
     say(f"on disk   {_stored(options.name)}")
     labels = found.labels.tolist()
     for label, name in enumerate(found.class_names):

@@ -208,7 +208,7 @@ def _evaluated(run: Run, folder: Path, watcher: Watcher) -> str:
     for write in (watcher.write_last, explorers.replay_writer(watcher)):
         write(run, folder)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
-    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind.name}"
+    return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}"
 
 
 def _left_out(run: Run, folder: Path) -> str:

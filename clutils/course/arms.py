@@ -1,4 +1,4 @@
-"""Is it the place that matters? Four arms of PiNDA with equal noise in every picture and channel.
+"""Is it the place that matters? Four arms of PiNDA with equal noise in every image and channel.
 
     run = training.Run(method="pinda", ..., method_settings={"on": "view"})
     arms.use(run, "dealt", rms=0.05)            # before its first step
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ARMS = {
     "uniform": "the same scale everywhere; nothing is learned",
     "learned": "the generator's own map",
-    "dealt": "each picture gets the map that was learned for another picture of the batch",
+    "dealt": "each image gets the map that was learned for another image of the batch",
     "adversarial": "the generator learns to raise the loss",
 }
 
@@ -31,12 +31,12 @@ def use(run: Run, arm: str, rms: float) -> Run:
     """Give a run of method pinda, before its first step, the noise of an arm; returns the run.
 
     - arm: of `ARMS`
-    - rms: root mean square of ε over each picture's every channel (of vectors, over each vector), in units of
+    - rms: root mean square of ε over each image's every channel (of vectors, over each vector), in units of
       the input
 
     With the amount fixed the penalty is a constant, and is set to 0. In "dealt" the gradient of the loss in ε
-    is handed to the picture's own map: the generator learns as it would, while the encoder meets the maps on
-    the wrong pictures. The arm is not part of a saved run: after `training.resume`, call this again.
+    is handed to the image's own map: the generator learns as it would, while the encoder meets the maps on
+    the wrong images. The arm is not part of a saved run: after `training.resume`, call this again.
 
     Raises ValueError on an arm that there is not, an rms that is not positive, and a run whose noise has
     nothing to learn, learns a mean, or has an rms or an arm already.
@@ -71,7 +71,7 @@ def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
 
 
 def _levelled(x: Tensor, rms: float) -> Tensor:
-    """Every channel of every picture, or every vector, rescaled to this root mean square."""
+    """Every channel of every image, or every vector, rescaled to this root mean square."""
     over = tuple(range(2, x.ndim)) or (1,)
     largest = x.detach().abs().amax(dim=over, keepdim=True)
     x = x / torch.where(largest > 1e-35, largest, 1.0)  # a map has no size: its squares may vanish

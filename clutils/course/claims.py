@@ -25,7 +25,7 @@ EVIDENCE = {
     "the paper's numbers": "its own tables or settings, computed with again",
     "constructed case": "an example made for the purpose, which a statement about all cases must survive",
     "forces": "pulls and pushes on similarities, of drawn points or of a trained encoder",
-    "runs here": "small encoders trained on small pictures",
+    "runs here": "small encoders trained on small images",
 }
 MARKS = {  # how a verdict begins -> its sign and colour
     "holds when": ("◐", "#b58900"),

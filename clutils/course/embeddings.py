@@ -3,7 +3,7 @@
     python -m clutils.course.embeddings          makes the file again: some minutes on a CPU
 
 NT-Xent at τ = 0.2 on generated scenes (ours to ship), conv16, batches of 128, 3,000 steps; kept after 300 of
-them and after all: six views each of the first 128 test pictures, after the head, in half precision.
+them and after all: six views each of the first 128 test images, after the head, in half precision.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ TEMPERATURE = 0.2
 class Embeddings(NamedTuple):
     """What a loss sees of a trained encoder.
 
-    - z: (N, V, D), unit rows: V views each of N pictures
+    - z: (N, V, D), unit rows: V views each of N images
     - labels: (N,)
     """
 
@@ -35,7 +35,7 @@ class Embeddings(NamedTuple):
 def load(steps: int = 3000, pictures: int = PICTURES, views: int = 2) -> Embeddings:
     """The first `pictures`, `views` of each, of the encoder after so many steps, float32.
 
-    Raises ValueError on steps that are not kept, or on more pictures or views than there are.
+    Raises ValueError on steps that are not kept, or on more images or views than there are.
     """
     if steps not in STEPS:
         raise ValueError(f"embeddings: steps is {steps}, but kept are {' and '.join(map(str, STEPS))}")

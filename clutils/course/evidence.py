@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RECORD = "evidence"
 NEAR = 0.005  # of a ceiling: half a point
-CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same pictures
+CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same images
 LEARNING = "still learning"
 POWER = 0.8  # with which a difference that the seeds can tell apart is told
 
@@ -44,10 +44,10 @@ def looked_at(
 
     - settings: of `training.Run`, but for data, steps and batch size; and two of its own: `at_a_time`, see
       `in_parts`, and `arm`, the arguments of `arms.use`
-    - knn_validation, knn: accuracy (k = 20) on pictures to choose by and on those to judge by; the training
-      pictures vote
-    - effective_rank: of the test pictures' features
-    - uniformity, tolerance: of the test pictures after the head
+    - knn_validation, knn: accuracy (k = 20) on images to choose by and on those to judge by; the training
+      images vote
+    - effective_rank: of the test images' features
+    - uniformity, tolerance: of the test images after the head
     - silent: share of the anchors of a batch whose loss pushes no negative; NaN where there are none
     - loss, noise: means since the look before (at most the last 100 steps), NaN at step 0 and where there is
       none; seconds: spent in steps so far
@@ -89,8 +89,8 @@ def looked_at(
 def in_parts(run: training.Run, size: int) -> None:
     """From now on a step's batch goes through network and loss in parts of `size`; its loss is their mean.
 
-    So a picture meets the others of its part alone, in the loss and in batch normalisation, while the updates
-    and the pictures that each sees stay as many: gradient accumulation, on purpose.
+    So an image meets the others of its part alone, in the loss and in batch normalisation, while the updates
+    and the images that each sees stay as many: gradient accumulation, on purpose.
     """
     whole = run.method.forward
 
@@ -124,7 +124,7 @@ def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:
 
 
 def chosen(subject: str, contender: str) -> dict[str, Any]:
-    """The settings that did best on validation pictures among the grid's runs on record.
+    """The settings that did best on validation images among the grid's runs on record.
 
     Raises ValueError where there are none.
     """
@@ -190,7 +190,7 @@ def phase(subject: str, contender: str) -> str:
     Past it: the last third of the steps adds less than the seeds' standard deviation at the end, and not, by
     the interval over the seeds, certainly something while its mean is `NEAR` or more. At the
     ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`); there the
-    seeds hardly differ, and a gain of a few pictures in thousands is no learning phase. Raises ValueError
+    seeds hardly differ, and a gain of a few images in thousands is no learning phase. Raises ValueError
     where fewer than three seeds are on record.
     """
     runs = finished(subject)

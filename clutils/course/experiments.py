@@ -41,15 +41,15 @@ def last(run: Run, *columns: str) -> Row:
 
 
 def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> float:
-    """kNN accuracy (k = 20) on the test pictures, with the training pictures' labels, by these features."""
+    """kNN accuracy (k = 20) on the test images, with the training images' labels, by these features."""
     return measures.knn_accuracy(embed(train), train.labels, embed(test), test.labels, k=NEIGHBOURS)
 
 
 def readable(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> dict[str, float]:
-    """What a linear probe can read off these features: question -> accuracy on the test pictures.
+    """What a linear probe can read off these features: question -> accuracy on the test images.
 
-    - class: the picture's label
-    - bright: whether its mean is above the training pictures' median; jitter changes that from view to view
+    - class: the image's label
+    - bright: whether its mean is above the training images' median; jitter changes that from view to view
     - right: whether its object lies right of the middle, where there are masks; crops and flips change that
     """
     labelled = train.subset(slice(0, PROBE_TRAIN))
@@ -65,7 +65,7 @@ def readable(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSe
 
 
 def on_the_right(pictures: ImageSet) -> Tensor:
-    """Whether the centre of a picture's mask lies right of the picture's middle: (N,), 0 or 1."""
+    """Whether the centre of an image's mask lies right of the image's middle: (N,), 0 or 1."""
     masks = pictures.masks.float()
     columns = torch.arange(masks.shape[-1]) + 0.5
     centre = (masks * columns).sum(dim=(1, 2)) / masks.sum(dim=(1, 2)).clamp(min=1)
@@ -76,7 +76,7 @@ def on_the_right(pictures: ImageSet) -> Tensor:
 
 
 class PullOnly(nn.Module):
-    """Nothing pushes: all pictures end at one place."""
+    """Nothing pushes: all images end at one place."""
 
     temperature = 0.2
 
@@ -85,6 +85,6 @@ class PullOnly(nn.Module):
 
 
 def mispaired(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Views whose second half is shifted by one: each picture is paired with the next one's view."""
+    """Views whose second half is shifted by one: each image is paired with the next one's view."""
     first, second = views.Augmentation()(images, generator).chunk(2)
     return torch.cat([first, second.roll(1, dims=0)])

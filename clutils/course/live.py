@@ -16,7 +16,7 @@ from clutils.figures import PIXELS_PER_INCH
 
 
 class LiveFigure:
-    """A figure, outside pyplot, and the picture of it in the page (`.image`).
+    """A figure, outside pyplot, and the image of it in the page (`.image`).
 
     Change its artists and call `draw()`. Nothing has to be declared: matplotlib marks whatever changed as
     stale, and an artist of the background found so is from then on drawn by itself, on top of it. When
@@ -28,7 +28,7 @@ class LiveFigure:
 
     Args:
         figure: made without pyplot, as by `figures.new`. Its layout is settled once, at the first `draw()`.
-        scale: picture pixels to a pixel of the page; 2 is sharp on high-dpi screens.
+        scale: image pixels to a pixel of the page; 2 is sharp on high-dpi screens.
     """
 
     def __init__(self, figure: Figure, scale: float = 2.0):
@@ -42,7 +42,7 @@ class LiveFigure:
         figure.set_dpi(PIXELS_PER_INCH * scale)
 
     def draw(self) -> None:
-        """Bring the picture in the page up to date."""
+        """Bring the image in the page up to date."""
         with self.lock:
             for artist in self._artists():
                 if artist.stale and artist in self._still:
@@ -87,7 +87,7 @@ def beside_cells(*widgets: Iterable[W.Widget]) -> None:
 
 
 def encode_png(rgba: np.ndarray) -> bytes:
-    """An opaque picture, uint8 (height, width, 4), as an RGB PNG: no filter, zlib's fastest level.
+    """An opaque image, uint8 (height, width, 4), as an RGB PNG: no filter, zlib's fastest level.
 
     Large even areas compress well without filters, and trying them is where Pillow's encoder spends two
     thirds of its time: `benchmarks/sliders.py` compares the two.

@@ -1,7 +1,7 @@
-"""Two modalities, a toy: generated scenes and captions of them, as CLIP compares pictures with texts.
+"""Two modalities, a toy: generated scenes and captions of them, as CLIP compares images with texts.
 
 A caption is a multi-hot vector, a word a number: what an object looks like, and words that say nothing of it.
-A sample is the picture and its caption in one row; a view of it shows one of the two and hides the other.
+A sample is the image and its caption in one row; a view of it shows one of the two and hides the other.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ def captions(pictures: ImageSet, seed: int = 0) -> Tensor:
     Colour is that of the object's pixels, on average; shape is read from how much of its box a mask fills.
     Each word that says something is missing from a tenth of the captions; an idle one stands in half of them.
 
-    Raises ValueError for pictures without masks.
+    Raises ValueError for images without masks.
     """
     if pictures.masks is None:
         raise ValueError(f"captions: {pictures.source} has no masks, but must have them, as scenes do")
@@ -45,7 +45,7 @@ def captions(pictures: ImageSet, seed: int = 0) -> Tensor:
 
 
 def pairs(pictures: ImageSet, seed: int = 0) -> VectorSet:
-    """Each picture, in [0, 1], and its caption in one row: (N, 3 * size * size + WORDS) float32."""
+    """Each image, in [0, 1], and its caption in one row: (N, 3 * size * size + WORDS) float32."""
     rows = torch.cat([pictures.images.flatten(1) / 255, captions(pictures, seed)], dim=1)
     source = f"{pictures.source}, with captions of {WORDS} words"
     return VectorSet(rows, pictures.labels, pictures.class_names, source)
@@ -53,10 +53,10 @@ def pairs(pictures: ImageSet, seed: int = 0) -> VectorSet:
 
 @dataclass(frozen=True)
 class OneModality:
-    """Views of `pairs`: the first shows the pictures, the second the captions, and neither draws anything."""
+    """Views of `pairs`: the first shows the images, the second the captions, and neither draws anything."""
 
     def several_views(self, rows: Tensor, generator: torch.Generator | None, number: int = 2) -> list[Tensor]:
-        """(B, D) -> number views (B, D), pictures and captions in turn, the other part 0."""
+        """(B, D) -> number views (B, D), images and captions in turn, the other part 0."""
         picture = torch.arange(rows.shape[1], device=rows.device) < rows.shape[1] - WORDS
         return [rows * (picture if view % 2 == 0 else ~picture) for view in range(number)]
 
@@ -65,7 +65,7 @@ class OneModality:
 
 
 class TwoTowers(nn.Module):
-    """One encoder for pictures, one for captions: (N, D) rows of either view -> (N, 128) features."""
+    """One encoder for images, one for captions: (N, D) rows of either view -> (N, 128) features."""
 
     features = 128
 

@@ -145,7 +145,7 @@ class ErrorLine(W.HTML):
 
 
 class Panel(W.VBox):
-    """Inputs above, the live picture, and below it a sentence that says what it shows: see `panel`."""
+    """Inputs above, the live image, and below it a sentence that says what it shows: see `panel`."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Panel(W.VBox):
         return {name: widget.value for name, widget in self.inputs.items()}
 
     def set(self, **values: Any) -> None:
-        """Move several inputs at once, with one new picture.
+        """Move several inputs at once, with one new image.
 
         Raises ValueError on a name that is no input, and on a value that an input can't take.
         """
@@ -199,7 +199,7 @@ class Panel(W.VBox):
             self._refresh()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """The widget, and beside it the picture as it stands, for an export where no kernel runs."""
+        """The widget, and beside it the image as it stands, for an export where no kernel runs."""
         still = figures.page(self.live.figure, self._sentence or None, self.live.image.value)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
 
@@ -223,7 +223,7 @@ def panel(figure: Figure, update: Callable[..., str | None], /, **inputs: W.Widg
     - figure: from `figures.new`, with what stands still already drawn, and described (`figures.describe`),
       by `update` at the latest
     - update: gets the inputs' values by name, changes artists (`line.set_ydata`), and returns one sentence
-      with the numbers; a listener hears it, everyone else reads it under the picture
+      with the numbers; a listener hears it, everyone else reads it under the image
     - inputs: widgets, as from `slider`, `log_slider`, `among`, `choose`; the names are update's arguments
 
     An exception in `update` is shown in the panel in one line, and raised. Raises ValueError on a figure
@@ -310,4 +310,4 @@ def below(text: str, color: str = "inherit", role: str = "note") -> str:
 def hidden(text: str) -> str:
     """Text for a screen reader alone (ipywidgets' Image knows no alt text)."""
     away = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
-    return f'<div style="{away}">Picture: {html.escape(text)}</div>'
+    return f'<div style="{away}">Image: {html.escape(text)}</div>'

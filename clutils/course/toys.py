@@ -41,11 +41,11 @@ def random_similarities(
 def classes_on_the_circle(
     classes: int = 4, pictures: int = 4, width: float = 0.15, spread: float = 0.1, seed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Two views of a few pictures of each class, all around the circle: z1, z2 (N, 2), labels (N,).
+    """Two views of a few images of each class, all around the circle: z1, z2 (N, 2), labels (N,).
 
-    Pictures of a class lie near each other, and are false negatives: a loss without labels does not know it.
+    Images of a class lie near each other, and are false negatives: a loss without labels does not know it.
 
-    - width: how far a picture lies from the middle of its class; spread: how far a view from its picture
+    - width: how far an image lies from the middle of its class; spread: how far a view from its image
       (standard deviations, about in radians)
     """
     draw = torch.Generator().manual_seed(seed)
@@ -66,11 +66,11 @@ def classes_on_the_sphere(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Two views of a batch whose classes are clouds on the sphere: z1, z2 (N, 128), labels (N,), float64.
 
-    As many pictures of each class as fit evenly. No encoder is in it, so what is measured on it is the same
+    As many images of each class as fit evenly. No encoder is in it, so what is measured on it is the same
     everywhere and always.
 
-    - width: how far a picture lies from the middle of its class, against 1, the distance of the middle from
-      the origin; 100 leaves nothing of the classes. For a view and its picture it is 0.6
+    - width: how far an image lies from the middle of its class, against 1, the distance of the middle from
+      the origin; 100 leaves nothing of the classes. For a view and its image it is 0.6
     """
     draw, dimension, spread = torch.Generator().manual_seed(0), 128, 0.6
     labels = torch.arange(pictures) % classes

@@ -44,8 +44,8 @@ NAMES = {
     "cifar10": "60,000 photographs in 10 classes, 32x32; a download of 170 MB",
     "cifar100": "60,000 photographs in 100 classes, 32x32; a download of 169 MB",
     "stl10": "13,000 photographs in 10 classes and 100,000 without, 96x96; a download of 2.6 GB",
-    "fashion-mnist": "70,000 pictures of clothes in 10 classes, 28x28, grey; a download of 31 MB",
-    "folder:PATH": "your own pictures, in class-named folders",
+    "fashion-mnist": "70,000 images of clothes in 10 classes, 28x28, grey; a download of 31 MB",
+    "folder:PATH": "your own images, in class-named folders",
     "vectors:digits": "the same 1,797 digits as 64 numbers each",
     "vectors:breast-cancer": "569 tumours, 30 measures of their cell nuclei, 2 classes, inside scikit-learn",
     "vectors:wine": "178 wines, 13 chemical measures, 3 classes, inside scikit-learn",
@@ -128,7 +128,7 @@ def load(
             raise ValueError(f"{what}: no data called {given!r}{hint}")
         kind = kind_called(given).name
         if size is not None and kind != "pictures":
-            raise ValueError(f"{what}: size is {size}, but {given} has {kind}, not pictures")
+            raise ValueError(f"{what}: size is {size}, but {given} has {kind}, not images")
     if name in _SPLITS and split not in _SPLITS[name]:
         raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
     try:

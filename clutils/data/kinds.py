@@ -29,6 +29,9 @@ class Kind(NamedTuple):
     encoder: str
     example: str
 
+    def __str__(self) -> str:
+        return said(self.name)
+
 
 KINDS = (
     Kind("pictures", torch.uint8, 4, "(N, C, H, W)", "channels", "conv16", "digits"),
@@ -37,11 +40,18 @@ KINDS = (
     Kind("nodes", torch.float32, 3, "(1, V, 1 + F + V)", "attributes of a node", "gcn-nodes", "nodes:karate"),
     Kind("sentences", torch.int64, 2, "(N, L)", "words", "transformer", "sentences:topics"),
 )
+
+
+def said(name: str) -> str:
+    """A kind's name in messages: "images" for "pictures", which is its name in code and on the disk."""
+    return "images" if name == "pictures" else name
+
+
 _FLOATING = {kind.ndim: kind for kind in reversed(KINDS) if kind.dtype != torch.int64}
 
 
 def kind_of(inputs: Tensor, called: str = "data") -> Kind:
-    """The kind of these samples; pictures may be floating, in [0, 1], too. One graph alone is its nodes.
+    """The kind of these samples; images may be floating, in [0, 1], too. One graph alone is its nodes.
 
     called: what an error calls them. Raises ValueError, listing the kinds, on any other tensor.
     """
@@ -53,7 +63,7 @@ def kind_of(inputs: Tensor, called: str = "data") -> Kind:
             return _FLOATING[inputs.ndim]
     elif inputs.is_floating_point() and width(inputs) > 0:
         return kind_called("nodes:" if len(inputs) == 1 else "graphs:")
-    known = ", ".join(f"{kind.name} {str(kind.dtype).removeprefix('torch.')} {kind.shape}" for kind in KINDS)
+    known = ", ".join(f"{kind} {str(kind.dtype).removeprefix('torch.')} {kind.shape}" for kind in KINDS)
     raise ValueError(f"{called} is {tuple(inputs.shape)} {inputs.dtype}, but must be {known}")
 
 
@@ -65,6 +75,6 @@ def width(inputs: Tensor) -> int:
 
 
 def kind_called(name: str) -> Kind:
-    """The kind of the samples in the set called `name`, by what stands before its colon; else pictures."""
+    """The kind of the samples in the set called `name`, by what stands before its colon; else images."""
     before = name.partition(":")[0]
     return next((kind for kind in KINDS if kind.name == before), KINDS[0])

@@ -94,7 +94,7 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
     published = SETS[name]
     url, path, _ = published.archives()[0]
     by_hand = f"put {Path(path).name} ({human(published.size)}, {url}) into {(root / path).parent} by hand"
-    with explained(name, root, f"{by_hand}; or load pictures of your own as 'folder:PATH'"):
+    with explained(name, root, f"{by_hand}; or load images of your own as 'folder:PATH'"):
         read = _stl10 if name == "stl10" else _torchvisions
         images, labels, class_names = read(published, split, root, download)
     total = len(images)

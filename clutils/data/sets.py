@@ -311,13 +311,13 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int) -> Tensor | slice:
         raise ValueError(f"subset: indices have shape {tuple(at.shape)}; one row of them is needed")
     if at.dtype == torch.bool:
         if len(at) != n:
-            raise ValueError(f"subset: {len(at)} booleans for {n} pictures")
+            raise ValueError(f"subset: {len(at)} booleans for {n} images")
         return at
     if len(at) and at.is_floating_point():
         raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
     at = at.long()  # of a small unsigned type -n would be another number
     if len(at) and (at.min() < -n or at.max() >= n):
-        raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} pictures")
+        raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} images")
     return at
 
 

@@ -112,7 +112,7 @@ def build(name: str, channels: int = 3, stem: str = "3x3") -> nn.Module:
       features and PReLU, as the authors of DGI and MVGRL have it
     - "conv16", "conv32": `ConvNet` of width 16 (128 features, 0.10 M parameters) or 32 (256, 0.39 M)
     - "resnet18", "resnet50": torchvision's, without the classifier (512 and 2,048 features; 11 M and 24 M)
-    - stem: of the ResNets. "3x3" for small pictures: a 3x3 first convolution of stride 1 and no max-pool,
+    - stem: of the ResNets. "3x3" for small images: a 3x3 first convolution of stride 1 and no max-pool,
       as SimCLR's appendix B.9 does for CIFAR-10; "7x7": as for ImageNet, it shrinks the image fourfold
 
     Random numbers come from torch's global stream: seed it, or build inside `torch.random.fork_rng()`.
@@ -190,7 +190,7 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     """
     if not isinstance(images, Tensor) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
-        shapes = ", ".join(f"{kind.name} {kind.shape}" for kind in KINDS)
+        shapes = ", ".join(f"{kind} {kind.shape}" for kind in KINDS)
         raise ValueError(f"embed: images is {what}, but must be a tensor of {shapes}, at least one")
     kind_of(images, "embed: images")
     parameter = next(encoder.parameters(), images)

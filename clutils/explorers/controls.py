@@ -155,7 +155,7 @@ MATRIX = (
     Control("value", "your loss", 5.0, Setting(-1e9, 1e9), kind="number"),
     Control("batch_size", "your batch, B", 128, Setting(2, 16_384, whole=True), kind="number"),
     Control("queue", "your queue, if any", None, LONGEST_QUEUE, kind="number"),
-    _slider("pictures", "B, pictures", 6, 2, 16, whole=True),
+    _slider("pictures", "B, images", 6, 2, 16, whole=True),
     _slider("dimensions", "dimensions", 8, 2, 64, whole=True),
     _slider("classes", "classes", 3, 1, 8, whole=True),
     _slider("learned", "how far views have met", 0.6, 0, 1),
@@ -190,7 +190,7 @@ EXPLORERS = {
     ),
     "circle": Explorer(
         "Points on a circle, under a loss",
-        "Two views of each picture (filled, hollow), and nothing but the loss to move them; trails run out "
+        "Two views of each image (filled, hollow), and nothing but the loss to move them; trails run out "
         "from the start. Drag a point; compare two losses.",
         CIRCLE,
         {"temperature": 0.1, "beside_temperature": 1.0},

@@ -1,4 +1,4 @@
-"""A picture of an explorer as it opens: for where no script runs, on paper and in an untrusted notebook."""
+"""An image of an explorer as it opens: for where no script runs, on paper and in an untrusted notebook."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _circle(state: Mapping[str, Any]) -> Figure:
     gap = max(b - a for a, b in zip(around_, [*around_[1:], around_[0] + TURN], strict=True))
     beside = "" if state["beside"] == "none" else f" and under {_titled(_loss(state, 'beside_'))}"
     text = (
-        f"{N} pictures, two views each (filled and hollow, joined by a line), as they start on a circle, to "
+        f"{N} images, two views each (filled and hollow, joined by a line), as they start on a circle, to "
         f"move under {_titled(loss)}{beside}; the widest gap is {math.degrees(gap):.0f}° of 360°."
     )
     return figures.describe(figure, text)

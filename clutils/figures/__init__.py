@@ -22,7 +22,7 @@ __all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style"]
 
 KINDS = ("maps", "noise", "pictures", "training")  # figures.maps and so on load when they are first named
 Drawn = TypeVar("Drawn", bound=Axes | FigureBase)
-PIXELS_PER_INCH = 100  # of the page; the picture itself holds `scale` times as many
+PIXELS_PER_INCH = 100  # of the page; the image itself holds `scale` times as many
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -53,7 +53,7 @@ def axes_for(ax: Axes | None, width: float = 6.5, height: float = 4.0) -> Axes:
 
 
 def describe(target: Drawn, text: str) -> Drawn:
-    """Attach the alt text: one sentence that tells what the picture shows to those who can't see it.
+    """Attach the alt text: one sentence that tells what the image shows to those who can't see it.
 
     On Axes it describes that part of the figure; on a figure it replaces what its parts say. Raises
     ValueError on an empty text.
@@ -72,7 +72,7 @@ def alt(target: Axes | FigureBase) -> str:
 
 
 def png(target: Axes | FigureBase, scale: float = 2.0) -> bytes:
-    """The figure as a PNG, `scale` picture pixels to a pixel of the page (2: sharp on high-dpi screens)."""
+    """The figure as a PNG, `scale` image pixels to a pixel of the page (2: sharp on high-dpi screens)."""
     buffer = io.BytesIO()
     figure = _root(target)
     figure.savefig(buffer, format="png", dpi=PIXELS_PER_INCH * scale, facecolor=figure.get_facecolor())
@@ -104,7 +104,7 @@ def show(target: Axes | FigureBase, caption: str | None = None) -> None:
     JupyterLab and nbconvert drop the alt text of plain images, so the figure goes out as HTML with an
     `<img alt=...>`. A PNG stands beside it, for what shows no HTML: PDF by LaTeX, GitHub, some editors.
 
-    - caption: one line under the picture; it is also the alt text of a figure that nobody described
+    - caption: one line under the image; it is also the alt text of a figure that nobody described
 
     Raises ValueError when there is neither.
     """

@@ -115,7 +115,7 @@ def embedding_map(
 def side_by_side(
     found: Mapping[str, np.ndarray], labels: Tensor, class_names: Sequence[str] = (), size: float = 12
 ) -> Figure:
-    """Maps of the same pictures, each under its name and its share of same-class neighbours.
+    """Maps of the same images, each under its name and its share of same-class neighbours.
 
     found: name -> positions (N, 2); one to four of them.
     """
@@ -136,7 +136,7 @@ def side_by_side(
 
 @style.in_course_style
 def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figure:
-    """Maps of the same pictures, each point coloured by how many of its true neighbours stayed with it.
+    """Maps of the same images, each point coloured by how many of its true neighbours stayed with it.
 
     found: name -> positions (N, 2), one to four; kept: name -> `maps.neighbours_kept` of it, (N,).
     """
@@ -227,7 +227,7 @@ def worlds(
 ) -> Figure:
     """What was put in, above, and what a map made of it, below: a column for each small world.
 
-    - truths: name -> a faithful picture of the data (N, 2), such as its first two principal components
+    - truths: name -> a faithful image of the data (N, 2), such as its first two principal components
     - drawn: name -> the map (N, 2); labels: name -> (N,)
     """
     figure, axes = new(3.2 * len(truths), 6.7, 2, len(truths), squeeze=False)

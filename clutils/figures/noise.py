@@ -18,7 +18,7 @@ CHANNELS = ("mean", "highest", *COLOURS, "colour")
 AROUND_0 = LinearSegmentedColormap.from_list(
     "around 0", ["#06214A", "#2F6DB0", "#989898", "#E8AE3C", "#FFF3B8"]
 )
-GAP = 1 / 16  # between two pictures of a row, in widths of one
+GAP = 1 / 16  # between two images of a row, in widths of one
 
 
 def noise(
@@ -28,12 +28,12 @@ def noise(
     mean: Tensor | None = None,
     channels: str = "mean",
 ) -> Figure:
-    """Pictures, the scale of their noise, a sample, and picture + noise: the paper's figures 1, 4 and 5.
+    """Images, the scale of their noise, a sample, and image + noise: the paper's figures 1, 4 and 5.
 
     - pictures: (N, C, H, W), uint8 or float in [0, 1], a column each; scale, sample, mean: likewise, in
-      units of the picture (1 = black to white). The scale is a standard deviation; mean None = no row of it
+      units of the image (1 = black to white). The scale is a standard deviation; mean None = no row of it
     - channels: what a map shows of the C channels: "mean", "highest" (of the mean: furthest from 0), "red",
-      "green", "blue", or "colour": all three as one colour, each picture's largest value = 1
+      "green", "blue", or "colour": all three as one colour, each image's largest value = 1
 
     Raises ValueError on shapes that differ and on channels there are not.
     """
@@ -41,7 +41,7 @@ def noise(
     mean = None if mean is None else mean.detach().cpu()
     pictures = pictures.float() / (255 if pictures.dtype == torch.uint8 else 1)
     _check_noise(pictures, {"scale": scale, "sample": sample, "mean": mean}, channels)
-    shown: list[tuple[str, Tensor, dict[str, Any]]] = [("picture", pictures, {})]
+    shown: list[tuple[str, Tensor, dict[str, Any]]] = [("image", pictures, {})]
     what = {"mean": "mean of channels", "highest": "highest channel"}.get(channels, f"{channels} channel")
     if channels == "colour":
         each = scale / scale.amax(dim=(1, 2, 3), keepdim=True).clamp(min=1e-12)
@@ -59,7 +59,7 @@ def noise(
         most = max(float(values.abs().max()), 1e-6)
         shown.append((f"mean,\n{what}", values, {"cmap": AROUND_0, "vmin": -most, "vmax": most}))
     shown.append(("a sample,\nmid grey = 0", sample + 0.5, {}))
-    shown.append(("picture\n+ noise", pictures + sample, {}))
+    shown.append(("image\n+ noise", pictures + sample, {}))
     figure = _strips(shown)
     low, high = (float(f(of_channels(scale, "mean"))) for f in (torch.amin, torch.amax))
     about = ""
@@ -67,8 +67,8 @@ def noise(
         about = f", and the mean from {float(mean.min()):.2g} to {float(mean.max()):.2g}"
     return describe(
         figure,
-        f"{len(pictures)} pictures, below each the scale of its learned noise ({what}), a sample of "
-        f"the noise and the picture with it. The scale, mean of the channels, goes from {low:.2g} to "
+        f"{len(pictures)} images, below each the scale of its learned noise ({what}), a sample of "
+        f"the noise and the image with it. The scale, mean of the channels, goes from {low:.2g} to "
         f"{high:.2g}, where 1 is from black to white{about}.",
     )
 
@@ -86,21 +86,21 @@ def _check_noise(pictures: Tensor, parts: Mapping[str, Tensor | None], channels:
     for name, part in parts.items():
         if part is not None and part.shape != pictures.shape:
             raise ValueError(
-                f"noise: {name} is {tuple(part.shape)}, but the pictures are {tuple(pictures.shape)}"
+                f"noise: {name} is {tuple(part.shape)}, but the images are {tuple(pictures.shape)}"
             )
     if channels not in CHANNELS:
         raise ValueError(f"noise: channels is {channels!r}; there are {', '.join(CHANNELS)}")
     if channels not in CHANNELS[:2] and pictures.shape[1] != 3:
         raise ValueError(
-            f"noise: channels is {channels!r}, but pictures {tuple(pictures.shape)} have {pictures.shape[1]}"
+            f"noise: channels is {channels!r}, but images {tuple(pictures.shape)} have {pictures.shape[1]}"
         )
 
 
 def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]]) -> Figure:
-    """Rows of pictures (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale."""
+    """Rows of images (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale."""
     n, (height, width) = len(rows[0][1]), rows[0][1].shape[-2:]
     gap = max(1, round(GAP * width))
-    wide = min(1.25, 7.6 / n)  # of a picture; all lengths are inches
+    wide = min(1.25, 7.6 / n)  # of an image; all lengths are inches
     across, tall = wide * (n + (n - 1) * gap / width), wide * height / width
     left, right, above, between = 1.55, 1.35, 0.1, 0.1
     total = left + across + right, above + len(rows) * (tall + between)

@@ -31,9 +31,9 @@ VIEW_LOOKS: tuple[dict[str, Any], ...] = (
 
 @style.in_course_style
 def sheet(pictures: ImageSet, each: int = 4, ax: Axes | None = None) -> Axes:
-    """The first pictures of every class, a column a class; without labels simply the first ones.
+    """The first images of every class, a column a class; without labels simply the first ones.
 
-    - each: pictures of a class, one below the other; of more than ten classes the first ten are shown
+    - each: images of a class, one below the other; of more than ten classes the first ten are shown
     """
     within("sheet", "each", each, 1, whole=True)
     names = [class_name(pictures.class_names, c) for c in range(len(pictures.class_names))][:SHOWN_CLASSES]
@@ -50,13 +50,13 @@ def sheet(pictures: ImageSet, each: int = 4, ax: Axes | None = None) -> Axes:
         [style.literal(fill(name, 12)) for name in names],
     )
     of = f", {each} of each class: {', '.join(pictures.class_names[: len(names)])}" if names else ""
-    return describe(ax, f"A sheet of {sum(map(len, found))} pictures{of}. {pictures.source}.")
+    return describe(ax, f"A sheet of {sum(map(len, found))} images{of}. {pictures.source}.")
 
 
 class Views:
-    """Pictures with the boxes of two random crops on them, and below each the two views: `update` redraws.
+    """Images with the boxes of two random crops on them, and below each the two views: `update` redraws.
 
-    - images: (n, C, H, W), a column each; names: of the pictures
+    - images: (n, C, H, W), a column each; names: of the images
     """
 
     @style.in_course_style
@@ -81,7 +81,7 @@ class Views:
                 self.notes[k].append(
                     ax.text(0.5, -0.05, "", transform=ax.transAxes, ha="center", va="top", fontsize=9)
                 )
-        axes[0, 0].set_ylabel("picture")
+        axes[0, 0].set_ylabel("image")
         for k, look in enumerate(VIEW_LOOKS):  # the row's name in the colour of its boxes
             axes[k + 1, 0].set_ylabel(f"view {k + 1}", color=look["color"])
         for ax in axes.flat:
@@ -93,7 +93,7 @@ class Views:
         if [len(p.boxes) for p in drawn] != [n, n] or [len(m) for m in made] != [n, n]:
             raise ValueError(
                 f"Views: draws for {[len(p.boxes) for p in drawn]} and views of {[len(m) for m in made]} "
-                f"pictures; two of each are needed for all {n}"
+                f"images; two of each are needed for all {n}"
             )
         for k, (parameters, views) in enumerate(zip(drawn, made, strict=True)):
             for column in range(n):
@@ -106,12 +106,12 @@ class Views:
                     self.shown[k][column].set_extent(extent)
                 self.notes[k][column].set_text(_changes(parameters, column))
         said = (
-            f"picture {c + 1} " + " and ".join(_changes(p, c) or "only cropped" for p in drawn)
+            f"image {c + 1} " + " and ".join(_changes(p, c) or "only cropped" for p in drawn)
             for c in range(n)
         )
         return describe(
             self.figure,
-            f"{n} pictures with the boxes of two random crops (solid: view 1, dashed: view 2), and the views "
+            f"{n} images with the boxes of two random crops (solid: view 1, dashed: view 2), and the views "
             f"made of them below: {'; '.join(said)}.",
         )
 
@@ -159,19 +159,19 @@ def nearest(z: Tensor, query: int, k: int = 6) -> Tensor:
 def neighbours(
     pictures: ImageSet, spaces: Mapping[str, Tensor], queries: Sequence[int], k: int = 6
 ) -> Figure:
-    """For some pictures, their nearest neighbours in several spaces; those of the same class are framed.
+    """For some images, their nearest neighbours in several spaces; those of the same class are framed.
 
-    - spaces: name -> (N, D), a row for each of the N pictures; nearest by cosine similarity
-    - queries: which pictures, a row each; the titles also give the share over all N pictures
+    - spaces: name -> (N, D), a row for each of the N images; nearest by cosine similarity
+    - queries: which images, a row each; the titles also give the share over all N images
     """
     for name, z in spaces.items():
         if len(z) != len(pictures):
-            raise ValueError(f"neighbours: {name} has {len(z)} rows for {len(pictures)} pictures")
+            raise ValueError(f"neighbours: {name} has {len(z)} rows for {len(pictures)} images")
     asked, side = _mosaic([[pictures.images[q] for q in queries]])
     tall, step = asked.shape[0], side + _gap(side)
     figure, ax = new(10.6, 0.4 + 10.4 * tall / ((1 + k * len(spaces)) * step + len(spaces) * side / 2))
     ax.imshow(asked, interpolation="nearest", extent=(0, side, tall, 0))
-    ax.text(0, -5, "picture", va="bottom")
+    ax.text(0, -5, "image", va="bottom")
     said, left = [], step + side // 2
     for name, z in spaces.items():
         found = torch.stack([nearest(z, q, k) for q in queries])  # (queries, k)
@@ -186,13 +186,13 @@ def neighbours(
         share = share_of_class(z, pictures.labels, k)
         said_above = f"{name}: {int(same.sum())} of {same.numel()}; all: {share:.0%}"
         ax.text(left, -5, style.literal(said_above), va="bottom")
-        said.append(f"{name} {int(same.sum())} of {same.numel()} (of all pictures {share:.0%})")
+        said.append(f"{name} {int(same.sum())} of {same.numel()} (of all images {share:.0%})")
         left += k * step + side // 2
     ax.set(xlim=(-3, left - side // 2), ylim=(tall + 2, -18))
     style.bare(ax)
     describe(
         ax,
-        f"{len(queries)} pictures and their {k} nearest neighbours in {len(spaces)} spaces, those of "
+        f"{len(queries)} images and their {k} nearest neighbours in {len(spaces)} spaces, those of "
         f"the same class framed: {', '.join(said)}.",
     )
     return figure
@@ -213,7 +213,7 @@ def share_of_class(z: Tensor, labels: Tensor, k: int) -> float:
 
 
 def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:
-    """Columns of pictures of one size as one canvas (H, W, 3), white between them, and a picture's width."""
+    """Columns of images of one size as one canvas (H, W, 3), white between them, and an image's width."""
     height, side = columns[0][0].shape[-2:]
     rows = max(map(len, columns))
     step = np.array((height, side)) + _gap(side)
@@ -226,7 +226,7 @@ def _mosaic(columns: Sequence[Sequence[Tensor]]) -> tuple[np.ndarray, int]:
 
 
 def _gap(side: int) -> int:
-    """White pixels between two pictures `side` wide."""
+    """White pixels between two images `side` wide."""
     return max(1, side // 16)
 
 

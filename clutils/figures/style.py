@@ -36,7 +36,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 
 SETTINGS: dict[str, Any] = {
-    # said outright, so that in a dark theme it is a light picture, not dark ink on dark
+    # said outright, so that in a dark theme it is a light image, not dark ink on dark
     "figure.facecolor": "white",
     "axes.facecolor": "white",
     "savefig.facecolor": "white",
@@ -266,7 +266,7 @@ def folded(label: object, longest: int = 36) -> str:
 
 
 def bare(ax: Axes) -> None:
-    """No ticks, no grid and no frame: axes that hold a picture."""
+    """No ticks, no grid and no frame: axes that hold an image."""
     ax.set(xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)

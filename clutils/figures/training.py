@@ -115,9 +115,9 @@ def curves(
 
 @style.in_course_style
 def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
-    """Cosine similarities of all views in a small batch, each picture's own other view outlined.
+    """Cosine similarities of all views in a small batch, each image's own other view outlined.
 
-    z1, z2: (B, D), row i of both from one picture.
+    z1, z2: (B, D), row i of both from one image.
     """
     ax = axes_for(ax, 4.6, 4.0)
     batch = len(z1)
@@ -128,7 +128,7 @@ def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = 
     pairs = two_views(z[:batch], z[batch:])
     return describe(
         ax,
-        f"Table of similarities of {batch} pictures in two views each{f' ({title})' if title else ''}: the "
+        f"Table of similarities of {batch} images in two views each{f' ({title})' if title else ''}: the "
         f"outlined positives are at {float(pairs.positives.mean()):.2f} on average, the negatives at "
         f"{float(pairs.negatives.mean()):.2f}.",
     )
@@ -155,7 +155,7 @@ def similarity_cells(ax: Axes, similarities: Tensor) -> AxesImage:
 def similarity_spread(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = None) -> Axes:
     """How the similarities of positives and of negatives are spread over a batch, as two outlined histograms.
 
-    z1, z2: (B, D), row i of both from one picture.
+    z1, z2: (B, D), row i of both from one image.
     """
     ax = axes_for(ax, 5.0, 3.2)
     pairs = two_views(normalise(z1, "z1", "similarity_spread"), normalise(z2, "z2", "similarity_spread"))

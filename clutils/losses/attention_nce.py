@@ -21,7 +21,7 @@ class AttentionNCE(Loss):
 
     Two views: the other view is the one positive (M = 1). `extra_views` (B, M, D): those M are the positives
     of both anchor views, and the other anchor view is neither positive nor negative. `labels`: all other
-    views of the anchor's label are positives. Negatives are the 2B - 2 anchor views of other pictures (with
+    views of the anchor's label are positives. Negatives are the 2B - 2 anchor views of other images (with
     labels: all views of other labels), or a queue; N is their number.
 
     With detached attention, W = sigmoid(c) and p̂ the softmax of β s-/τ: pull_i = α_i W/τ,

@@ -317,7 +317,7 @@ class Loss(nn.Module, metaclass=Declared):
             )
         B, D = z1.shape
         if "queue" not in further and B < 2:
-            raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two pictures at least")
+            raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two images at least")
         shapes: dict[str, tuple[int | None, ...]] = {"z2": (B, D), "labels": (B,), "index": (B,)}
         shapes |= {"extra_views": (B, None, D), "queue": (None, D)}  # None = at least 1
         for argument, given in further.items():

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 COMPARES = {
-    "both views": "both views as anchors, against the 2B - 2 views of other pictures",
-    "other view": "both views as anchors, against the B - 1 other pictures of the opposite view",
-    "one way": "the first view as anchors, against the B - 1 other pictures of the second",
-    "own view": "the two views of each picture, and nothing else",
-    "whole batch": "the two views of each picture, and each view's batch with what it should look like",
+    "both views": "both views as anchors, against the 2B - 2 views of other images",
+    "other view": "both views as anchors, against the B - 1 other images of the opposite view",
+    "one way": "the first view as anchors, against the B - 1 other images of the second",
+    "own view": "the two views of each image, and nothing else",
+    "whole batch": "the two views of each image, and each view's batch with what it should look like",
     "features": "each feature of one view with every feature of the other, over the batch",
 }
 

@@ -1,4 +1,4 @@
-"""CLIP: pictures and texts, each to be found by the other."""
+"""CLIP: images and texts, each to be found by the other."""
 
 import math
 from numbers import Real

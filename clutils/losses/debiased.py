@@ -18,7 +18,7 @@ class Debiased(Loss):
     $$\ell = -\log \frac{E^+}{E^+ + N_g}, \qquad N_g = \max\Bigl(\frac{\sum_j E_j - N\tau^+ E^+}{1-\tau^+},
       \; N e^{-1/\tau}\Bigr), \qquad E = e^{s/\tau}$$
 
-    N negatives are drawn from all pictures, so a share τ+ of them is of the anchor's own class; the positive
+    N negatives are drawn from all images, so a share τ+ of them is of the anchor's own class; the positive
     stands for what those add to the sum. The clamp is the smallest sum that N similarities could have;
     without it the estimate turns negative once the positive is near, and the loss NaN.
 

@@ -9,7 +9,7 @@ from clutils.similarities import Pairs
 
 
 class DualTemperature(Loss):
-    r"""Dual temperature, against the B - 1 other pictures of the opposite view.
+    r"""Dual temperature, against the B - 1 other images of the opposite view.
 
     $$\ell = \mathrm{sg}\!\left[\frac{W(m\tau)}{W(\tau)}\right] (-\log p^+), \qquad
       \nabla\ell = W(m\tau)\,\nabla c$$

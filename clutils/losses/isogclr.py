@@ -30,7 +30,7 @@ class ISogCLR(Loss):
     in float32 unless `loss.double()` came first.
 
     - radius, rate, temperature (ρ, γ, the first τ_i): defaults 0.3, 0.9 and 0.1, LibAUC's; it recommends ρ
-      from 0.1 to 0.5 for pictures, 6 for pairs of picture and text
+      from 0.1 to 0.5 for images, 6 for pairs of image and text
     - step (η), lowest, highest: defaults 0.01, 0.05 and 0.7, LibAUC's, which also mixes a tenth of the last
       slopes into the new, and whose loss and gradient are twice these: it adds the two views' losses
 

@@ -17,8 +17,8 @@ class NNCLR(Loss):
       {\sum_k e^{\langle \mathrm{NN}(z^1_i),\, z^2_k\rangle/\tau}}, \qquad
       \mathrm{NN}(z) = \arg\min_{q \in Q} \|z - q\|$$
 
-    and the same with the views exchanged, each half. The neighbour is another picture's vector: its view
-    as positive goes beyond what an augmentation can make of one picture. It is a constant: the pull W/τ and
+    and the same with the views exchanged, each half. The neighbour is another image's vector: its view
+    as positive goes beyond what an augmentation can make of one image. It is a constant: the pull W/τ and
     the push (W/τ) p̂_j on its B - 1 cross negatives move z2 alone. A queue gives the positives here, where
     MoCo's gives the negatives.
 

@@ -23,7 +23,7 @@ class Regression(Loss):
     """
 
     level = "batch"
-    works_on = "the two views of each picture alone: it has no negatives"
+    works_on = "the two views of each image alone: it has no negatives"
     against = "own view"
     accepts = frozenset()
     paper, year, equation = "BYOL (Grill et al.), SimSiam", 2020, "eq. 2"

@@ -26,7 +26,7 @@ class Robust(Loss):
     which may tie); from there on q is uniform on those and τ = 0. In float32 log K - H(q) rounds at about
     1e-6: below ρ = 1e-4 τ is rough (3 % off at 1e-5), and the value right to 1e-3.
 
-    - radius (ρ): default 1, which leaves 1/e of the negatives; LibAUC recommends 0.1 to 0.5 for pictures, and
+    - radius (ρ): default 1, which leaves 1/e of the negatives; LibAUC recommends 0.1 to 0.5 for images, and
       keeps τ between 0.05 and 0.7 beside it. Here nothing else bounds τ, found in the batch by bisection.
 
     After a call `effective_temperature` has each anchor's τ, (A,).

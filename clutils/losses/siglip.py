@@ -19,7 +19,7 @@ class SigLIP(Loss):
 
     The negatives are summed, not averaged: the paper's 1/|B| in front of a sum over all B² pairs. With a mean
     over the B² pairs in its place each force is B times smaller, and the same learning rate another one.
-    A pair of bias and temperature that suits one sum suits no other. A picture of B - 1 negatives starts
+    A pair of bias and temperature that suits one sum suits no other. An image of B - 1 negatives starts
     near B - 1 times log(1 + e^b): b < 0 keeps that small, where b = 0 gives log 2 for each of them.
 
     - temperature, bias: defaults 0.1 and -10, where the paper's learned t' = log 10 and b begin. Both stay

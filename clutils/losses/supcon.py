@@ -1,4 +1,4 @@
-"""SupCon: all pictures of the anchor's class are its positives."""
+"""SupCon: all images of the anchor's class are its positives."""
 
 import torch
 from torch import Tensor

@@ -23,7 +23,7 @@ class VICReg(Loss):
     with C the (unbiased) covariance of one view's features over the batch, ε = 1e-4. It has no anchors and no
     negatives (level "batch"). The first term pulls two views together by 2λ(z1 - z2)/B; the second pushes
     each feature's spread to at least 1, and is silent beyond; the third drives C_fg to 0 by 2νC_fg/D.
-    It sees two moments: four points (±1, ±1) for all pictures, or a ring, satisfy both v and c.
+    It sees two moments: four points (±1, ±1) for all images, or a ring, satisfy both v and c.
 
     That is what the paper prints (`printed=True`). Its code, and lightly, take the *mean* over the B·D
     entries for the first term and half of v(z1) + v(z2); so does this loss by default. The two differ at the

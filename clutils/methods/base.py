@@ -45,7 +45,7 @@ class Need(NamedTuple):
 
 
 OWN_VIEWS = Need(  # one of a reader's own need not say
-    "compares the two views of a picture alone",
+    "compares the two views of an image alone",
     lambda loss: getattr(loss, "against", "own view") == "own view",
 )
 SIMILARITIES = Need(  # which may then be of anything

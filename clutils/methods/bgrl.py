@@ -1,4 +1,4 @@
-"""BGRL: BYOL whose pictures are the nodes of one graph, without a projection head."""
+"""BGRL: BYOL whose images are the nodes of one graph, without a projection head."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""DACL: a view is the picture with a little of another mixed in; no augmentation is needed."""
+"""DACL: a view is the image with a little of another mixed in; no augmentation is needed."""
 
 import torch
 from torch import Tensor
@@ -12,12 +12,12 @@ class DACL(Method):
 
     $$\tilde x = \lambda x + (1 - \lambda)\,x', \qquad \lambda \sim U(\alpha, 1)$$
 
-    x' is another picture of the batch, and each of the two views has its own x' and its own λ. The mix is x
-    with noise, and the noise is data: it needs no scale, as Gaussian noise does. On pictures it comes on top
+    x' is another image of the batch, and each of the two views has its own x' and its own λ. The mix is x
+    with noise, and the noise is data: it needs no scale, as Gaussian noise does. On images it comes on top
     of the augmentation, as in the paper's runs with SimCLR.
 
-    - mixed: 1 - α, the largest share of the other picture (live). Default 0.3; the paper's α is 0.5 to 0.9
-      by the data (from memory). At most 0.5: beyond, the other picture would be most of the mix
+    - mixed: 1 - α, the largest share of the other image (live). Default 0.3; the paper's α is 0.5 to 0.9
+      by the data (from memory). At most 0.5: beyond, the other image would be most of the mix
 
     The paper's other two mixes, geometric and by a binary mask, and mixing in a hidden layer are not here.
 

@@ -1,4 +1,4 @@
-"""GRACE: SimCLR whose pictures are the nodes of one graph."""
+"""GRACE: SimCLR whose images are the nodes of one graph."""
 
 from clutils import losses
 from clutils.methods.base import Need, takes

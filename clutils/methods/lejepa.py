@@ -1,4 +1,4 @@
-"""LeJEPA: several views of a picture meet at their mean, and their embeddings are kept a Gaussian."""
+"""LeJEPA: several views of an image meet at their mean, and their embeddings are kept a Gaussian."""
 
 from torch import nn
 

@@ -15,8 +15,8 @@ class NNCLR(Queued):
     $$\ell = \tfrac12\,\ell\bigl(\mathrm{NN}(z_1, Q),\, z_2\bigr) +
       \tfrac12\,\ell\bigl(\mathrm{NN}(z_2, Q),\, z_1\bigr)$$
 
-    Each embedding is replaced by its nearest vector in the support set Q, another picture's; that vector's
-    positive is the picture's other view, its negatives are the other pictures of the batch in that view. Q is
+    Each embedding is replaced by its nearest vector in the support set Q, another image's; that vector's
+    positive is the image's other view, its negatives are the other images of the batch in that view. Q is
     a queue of earlier embeddings of the second view. MoCo's queue gives negatives, this one positives, and
     there is no second encoder.
 

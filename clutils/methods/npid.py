@@ -1,4 +1,4 @@
-"""NPID: tell every picture of the data from all others, each remembered as one vector of a memory bank."""
+"""NPID: tell every image of the data from all others, each remembered as one vector of a memory bank."""
 
 from typing import cast
 
@@ -17,8 +17,8 @@ class NPID(Method):
     $$P(i \mid v) = \frac{e^{v\cdot b_i/\tau}}{\sum_{j=1}^{n} e^{v\cdot b_j/\tau}}, \qquad
       b_i \leftarrow \frac{m\,b_i + (1-m)\,v_i}{\|m\,b_i + (1-m)\,v_i\|}$$
 
-    One view of each picture. Its positive is what the bank remembers of the same picture, its negatives are
-    the entries of all others. An entry has no gradient and moves after a step that saw its picture, once an
+    One view of each image. Its positive is what the bank remembers of the same image, its negatives are
+    the entries of all others. An entry has no gradient and moves after a step that saw its image, once an
     epoch; so entries grow as old as that, which MoCo's queue is the answer to.
 
     - momentum: m (live). Default 0.5, the paper's

@@ -97,7 +97,7 @@ class _WithNoise:
         first, *others = several_views(self.augment, images, generator, number)
         x = first if self.of.on == "view" else Identity()(images)
         if x.shape != first.shape:
-            sizes = f"pictures are {tuple(x.shape)} and views {tuple(first.shape)}"
+            sizes = f"images are {tuple(x.shape)} and views {tuple(first.shape)}"
             raise ValueError(f"PiNDA: {sizes}: load them at one size, or set on='view'")
         generator = drawing_on(x.device, generator)
         with half_precision(x.device, self.of.half_type):

@@ -1,4 +1,4 @@
-"""SDMP: mixed pictures as further anchors, whose positives are both sources, and mixes that share them."""
+"""SDMP: mixed images as further anchors, whose positives are both sources, and mixes that share them."""
 
 import torch
 
@@ -13,7 +13,7 @@ class SDMP(Method):
     $$\ell_{ms} = \lambda_i\,\ell(m_i, z_i) + (1-\lambda_i)\,\ell(m_i, z_{\bar\imath}), \qquad
       \ell_{mm} = \frac{\ell(m_i, m'_i) + c_i\,\ell(m_i, m'_{\bar\imath})}{1 + c_i}$$
 
-    Picture i is mixed with $\bar\imath$, its mirror place in the batch: $\lambda_i$ of it, the rest of the
+    Image i is mixed with $\bar\imath$, its mirror place in the batch: $\lambda_i$ of it, the rest of the
     other. m is the embedding of the first view's mix, m' of the second's, by the same λ; z is the second
     view's own. A step adds both terms to SimCLR's loss of the two views: a mix is to lie near its two
     sources, by their shares, and near mixes of the same sources, by what they share,
@@ -22,7 +22,7 @@ class SDMP(Method):
     - mixing: weight of the sum of both terms (live). Default 0.5, as in the authors' code; 0 is SimCLR
     - loss: one of similarities
 
-    λ ~ U(0.1, 0.9) for each picture. The paper stands on MoCo v3 and DINO, whose second branch is a moving
+    λ ~ U(0.1, 0.9) for each image. The paper stands on MoCo v3 and DINO, whose second branch is a moving
     average without gradient; here, on SimCLR, both get it. Mixup is one of its choices; ResizeMix is not
     here. Its code takes the logarithm of the mixed probabilities; an earlier README, as here, mixes the
     losses. As released, moco/builder.py mixes nothing: its `datamixing` guards the line that does so with

@@ -18,8 +18,8 @@ class SwAV(Method):
       \ell(z, q) = -\sum_k q_k \log \frac{e^{z\cdot c_k/\tau}}{\sum_{k'} e^{z\cdot c_{k'}/\tau}}$$
 
     The prototypes $c_k$ are unit vectors, learned with the encoder. A view's code q is constant: the batch's
-    scores through Sinkhorn-Knopp, which leaves each picture a sum of 1 and each prototype an equal share of
-    the batch, so that not all pictures take one. Here ℓ is written as a loss of the family: since q sums to
+    scores through Sinkhorn-Knopp, which leaves each image a sum of 1 and each prototype an equal share of
+    the batch, so that not all images take one. Here ℓ is written as a loss of the family: since q sums to
     1, it is `Decoupled` with $z\cdot\sum_k q_k c_k$ for the positive and all prototypes for negatives.
 
     - prototypes: how many. Default 64; the paper has 3,000 for the 1,000 classes of ImageNet

@@ -30,11 +30,11 @@ WATCHED, MOMENTS = 8, 20  # how many images are in it, and how many times along 
 
 @dataclass
 class Maps:
-    """The noise of the same N pictures at T moments of a run.
+    """The noise of the same N images at T moments of a run.
 
     steps     (T,) how many steps the run had done
     pictures  (N, C, H, W) uint8, on the CPU as all of this
-    scale     (T, N, C, H, W) float: standard deviation of ε, in units of the picture (1: black to white)
+    scale     (T, N, C, H, W) float: standard deviation of ε, in units of the image (1: black to white)
     mean      (T, N, C, H, W) float: its mean, 0 where none is learned
     """
 
@@ -66,7 +66,7 @@ def load(path: str | Path) -> Maps:
 def of(
     generator: noise.NoiseGenerator, pictures: Tensor | ImageSet, batch_size: int = 128
 ) -> tuple[Tensor, Tensor]:
-    """Scale and mean of the noise for each picture: (N, C, H, W) -> two of (N, C, H, W) float32 on the CPU.
+    """Scale and mean of the noise for each image: (N, C, H, W) -> two of (N, C, H, W) float32 on the CPU.
 
     The generator is afterwards in the mode it was in; nothing is drawn that the caller could notice.
     """
@@ -83,7 +83,7 @@ def _images(pictures: Tensor | ImageSet) -> Tensor:
 
 
 class Watch:
-    """Called with a run after each of its steps, keeps the maps of some pictures: before its first step that
+    """Called with a run after each of its steps, keeps the maps of some images: before its first step that
     it sees, after every `every` steps, and after the last.
 
     - pictures: (N, C, H, W) uint8, or an ImageSet
@@ -121,7 +121,7 @@ class Watch:
 
 
 def watching(run: Run, folder: str | Path) -> Watch | None:
-    """For PiNDA on pictures: the maps of the first 8, twenty times along the run; None for other runs.
+    """For PiNDA on images: the maps of the first 8, twenty times along the run; None for other runs.
 
     - folder: a run that was resumed goes on with the maps of its file in there
     """

@@ -120,7 +120,7 @@ class Run(RunState):
         others = ", ".join(name for name in views.names(self.kind.name) if name != "none")
         return (
             "the two views of each sample are equal, so alignment is 0 and samples are only pushed apart; "
-            f"augmentations for {self.kind.name}: {others}"
+            f"augmentations for {self.kind}: {others}"
         )
 
     # ---- what it has learned ---------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Run(RunState):
         if isinstance(inputs, Tensor):
             kind, channels, came = self.kind, datasets.width(self.images), tuple(inputs.shape)
             if inputs.ndim != self.images.ndim:
-                raise ValueError(f"embed: images is {came}, but must be the run's {kind.name} {kind.shape}")
+                raise ValueError(f"embed: images is {came}, but must be the run's {kind} {kind.shape}")
             if datasets.width(inputs) != channels:
                 raise ValueError(f"embed: images is {came}, but the run's have {channels} {kind.parts}")
         # not compiled, which it would be again for each new shape and mode

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, losses, methods, views
+from clutils.data.kinds import said
 from clutils.data.sets import check_edges
 from clutils.methods.base import learned_by
 from clutils.settings import did_you_mean, one_of
@@ -96,14 +97,15 @@ class RunState:
         if own not in cls.sample_kinds:
             fitting = ", ".join(methods.catalogue(own))
             default = "the default, " if given.method == Settings.method else ""
-            takes = f"{default}for {' and '.join(cls.sample_kinds)}"
+            takes = f"{default}which works on {' and '.join(map(said, cls.sample_kinds))}"
             raise ValueError(
-                f"training: method is {given.method!r}, {takes}, but must be one for {own}: {fitting}"
+                f"training: method is {given.method!r}, {takes}, but the data are {self.kind}: "
+                f"choose {fitting}"
             )
         if isinstance(encoder, str):
             if encoders.NAMES.get(encoder, own) != own:
                 fitting = ", ".join(name for name, of in encoders.NAMES.items() if of == own)
-                right = f"one for {own} {self.kind.shape}: {fitting}"
+                right = f"one for {self.kind} {self.kind.shape}: {fitting}"
                 raise ValueError(f"training: encoder is {encoder!r}, but must be {right}")
             encoder = encoders.build(encoder, channels=datasets.width(self.images))
         if given.extra_views and "extra_views" not in getattr(given.loss, "accepts", ()):
@@ -114,7 +116,7 @@ class RunState:
         # -1 stands for no label, as in STL-10's unlabeled part
         without = len(self.images) if self.labels is None else int((self.labels < 0).sum())
         if method.uses_labels and without:
-            few = f"{without:,} of {len(self.images):,} {own}"
+            few = f"{without:,} of {len(self.images):,} {self.kind}"
             raise ValueError(f"training: {given.method} learns from labels, but {few} have none")
         method.check_batch(self.batch_size)
         method.extra_views = given.extra_views
@@ -144,8 +146,8 @@ class RunState:
         its = own if views.settings_of(augmentation) is None else getattr(augmentation, "kind", own)
         if its != own:
             raise ValueError(
-                f"training: augmentation is {type(augmentation).__name__}, for {its}, but must be one for "
-                f"{own}: {', '.join(views.names(own))}"
+                f"training: augmentation is {type(augmentation).__name__}, for {said(its)}, but must be one "
+                f"for {self.kind}: {', '.join(views.names(own))}"
             )
         self._augmentation = augmentation
         self._ahead: views.Ahead | None = None
@@ -250,16 +252,16 @@ def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {shortened(data)}, but must be a name, an ImageSet or a tensor of pictures"
+            f"training: data is {shortened(data)}, but must be a name, an ImageSet or a tensor of images"
         )
     kind = datasets.kind_of(images, "training: data")
     if images.dtype != kind.dtype:
         what = f"{tuple(images.shape)} {images.dtype}"
-        raise ValueError(f"training: data is {what}, but {kind.name} must be {kind.dtype}")
+        raise ValueError(f"training: data is {what}, but {kind} must be {kind.dtype}")
     if kind.name in ("graphs", "nodes"):
         check_edges(images, "training: data")
     if len(images) < (batch_size or 2) and kind.name != "nodes":
         raise ValueError(
-            f"training: batch_size is {batch_size or 2}, but the data has only {len(images)} {kind.name}"
+            f"training: batch_size is {batch_size or 2}, but the data has only {len(images)} {kind}"
         )
     return images

@@ -106,7 +106,7 @@ class Watcher:
     copy of the weights: the run is to the bit what it would be unwatched. Of an encoder that has seen no
     image yet, accuracies are the better of two, as it was made and with settled batch statistics, as `check`
     has them. Raises ValueError on a number that there is not, or that the
-    images can't give: some need labels, LiDAR pictures.
+    images can't give: some need labels, LiDAR images.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Watcher:
                 lent = len(self._votes[1])
                 raise ValueError(f"{name!r} needs {least} labelled images, but there are {lent}")
             if needs == "views" and not isinstance(pictures, ImageSet):
-                raise ValueError(f"{name!r} needs views of pictures, but these are none")
+                raise ValueError(f"{name!r} needs views of images, but these are none")
         self._views: Tensor | None = None  # two of each image, once they are asked for
         self._looks: dict[int, Look] = {}  # by step; several threads may look at once
         self._wanted: int | None = None  # the step of the next look, whatever it costs

@@ -31,7 +31,7 @@ from clutils.views.graphs import GraphAugmentation, NodeAugmentation
 Augment = Callable[..., Tensor]  # called as augment(images, generator=...)
 RISING = Setting(0, 1e6, open_below=True, entries=("smallest", "largest"), rising=True)
 JITTER = ("brightness", "contrast", "saturation", "hue")
-AUTO = "what suits the pictures"  # the name of the augmentation that `suiting` gives
+AUTO = "what suits the images"  # the name of the augmentation that `suiting` gives
 
 
 @dataclass
@@ -183,7 +183,7 @@ class Identity:
 
 
 _STILL: dict[str, Any] = dict.fromkeys(graphs.STEP, 0.0)
-OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside pictures; the first is usual
+OTHERS: dict[str, dict[str, Callable[[], Augment]]] = {  # of kinds beside images; the first is usual
     "vectors": {
         "corruption": vectors.Corruption,
         "noise": vectors.Noise,
@@ -211,7 +211,7 @@ CLASSES: dict[str, Any] = {type(each).__name__: type(each) for each in _OURS}  #
 _WHOLE = {"crop_scale": (1.0, 1.0), "flip": 0.0}
 _COLOURS_KEPT = {"jitter": (0.0, 0.0, 0.0, 0.0), "grayscale": 0.0}
 PRESETS: dict[str, dict[str, Any]] = {
-    "simclr": {},  # natural pictures: scenes, CIFAR, STL-10
+    "simclr": {},  # natural images: scenes, CIFAR, STL-10
     "digits": {"flip": 0.0, "jitter": (0.4, 0.4, 0.0, 0.0), "grayscale": 0.0},  # a mirrored 2 is no digit
     "crop": _COLOURS_KEPT,
     "colour": _WHOLE,

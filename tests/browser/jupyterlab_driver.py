@@ -4,7 +4,7 @@ Two classes and one function:
 
 * `Server`: a JupyterLab with private configuration, settings, runtime and workspace folders, on a free port
   of 127.0.0.1 with a random token, over a *copy* of the notebooks: nothing the reader has is read or written.
-* `Notebook`: one notebook in one page: run all, press a slider, fetch a picture's bytes, collect everything
+* `Notebook`: one notebook in one page: run all, press a slider, fetch an image's bytes, collect everything
   that went wrong (cells, widgets, kernel messages that no cell shows, errors of the page itself).
 * `find_chromium()`: the browser, from `CLUTILS_CHROMIUM` or the usual places.
 """
@@ -229,7 +229,7 @@ BROKEN_WIDGETS = r"""(cell, asked) => {
       .forEach(e => bad.push('error in Output widget: ' + e.innerText.trim().split('\n').pop())); });
   return bad; }"""
 
-PICTURE = """async i => { await i.decode(); if (!i.naturalWidth) throw Error('empty picture');
+PICTURE = """async i => { await i.decode(); if (!i.naturalWidth) throw Error('empty image');
   return [...new Uint8Array(await (await fetch(i.src)).arrayBuffer())]; }"""
 
 
@@ -325,7 +325,7 @@ class Notebook:
             *self.page_errors,
         ]
 
-    # sliders and pictures ------------------------------------------------------------------------------
+    # sliders and images ------------------------------------------------------------------------------
 
     def slider(self, cell, label: str = ""):
         """The handle of the cell's first visible slider whose label holds `label`."""
@@ -335,11 +335,11 @@ class Notebook:
         return rows.first.locator(".noUi-handle").first
 
     def picture(self, cell):
-        """The cell's live picture."""
+        """The cell's live image."""
         return cell.locator("img.widget-image").first
 
     def live_cells(self) -> list[int]:
-        """Indices of the cells that show a slider and a live picture."""
+        """Indices of the cells that show a slider and a live image."""
         return [
             index
             for index in self.widget_cells()
@@ -347,9 +347,9 @@ class Notebook:
         ]
 
     def slider_changes_picture(self, cell, label: str = "", timeout: float = 30) -> bool:
-        """Move the slider by one step with an arrow key; True when the picture's bytes are then other ones.
+        """Move the slider by one step with an arrow key; True when the image's bytes are then other ones.
 
-        Raises AssertionError when either picture is no PNG or the slider itself does not move.
+        Raises AssertionError when either image is no PNG or the slider itself does not move.
         """
         handle, picture = self.slider(cell, label), self.picture(cell)
         before, source = picture_bytes(picture), picture.get_attribute("src")
@@ -371,7 +371,7 @@ class Notebook:
         after = picture_bytes(picture)
         for name, picture in (("before", before), ("after", after)):
             if not picture.startswith(b"\x89PNG"):
-                raise AssertionError(f"the picture {name} is no PNG: {picture[:8]!r}")
+                raise AssertionError(f"the image {name} is no PNG: {picture[:8]!r}")
         return before != after
 
 

@@ -1,4 +1,4 @@
-"""Make the README's pictures again: real cells of real runs, photographed in JupyterLab.
+"""Make the README's images again: real cells of real runs, photographed in JupyterLab.
 
 python tests/browser/readme_pictures.py [NAME ...]
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from jupyterlab_driver import Notebook, Server, browser
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-# picture -> notebook, a line of the cell whose output it shows, the part of that output
+# image -> notebook, a line of the cell whose output it shows, the part of that output
 PICTURES = {
     "explorer": ("02_temperature_and_gradient_scaling.ipynb", 'explorers.frame("W"', ".jp-OutputArea"),
     "before_and_after": ("03_first_run.ipynb", "maps.side_by_side(found, some.labels", "img"),

@@ -26,7 +26,7 @@ def shoot(notebook: Notebook, out: Path, stem: str) -> list[Path]:
     step = int(box["height"]) - 60
     saved, top = [], 0
     while True:
-        # pictures that decode late change the height, so it is asked for each time
+        # images that decode late change the height, so it is asked for each time
         height = page.evaluate(f"t => {{ {SCROLLER}.scrollTop = t; return {SCROLLER}.scrollHeight; }}", top)
         page.wait_for_function("() => [...document.images].every(i => i.complete)", timeout=10_000)
         page.wait_for_timeout(250)  # MathJax and lazy widgets paint after they come into view
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         if cell["seconds"] and cell["seconds"] >= 1:
             first = next(iter(cell["source"].strip().splitlines()), "")
             print(f"  cell {cell['index']}: {cell['seconds']:.1f} s  {first[:80]}")
-    print(f"{len(saved)} pictures: {saved[0]} to {saved[-1].name}")
+    print(f"{len(saved)} images: {saved[0]} to {saved[-1].name}")
     for problem in problems:
         print(f"PROBLEM {problem}")
     return 1 if problems else 0

@@ -82,7 +82,7 @@ def page(chromium) -> Iterator:
     opened = context.new_page()
     opened.set_default_timeout(120_000)
     opened.faults = []
-    aborted = "net::ERR_ABORTED"  # by the page itself, when it goes on before a picture is there
+    aborted = "net::ERR_ABORTED"  # by the page itself, when it goes on before an image is there
 
     def failed(request) -> None:
         if request.failure != aborted:
@@ -125,7 +125,7 @@ def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
         if width > 360:
             page.faults.append(f"{width} pixels wide")
         if nameless := page.evaluate("[...document.images].filter((image) => !image.alt).length"):
-            page.faults.append(f"{nameless} pictures without alt text")
+            page.faults.append(f"{nameless} images without alt text")
         found |= {path.name: list(page.faults)} if page.faults else {}
         formulas += rendered
     assert not found and formulas > 1000

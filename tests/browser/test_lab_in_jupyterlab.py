@@ -134,7 +134,7 @@ class Page:
         assert handle.get_attribute("aria-valuetext") != before
 
     def other_picture(self, source: str) -> None:
-        """Wait until the panel's picture is not that one any more."""
+        """Wait until the panel's image is not that one any more."""
         self.page.wait_for_function(
             "([cell, s]) => { const i = cell.querySelector('img.widget-image');"
             " return i && i.src !== s && i.complete && i.naturalWidth > 0; }",
@@ -151,7 +151,7 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
     page.run(FIRST)
     page.run(4)
 
-    with page.situation("a panel stands in the page, and its output has a still picture for an export"):
+    with page.situation("a panel stands in the page, and its output has a still image for an export"):
         (output,) = lab.cells()[FIRST]["outputs"]
         assert "<img" in "".join(output["data"]["text/html"])
         source, empty = lab.picture(page.cell()).get_attribute("src"), picture_bytes(lab.picture(page.cell()))
@@ -164,7 +164,7 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
     with page.situation("menus are locked while it trains"):
         page.are(free="stop", locked="start")
         expect(page.cell().locator("select:enabled")).to_have_count(0, timeout=60_000)
-    with page.situation("a key on the dial of τ acts within a step or two, and the picture follows"):
+    with page.situation("a key on the dial of τ acts within a step or two, and the image follows"):
         source = lab.picture(page.cell()).get_attribute("src")
         page.turn("temperature")
         page.says("τ 0.22")

@@ -1,4 +1,4 @@
-"""The notebooks in a real JupyterLab and a real browser: they run, sliders move pictures, nothing breaks."""
+"""The notebooks in a real JupyterLab and a real browser: they run, sliders move images, nothing breaks."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_every_panel_of_the_notebook_answers_its_slider_and_nothing_breaks(lab):
     lab.run_all(MANY_MINUTES)
     assert lab.problems() == []
     live = lab.live_cells()
-    assert live, f"{name} shows no slider over a live picture"
+    assert live, f"{name} shows no slider over a live image"
     for index in live:
         assert lab.slider_changes_picture(lab.cell(index)), f"cell {index}: its slider changes nothing"
     assert lab.problems() == []

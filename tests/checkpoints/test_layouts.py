@@ -30,7 +30,7 @@ def small_stem(net: nn.Module, padding: int = 1) -> nn.Module:
 
 @functools.cache
 def resnet18(padding: int = 0) -> nn.Module:
-    """torchvision's; with a padding, its stem for small pictures."""
+    """torchvision's; with a padding, its stem for small images."""
     build = torchvision.models.resnet18
     return seeded(lambda: small_stem(build(), padding) if padding else build())
 

@@ -98,7 +98,7 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--schedule", "temperature=0.1:1", *SHORT], "as in temperature=0.1:1:400"),
         ([*TRAIN, "--schedule", "temperature=1:0.1:9", *SHORT], "lowest is 1.0"),
         ([*TRAIN, "--look", "knn", "--look-every", "0", *SHORT], "whole number from 1"),
-        ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of pictures"),
+        ([*TRAIN, "--data", "vectors:digits", "--look", "lidar"], "--look: 'lidar' needs views of images"),
         ([*TRAIN, "--log", "csv"], "'csv' (choose from"),
         ([*TRAIN, "--data", "digit"], "did you mean 'digits'"),
         ([*TRAIN, "--data", "digits", "--batch-size", "5000"], "5000"),

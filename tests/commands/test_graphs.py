@@ -24,7 +24,7 @@ def test_training_writes_measures_resumes_and_embeds(method, seen, tmp_path, cap
     assert config["data"] == seen and config["encoder"] in ("gin", "gcn-nodes")
     assert config["augmentation"]["name"] in ("GraphAugmentation", "NodeAugmentation")
     assert command_line.main(["check", str(tmp_path / "a" / "checkpoint.pt"), "--data", "digits"]) == 1
-    assert f"is a run of this package on {seen}, and the page is for pictures" in capsys.readouterr().err
+    assert f"is a run of this package on {seen}, and the page is for images" in capsys.readouterr().err
     run = training.resume(tmp_path / "a")
     assert run.steps_done == 4
     found = data.load(seen)
@@ -55,7 +55,7 @@ def test_an_augmentation_of_another_kind_is_refused_before_a_step():
     ):
         training.Run(method="graphcl", data=found, augmentation=Corruption(), batch_size=10)
     run = training.Run(method="graphcl", data=found, batch_size=10, steps=1)
-    with pytest.raises(ValueError, match=r"augmentation is Augmentation, for pictures"):
+    with pytest.raises(ValueError, match=r"augmentation is Augmentation, for images"):
         run.augmentation = views.Augmentation()
     run.augmentation = views.Identity()  # for any
 

@@ -19,7 +19,7 @@ def line(ax: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inside(figure: Figure) -> bool:
-    """No text reaches the outermost pixels of the picture."""
+    """No text reaches the outermost pixels of the image."""
     pixels = np.asarray(Image.open(io.BytesIO(figures.png(figure, 1.0))).convert("L"))
     return all((edge == 255).all() for edge in (pixels[0], pixels[:, 0], pixels[:, -1]))
 

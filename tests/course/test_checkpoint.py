@@ -120,7 +120,7 @@ def test_the_ledger_of_one_name_computes_what_its_lines_say():
 
 
 def test_a_queue_that_mixes_pictures_has_no_lidar():
-    """True views of well separated pictures; mixed, their classes are all alike."""
+    """True views of well separated images; mixed, their classes are all alike."""
     draw = torch.Generator().manual_seed(0)
     pictures = torch.randn(60, 1, 8, generator=draw)
     views = pictures + 0.05 * torch.randn(60, 6, 8, generator=draw)

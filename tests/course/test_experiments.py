@@ -1,4 +1,4 @@
-"""What is read off features, against what is known of the pictures."""
+"""What is read off features, against what is known of the images."""
 
 import torch
 

@@ -80,7 +80,7 @@ def test_the_picture_holds_each_force(name):
 
 
 def moved(panel, key):
-    """Set an input elsewhere: whether the picture or the sentence is another one."""
+    """Set an input elsewhere: whether the image or the sentence is another one."""
     widget, before = panel.inputs[key], (panel.live.image.value, panel.readout.value)
     if isinstance(widget, W.SelectionSlider):
         values = [option[1] for option in widget.options]

@@ -1,4 +1,4 @@
-"""Moving figures: the picture is the one a full redraw would give, and what stands still is drawn once."""
+"""Moving figures: the image is the one a full redraw would give, and what stands still is drawn once."""
 
 import io
 import threading

@@ -280,7 +280,7 @@ AGES = {
 def test_the_panel_of_ages_says_what_was_measured():
     panel = lesson.explore_key_ages(AGES, batch_size=128, momentum=0.5, queue_size=256)
     assert "2 steps old" in panel.readout.value
-    assert "0.60 (keys of different pictures: 0.25)" in panel.readout.value
+    assert "0.60 (keys of different images: 0.25)" in panel.readout.value
     assert "25.0%" in panel.readout.value
     panel.set(momentum=0.99, queue_size=1024)
     assert "8 steps old, more than the 2 steps" in panel.readout.value
@@ -297,7 +297,7 @@ def test_the_ages_are_drawn_as_measured():
     assert [line.get_ydata()[0] for line in others] == [0.25, -0.04]
     own = [line.get_color() for line in ax.get_lines() if line.get_linestyle() != "None"]
     assert [line.get_color() for line in others] == own, "a triangle has its curve's colour"
-    assert "m = 0.5: 0.60 (of different pictures 0.25)" in figures.alt(ax)
+    assert "m = 0.5: 0.60 (of different images 0.25)" in figures.alt(ax)
 
 
 # ---- what a step keeps -------------------------------------------------------------------------------------

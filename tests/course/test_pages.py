@@ -1,4 +1,4 @@
-"""The book's pages: what becomes of outputs that need a kernel, of pictures, and of docstrings."""
+"""The book's pages: what becomes of outputs that need a kernel, of images, and of docstrings."""
 
 import base64
 import html
@@ -20,7 +20,7 @@ def shown(*outputs, tmp_path, source="lesson.panel()") -> list:
 
 
 def png(pixels: np.ndarray) -> str:
-    """A picture in the page, as `figures.show` puts it there."""
+    """An image in the page, as `figures.show` puts it there."""
     buffer = io.BytesIO()
     Image.fromarray(pixels.astype(np.uint8)).save(buffer, "PNG")
     data = base64.b64encode(buffer.getvalue()).decode()
@@ -38,7 +38,7 @@ def test_what_goes_to_stderr_stays_apart(tmp_path):
     assert [output.name for output in shown(*pieces, tmp_path=tmp_path)] == ["stdout", "stderr", "stdout"]
 
 
-@pytest.mark.parametrize("page", [None, "<figure>W against τ</figure>"], ids=["no picture", "its picture"])
+@pytest.mark.parametrize("page", [None, "<figure>W against τ</figure>"], ids=["no image", "its image"])
 def test_a_live_panel_is_its_picture_or_a_sentence_never_an_empty_box(tmp_path, page):
     data = {pages.WIDGET: {"model_id": "1"}, "text/plain": "VBox()"} | ({"text/html": page} if page else {})
     (output,) = shown(new_output("display_data", data), tmp_path=tmp_path)

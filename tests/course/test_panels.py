@@ -1,4 +1,4 @@
-"""Panels: every slider changes the picture, errors are seen, and a picture stays where no kernel runs."""
+"""Panels: every slider changes the image, errors are seen, and an image stays where no kernel runs."""
 
 import base64
 import re

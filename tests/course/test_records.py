@@ -85,7 +85,7 @@ def test_every_record_is_told_of_with_a_script_that_there_is():
 
 
 def test_what_is_promised_of_speed_is_on_record():
-    """Twice lightly's pictures a second, float32 on both sides."""
+    """Twice lightly's images a second, float32 on both sides."""
     ratios = records.read("throughput").query("encoder == 'conv16'").set_index("ratio")["median"]
     assert ratios.loc[["clutils, float32 / lightly, float32"]].iloc[-1] >= 2
 

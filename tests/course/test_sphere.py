@@ -38,7 +38,7 @@ def test_points_stay_on_the_sphere_and_the_start_is_seeded(dimension):
 
 
 def test_one_step_is_the_gradient_on_the_tangent_plane():
-    """Against the closed form for NT-Xent on two pictures, worked out by finite differences of the angle."""
+    """Against the closed form for NT-Xent on two images, worked out by finite differences of the angle."""
     z1, z2 = descent.start(2, 2, seed=1)
     loss, rate, h = losses.NTXent(0.5), 1e-3, 1e-6
 
@@ -62,9 +62,7 @@ def test_nt_xent_joins_the_pairs_and_spreads_the_pictures():
     assert together[-1] > 0.99
     angles = torch.atan2(path.z1[-1, :, 1], path.z1[-1, :, 0]).sort().values
     gaps = torch.diff(torch.cat([angles, angles[:1] + 2 * math.pi]))
-    assert gaps.max() < 2.0 * 2 * math.pi / 8, (
-        "pictures drawn within one radian must end all round the circle"
-    )
+    assert gaps.max() < 2.0 * 2 * math.pi / 8, "images drawn within one radian must end all round the circle"
 
 
 def test_a_cold_loss_does_not_throw_points_across_the_sphere():
@@ -215,7 +213,7 @@ def test_points_and_arrows_are_where_they_belong(dimension):
         for arrow, force in zip(arrows, (pull, push), strict=True):
             shown = np.stack([arrow.U, arrow.V], axis=1)
             np.testing.assert_allclose(shown, force.reshape(-1, 2) * draw.LONGEST / strongest, atol=1e-9)
-    assert "5 pictures" in figures.alt(ax)
+    assert "5 images" in figures.alt(ax)
     assert "hello" in figures.alt(ax)
 
 

@@ -1,4 +1,4 @@
-"""Notebook 00: one picture's way through the course, and a map of pictures."""
+"""Notebook 00: one image's way through the course, and a map of images."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def test_a_map_of_pictures_has_each_where_the_map_puts_it_and_the_second_axis_up
     assert canvas.shape == (100, 100, 3)
     for (row, column), value in {(95, 5): 0, (95, 95): 60, (5, 5): 120, (50, 50): 255}.items():
         np.testing.assert_allclose(canvas[row, column], value / 255, atol=1e-6)
-    assert figures.alt(ax).startswith("3 small pictures")
-    with pytest.raises(ValueError, match=r"points is \(2, 2\), but 3 pictures"):
+    assert figures.alt(ax).startswith("3 small images")
+    with pytest.raises(ValueError, match=r"points is \(2, 2\), but 3 images"):
         lesson.picture_map(points[:2], pictures)
 
 

@@ -113,7 +113,7 @@ def cifar(monkeypatch: pytest.MonkeyPatch, name: str, server: Server, files: dic
 
 @pytest.fixture
 def cifar10(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """CIFAR-10 with four pictures a batch; gives its files."""
+    """CIFAR-10 with four images a batch; gives its files."""
     draw = np.random.default_rng(0)
     files = {
         batch: pickle.dumps(
@@ -128,7 +128,7 @@ def cifar10(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]
 
 @pytest.fixture
 def stl10(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """STL-10 with 3 + 2 labelled and 4 unlabelled pictures; gives its files."""
+    """STL-10 with 3 + 2 labelled and 4 unlabelled images; gives its files."""
     draw, counts = np.random.default_rng(1), {"train": 3, "test": 2, "unlabeled": 4}
     files = {}
     for part, count in counts.items():
@@ -147,7 +147,7 @@ def sets(cifar10: object, stl10: object, fashion: object) -> None:
 
 @pytest.fixture
 def fashion(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Fashion-MNIST with six and three pictures; gives its unpacked files."""
+    """Fashion-MNIST with six and three images; gives its unpacked files."""
     theirs, draw, files, resources = torchvision.datasets.FashionMNIST, np.random.default_rng(4), {}, []
     for name, _ in theirs.resources:
         count, images = 6 if "train" in name else 3, "images" in name
@@ -235,7 +235,7 @@ def test_unlabeled_stl10_needs_no_memory(tmp_path):
     (tmp_path / "stl10_binary").mkdir()
     with open(tmp_path / "stl10_binary" / "unlabeled_X.bin", "wb") as file:
         file.seek(99_999 * PICTURE)
-        file.write(bytes(range(256)) * (PICTURE // 256))  # a hole of 2.7 GB and one picture
+        file.write(bytes(range(256)) * (PICTURE // 256))  # a hole of 2.7 GB and one image
     before, start = resident(), time.perf_counter()
     found = data.load("stl10", "unlabeled", root=tmp_path, download=False)
     last = found.subset([99_999, 0])

@@ -1,4 +1,4 @@
-"""A reader's own folders: every common way that pictures are stored, sorted, masked and broken."""
+"""A reader's own folders: every common way that images are stored, sorted, masked and broken."""
 
 import os
 import struct
@@ -34,7 +34,7 @@ def rows(found: data.ImageSet) -> list[bytes]:
     return [image.permute(1, 2, 0).numpy().tobytes() for image in found.images]
 
 
-# Which pictures, in which order, of which class
+# Which images, in which order, of which class
 
 
 def test_class_folders_give_pictures_of_each_class_in_turn(tmp_path):
@@ -88,7 +88,7 @@ def test_what_is_no_picture_is_ignored_and_stray_pictures_are_counted(tmp_path):
     save(tmp_path / "a" / "1.png", picture(1))
     save(tmp_path / "overview.png", picture(2, 50, 90))
     save(tmp_path / ".thumbnails" / "1.png", picture(3))
-    (tmp_path / "a" / "notes.txt").write_text("no picture")
+    (tmp_path / "a" / "notes.txt").write_text("no image")
     (tmp_path / "a" / "._1.png").write_bytes(b"what some systems leave behind")
     (tmp_path / "empty").mkdir()
     found = load(tmp_path)
@@ -440,15 +440,13 @@ def test_masks_beside_the_pictures_are_cut_as_the_pictures_are(tmp_path, layout,
         rows_, columns = np.ogrid[:height, :width]
         disc = (rows_ - 11) ** 2 + (columns - 16 + 4 * i) ** 2 < 64
         mask = (255 * disc).astype(np.uint8)
-        save(pictures / f"{stem}{i}.png", np.repeat(mask[..., None], 3, 2))  # the picture shows its mask
+        save(pictures / f"{stem}{i}.png", np.repeat(mask[..., None], 3, 2))  # the image shows its mask
         save(tmp_path / "masks" / f"{stem}{i}.png", mask if i else disc.astype(np.uint8))  # 0 and 1 will do
     found = load(pictures, size=size)
     assert found.masks is not None and found.masks.shape == found.images[:, 0].shape
     assert 0.1 < found.masks.float().mean() < 0.5
     disagree = found.masks != (found.images[:, 0] > 127)
-    assert (
-        disagree.float().mean() < 0.015
-    )  # the picture is resampled smoothly: a pixel of the outline differs
+    assert disagree.float().mean() < 0.015  # the image is resampled smoothly: a pixel of the outline differs
 
 
 def test_masks_of_some_pictures_only_are_refused_and_foreign_ones_ignored(tmp_path):
@@ -511,7 +509,7 @@ def test_the_home_folder_may_be_written_as_a_tilde(tmp_path, monkeypatch):
     assert len(data.load("folder:~/mine")) == 1
 
 
-# Real pictures
+# Real images
 
 
 def test_real_stl10_pictures_in_groups(shared):

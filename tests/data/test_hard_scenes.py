@@ -1,4 +1,4 @@
-"""The hard scenes: exact masks, the same pictures however asked for, and no cheap way to the object."""
+"""The hard scenes: exact masks, the same images however asked for, and no cheap way to the object."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ def train() -> data.ImageSet:
 
 @pytest.fixture(scope="module")
 def textures(train: data.ImageSet) -> tuple[np.ndarray, np.ndarray]:
-    """The (object, background) textures of all pictures, as they were drawn."""
+    """The (object, background) textures of all images, as they were drawn."""
     drawn = []
     original = scenes.mixtures
 

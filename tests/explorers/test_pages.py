@@ -482,7 +482,7 @@ def test_every_chart_says_in_words_what_it_shows_now(opening, name, turned):
 def test_where_no_script_runs_a_frames_still_stands_there_with_its_alt_text(chromium, tmp_path):
     frame = explorers.frame("circle", temperature=0.2, pictures=8, beside="none")
     image = '<div class="still"><figure style="margin: 0"><img src="data:image/png;base64,'
-    assert image in str(frame) and f'alt="{frame.alt}"' in str(frame) and "8 pictures" in frame.alt
+    assert image in str(frame) and f'alt="{frame.alt}"' in str(frame) and "8 images" in frame.alt
     assert frame._repr_png_().startswith(b"\x89PNG") and repr(frame).endswith(frame.alt)
     assert base64.b64encode(frame.picture).decode() in str(frame)
     (tmp_path / "book.html").write_text(f"<!doctype html><body>{frame}", "utf-8")

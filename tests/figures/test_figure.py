@@ -1,4 +1,4 @@
-"""A figure has its alt text, a sharp picture in the page, and leaves pyplot alone."""
+"""A figure has its alt text, a sharp image in the page, and leaves pyplot alone."""
 
 import base64
 import html

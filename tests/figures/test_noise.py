@@ -9,7 +9,7 @@ from tests.course.drawn import inside
 
 
 def drawn(n=3, channels=3, size=8, seed=0):
-    """Pictures, scale, sample and mean, (n, channels, size, size) each."""
+    """Images, scale, sample and mean, (n, channels, size, size) each."""
     g = torch.Generator().manual_seed(seed)
     pictures = torch.randint(0, 256, (n, channels, size, size), generator=g, dtype=torch.uint8)
     scale, sample, mean = (torch.rand(n, channels, size, size, generator=g) for _ in range(3))
@@ -17,7 +17,7 @@ def drawn(n=3, channels=3, size=8, seed=0):
 
 
 def columns_of(image, n):
-    """An image's row of n pictures, without the gaps."""
+    """An image's row of n images, without the gaps."""
     array = np.ma.filled(np.ma.asarray(image.get_array()).astype(float), np.nan)
     gap = (array.shape[1] - n * 8) // (n - 1)
     return np.stack([array[:, k * (8 + gap) : k * (8 + gap) + 8] for k in range(n)])
@@ -27,7 +27,7 @@ def test_noise_shows_the_numbers_it_was_given():
     pictures, scale, sample, mean = drawn()
     figure = figures.noise.noise(pictures, scale, sample, mean)
     images = [
-        columns_of(ax.images[0], 3) for ax in figure.axes if ax.images and ax.get_ylabel()[:1] in "psma"
+        columns_of(ax.images[0], 3) for ax in figure.axes if ax.images and ax.get_ylabel()[:1] in "isma"
     ]
     rows = [pictures / 255, scale.mean(1), mean.mean(1), (0.5 + sample).clamp(0, 1)]
     rows.append((pictures / 255 + sample).clamp(0, 1))
@@ -80,7 +80,7 @@ def test_no_label_of_the_maps_is_cut(n, options):
     pictures, scale, sample, mean = drawn(n)
     figure = figures.noise.noise(pictures, scale, sample, mean, **options)
     assert inside(figure)
-    assert f"{n} pictures" in figures.alt(figure)
+    assert f"{n} images" in figures.alt(figure)
 
 
 def test_grey_pictures_have_maps_too():
@@ -95,9 +95,9 @@ GREY = dict(zip(("pictures", "scale", "sample"), drawn(channels=1), strict=False
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"scale": torch.zeros(2, 3, 8, 8)}, r"noise: scale is \(2, 3, 8, 8\), but the pictures are \(3, 3,"),
+        ({"scale": torch.zeros(2, 3, 8, 8)}, r"noise: scale is \(2, 3, 8, 8\), but the images are \(3, 3,"),
         ({"channels": "alpha"}, "noise: channels is 'alpha'; there are mean, highest, red"),
-        (GREY | {"channels": "red"}, r"channels is 'red', but pictures \(3, 1, 8, 8\) have 1"),
+        (GREY | {"channels": "red"}, r"channels is 'red', but images \(3, 1, 8, 8\) have 1"),
     ],
 )
 def test_bad_maps_are_quoted(change, message):

@@ -1,4 +1,4 @@
-"""Pictures, their views and their neighbours, drawn as plain loops find them."""
+"""Images, their views and their neighbours, drawn as plain loops find them."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_sheet_has_a_column_for_each_class_with_its_own_pictures(scenes):
 
 def test_a_sheet_works_without_labels_and_in_grey(scenes):
     unlabelled = data.ImageSet(scenes.images[:25], torch.full((25,), -1), (), None, "nobody's")
-    assert "25 pictures. nobody's" in figures.alt(pictures.sheet(unlabelled, each=4))
+    assert "25 images. nobody's" in figures.alt(pictures.sheet(unlabelled, each=4))
     shown = canvas(pictures.sheet(data.load("digits", "test"), each=1))
     assert (shown[..., 0] == shown[..., 2]).all()
     with pytest.raises(ValueError, match="each is 0"):
@@ -58,8 +58,8 @@ def test_views_are_drawn_where_their_boxes_were_drawn(scenes):
             said = shown.notes[k][i].get_text()
             assert ("flipped" in said) == bool(parameters[k].flipped[i])
             assert ("grey" in said) == bool(parameters[k].grayscaled[i])
-    assert figures.alt(figure).startswith("5 pictures with the boxes of two random crops")
-    with pytest.raises(ValueError, match=r"draws for \[5\] and views of \[5\] pictures"):
+    assert figures.alt(figure).startswith("5 images with the boxes of two random crops")
+    with pytest.raises(ValueError, match=r"draws for \[5\] and views of \[5\] images"):
         shown.update(parameters[:1], made[:1])
 
 
@@ -88,7 +88,7 @@ def test_neighbours_are_the_most_similar_by_cosine_and_never_the_picture_itself(
     assert f"random {same} of 8" in figures.alt(figure)
     frames = [p for p in figure.axes[0].patches if p.get_linewidth() > 2]
     assert len(frames) == same
-    with pytest.raises(ValueError, match="short has 119 rows for 120 pictures"):
+    with pytest.raises(ValueError, match="short has 119 rows for 120 images"):
         pictures.neighbours(scenes, {"short": z[1:]}, queries=[0])
 
 

@@ -56,7 +56,7 @@ def a_queue(loss: losses.Loss) -> None:
 
 
 def with_labels(loss: losses.Loss) -> None:
-    """Every picture of the anchor's class is a positive."""
+    """Every image of the anchor's class is a positive."""
     z1, z2 = embeddings(7, 4)
     labels = [0, 1, 0, 2, 1, 0, 2]
     rows = oracles.rows_of_a_batch(z1.tolist(), z2.tolist(), labels)

@@ -32,7 +32,7 @@ def batch_hard(margin):
 
 
 def n_pairs():
-    """A class for each picture, so that their pairs are the batch's; they normalise unless told not to."""
+    """A class for each image, so that their pairs are the batch's; they normalise unless told not to."""
     products = metric_learning("distances").DotProductSimilarity(normalize_embeddings=False)
     return of_classes(metric_learning("losses").NPairsLoss(distance=products))
 

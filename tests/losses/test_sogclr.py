@@ -30,7 +30,7 @@ def test_steps_over_a_data_set_are_the_algorithm_in_plain_loops(rate):
     loss = losses.SogCLR(0.3, rate)
     loss.allocate(9)
     averages = {}
-    # the oracle's columns are the views of other pictures in order, a batch's are as `owners` says
+    # the oracle's columns are the views of other images in order, a batch's are as `owners` says
     whose, own = owners(torch.arange(8).expand(10, -1), 5), torch.arange(10)[:, None] % 5
     columns = whose - (whose > own).int() - (whose > own + 5).int()
     for step in range(4):

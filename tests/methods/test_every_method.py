@@ -251,7 +251,7 @@ def of_sentences(method: str, **settings) -> training.Run:
 def test_sentences_train_by_methods_that_add_nothing_to_numbers_and_others_refuse_them(method):
     if "sentences" not in methods.catalogue()[method].cls.sample_kinds:
         with pytest.raises(
-            ValueError, match=f"method is '{method}', for .*, but must be one for sentences: "
+            ValueError, match=f"method is '{method}', which works on .*, but the data are sentences: choose "
         ):
             of_sentences(method)
         return
@@ -289,21 +289,21 @@ def test_dropouts_masks_follow_from_the_seed_and_come_back_with_a_saved_run(tmp_
         (
             "graphs:motifs",
             {},
-            "'simclr', the default, for pictures and vectors and sentences, but",
+            "'simclr', the default, which works on images and vectors and sentences, but",
         ),
         (
             "nodes:karate",
             {"method": "pinda"},
-            "for pictures and vectors, but must be one for nodes: grace",
+            "which works on images and vectors, but the data are nodes: choose grace",
         ),
-        ("digits", {"method": "graphcl"}, "for graphs, but must be one for pictures: simclr"),
-        ("nodes:karate", {"method": "graphcl"}, "for graphs, but must be one for nodes"),
-        ("vectors:digits", {"method": "grace"}, "for nodes, but must be one for vectors"),
+        ("digits", {"method": "graphcl"}, "which works on graphs, but the data are images: choose simclr"),
+        ("nodes:karate", {"method": "graphcl"}, "which works on graphs, but the data are nodes"),
+        ("vectors:digits", {"method": "grace"}, "which works on nodes, but the data are vectors"),
         ("graphs:motifs", {"method": "graphcl", "encoder": "conv16"}, "one for graphs .*: gin, gcn$"),
         ("nodes:karate", {"method": "grace", "encoder": "gin"}, "one for nodes .*: gcn-nodes, gcn-prelu$"),
         ("sentences:topics", {"encoder": "conv16"}, "one for sentences .*: transformer"),
         ("sentences:topics", {"encoder": "mlp"}, "encoder is 'mlp', but must be one for sentences"),
-        ("digits", {"encoder": "transformer"}, "one for pictures"),
+        ("digits", {"encoder": "transformer"}, "one for images"),
         (
             "vectors:digits",
             {"augmentation": "crop"},

@@ -189,7 +189,7 @@ def test_the_base_is_never_pinda_itself_and_the_error_lists_what_there_is():
 
 def test_views_of_another_size_than_the_picture_are_refused_where_the_noise_needs_the_picture():
     run = small(augmentation=views.Augmentation(size=6, grayscale=0.0))
-    with pytest.raises(ValueError, match=r"pictures are \(32, 1, 8, 8\) and views \(32, 1, 6, 6\)"):
+    with pytest.raises(ValueError, match=r"images are \(32, 1, 8, 8\) and views \(32, 1, 6, 6\)"):
         run.step()
     settings = {"on": "view", "network": "conv"}
     advance(small(augmentation=views.Augmentation(size=6, grayscale=0.0), method_settings=settings), 1)

@@ -1,4 +1,4 @@
-"""SDMP: mixed pictures near their sources, by their shares, and near mixes that share them."""
+"""SDMP: mixed images near their sources, by their shares, and near mixes that share them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SupCon: SimCLR's step, with the labels of the batch's own pictures handed to the loss."""
+"""SupCon: SimCLR's step, with the labels of the batch's own images handed to the loss."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def test_labels_teach_digits_better_than_no_training():
 
 
 def test_data_without_labels_or_with_some_is_refused():
-    fails(lambda: small(method="supcon", data=DIGITS.images), "learns from labels, but 100 of 100 pictures")
+    fails(lambda: small(method="supcon", data=DIGITS.images), "learns from labels, but 100 of 100 images")
     some = DIGITS.labels.clone()
     some[:3] = -1
     half = data.ImageSet(DIGITS.images, some, DIGITS.class_names, None, "half")
-    fails(lambda: small(method="supcon", data=half), "3 of 100 pictures have none")
+    fails(lambda: small(method="supcon", data=half), "3 of 100 images have none")
     fails(lambda: method()(VECTORS[:6], noisy, torch.Generator()), "labels is None", "(6,)")
 
 

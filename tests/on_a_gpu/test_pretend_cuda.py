@@ -130,7 +130,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         (encoders, "embed", ".float().cpu()", ".float()"),
         lambda: a_run().embed(data.load("scenes", limit=8)).numpy(),
     ),
-    "pictures stay on the CPU": (
+    "images stay on the CPU": (
         (encoders, "embed", "part.to(parameter.device)", "part"),
         lambda: watcher.watching(run := a_run()).look(run),
     ),
@@ -142,7 +142,7 @@ PLANTED = {  # the function, what is written there, what a mistake makes of it, 
         (training.Run, "__init__", "._built().to(self.device)", "._built()"),
         lambda: a_run().step(),
     ),
-    "pictures are not moved to the noise": (
+    "images are not moved to the noise": (
         (noise.NoiseGenerator, "forward", ".to(next(self.parameters(), x).device)", ""),
         drawn,
     ),

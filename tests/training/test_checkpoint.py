@@ -97,7 +97,7 @@ def test_what_was_given_as_an_object_must_be_given_again(tmp_path):
 
 def test_other_pictures_or_another_encoder_are_refused(tmp_path):
     advance(small(), 1).save(tmp_path / "run.pt")
-    with pytest.raises(ValueError, match=r"pictures now given, \(100, 1, 8, 8\), are not those"):
+    with pytest.raises(ValueError, match=r"images now given, \(100, 1, 8, 8\), are not those"):
         training.resume(tmp_path / "run.pt", data=DIGITS.images.flip(0))
     with pytest.raises(ValueError, match="do not fit its encoder"):
         training.resume(tmp_path / "run.pt", data=DIGITS, encoder=encoders.build("conv32", channels=1))
@@ -161,7 +161,7 @@ def test_a_file_from_before_the_fingerprint_had_a_version_is_judged_as_it_was_th
     torch.save(state, tmp_path / "old.pt")
     renamed = dataclasses.replace(CATS, class_names=("a", "b"))
     assert training.resume(tmp_path / "old.pt", data=renamed).steps_done == 1
-    with pytest.raises(ValueError, match="the pictures now given"):
+    with pytest.raises(ValueError, match="the images now given"):
         training.resume(tmp_path / "old.pt", data=CATS.images.flip(0))
 
 

@@ -136,7 +136,7 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
         (JUDGED, ("knn", "rankmee"), "a number is 'rankmee', but must be one of rankme, effective_rank"),
         (NAMELESS, ("rankme", "knn"), "'knn' needs labels of two classes or more"),
         (NAMELESS, ("probe",), "'probe' needs labels"),
-        (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of pictures"),
+        (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of images"),
         (JUDGED, ("knn_dino_200",), "'knn_dino_200' needs 200 labelled images, but there are 100"),
     ],
 )

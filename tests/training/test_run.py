@@ -28,7 +28,7 @@ def test_every_epoch_takes_every_picture_once_in_a_new_order():
 
     def record(images, generator):
         seen.append(images[: len(images) // 2, 0, 0, 0].clone())
-        assert torch.equal(*images.chunk(2))  # both views are made from the same pictures
+        assert torch.equal(*images.chunk(2))  # both views are made from the same images
         return images + torch.rand(images.shape, generator=generator)
 
     advance(small(data=counted, augmentation=record), 6)
@@ -188,8 +188,8 @@ def test_extra_views_are_more_positives_of_the_same_pictures():
     run = training.Run(data=pictures, loss=Spy(), batch_size=8, steps=2, extra_views=3, augmentation=still)
     run.step()
     assert seen["extra_views"].shape == (8, 3, seen["z1"].shape[1])
-    # so every further view of a picture is its anchor, to rounding in bfloat16, and no other picture's
-    apart = (seen["z1"][:, None, None] - seen["extra_views"][None]).norm(dim=-1)  # (anchor, picture, view)
+    # so every further view of an image is its anchor, to rounding in bfloat16, and no other image's
+    apart = (seen["z1"][:, None, None] - seen["extra_views"][None]).norm(dim=-1)  # (anchor, image, view)
     assert (apart.argmin(dim=1) == torch.arange(8)[:, None]).all()
     with pytest.raises(ValueError, match="extra_views is 2, but NTXent takes none"):
         training.Run(data=pictures, batch_size=8, extra_views=2)

@@ -27,10 +27,10 @@ def test_rate_and_decay_not_given_are_those_that_suit_the_optimiser():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"batch_size": 101}, "batch_size is 101, but the data has only 100 pictures"),
+        ({"batch_size": 101}, "batch_size is 101, but the data has only 100 images"),
         ({"method": "moco3"}, "method is 'moco3', but must be one of simclr.*did you mean 'mocov3'"),
         ({"encoder": "vgg"}, "no encoder is called 'vgg'"),
-        ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but pictures must be torch.uint8"),
+        ({"data": torch.zeros(40, 3, 8, 8)}, r"data is \(40, .*, but images must be torch.uint8"),
         ({"data": None}, "data is None, but must be a name"),
         ({"data": "cats"}, "no data called 'cats'"),
         ({"device": "abacus"}, "device is 'abacus', but must be one of cpu, cuda"),
@@ -58,7 +58,7 @@ def test_settings_that_do_not_fit_are_refused_and_quoted(settings, message):
 
 @pytest.mark.parametrize(("encoder", "data"), [("conv16", "vectors:digits"), ("mlp", "digits")])
 def test_an_encoder_that_takes_no_such_data_is_refused_in_a_line(encoder, data):
-    with pytest.raises(ValueError, match=rf"encoder is '{encoder}', but must be one for (vectors|pictures)"):
+    with pytest.raises(ValueError, match=rf"encoder is '{encoder}', but must be one for (vectors|images)"):
         training.Run(data=data, encoder=encoder, steps=1)
 
 

@@ -157,7 +157,7 @@ def test_a_named_set_is_judged_by_its_test_part_and_another_by_some_of_its_own_p
     assert sample is test and len(test) == 450 and len(bank) == 902
     assert len(test.labels.unique()) == len(bank.labels.unique()) == 10
     both = torch.cat([test.images, bank.images])
-    assert len(both.unique(dim=0)) == len(in_order.images.unique(dim=0))  # each picture once
+    assert len(both.unique(dim=0)) == len(in_order.images.unique(dim=0))  # each image once
     assert torch.equal(parts(in_order)[2].images, test.images)
     vectors = data.load("vectors:digits")
     sample, bank, test = parts(vectors, "vectors:digits")

@@ -1,4 +1,4 @@
-"""Pictures and parameters that the tests of views share."""
+"""Images and parameters that the tests of views share."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""AttentionNCE's pictures made anew (its figures 1 and 2), its scales, and its tables redrawn.
+"""AttentionNCE's figures 1 and 2 drawn again, its scales, and its tables redrawn.
 
 Weights, logits, values and forces are computed by the loss itself; the tables' numbers are the paper's.
 """
@@ -47,7 +47,7 @@ TABLE_4 = {
 """With labels: SimCLR, then AttentionNCE, after 200 and 400 epochs."""
 
 
-# ---- its figures, made anew ------------------------------------------------------------------------------
+# ---- its figures, drawn again ----------------------------------------------------------------------------
 
 
 @style.in_course_style

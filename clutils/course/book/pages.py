@@ -73,7 +73,7 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
 
 
 def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") -> NotebookNode:
-    """The notebook for a page with no kernel: panels as stills, pictures as files, cells folded by tag.
+    """The notebook for a page with no kernel: panels as stills, images as files, cells folded by tag.
 
     Cells of comments alone, which a reader would take the # from, are left out.
 
@@ -98,7 +98,7 @@ def _mute(cell: NotebookNode) -> bool:
 
 
 def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictures") -> NotebookNode:
-    """An output that needs no kernel: of a panel its picture, of a progress bar its last state.
+    """An output that needs no kernel: of a panel its image, of a progress bar its last state.
 
     - source: the code of its cell
     """
@@ -124,7 +124,7 @@ def to_page(link: re.Match[str]) -> str:
 
 
 def panel(source: str, page: str) -> str:
-    """What stands where a cell with this code shows a live panel, whose still picture is `page`, if any.
+    """What stands where a cell with this code shows a live panel, whose still image is `page`, if any.
 
     An explorer in its place where one does what the panel does.
     """
@@ -138,7 +138,7 @@ def panel(source: str, page: str) -> str:
 
 
 def with_files(page: str, pictures: Path, at: str) -> str:
-    """HTML whose pictures stand in files beside it, once each, and are loaded when they come into sight."""
+    """HTML whose images stand in files beside it, once each, and are loaded when they come into sight."""
 
     def moved(match: re.Match[str]) -> str:
         data = base64.b64decode(match[1])
@@ -152,7 +152,7 @@ def with_files(page: str, pictures: Path, at: str) -> str:
 
 
 def smaller(png: bytes, folder: Path) -> tuple[Path, int, int]:
-    """Write a picture with 255 colours, or as WebP where that would show -> file, width, height in pixels."""
+    """Write an image with 255 colours, or as WebP where that would show -> file, width, height in pixels."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     name = folder / hashlib.sha256(png).hexdigest()[:16]
     found = next((f for f in (name.with_suffix(".png"), name.with_suffix(".webp")) if f.exists()), None)

@@ -39,7 +39,7 @@ def write(out: Path, executed: Path, pictures: str = "pictures") -> None:
     """Write the decks of all notebooks that have a stage path, two cuts each, and a page that lists them.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
-    - pictures: the folder of their pictures, as the decks in `out` call it
+    - pictures: the folder of their images, as the decks in `out` call it
 
     Raises ValueError where a notebook has no speaker notes.
     """
@@ -125,7 +125,7 @@ def aside(text: str) -> str:
 
 
 def of_cell(cell: NotebookNode) -> list[str]:
-    """A cell as slides: text by its sections; of code its outputs, itself folded beside pictures."""
+    """A cell as slides: text by its sections; of code its outputs, itself folded beside images."""
     if cell.cell_type == "markdown":
         texts = filter(str.strip, re.split(r"^(?=## \d)", cell.source, flags=re.MULTILINE))
         return [part for text in texts for part in parts(f'<div class="text">{markdown(text)}</div>', 1e6)]

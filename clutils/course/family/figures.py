@@ -98,7 +98,7 @@ def kin(found: Mapping[str, Tensor]) -> tuple[list[list[str]], list[list[str]]]:
 def portraits(
     family: Mapping[str, Loss], positives: Tensor, negatives: Tensor, beside: str, columns: int = 7
 ) -> Figure:
-    """One small picture a loss: the force on each pair against its similarity, that of `beside` in grey.
+    """One small figure a loss: the force on each pair against its similarity, that of `beside` in grey.
 
     positives (P,), negatives (K,): one anchor's, float64. A triangle is the pull on a positive, the line the
     push on the negatives, a cross a negative that is drawn in.
@@ -149,6 +149,6 @@ def portraits(
     )
     return describe(
         figure,
-        f"Small pictures of {', '.join(family)}: the force on each pair against its similarity, that of "
+        f"Small figures of {', '.join(family)}: the force on each pair against its similarity, that of "
         f"{beside} in grey behind each.",
     )

@@ -51,7 +51,7 @@ def supervised(
     """conv16 and a linear layer, trained with cross-entropy on the labels of `train` -> whom it gets right.
 
     The supervised reference of a contrastive run: the same encoder, augmentation (SimCLR's) and schedule
-    (a short rise, then a cosine), one view of each picture.
+    (a short rise, then a cosine), one view of each image.
 
     - looks: steps after which `test` is judged: (N,) bools for each of them
     """
@@ -92,6 +92,6 @@ def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None =
         ax.plot(own["labels"], own["accuracy"], marker="_", color=look["color"], linestyle="none")
         said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
     ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4, label="guessing")
-    ax.set(xscale="log", xlabel="labelled pictures", ylabel="test accuracy", ylim=(0, 1))
+    ax.set(xscale="log", xlabel="labelled images", ylabel="test accuracy", ylim=(0, 1))
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
     return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")

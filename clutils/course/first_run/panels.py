@@ -14,11 +14,11 @@ from clutils.course.panels import Panel, among, button, panel, slider
 from clutils.figures import maps as drawn
 from clutils.figures import pictures, style
 
-DRAWS = 2000  # for the mean under the picture
+DRAWS = 2000  # for the mean under the image
 
 
 def view_strength(images: Tensor) -> Panel:
-    """Two views of some pictures, with sliders over the smallest crop, the colour jitter and the seed.
+    """Two views of some images, with sliders over the smallest crop, the colour jitter and the seed.
 
     - images: (n, C, H, W), a column each
 

@@ -1,4 +1,4 @@
-"""Training curves that fill while a run trains, as one picture that stays where no kernel runs."""
+"""Training curves that fill while a run trains, as one image that stays where no kernel runs."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from clutils.figures.training import Progress
 from clutils.settings import within
 from clutils.training import Run
 
-PAUSE = 2.0  # seconds between two pictures: drawing one takes about a twentieth of that
+PAUSE = 2.0  # seconds between two images: drawing one takes about a twentieth of that
 
 
 def watch(
@@ -54,7 +54,7 @@ def watch(
 
 
 def _bundle(picture: Progress, run: Run, measured: Mapping[int, float]) -> dict[str, str]:
-    """The picture in passing: at single resolution, which is drawn in a third of the time."""
+    """The image in passing: at single resolution, which is drawn in a third of the time."""
     figure = picture.update(run.rows, measured, f"{_status(run)}; the stop button keeps what was learned")
     page = figures.page(figure, picture=figures.png(figure, scale=1.0))
     return {"text/html": page, "text/plain": figures.alt(figure)}

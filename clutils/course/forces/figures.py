@@ -101,7 +101,7 @@ class Beside:
         """Show two losses on one anchor: positives (P,), negatives (K,), float64 -> a sentence of numbers.
 
         - alignment: MACL's A, where it is not this anchor's own
-        - batch: tables (A, P), (A, K) of all anchors: the middle picture then has a point for each of them,
+        - batch: tables (A, P), (A, K) of all anchors: the middle image then has a point for each of them,
           else it has the curve along which this anchor would go
         """
         self._name(compared)

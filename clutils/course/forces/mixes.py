@@ -12,7 +12,7 @@ class FixedMixes(SSCL):
 
     The similarity of a mix is the mix of its parents' similarities, so none of it needs a vector. Which ranks
     among the s hardest are mixed, and by how much, is drawn from `seed`: the same for every anchor and each
-    call, so that a picture changes only by what a reader changes. `anatomy.forces` then leads the push
+    call, so that an image changes only by what a reader changes. `anatomy.forces` then leads the push
     on each mix back to its parents, as autograd does in a batch.
 
     Arguments as in `SSCL`; `normalise` needs vectors, and masks would need ranks of their own: ValueError.

@@ -105,10 +105,10 @@ EXERCISES = [
         answer=_negatives_of_an_anchor,
         wrong={
             "right for two views alone": lambda batch, views: views * batch - 2,
-            "two views of every picture": lambda batch, views: 2 * batch - 2,
+            "two views of every image": lambda batch, views: 2 * batch - 2,
             "its own positives among the negatives": lambda batch, views: views * batch - 1,
             "all views": lambda batch, views: views * batch,
-            "a view of each other picture": lambda batch, views: batch - 1,
+            "a view of each other image": lambda batch, views: batch - 1,
         },
         cases=lambda: [(2, 2), (4, 3), (256, 2), (64, 8)],
     ),

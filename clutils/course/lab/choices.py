@@ -60,7 +60,7 @@ class Choices:
             "method": W.Dropdown(description="method", tooltip=MARKED),
             "loss": W.Dropdown(description="loss"),
             "data": data_menu,
-            "path": W.Text(path, description="folder", placeholder="of class-named folders of pictures"),
+            "path": W.Text(path, description="folder", placeholder="of class-named folders of images"),
             "steps": W.IntText(steps, description="steps"),
             "augmentation": _fitting("augmentation", views.names(), self.given.get("augmentation")),
             "encoder": _fitting("encoder", encoders.NAMES, self.given.get("encoder")),
@@ -194,7 +194,7 @@ class Choices:
         for name in self.method_class.live:
             usual = parameters[name].default
             if name == "penalty" and usual is None:
-                usual = 1.0  # of PiNDA's, on pictures
+                usual = 1.0  # of PiNDA's, on images
             found[name] = given.get(name, usual)
         present = {name: value for name, value in found.items() if value is not None}
         if "hardest" in present:
@@ -202,7 +202,7 @@ class Choices:
         return present | {"learning_rate": self._learning_rate()}
 
     def run(self, name: str | None, values: Mapping[str, Any]) -> Run:
-        """A new run with what is chosen; of the same pictures, all runs have the same copy.
+        """A new run with what is chosen; of the same images, all runs have the same copy.
 
         - name: of the data, as `data_name` was when the start was asked for
         - values: where the sliders stand, as named by `live_defaults`
@@ -296,7 +296,7 @@ def _data_menu(data: Any) -> tuple[W.Dropdown, str]:
 
 
 def _fitting(label: str, names: Iterable[str], given: Any) -> W.Dropdown:
-    """A menu of what can be left to the pictures; an object that is given stands first in it."""
+    """A menu of what can be left to the images; an object that is given stands first in it."""
     own = {} if given is None or isinstance(given, str) else {OWN: given}
     options = own | {views.AUTO: views.AUTO} | {name: name for name in names}
     return choose(label, options, views.AUTO if given is None else given)
@@ -305,7 +305,7 @@ def _fitting(label: str, names: Iterable[str], given: Any) -> W.Dropdown:
 def _check_here(name: str) -> None:
     """Raise where a set would have to be downloaded: a panel does not fetch gigabytes at a button."""
     if name == "folder:":
-        raise ValueError("the folder's path is empty: type one, of class-named folders of pictures")
+        raise ValueError("the folder's path is empty: type one, of class-named folders of images")
     try:
         if name not in ("scenes", "scenes-hard"):
             datasets.load(name, limit=1, download=False)

@@ -1,4 +1,4 @@
-"""The training lab's pictures: one run that fills six charts while it trains, and runs set side by side."""
+"""The training lab's figures: one run that fills six charts while it trains, and runs set side by side."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class LabFigure:
       None or NaN = there is none, and no word of it in the legend
     - ceiling: what the effective rank can't exceed; None = not said
     - baselines: name -> kNN accuracy to compare with
-    - labels: (N,), of the map's pictures; None = no classes; class_names: a name a class
+    - labels: (N,), of the map's images; None = no classes; class_names: a name a class
     - measures_knn: whether kNN accuracy is measured; else the chart says that there are no labels
     - map_of: what the map shows, for its title
     """
@@ -234,7 +234,7 @@ class LabFigure:
     ) -> str:
         if not rows:
             named = ", ".join(ax.get_title() or ax.get_title("left") for ax in self.charts)
-            return f"Charts that fill while a run trains: {named}, and a map of a fixed sample of pictures."
+            return f"Charts that fill while a run trains: {named}, and a map of a fixed sample of images."
         first, final = rows[0], rows[-1]
         chance = "" if math.isnan(final["chance"]) else f" (chance is {final['chance']:.2f})"
         said = [

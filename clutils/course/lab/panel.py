@@ -243,7 +243,7 @@ class Lab(W.VBox):
         return kept
 
     def draw_tsne(self) -> threading.Thread | None:
-        """t-SNE of the sample of pictures, in a thread of its own; the picture comes below the charts."""
+        """t-SNE of the sample of images, in a thread of its own; the image comes below the charts."""
         record = self.current
         if record is None:
             self.screen.complain(ValueError("the lab has no run to draw a map of: start one"))
@@ -302,7 +302,7 @@ class Lab(W.VBox):
         self._training(False)
 
     def _finish_following(self) -> None:
-        """Wait until the last run's final picture is there."""
+        """Wait until the last run's final image is there."""
         if self._following is not None:
             self._following.finish()
 
@@ -365,7 +365,7 @@ class Lab(W.VBox):
         self.keep_button.disabled = self.tsne_button.disabled = self.run is None
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """The widget, and beside it the picture as it stands, for an export where no kernel runs."""
+        """The widget, and beside it the image as it stands, for an export where no kernel runs."""
         still = figures.page(self.screen.live.figure, None, self.screen.live.image.value)
         return {**super()._repr_mimebundle_(**options), "text/html": still}
 

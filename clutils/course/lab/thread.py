@@ -19,8 +19,8 @@ from clutils.course.panels import MUTED, ErrorLine, below, hidden
 from clutils.figures.maps import embedding_map
 from clutils.training.watcher import snapshot
 
-PAUSE = 0.3  # seconds between two looks at how far the run is: at most three pictures a second
-SCALE = 1.5  # picture pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
+PAUSE = 0.3  # seconds between two looks at how far the run is: at most three images a second
+SCALE = 1.5  # image pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
 LOOK = (  # white on a dark page too; larger on a larger screen, as long as it can be seen whole
     "<style>.clutils-lab-picture { background: white; border-radius: 6px; "
     "max-width: clamp(1060px, calc((100vh - 330px) * 2.2), 1500px); } "
@@ -34,7 +34,7 @@ class Screen:
     """What the panel shows of a run: how it goes, what went wrong, its charts, and a map below them.
 
     - error, status, picture, alt, tsne: the widgets, in the order of the page
-    - charts: what is drawn, and `live` its picture in the page
+    - charts: what is drawn, and `live` its image in the page
     """
 
     def __init__(self, charts: LabFigure) -> None:
@@ -67,7 +67,7 @@ class Screen:
             seen, pictures = record.background.call(snapshot).result(), record.watcher.pictures
             features = seen.embed(pictures.inputs)
             found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
-            title = f"t-SNE of {len(features)} {record.run.kind.name}, step {seen.step:,}"
+            title = f"t-SNE of {len(features)} {record.run.kind}, step {seen.step:,}"
             self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
         except Exception as error:
             self.tsne.value = ""
@@ -94,7 +94,7 @@ class Screen:
 class Following:
     """A run that trains, measured and drawn in a thread of its own, within their share of the time.
 
-    - ended: called when the last picture is there
+    - ended: called when the last image is there
     """
 
     def __init__(self, record: LabRun, screen: Screen, ended: Callable[[], object]) -> None:
@@ -108,11 +108,11 @@ class Following:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the last picture is there, after at most `timeout` seconds."""
+        """Whether the last image is there, after at most `timeout` seconds."""
         return self._over.wait(timeout)
 
     def finish(self) -> None:
-        """Wait until the last picture of a run that has ended is there."""
+        """Wait until the last image of a run that has ended is there."""
         if self._thread is not threading.current_thread() and not self.record.background.running:
             self._thread.join()
 
@@ -141,7 +141,7 @@ class Following:
                 self.screen.complain(background.error)
             how = background.status
             self.screen.say(f"{how[:1].upper()}{how[1:]}. {_numbers(record)}")
-        except Exception as error:  # a picture that can't be drawn must not leave a panel that seems to train
+        except Exception as error:  # an image that can't be drawn must not leave a panel that seems to train
             background.stop()
             self.screen.complain(error)
         finally:
@@ -200,7 +200,7 @@ def first_charts(record: LabRun, shown: Sequence[str] = CHARTS) -> LabFigure:
         watcher.pictures.labels,
         watcher.pictures.class_names,
         watcher.measures_knn,
-        f"PCA of {number} {'test ' if 'split test' in watcher.pictures.source else ''}pictures",
+        f"PCA of {number} {'test ' if 'split test' in watcher.pictures.source else ''}images",
         shown,
     )
     charts.update((), watcher.table.to_dict("records"), watcher.positions)

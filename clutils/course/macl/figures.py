@@ -230,7 +230,7 @@ def table_b3(column: int = 0, ax: Axes | None = None) -> Axes:
         ax.plot(range(len(BATCHES)), values, **style.loss(name), label=title)
         phrases.append(f"{title} from {values[0]:.2f} to {values[-1]:.2f}")
     ax.set_xticks(range(len(BATCHES)), [f"{batch:,}" for batch in BATCHES])
-    ax.set(xlabel="batch size (pictures)", ylabel=f"{MEASURES[column]}, %")
+    ax.set(xlabel="batch size (images)", ylabel=f"{MEASURES[column]}, %")
     text = f"The paper's table B.3, {MEASURES[column]} on CIFAR-10 from batch 64 to 1,024"
     return describe(ax, f"{text}: {'; '.join(phrases)}.")
 
@@ -271,7 +271,7 @@ def lead(measure: str, ax: Axes | None = None) -> Axes:
     label = "MACL's lead over the best of the others"
     ax.plot(places, rows["lead"], **style.loss("MACL"), markersize=9, label=label)
     ax.set_xticks(places, [f"{batch:,}" for batch in rows["batch"]])
-    ax.set(xlabel="batch size (pictures)", ylabel="points", ylim=(0, 1.75), title=measure)
+    ax.set(xlabel="batch size (images)", ylabel="points", ylim=(0, 1.75), title=measure)
     leads = ", ".join(f"{x:.2f}" for x in rows["lead"])
     return describe(
         ax,

@@ -13,8 +13,8 @@ from clutils.data import ImageSet
 class KeyAges(NamedTuple):
     """How stale MoCo's keys are.
 
-    - by_age: (A,) mean cosine of a picture's keys of a steps ago and of today, for ages a of 0 to A - 1
-    - others: mean cosine of today's keys of different pictures: an old key as far off says nothing of its own
+    - by_age: (A,) mean cosine of an image's keys of a steps ago and of today, for ages a of 0 to A - 1
+    - others: mean cosine of today's keys of different images: an old key as far off says nothing of its own
     """
 
     by_age: Tensor

@@ -76,7 +76,7 @@ class Flow(NamedTuple):
 
 
 def flow(method: methods.Method) -> Flow:
-    """Take a step's forward pass on a copy of the method, with pictures of noise, and watch what it compares.
+    """Take a step's forward pass on a copy of the method, with images of noise, and watch what it compares.
 
     Where the loss is given similarities and not two views, each view is asked whether a gradient reaches it.
     Without batch statistics, by which it would reach all of a batch.
@@ -114,7 +114,7 @@ def flow(method: methods.Method) -> Flow:
 
 @style.in_course_style
 def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
-    """A method's two branches, from the picture to the loss: which parts there are, and where gradient flows.
+    """A method's two branches, from the image to the loss: which parts there are, and where gradient flows.
 
     - method: a name from `methods.catalogue()`, built with its defaults, or a method as a run has it
 
@@ -144,14 +144,14 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     if len(named) > 20:  # as 'loss: dual' above 'temperature'
         named = "\n".join(named.replace("\n", ": ").rsplit(" ", 1))
     _box(ax, "loss", named, (LOSS, MIDDLE), "#E8E8E8", LOSS_WIDTH)
-    _box(ax, None, "picture", (PICTURE, MIDDLE), "white", 0.95)
+    _box(ax, None, "image", (PICTURE, MIDDLE), "white", 0.95)
     phrases = [f"view 1 goes through {_listed(upper)}"]
     phrases.append("the bank gives what it remembers" if banked else f"view 2 through {_listed(lower)}")
     if banked:
         _arrow(ax, *((PLACES["head"], y) for y in BETWEEN), "enters")
         said = f"after the step\nm = {method.momentum:g}"
         ax.text(PLACES["head"] + 0.1, MIDDLE, said, va="center", fontsize=9)
-        phrases.append("after the step the picture's entry moves towards what was seen of it")
+        phrases.append("after the step the image's entry moves towards what was seen of it")
     elif below == "encoder":
         for part in ("encoder", "head"):
             ax.plot([PLACES[part]] * 2, BETWEEN, **SAME)
@@ -180,7 +180,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
 def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
     """A row a method, asked of the method object and of a step that it takes, as its diagram.
 
-    - names: of `methods.catalogue()`; None: all that learn from pictures, in the notebook's order, those of
+    - names: of `methods.catalogue()`; None: all that learn from images, in the notebook's order, those of
       learned or random noise last
     """
     import pandas
@@ -274,7 +274,7 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, phrases: list[str]) 
         phrases.append("labels say who is a positive")
     if "extra_views" in moved.taken:
         number = method.extra_views
-        said = f"{number} more views of the picture\nthrough the same encoder and head"
+        said = f"{number} more views of the image\nthrough the same encoder and head"
         ax.text(PLACES["head"], -1.1, said, ha="center", va="center", fontsize=9)
         start, end = (PLACES["head"] + 1.95, -1.1), (LOSS - 0.15, MIDDLE - HEIGHT / 2)
         _arrow(ax, start, end, "gradient")
@@ -336,7 +336,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
         mean, ages = found.by_age, range(len(found.by_age))
         ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
         ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
-        phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different pictures {found.others:.2f})")
+        phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different images {found.others:.2f})")
     ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
     style.legend_outside(ax)
@@ -345,7 +345,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
         ax,
         "Mean cosine between keys of an age and those that the present encoder makes of the same views, "
         f"falling from 1 at age 0; at {oldest} steps, {', '.join(phrases)}. Triangles at the right: keys of "
-        "different pictures with each other.",
+        "different images with each other.",
     )
 
 
@@ -396,7 +396,7 @@ def composition(ours: pandas.DataFrame) -> Figure:
     """Two heatmaps: kNN accuracy of SimCLR by the two augmentations that it had, and SimCLR's figure 5.
 
     - ours: rows with first, second, knn; several seeds are averaged, each two mirrored. The pair none, none
-      is left out of the picture.
+      is left out of the image.
     """
     names = [name for name in dict.fromkeys(ours["first"]) if name != "none"]
     half = 100 * ours.pivot_table("knn", "first", "second").reindex(index=names, columns=names)

@@ -42,9 +42,9 @@ def explore_key_ages(
         left.set_xlim(-1, oldest + 1)
         for found in measured.values():  # the others stay in sight, faint
             right.plot(ages, found.by_age[: oldest + 1], color="#C4C4C4", linestyle="-", linewidth=1.2)
-        own = {"color": style.VERMILLION, "linestyle": "-", "label": "of the same picture"}
+        own = {"color": style.VERMILLION, "linestyle": "-", "label": "of the same image"}
         (curve,) = right.plot(ages, 0 * ages, **own)
-        floor = right.axhline(0, color=style.BLUE, linestyle=":", label="of different pictures, today")
+        floor = right.axhline(0, color=style.BLUE, linestyle=":", label="of different images, today")
         edge = right.axvline(0, color=style.INK, linestyle="--", linewidth=1.5, label="oldest key")
         lowest = min(min(float(found.by_age.min()), found.others) for found in measured.values())
         right.set(xlabel="age of the key, steps", ylabel="cosine with the key made today")
@@ -54,7 +54,7 @@ def explore_key_ages(
         figure,
         "Left, bars: the weight of the encoder of k steps ago in today's key encoder, falling by the factor "
         "m a step. Right, a curve: the mean cosine of keys by age with those that today's key encoder makes "
-        "of the same views, a dotted line at that of different pictures' keys, and a dashed line at the age "
+        "of the same views, a dotted line at that of different images' keys, and a dashed line at the age "
         "of the queue's oldest key.",
     )
 
@@ -70,7 +70,7 @@ def explore_key_ages(
         queue = f"With {batch_size} keys a step, the oldest of {queue_size:,} is {age} steps old"
         if age <= oldest:
             queue += f", and its cosine with today's key is {float(mean[age]):.2f}"
-            queue += f" (keys of different pictures: {others:.2f})"
+            queue += f" (keys of different images: {others:.2f})"
         else:
             queue += f", more than the {oldest} steps of this run: the queue still holds random vectors"
         start = momentum**oldest

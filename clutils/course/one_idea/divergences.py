@@ -126,7 +126,7 @@ OUTSIDE = {
     "Triplet": "a hinge on differences: no distribution over candidates",
     "Spectral": "squares of similarities: a matrix to approximate, not a distribution",
     "Regression": "no candidates beside the positive",
-    "BarlowTwins": "compares features, not pictures",
+    "BarlowTwins": "compares features, not images",
     "VICReg": "statistics of each view; no candidates",
     "SIGReg": "compares the whole cloud with a Gaussian",
 }

@@ -83,7 +83,7 @@ def decay(errors: Errors, ax: Axes | None = None) -> Axes:
 def by_class(
     panels: Mapping[str, Tensor], labels: Tensor, names: Sequence[str], classes: Sequence[int]
 ) -> Figure:
-    """Pictures on the circle, each class on a ring of its own, so that none hides another.
+    """Images on the circle, each class on a ring of its own, so that none hides another.
 
     - panels: title -> z (N, 2), unit rows; labels: (N,); classes: those drawn, from the inside outwards
     """
@@ -98,7 +98,7 @@ def by_class(
         lengths = [float(z[labels == c].mean(dim=0).norm()) for c in classes]
         said.append(f"{title}: the classes' mean vectors are {min(lengths):.2f} to {max(lengths):.2f} long")
     style.legend_outside(axes[0][-1], title="class (a ring each)")
-    return describe(figure, f"Pictures on the circle, each class on a ring of its own. {'; '.join(said)}.")
+    return describe(figure, f"Images on the circle, each class on a ring of its own. {'; '.join(said)}.")
 
 
 def negatives_needed(similarities: Tensor, temperature: float, accuracy: float) -> float:

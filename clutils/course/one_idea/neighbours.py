@@ -1,4 +1,4 @@
-"""Maps as contrastive losses: from t-SNE to UMAP under a slider, and a map learned from pictures."""
+"""Maps as contrastive losses: from t-SNE to UMAP under a slider, and a map learned from images."""
 
 from collections.abc import Mapping
 

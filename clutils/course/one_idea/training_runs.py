@@ -18,7 +18,7 @@ ARMS = {
 def trained(steps: int, seeds: int, train: data.ImageSet, test: data.ImageSet) -> dict[str, dict]:
     """Each of `ARMS` in SimCLR with batches of 32 -> name -> its kNN and its loss.
 
-    - knn, untrained: (seeds,) kNN accuracy on the test pictures; loss: the last seed's, with its state
+    - knn, untrained: (seeds,) kNN accuracy on the test images; loss: the last seed's, with its state
     - uniformity: the last seed's, of its first training batch and of its last
     """
     found = {}

@@ -2,7 +2,7 @@
 
 A map holds one number a pixel, (N, H, W); the higher, the more the pixel is taken for the object. A learned
 model's map says something only where it beats what needs no learning: the strength of edges, the variance
-around a pixel, the distance from the picture's middle, and the map of another picture.
+around a pixel, the distance from the image's middle, and the map of another image.
 
 Images are uint8 (N, C, H, W), or float in [0, 1]; masks bool (N, H, W), True on the object. Everything is
 computed in float64, without gradient.
@@ -55,7 +55,7 @@ def edge_magnitude(images: Tensor) -> Tensor:
 def local_variance(images: Tensor, width: int) -> Tensor:
     """The variance of the grey in the width x width pixels around each pixel, float64 (N, H, W).
 
-    `width` is odd and at least 3. At the border only the pixels inside the picture count.
+    `width` is odd and at least 3. At the border only the pixels inside the image count.
     """
     if not isinstance(width, int) or width < 3 or width % 2 == 0:
         raise ValueError(f"local_variance: width is {width!r}; an odd number of at least 3 is needed")
@@ -70,7 +70,7 @@ def local_variance(images: Tensor, width: int) -> Tensor:
 
 
 def centre_prior(n: int, height: int, width: int) -> Tensor:
-    """The same map n times: minus each pixel's distance in pixels from the picture's middle, (N, H, W).
+    """The same map n times: minus each pixel's distance in pixels from the image's middle, (N, H, W).
 
     What a photographer's habit alone is worth as a detector.
     """
@@ -79,9 +79,9 @@ def centre_prior(n: int, height: int, width: int) -> Tensor:
 
 
 def shuffled(maps: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Each picture gets another picture's map, never its own: (N, ...), N >= 2.
+    """Each image gets another image's map, never its own: (N, ...), N >= 2.
 
-    What remains of a score is owed to where objects lie in general, and nothing to the picture. The pictures
+    What remains of a score is owed to where objects lie in general, and nothing to the image. The images
     hand their maps on in one random circle.
     """
     if len(maps) < 2:
@@ -97,7 +97,7 @@ def shuffled(maps: Tensor, generator: torch.Generator | None = None) -> Tensor:
 def boundary_band(masks: Tensor, width: int) -> Tensor:
     """The pixels within `width` pixels of the object's outline, on either side: bool (N, H, W).
 
-    A pixel is in where the square of 2 width + 1 pixels around it holds object and background. The picture's
+    A pixel is in where the square of 2 width + 1 pixels around it holds object and background. The image's
     border is no outline.
 
     Raises ValueError, naming the image, where a mask is empty or full: it has no outline.

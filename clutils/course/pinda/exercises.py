@@ -168,14 +168,14 @@ DEAD = exercise(
     cases=_inputs,
 )
 
-# ---- 5: its own picture, or any, and how surely? -------------------------------------------------
+# ---- 5: its own image, or any, and how surely? -------------------------------------------------
 
 
 def mean_lead(scores: Tensor) -> tuple[Tensor, Tensor]:
     n = len(scores)
     own = scores.diagonal()
     others = (scores.sum(dim=1) - own) / (n - 1)
-    each = own - others  # of map i: a number a picture
+    each = own - others  # of map i: a number an image
     half = 1.96 * each.std() / n**0.5
     return each.mean() - half, each.mean() + half
 
@@ -188,7 +188,7 @@ def _tables() -> list[tuple[Any, ...]]:
     return [
         (torch.tensor([[0.9, 0.6], [0.5, 0.7]], dtype=torch.float64),),
         (known,),
-        (central.clone(),),  # one map for all pictures: around 0, however well it does
+        (central.clone(),),  # one map for all images: around 0, however well it does
         (torch.tensor([[0.4, 0.7, 0.6], [0.8, 0.6, 0.6], [0.7, 0.9, 0.5]], dtype=torch.float64),),
     ]
 
@@ -223,7 +223,7 @@ LEAD = exercise(
         "all pairs taken for independent": _interval(count=lambda n: n * (n - 1)),
         "the standard deviation over N": _interval(unbiased=False),
         "the lead over 0.5": _interval(lambda scores: scores.diagonal() - 0.5),
-        "the own pictures counted among the others": _interval(
+        "the own images counted among the others": _interval(
             lambda scores: scores.diagonal() - scores.mean(dim=1)
         ),
         "each mask with the other maps": lambda scores: mean_lead(scores.T),
@@ -246,7 +246,7 @@ def positive_control(network: nn.Module, pictures: Tensor, masks: Tensor, new: T
 
 
 def _eye(sees: bool) -> nn.Module:
-    """A small network that maps pictures (N, 1, H, W) to one number a pixel, (N, 1, H, W); or a blind one.
+    """A small network that maps images (N, 1, H, W) to one number a pixel, (N, 1, H, W); or a blind one.
 
     Its hidden units bend at brightnesses from 0.1 to 0.9, so that a short training finds any range of them.
     """
@@ -280,12 +280,12 @@ _CONTROL_SLIPS = list(CONTROL_WRONG)
 
 
 def _scored(answer: Callable[..., Tensor], sees: bool, object_is: str) -> float:
-    """Mean AUROC on new pictures of what `answer` makes of a network that can, or cannot, see the object.
+    """Mean AUROC on new images of what `answer` makes of a network that can, or cannot, see the object.
 
     - object_is: "bright" or "dark" on a background that is the other; "between" pixels that are both
     """
     draw = torch.Generator().manual_seed(3)
-    # eight pictures, each with the object in a place of its own: another picture's mask is wrong everywhere
+    # eight images, each with the object in a place of its own: another image's mask is wrong everywhere
     places = torch.eye(8).reshape(8, 4, 1, 2, 1).expand(-1, -1, 4, -1, 8).reshape(8, 16, 16).bool()
     masks = torch.cat([places, places, places[:2]])
     inside = masks[:, None].float()
@@ -298,7 +298,7 @@ def _scored(answer: Callable[..., Tensor], sees: bool, object_is: str) -> float:
         given = something(answer(_eye(sees), shown[:8].clone(), masks[:8].clone(), shown[8:].clone()))
     if tuple(getattr(given, "shape", ())) != (10, 16, 16):
         got = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
-        raise Lacks(f"maps of the new pictures are asked for, (10, 16, 16), got {got}")
+        raise Lacks(f"maps of the new images are asked for, (10, 16, 16), got {got}")
     maps = torch.as_tensor(given).double().nan_to_num()  # a map that is constant has no range to divide by
     return float(detectors.auroc(maps, masks[8:]).mean())
 

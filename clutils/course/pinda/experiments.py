@@ -29,7 +29,7 @@ def compared(
 
     - before: (N, C, H, W), the scale of the untrained generator; ceiling: (N, H, W), of `ceiling`
 
-    The scale as it was learned (mean over channels), untrained, and dealt to other pictures; where the
+    The scale as it was learned (mean over channels), untrained, and dealt to other images; where the
     encoder, with its head, is indifferent to noise; and the maps that cost nothing.
     """
     scale = noise_maps.of(run.method.noise, test)[0].mean(dim=1)
@@ -60,7 +60,7 @@ def ceiling(
     Raises ValueError where `train` has no masks.
     """
     if train.masks is None:
-        raise ValueError("ceiling: the pictures to train on have no masks")
+        raise ValueError("ceiling: the images to train on have no masks")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = noise.NoiseGenerator(network, train.images.shape[1], skips=skips).network
@@ -77,7 +77,7 @@ def ceiling(
 
 
 def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFrame:
-    """`maps.measure` on those pictures that have both object and background."""
+    """`maps.measure` on those images that have both object and background."""
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
     return measure({name: each[both] for name, each in maps.items()}, test.masks[both])

@@ -145,7 +145,7 @@ def found(table: pandas.DataFrame) -> Figure:
         ax.axvline(0.5, **CHANCE)
         ax.plot(1 - values, places, **point, markerfacecolor="white")
         ax.errorbar(values, places, xerr=around, **point, capsize=3, zorder=4)
-        ax.set(xlabel="AUROC per picture, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
+        ax.set(xlabel="AUROC per image, mean", xlim=(0, 1), ylim=(len(table) - 0.4, -0.6))
         ax.set_title(title, pad=20)
         ax.text(0, 1.005, f"← more on {below}", ha="left", transform=ax.transAxes, **end)
         ax.text(1, 1.005, f"more on {above} →", ha="right", transform=ax.transAxes, **end)
@@ -168,7 +168,7 @@ def found(table: pandas.DataFrame) -> Figure:
 
 @style.in_course_style
 def turning(records: pandas.DataFrame) -> Figure:
-    """Where the noise goes as the run goes on: a panel for each kind of pictures, a thin line a seed.
+    """Where the noise goes as the run goes on: a panel for each kind of images, a thin line a seed.
 
     - records: of `benchmarks/pinda.py along`: pictures, seed, step, object_plain, object_textured
     """

@@ -15,7 +15,7 @@ from clutils.data import ImageSet
 if TYPE_CHECKING:
     import pandas as pd
 
-BAND = 1 / 16  # of the picture's side: how far the outline reaches, to either side
+BAND = 1 / 16  # of the image's side: how far the outline reaches, to either side
 
 
 def indifference(encoder: nn.Module, pictures: Tensor, seed: int = 0, batch_size: int = 128) -> Tensor:
@@ -54,9 +54,9 @@ def detector_maps(pictures: ImageSet) -> dict[str, Tensor]:
 def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
     """How well maps (N, H, W) find the object, and its outline: a row a map.
 
-    object, outline: mean over the pictures of the AUROC per picture (0.5: no better than chance; below:
+    object, outline: mean over the images of the AUROC per image (0.5: no better than chance; below:
     more on the rest), against the mask and against a band around its edge; `_low`, `_high`: 95 % bootstrap
-    interval of that mean over pictures.
+    interval of that mean over images.
     """
     import pandas as pd
 

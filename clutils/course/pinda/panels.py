@@ -72,7 +72,7 @@ def auxiliary_gaussian(positive: float = 0.6, count: int = 255, temperature: flo
         under = torch.stack([ends, pinda.density(loss, ends)], dim=1)
         band.set_xy(torch.cat([under, under[[-1, 0]] * torch.tensor([1.0, 0.0])]).numpy())
         entropy = 0.5 * math.log(2 * math.pi * math.e / gamma)  # from the variance, not from the loss
-        wide = ", wider than the picture" if deviation > REACH else ""
+        wide = ", wider than the image" if deviation > REACH else ""
         text = (
             f"ℓ = −log p⁺ = {float(loss):.3f}, so γ = {gamma:.3g} and α has the standard deviation "
             f"1/√γ = {deviation:.3g}{wide}. Its entropy is ½ log(2πe/γ) = {entropy:.4f} nats; "
@@ -94,7 +94,7 @@ def auxiliary_gaussian(positive: float = 0.6, count: int = 255, temperature: flo
 
 
 def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generator | None = None) -> Panel:
-    """A run's noise on its pictures, step by step: the picture, the scale, a sample, and picture + noise.
+    """A run's noise on its images, step by step: the image, the scale, a sample, and image + noise.
 
     - maps: as kept by `training.noise_maps.Watch`
     - masks: bool (N, H, W), True on the object: its outline is drawn, and the sentence says on which side of
@@ -128,7 +128,7 @@ def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generat
 
 
 class _Noise:
-    """Four pictures side by side; a move costs one picture's work, however many there are."""
+    """Four images side by side; a move costs one image's work, however many there are."""
 
     def __init__(self, maps: Maps, masks: Tensor | None, generator: torch.Generator | None) -> None:
         self.maps, self.masks = maps, masks
@@ -138,7 +138,7 @@ class _Noise:
         empty = np.zeros((*shape[1:], 3))
         with style.course():
             self.figure, axes = figures.new(9.6, 3.05, 1, 4)
-            titles = ("picture", "scale σ of the noise", "a sample of ε", "picture + ε")
+            titles = ("image", "scale σ of the noise", "a sample of ε", "image + ε")
             look = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
             self.images = [ax.imshow(empty, **look) for ax in axes]
             for ax, title in zip(axes, titles, strict=True):
@@ -148,14 +148,14 @@ class _Noise:
             self.notes = [ax.text(0.5, -0.03, " \n ", transform=ax.transAxes, **below) for ax in axes]
             self.lines = []
             for ax in axes[:2] if masks is not None else ():
-                for color, width in (("white", 3.2), ("black", 1.2)):  # seen on dark and on light pictures
+                for color, width in (("white", 3.2), ("black", 1.2)):  # seen on dark and on light images
                     look = {"color": color, "linewidth": width, "linestyle": "-"}
                     self.lines += ax.plot([], [], **look, scalex=False, scaley=False)
             outlined = ", its object outlined" if masks is not None else ""
             figures.describe(
                 self.figure,
-                f"Four pictures: one of the data{outlined}; the scale of its noise as a map, after the "
-                "chosen step of the run; a sample of the noise, mid grey where it is 0; and the picture "
+                f"Four images: one of the data{outlined}; the scale of its noise as a map, after the "
+                "chosen step of the run; a sample of the noise, mid grey where it is 0; and the image "
                 "with it.",
             )
 
@@ -178,7 +178,7 @@ class _Noise:
         self.notes[1].set_text(f"after step {self.maps.steps[step]:,}\n{ends}")
         self.notes[2].set_text(f"mid grey = 0\nrms {rms:.3g}")
         times = f" at {strength:g} times the learned scale" if strength != 1 else ""
-        said = f"After step {self.maps.steps[step]:,} the noise of picture {picture} has "
+        said = f"After step {self.maps.steps[step]:,} the noise of image {picture} has "
         said += f"an rms of {rms:.3g}{times}."
         return said + self._side(scale, index, channels)
 

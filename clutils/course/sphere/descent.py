@@ -1,4 +1,4 @@
-"""Points that move on the circle or sphere under a loss alone: no pictures, no encoder, milliseconds."""
+"""Points that move on the circle or sphere under a loss alone: no images, no encoder, milliseconds."""
 
 import math
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ class Trajectory:
 def start(
     pairs: int = 12, dimension: int = 2, spread: float = 0.5, arc: float = 2 * math.pi, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Two views of `pairs` pictures as unit vectors, (pairs, dimension) each, float64.
+    """Two views of `pairs` images as unit vectors, (pairs, dimension) each, float64.
 
-    - spread: how far each view lies from its picture, in radians (standard deviation along each tangent)
-    - arc: on the circle, the pictures lie within this angle (radians) around the top; all of it by default.
+    - spread: how far each view lies from its image, in radians (standard deviation along each tangent)
+    - arc: on the circle, the images lie within this angle (radians) around the top; all of it by default.
       In more dimensions a smaller arc draws them towards the pole of the last axis.
 
     Raises ValueError unless dimension is 2 or more and pairs 1 or more.

@@ -293,7 +293,7 @@ def points(
     text: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Two views of N pictures on the circle (N, 2) or the sphere (N, 3), with the forces on them.
+    """Two views of N images on the circle (N, 2) or the sphere (N, 3), with the forces on them.
 
     - pull, push: (2, N, D), from `descent.forces`; arrows of the pull start inside, of the push outside. The
       strongest is drawn longest.
@@ -310,7 +310,7 @@ def points(
     body = "circle" if z1.shape[1] == 2 else "sphere"
     forces = "" if pull is None and push is None else ", with arrows for pull and push"
     said = f"; it says {text}" if text else ""
-    return describe(ax, f"Two views each of {len(z1)} pictures as points on the {body}{forces}{said}.")
+    return describe(ax, f"Two views each of {len(z1)} images as points on the {body}{forces}{said}.")
 
 
 def strongest(*forces: Tensor | None) -> float:
@@ -369,7 +369,7 @@ def frames(losses: Sequence[Loss], paths: Sequence[Trajectory], at: Sequence[int
 
 
 def state(path: Trajectory, step: int, name: bool = True) -> str:
-    """What to say of a frame: the step, its loss and, on the circle, the widest gap between pictures."""
+    """What to say of a frame: the step, its loss and, on the circle, the widest gap between images."""
     lines = [f"step {step}"] if name else []
     lines.append(f"loss {float(path.loss[step]):.3f}")
     if path.z1.shape[2] == 2:
@@ -396,7 +396,7 @@ def along(path: Trajectory, quantity: str) -> list[float]:
 
 
 def evenly(pictures: int) -> Tensor:
-    """Points at equal angles all round the circle, (pictures, 2), float64: uniformity's best."""
+    """Points at equal angles all round the circle, (images, 2), float64: uniformity's best."""
     angle = 2 * torch.pi * torch.arange(pictures, dtype=torch.float64) / pictures
     return torch.stack([angle.cos(), angle.sin()], dim=1)
 

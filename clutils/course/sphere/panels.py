@@ -17,7 +17,7 @@ from clutils.losses import Loss
 
 SPREAD, ARC, RATE = 0.2, 2.0, 0.1  # of the start, in radians; of a step
 TURN = 2 * math.pi
-NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the picture
+NEAREST = 0.95  # beyond it the pair loss's ∂d/∂s, 1/d, outgrows the image
 
 
 def circle(loss: str = "NTXent", pictures: int = 5, beside: str = "none", **settings: Any) -> Frame:

@@ -1,4 +1,4 @@
-"""One picture's way through the course, and a map whose points are the pictures themselves."""
+"""One image's way through the course, and a map whose points are the images themselves."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ def journey(
     pairs: Mapping[str, tuple[Tensor, Tensor]],
     losses: Mapping[str, float],
 ) -> Figure:
-    """Picture -> two views -> features -> who resembles whom under each encoder, with the loss, as panels.
+    """Image -> two views -> features -> who resembles whom under each encoder, with the loss, as panels.
 
     - picture: (C, H, W), uint8 or in [0, 1]; views: two of it, (C, h, w) each
     - features: (2, D), one row a view
@@ -30,7 +30,7 @@ def journey(
     """
     figure, axes = new(11.6, 2.9, columns=3 + len(pairs), width_ratios=[1, 1, 1.25, *[1.45] * len(pairs)])
     axes[0].imshow(pixels_of(picture))
-    axes[0].set_title("1  a picture")
+    axes[0].set_title("1  an image")
     gap = np.ones((2, views[0].shape[-1], 3))
     axes[1].imshow(np.concatenate([pixels_of(views[0]), gap, pixels_of(views[1])]))
     axes[1].set_title("2  two views of it")
@@ -52,8 +52,8 @@ def journey(
     said = ", ".join(f"{name} {losses[name]:.2f}" for name in pairs)
     return describe(
         figure,
-        "A picture, two randomly altered views of it, the features of both as coloured strips, and tables of "
-        f"a batch's similarities with each picture's own other view outlined; loss: {said}.",
+        "An image, two randomly altered views of it, the features of both as coloured strips, and tables of "
+        f"a batch's similarities with each image's own other view outlined; loss: {said}.",
     )
 
 
@@ -61,16 +61,16 @@ def journey(
 def picture_map(
     points: np.ndarray, images: Tensor, ax: Axes | None = None, pixels: int = 1100, thumbnail: int = 34
 ) -> Axes:
-    """A map of embeddings with the pictures themselves as its points.
+    """A map of embeddings with the images themselves as its points.
 
     - points: (N, 2), from clutils.maps; images: (N, C, H, W) uint8
-    - pixels: width of the canvas the pictures are put on; thumbnail: width of each
+    - pixels: width of the canvas the images are put on; thumbnail: width of each
 
-    Later pictures lie on top of earlier ones. Raises ValueError when points and pictures differ in number.
+    Later images lie on top of earlier ones. Raises ValueError when points and images differ in number.
     """
     points = np.asarray(points, dtype=float)
     if points.shape != (len(images), 2):
-        raise ValueError(f"picture_map: points is {points.shape}, but {len(images)} pictures need a row each")
+        raise ValueError(f"picture_map: points is {points.shape}, but {len(images)} images need a row each")
     ax = axes_for(ax, 7.0, 7.0)
     low, high = points.min(axis=0), points.max(axis=0)
     unit = (points - low) / np.where(high > low, high - low, 1.0)
@@ -84,4 +84,4 @@ def picture_map(
         canvas[top : top + thumbnail, x : x + thumbnail] = pixels_of(picture)
     ax.imshow(canvas)
     ax.set_axis_off()
-    return describe(ax, f"{len(images)} small pictures, each placed where the map puts its embedding.")
+    return describe(ax, f"{len(images)} small images, each placed where the map puts its embedding.")

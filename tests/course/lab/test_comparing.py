@@ -53,9 +53,9 @@ def test_runs_are_told_apart_by_what_they_differ_in_in_the_panel_s_words(tmp_pat
     table = compared.table.value
     assert table.count("<tr>") == 4  # the kept copy shares its row
     for words in (
-        "augmentation what suits the pictures; batch size 32",
+        "augmentation what suits the images; batch size 32",
         "augmentation none; batch size 32",
-        "augmentation what suits the pictures; batch size 64",
+        "augmentation what suits the images; batch size 64",
     ):
         assert words in table
     compared.choose("kept")

@@ -323,7 +323,7 @@ def test_maps_use_the_width_that_curves_have():
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_no_title_of_a_map_is_cut(number):
-    seen = Map(at(0), np.arange(30) % 10, tuple("class of pictures " + str(k) for k in range(10)), 40)
+    seen = Map(at(0), np.arange(30) % 10, tuple("class of images " + str(k) for k in range(10)), 40)
     figure = compared_maps(
         [saved(f"{k}: simclr, NTXent, scenes-hard, seed {k}", seen=seen) for k in range(number)]
     )

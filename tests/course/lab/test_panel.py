@@ -138,7 +138,7 @@ def test_another_start_is_another_run_and_the_first_keeps_what_it_was():
     lab.wait(LONG)
     assert [run.configuration["method"] for run in lab.runs] == ["simclr", "simsiam"]
     assert lab.runs[1].configuration["seed"] == 1 and same(before, weights(first.run))
-    assert first.run.images is lab.runs[1].run.images  # one copy of the pictures
+    assert first.run.images is lab.runs[1].run.images  # one copy of the images
     assert lab.runs[0].name == first.name and lab.runs[0].history.equals(first.history)
     assert lab.runs[0].measured.equals(first.measured) and lab.runs[0].map.step == 3
     assert lab.runs[0].configuration == first.configuration
@@ -572,7 +572,7 @@ def test_t_sne_is_drawn_beside_the_run_which_it_leaves_as_it_is():
     lab = made(steps=100_000).start()
     reached(lab, 1)
     lab.draw_tsne().join(LONG)
-    assert "t-SNE of 445 pictures, step" in lab.tsne.value and "<img" in lab.tsne.value and shown(lab) == ""
+    assert "t-SNE of 445 images, step" in lab.tsne.value and "<img" in lab.tsne.value and shown(lab) == ""
     assert lab.background.running and not lab.tsne_button.disabled
 
 

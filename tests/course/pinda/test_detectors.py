@@ -90,7 +90,7 @@ def test_edges_are_sobels(pictures: torch.Tensor) -> None:
     grey = _grey(pictures)
     found = detectors.edge_magnitude(pictures)
     assert found.dtype == torch.float64
-    for mine, picture in zip(found.numpy(), grey, strict=True):  # scipy smooths across pictures, too
+    for mine, picture in zip(found.numpy(), grey, strict=True):  # scipy smooths across images, too
         across, along = (ndimage.sobel(picture, axis=axis, mode="nearest") for axis in (1, 0))
         np.testing.assert_allclose(mine, np.sqrt(across**2 + along**2), atol=1e-12)
 

@@ -139,12 +139,12 @@ MISTAKES = {
         Mistake(lambda network, pictures, masks, new: (new[:, 0] - 0.5).abs(), ("not trained", "does not")),
         Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks.roll(1, 0), new),
-            ("picture's own mask", "higher on the background"),
+            ("image's own mask", "higher on the background"),
         ),
         Mistake(lambda *given: trained(*given, target=lambda m: (~m).float()), "higher on the background"),
         Mistake(
             lambda network, pictures, masks, new: trained(network, pictures, masks, pictures),
-            "maps of the new pictures are asked for, (10, 16, 16)",
+            "maps of the new images are asked for, (10, 16, 16)",
         ),
         Mistake(
             lambda network, pictures, masks, new: masks.repeat(2, 1, 1)[: len(new)].float(),

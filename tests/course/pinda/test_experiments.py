@@ -1,4 +1,4 @@
-"""PiNDA's experiments: what moves, what a row says, and every contender on vectors and pictures."""
+"""PiNDA's experiments: what moves, what a row says, and every contender on vectors and images."""
 
 import runpy
 

@@ -1,4 +1,4 @@
-"""Figures of notebooks 09 and 10: what stands in the picture is what the runs and records say."""
+"""Figures of notebooks 09 and 10: what stands in the image is what the runs and records say."""
 
 import math
 
@@ -168,7 +168,7 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
 
 
 def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
-    name = "SimCLR's views, noise on the whole picture, λ = 0.1, generator's rate × 0.2"
+    name = "SimCLR's views, noise on the whole image, λ = 0.1, generator's rate × 0.2"
     t = torch.linspace(-1, 1, 5)
     legends = [pinda.collapse({name: [history([0.2, 0.1])]}), pinda.along(t, {name: t**2})]
     labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]

@@ -15,7 +15,7 @@ from clutils.training.noise_maps import Maps
 
 
 def numbers(panel):
-    """The sentence under the picture, its minus signs as a computer writes them."""
+    """The sentence under the image, its minus signs as a computer writes them."""
     return re.sub(r"<[^>]*>", " ", panel.readout.value).replace("−", "-")
 
 
@@ -72,9 +72,9 @@ def test_the_band_reaches_one_standard_deviation_to_either_side_and_up_to_the_cu
 def test_a_gaussian_wider_than_the_picture_is_said_to_be():
     panel = lesson.auxiliary_gaussian()
     panel.set(positive=-1.0, temperature=0.05)
-    assert "wider than the picture" in numbers(panel)
+    assert "wider than the image" in numbers(panel)
     panel.set(positive=1.0)
-    assert "wider than the picture" not in numbers(panel)
+    assert "wider than the image" not in numbers(panel)
 
 
 def test_what_stands_still_is_not_drawn_again_and_the_bell_that_stands_still_stays_on_top():
@@ -92,7 +92,7 @@ def test_what_stands_still_is_not_drawn_again_and_the_bell_that_stands_still_sta
 
 
 def shown(panel):
-    """The four pictures as they stand, float (H, W, 3) in [0, 1]."""
+    """The four images as they stand, float (H, W, 3) in [0, 1]."""
     return [np.asarray(ax.images[0].get_array())[..., :3] / 255 for ax in panel.live.figure.axes]
 
 
@@ -109,7 +109,7 @@ def test_the_pictures_are_those_of_the_maps_with_one_noise_for_all_settings():
             np.testing.assert_allclose(found, expected.clamp(0, 1).permute(1, 2, 0).numpy(), atol=0.6 / 255)
         rms = math.sqrt(float((epsilon**2).mean()))
         said = numbers(panel)
-        assert f"After step {maps.steps[step]} the noise of picture {picture} has an rms of {rms:.3g}" in said
+        assert f"After step {maps.steps[step]} the noise of image {picture} has an rms of {rms:.3g}" in said
         assert ("times the learned scale" in said) == (strength != 1.0)
 
 
