@@ -26,9 +26,7 @@ function marked(box) {
 
 const COLUMNS = /\S {2,}\S.*\S {2,}\S/; // of a printed line: set apart at two places or more
 
-const BROKEN = /(.{70,})\n {4}(?=\S)/g; // of a printed claim: broken for a wide screen
-
-/** Two printed lines in columns or more, one below the other, scroll together; a claim is wrapped anew. */
+/** Two printed lines in columns or more, one below the other, scroll together. */
 function aligned(printed) {
   if (printed.querySelector(":not(:empty)")) return; // coloured: left as it is
   const parts = [];
@@ -40,7 +38,7 @@ function aligned(printed) {
   }
   const blocks = parts.map(({ table, lines }) => {
     const text = lines.join("");
-    if (!table || lines.length < 2) return text.includes("\n  verdict: ") ? text.replace(BROKEN, "$1 ") : text;
+    if (!table || lines.length < 2) return text;
     const block = document.createElement("span");
     block.className = "columns";
     block.textContent = text.replace(/\n$/, "");
