@@ -151,7 +151,7 @@ def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(bu
     columns = page.locator(".columns", has_text="triplet loss, m = 2").inner_text().splitlines()
     assert len(columns) == 3 and len({line.index("the seven") for line in columns}) == 1
     printed = page.locator(".cell_output pre").all_inner_texts()
-    claim = page.locator(".claim").first  # a card: the sentence and the verdict, the evidence folded under them
+    claim = page.locator(".claim").first  # a card, its evidence folded
     assert claim.locator("details").get_attribute("open") is None and "evidence" in claim.inner_text()
     assert any(re.search(r"^.{70,}\n {4,}\S", text, re.M) for text in printed), "what is indented stays so"
     page.locator("button.secondary-toggle").first.click()
