@@ -269,6 +269,13 @@ def pictures() -> tuple[ImageSet, ImageSet, ImageSet]:
     return drawn.subset(slice(0, count)), drawn.subset(slice(count, None)), data.load("scenes", "test")
 
 
+def of_the_asked_amount(rows: list[dict[str, Any]], arm: str, rms: float) -> None:
+    """Stop where an arm's noise had another amount than all arms are to have: it would be no comparison."""
+    for row in rows:
+        if row["step"] and abs(row["noise"] - rms) > 1e-3:
+            raise SystemExit(f"{arm}: noise of {row['noise']:.4f} at step {row['step']}, not {rms}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("subject", choices=("all", *SUBJECTS))
@@ -297,6 +304,8 @@ def main() -> None:
             given = evidence.arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command = {"command": f"python benchmarks/evidence.py {subject} --record"}
             rows = evidence.looked_at(given, *drawn, case.steps, case.looks)
+            if "arm" in chosen:
+                of_the_asked_amount(rows, *chosen["arm"])
             for row in rows:
                 records.keep(RECORD, command | about | row, options.record)
 

@@ -5,13 +5,15 @@
     python benchmarks/pinda.py photos folder:PHOTOS/images       photographs, with masks in PHOTOS/masks
     python benchmarks/pinda.py stl10 --out runs/stl10            STL-10's unlabelled part, its maps drawn
     python benchmarks/pinda.py stl10 folder:PATH --measured-on folder:OTHER     a sample; masks from OTHER
-    python benchmarks/pinda.py ceilings scenes-hard              what networks find that are told the masks
+    python benchmarks/pinda.py ceilings scenes-hard              what networks find that are told the answer
+    python benchmarks/pinda.py ceilings folder:PHOTOS/images     the same of photographs, halved as above
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
     python benchmarks/pinda.py vectors vectors:har               the paper's protocol, raw numbers beside
     python benchmarks/pinda.py cost scenes
 
 Maps are measured against the object and against its outline, beside what costs nothing, beside the untrained
-generator's and maps dealt to other images, and below a ceiling: the generator's network trained on masks.
+generator's and maps dealt to other images, and beside the generator's network told the answer: the object's
+masks, or the band along their outlines.
 Of photographs one half is trained on and the other measured.
 
 Prints a line a map or run; with --record numbers (and no images) are added to pinda_maps.csv,
@@ -23,6 +25,7 @@ it stopped. --variants, --seeds and --steps choose among the runs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import statistics
 import time
@@ -61,8 +64,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "μ learned": ({"learned_mean": True}, {}),
     "zero padding": ({"padding": "zeros"}, {}),
 }
-# the generators whose ceiling is asked for
-NETWORKS = {"conv": "told the masks, three convolutions", "unet": "told the masks, U-Net"}
+# the generators that are told the answer; a record calls the object's masks "the masks"
+NETWORKS = {"conv": "three convolutions", "unet": "U-Net"}
+TOLD = {"object": "told the masks", "outline": "told the outline"}
 # what the record of long runs was made with: a larger start, five times the paper's rate, λ = 3
 LONG: dict[str, Any] = {"penalty": 3.0, "noise_rate": 1.0, "start": 0.2}
 
@@ -73,7 +77,7 @@ def pictures(options: argparse.Namespace) -> tuple[ImageSet, ImageSet]:
     if options.what == "stl10" and not source.startswith("folder:"):
         train = data.load("stl10", "unlabeled", size=size, limit=options.count)
         return train, masked(options, size) if options.measured_on else train.subset(slice(0, 200))
-    if options.what == "photos":
+    if options.what == "photos" or (options.what == "ceilings" and source.startswith("folder:")):
         both = data.load(source, size=size)
         if both.masks is None:
             raise SystemExit(f"{source} has no folder of masks beside it")
@@ -158,7 +162,7 @@ def on_the_way(watch: noise_maps.Watch, test: ImageSet) -> list[dict[str, Any]]:
 
 
 def maps(options: argparse.Namespace) -> None:
-    """A row a map: of each run the learned scale, its controls, and the ceiling where there are masks."""
+    """A row a map: of each run the learned scale, its controls, and what was told the masks."""
     train, test = pictures(options)
     names = {"photos": "photographs", "stl10": "STL-10"}
     name = options.called or names.get(options.what, options.source.split(":")[0])
@@ -173,11 +177,11 @@ def maps(options: argparse.Namespace) -> None:
                 continue
             settings, others = VARIANTS[variant]
             run, watch, row = learned_maps(train, test, settings, steps=options.steps, seed=seed, **others)
-            ceiling = None
+            told = None
             if train.masks is not None:
                 form = {"network": row["network"], "skips": row["skips"]}
-                ceiling = noise_experiments.ceiling(train, test, **form, seed=seed)
-            found = noise_experiments.compared(run, test, watch.taken[0][0], ceiling)
+                told = noise_experiments.told(train, test, **form, seed=seed)
+            found = noise_experiments.compared(run, test, watch.taken[0][0], told)
             if test.masks is None:
                 draw(options.out or Path("."), f"{variant} {seed}", run, test)
                 continue
@@ -212,21 +216,26 @@ def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: A
 
 
 def ceilings(options: argparse.Namespace) -> None:
-    """A row a network and seed: the ceiling alone, by three convolutions and by a U-Net."""
+    """A row a network, seed and answer: the networks that are told, three convolutions and a U-Net."""
     train, test = pictures(options)
+    called = options.called or ("photographs" if options.source.startswith("folder:") else options.source)
     done = (
-        records.known("pinda_ceilings", "pictures", "network", "seed", "steps") if options.record else set()
+        records.known("pinda_ceilings", "pictures", "network", "seed", "steps", "map")
+        if options.record
+        else set()
     )
-    for seed in options.seeds:
-        for network, name in NETWORKS.items():
-            if (options.source, network, seed, options.steps) in done:
-                continue
-            found = noise_experiments.ceiling(train, test, network, steps=options.steps, seed=seed)
+    for seed, target, network in itertools.product(options.seeds, TOLD, NETWORKS):
+        if options.variants and target not in options.variants:
+            continue
+        name = f"{TOLD[target]}, {NETWORKS[network]}"
+        if (called, network, seed, options.steps, name) not in done:
+            settings = {"network": network, "steps": options.steps, "seed": seed}
+            found = noise_experiments.told_maps(train, test, target, **settings)
             command = (
-                f"python benchmarks/pinda.py ceilings {options.source} --steps {options.steps} "
-                f"--seeds {seed} --record"
+                f"python benchmarks/pinda.py ceilings {shown(options.source)} --size {options.size} "
+                f'--steps {options.steps} --variants "{target}" --seeds {seed} --record'
             )
-            head = {"command": command, "pictures": options.source, "trained_on": len(train)}
+            head = {"command": command, "pictures": called, "trained_on": len(train)}
             head |= {"measured_on": len(test), "network": network, "steps": options.steps, "seed": seed}
             for each in noise_experiments.measured({name: found}, test).to_dict("records"):
                 records.keep("pinda_ceilings", head | each, options.record)

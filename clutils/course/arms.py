@@ -8,6 +8,7 @@ The amount is the same in all four, so a difference between them is owed to wher
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,10 +37,13 @@ def use(run: Run, arm: str, rms: float) -> Run:
 
     With the amount fixed the penalty is a constant, and is set to 0. In "dealt" the gradient of the loss in ε
     is handed to the image's own map: the generator learns as it would, while the encoder meets the maps on
-    the wrong images. The arm is not part of a saved run: after `training.resume`, call this again.
+    the wrong images. A map has no size of its own, so nothing keeps the network's output up: it is taken in
+    log space, up to a factor of each channel, and never vanishes. The arm is not part of a saved run: after
+    `training.resume`, call this again.
 
     Raises ValueError on an arm that there is not, an rms that is not positive, and a run whose noise has
-    nothing to learn, learns a mean, or has an rms or an arm already.
+    nothing to learn, learns a mean, is made positive by another function than softplus, or has an rms or an
+    arm already.
     """
     if arm not in ARMS:
         raise ValueError(f"arms: arm is {arm!r}; there are {', '.join(ARMS)}")
@@ -49,17 +53,24 @@ def use(run: Run, arm: str, rms: float) -> Run:
         raise ValueError(f"arms: a run of pinda with a network is needed, this is {run.settings.method}'s")
     if generator.learned_mean or generator.rms is not None or generator._forward_hooks:
         raise ValueError("arms: a run without a learned mean, rms and arm of its own is needed")
+    if generator.positive != "softplus":
+        raise ValueError(f"arms: positive is {generator.positive!r}, but must be 'softplus'")
     run.method.penalty = 0.0
+    shift = math.log(math.expm1(generator.start))  # as the generator adds it to its network's output
+
+    def never_vanishing(module: object, given: tuple[object, ...], raw: Tensor) -> Tensor:
+        return _in_log_space(raw.float() + shift) - shift
 
     def replaced(module: NoiseGenerator, given: tuple[object, ...], drawn: Noise) -> Noise:
         return _noise(drawn, arm, rms)
 
+    generator.network.register_forward_hook(never_vanishing)
     generator.register_forward_hook(replaced)
     return run
 
 
 def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
-    standard = (drawn.sample / drawn.scale.clamp(min=1e-12)).detach()  # of mean 0 and variance 1
+    standard = (drawn.sample / drawn.scale.clamp(min=1e-30)).detach()  # of mean 0 and variance 1
     scale = _levelled(torch.ones_like(drawn.scale) if arm == "uniform" else drawn.scale, rms)
     sample = _levelled(scale * standard, rms)
     if arm == "dealt":
@@ -68,6 +79,15 @@ def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
     if arm == "adversarial":
         sample = 2 * sample.detach() - sample
     return Noise(sample, scale, drawn.mean)
+
+
+def _in_log_space(a: Tensor) -> Tensor:
+    """An a' whose softplus is a's divided by the channel's largest: from e^-60 to 1, wherever a is."""
+    over = tuple(range(2, a.ndim)) or (1,)
+    log = torch.where(a < -15, a, torch.nn.functional.softplus(a.clamp(min=-15)).log())
+    log = (log - log.detach().amax(dim=over, keepdim=True)).clamp(min=-60)
+    size = log.exp()
+    return log + (torch.expm1(size) / size).log()  # the inverse of softplus
 
 
 def _levelled(x: Tensor, rms: float) -> Tensor:

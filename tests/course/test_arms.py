@@ -1,6 +1,7 @@
 """The four arms: equal amounts, whose map lies where, and which way the generator moves."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -101,10 +102,38 @@ def test_a_run_that_cannot_take_an_arm_is_refused():
         ("this is simclr's", "learned", training.Run("simclr", data=SCENES, batch_size=16, steps=1), 0.1),
         ("with a network", "learned", run_of(network="fixed"), 0.1),
         ("without a learned mean", "learned", run_of(learned_mean=True), 0.1),
+        ("positive is 'exp'", "learned", run_of(positive="exp"), 0.1),
         ("without a learned mean, rms", "learned", run_of("learned"), 0.1),
     ):
         with pytest.raises(ValueError, match=said):
             arms.use(run, arm, rms)
+
+
+@pytest.mark.parametrize("arm", ["learned", "dealt", "adversarial"])
+def test_the_amount_is_kept_wherever_the_networks_output_has_drifted(arm):
+    """A levelled map has no size, so that nothing holds the output up, and softplus(-85) is all but 0."""
+    x = pictures(run_of())
+    expected = drawn(run_of(arm), x)
+    for drift in (-85.0, -1e4):
+        run = run_of(arm)
+        last = run.method.noise.network[-1]
+        with torch.no_grad():
+            last.bias[:2] += drift  # two of three channels
+        found = drawn(run, x)
+        amount = found.sample.pow(2).mean(dim=(2, 3)).sqrt()
+        torch.testing.assert_close(amount, torch.full((8, 3), 0.05))
+        found.sample.sum().backward()
+        assert all(p.grad.isfinite().all() for p in run.method.noise.parameters())
+        torch.testing.assert_close(
+            found.sample[:, 2], expected.sample[:, 2]
+        )  # the channel that did not drift
+
+
+def test_a_map_in_log_space_is_softplus_up_to_a_factor_of_each_channel():
+    a = torch.linspace(-40, 30, 32).view(2, 1, 4, 4).double()
+    plain = torch.nn.functional.softplus(a)
+    shown = torch.nn.functional.softplus(arms._in_log_space(a))
+    torch.testing.assert_close(shown, (plain / plain.amax(dim=(2, 3), keepdim=True)).clamp(min=math.exp(-60)))
 
 
 @pytest.mark.parametrize("size", [1e-30, 0.0])

@@ -341,8 +341,28 @@ def test_the_stop_button_keeps_what_was_learned_and_watching_goes_on_from_there(
     assert run.steps_done == 4
     assert sorted(measured) == [0, 2, 4]
     assert "stopped after 4 of 6 steps" in capsys.readouterr().out
-    assert sorted(lesson.watch(run, stop, every=2)) == [4, 6]
+    assert sorted(lesson.watch(run, stop, every=2)) == [0, 2, 4, 6], "the chart lost its beginning"
     assert run.rows[-1]["loss"] == alone.rows[-1]["loss"]
+
+
+def test_what_was_measured_is_the_same_with_a_stop_and_without(screen):
+    """Notebook 03 compares what is left of the way after two thirds of the steps: a stop changes nothing."""
+
+    def seen(run):
+        return float(run.embed(run.images[:8]).norm())
+
+    def stopping(run):
+        if run.steps_done == 3 and run not in stopped:
+            stopped.append(run)
+            raise KeyboardInterrupt
+        return seen(run)
+
+    stopped = []
+    whole = lesson.watch(tiny(), seen, every=1)
+    run = tiny()
+    lesson.watch(run, stopping, every=1)
+    assert lesson.watch(run, stopping, every=1) == whole
+    assert run.history["accuracy"].tolist() == list(whole.values())
 
 
 def test_a_fast_session_shortens_the_run_and_says_so(screen, capsys, monkeypatch):

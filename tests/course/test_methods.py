@@ -289,6 +289,33 @@ def test_the_panel_of_ages_says_what_was_measured():
     np.testing.assert_allclose(heights, [0.01, 0.01 * 0.99, 0.01 * 0.99**2])
 
 
+def test_ridge_and_end_are_the_roots_of_step_8_and_move_with_the_rates_that_move_them():
+    for decay in (0.05, 0.15, 0.19):
+        root = math.sqrt(1 - 5 * decay)  # of p (1 - 1.25 p) = η
+        expected = (1 - root) / 2.5, ((1 + root) / 2.5) ** 2
+        for target_rate in (np.inf, 1.0, 0.1):
+            found = experiments.ridge_and_end(decay=decay, target_rate=target_rate)
+            assert found == pytest.approx(expected, abs=3e-3), (decay, target_rate)
+        fast = {"decay": decay, "predictor_rate": 10.0}
+        assert experiments.ridge_and_end(**fast, decay_follows_rate=True) == pytest.approx(expected, abs=3e-3)
+        assert experiments.ridge_and_end(**fast)[0] < 0.5 * expected[0]
+    assert math.isnan(experiments.ridge_and_end(decay=0.21)[0]), "above η = 1/(4 · 1.25) nothing grows"
+    for start, helps in ((0.1, True), (0.4, False)):  # off the line p = w a slow target goes either way
+        slow, usual = (experiments.ridge_and_end(start, target_rate=rate)[0] for rate in (0.1, np.inf))
+        assert (slow < usual - 0.01) == helps and (slow > usual + 0.01) != helps
+
+
+def test_the_panel_of_rates_says_what_they_do_to_the_ridge():
+    panel = lesson.explore_rates()
+    assert "The ridge is 0.200, the same as before, and w² ends at 0.360" in panel.readout.value
+    panel.set(predictor_rate=10.0)
+    assert "the same as before" in panel.readout.value
+    panel.set(decay_follows_rate=False)
+    assert "The ridge is 0.078, lower than before, and w² ends at 0.036" in panel.readout.value
+    panel.set(decay=0.19, predictor_rate=1.0, target_rate=0.1)
+    assert "The ridge is 0.311, higher than before" in panel.readout.value
+
+
 def test_the_ages_are_drawn_as_measured():
     ax = draw.key_ages(AGES)
     curves = [line.get_ydata() for line in ax.get_lines() if line.get_linestyle() != "None"]

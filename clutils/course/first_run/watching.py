@@ -10,6 +10,7 @@ from clutils.figures.training import Progress
 from clutils.settings import within
 from clutils.training import Run
 
+LOOK = "accuracy"  # the name under which what is measured stands in a run's looks, and in its history
 PAUSE = 2.0  # seconds between two images: drawing one takes about a twentieth of that
 
 
@@ -20,34 +21,40 @@ def watch(
     baselines: Mapping[str, float] | None = None,
     floor: float | None = None,
 ) -> dict[int, float]:
-    """Train a run to its end, and show how it goes; returns what was measured, step -> accuracy.
+    """Train a run to its end, and show how it goes; returns what was measured of it, step -> accuracy.
 
     - accuracy: called before the first step, after every so many, and at the end
     - baselines: name -> accuracy to compare with; floor: a loss that cannot be fallen below
 
     The stop button ends the training and keeps what was learned; `watch` called again goes on with the same
-    run. With CLUTILS_FAST=1 in the environment the run is shortened, and says so.
+    run. What was measured belongs to the run (`run.looks`), so a second call returns the first one's too.
+    With CLUTILS_FAST=1 in the environment the run is shortened, and says so.
     """
     within("watch", "every", every, 1, whole=True)
     if shorter := training.shorten(run):
         print(shorter)
     picture = Progress(run.steps, run.method.chance(run.settings.batch_size), floor, baselines)
-    measured = {run.steps_done: accuracy(run)}
+
+    def measure() -> dict[int, float]:
+        if LOOK not in run.looks.get(run.steps_done, {}):
+            run.looks.setdefault(run.steps_done, {})[LOOK] = accuracy(run)
+        return {step: seen[LOOK] for step, seen in run.looks.items() if LOOK in seen}
+
+    measured = measure()
     shown = display(_bundle(picture, run, measured), raw=True, display_id=True)
     last = time.monotonic()
 
     def on_step(run: Run) -> None:
-        nonlocal last
+        nonlocal last, measured
         if run.steps_done % every == 0:
-            measured[run.steps_done] = accuracy(run)
+            measured = measure()
         elif time.monotonic() - last < PAUSE:
             return
         shown.update(_bundle(picture, run, measured), raw=True)
         last = time.monotonic()
 
     run.finish(on_step, progress=False)
-    if run.steps_done not in measured:
-        measured[run.steps_done] = accuracy(run)
+    measured = measure()
     figure = picture.update(run.rows, measured, _status(run))
     shown.update({"text/html": figures.page(figure), "text/plain": figures.alt(figure)}, raw=True)
     return measured

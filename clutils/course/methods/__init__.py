@@ -16,6 +16,6 @@ from clutils.course.methods.figures import (
     spread,
     two_ends,
 )
-from clutils.course.methods.panels import explore_key_ages
+from clutils.course.methods.panels import explore_key_ages, explore_rates
 
 moco_step, follow, simsiam_loss = EXERCISES

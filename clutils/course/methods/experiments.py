@@ -1,8 +1,9 @@
 """Experiments of notebook 11: one function each, run live in small and recorded at full length."""
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -60,3 +61,58 @@ def key_ages(
     count = len(today)
     others = (today.sum(dim=0).square().sum() - count) / (count * (count - 1))
     return KeyAges(by_age.cpu(), others.item())
+
+
+# ---- the linear theory of two networks, with rates of their own --------------------------------------------
+
+
+def linear_theory(
+    p: np.ndarray,
+    w: np.ndarray,
+    decay: float = 0.15,
+    predictor_rate: float = 1.0,
+    target_rate: float = np.inf,
+    decay_follows_rate: bool = False,
+    noise: float = 0.25,
+    time: float = 400.0,
+    step: float = 0.1,
+) -> np.ndarray:
+    r"""Where w² of step 8's equations ends from starts p, w (N,), the target at w: (N,), by Euler's method.
+
+    $$\dot p = a\,w\,[w_t - (1+\sigma^2)\,p\,w] - b\,\eta\,p, \qquad
+      \dot w = p\,[w_t - (1+\sigma^2)\,p\,w] - \eta\,w, \qquad \dot w_t = r\,(w - w_t)$$
+
+    - decay (η); predictor_rate (a); target_rate (r): infinite = the target is the online network
+    - decay_follows_rate: b = a, as AdamW has it, whose decay is multiplied by a group's rate; else b = 1
+    - noise: σ², of a view
+    """
+    p, w = (np.array(start, dtype=float) for start in (p, w))
+    of_target, follows = w.copy(), 1 - np.exp(-target_rate * step)
+    b = predictor_rate if decay_follows_rate else 1.0
+    for _ in range(round(time / step)):
+        force = of_target - (1 + noise) * p * w
+        p, w = (
+            p + step * (predictor_rate * w * force - b * decay * p),
+            w + step * (p * force - decay * w),
+        )
+        of_target = of_target + follows * (w - of_target)
+    return w**2
+
+
+def ridge_and_end(start_of_p: float | None = None, **rates: Any) -> tuple[float, float]:
+    """The least start w from which an embedding does not collapse, and the w² it reaches; NaN, 0 = none does.
+
+    - start_of_p: where the predictor starts; None = at w
+    - rates: of `linear_theory`
+    """
+    low, high, end = 0.0, 1.0, 0.0
+    for _ in range(3):  # each a grid within the last one's step
+        starts = np.linspace(low, high, 42)[1:]
+        of_p = starts if start_of_p is None else np.full_like(starts, start_of_p)
+        ends = linear_theory(of_p, starts, **rates)
+        alive = ends > 0.02
+        if not alive.any():
+            return float("nan"), 0.0
+        first, end = int(alive.argmax()), end or float(ends[-1])
+        low, high = starts[first] - (starts[1] - starts[0]), starts[first]
+    return float(high), end

@@ -1,4 +1,4 @@
-"""MoCo's key encoder under sliders: of which past encoders it is made, and how old its keys may grow."""
+"""Under sliders: of which past encoders MoCo's keys are made; which rates keep two networks from collapse."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from clutils import figures
+from clutils.course.methods import experiments
 from clutils.course.panels import Panel, among, choose, panel
 from clutils.figures import style
 
@@ -81,4 +82,56 @@ def explore_key_ages(
         update,
         momentum=choose("m momentum", {f"{m:g}": m for m in sorted(measured)}, chosen),
         queue_size=among("K keys in the queue", SIZES, queue_size),
+    )
+
+
+DECAYS = (0.01, 0.05, 0.1, 0.15, 0.19)
+RATES = {"1": 1.0, "3": 3.0, "10": 10.0}
+FOLLOWS = {"at once": np.inf, "1": 1.0, "0.1": 0.1, "0.01": 0.01}
+
+
+def explore_rates() -> Panel:
+    """Where an embedding ends in step 8's equations, by its start: the rates of predictor, target and decay.
+
+    Grey: all rates 1, the target at once, η = 0.15.
+    """
+    starts = np.linspace(0.0, 0.6, 121)[1:]
+    usual, (usual_ridge, usual_end) = experiments.linear_theory(starts, starts), experiments.ridge_and_end()
+    figure, ax = figures.new(7.2, 3.4)
+    with style.course():
+        ax.plot(starts, usual, color="#B0B0B0", linestyle="--", label="all rates 1, η = 0.15")
+        (curve,) = ax.plot(starts, usual, color=style.BLUE, linestyle="-", label="these rates")
+        edge = ax.axvline(usual_ridge, color=style.VERMILLION, linestyle=":", label="ridge")
+        ax.set(xlabel="start, p = w", ylabel="w² at the end", ylim=(-0.02, 0.72))
+        style.legend_outside(ax)
+    figures.describe(
+        figure,
+        "The size of an embedding at the end against its start: zero below a ridge, marked by a dotted line, "
+        "and one size above it; dashed in grey the same with all rates 1 and a decay of 0.15.",
+    )
+
+    def update(predictor_rate: float, decay_follows_rate: bool, target_rate: float, decay: float) -> str:
+        rates = {
+            "predictor_rate": predictor_rate,
+            "decay_follows_rate": decay_follows_rate,
+            "target_rate": target_rate,
+            "decay": decay,
+        }
+        ridge, end = experiments.ridge_and_end(**rates)
+        curve.set_ydata(experiments.linear_theory(starts, starts, **rates))
+        edge.set_xdata([ridge, ridge])
+        before = f"with all rates 1 and η = 0.15 the ridge is {usual_ridge:.3f} and the end {usual_end:.3f}"
+        if np.isnan(ridge):
+            return f"Every start collapses; {before}."
+        moved = "lower than" if ridge < usual_ridge else "higher than"
+        moved = "the same as" if abs(ridge - usual_ridge) < 2e-3 else moved
+        return f"The ridge is {ridge:.3f}, {moved} before, and w² ends at {end:.3f}; {before}."
+
+    return panel(
+        figure,
+        update,
+        predictor_rate=choose("predictor's rate", RATES, 1.0),
+        decay_follows_rate=choose("its decay", {"times its rate (AdamW)": True, "not": False}, True),
+        target_rate=choose("target's rate", FOLLOWS, np.inf),
+        decay=among("η decay", DECAYS, 0.15),
     )

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from clutils import encoders, losses, measures, noise, training
 from clutils.course import experiments
 from clutils.course.pinda import detectors
-from clutils.course.pinda.maps import detector_maps, indifference, measure
+from clutils.course.pinda.maps import detector_maps, indifference, measure, outline_band
 from clutils.data import ImageSet, VectorSet
 from clutils.training import noise_maps
 
@@ -23,11 +23,15 @@ NEIGHBOURS = 5  # likewise
 
 
 def compared(
-    run: training.Run, test: ImageSet, before: torch.Tensor | None = None, ceiling: torch.Tensor | None = None
+    run: training.Run,
+    test: ImageSet,
+    before: torch.Tensor | None = None,
+    told: Mapping[str, torch.Tensor] | None = None,
 ) -> dict[str, torch.Tensor]:
     """A run's maps beside what they have to beat: name -> (N, H, W), higher = taken for the object.
 
-    - before: (N, C, H, W), the scale of the untrained generator; ceiling: (N, H, W), of `ceiling`
+    - before: (N, C, H, W), the scale of the untrained generator
+    - told: name -> (N, H, W), as from `told`
 
     The scale as it was learned (mean over channels), untrained, and dealt to other images; where the
     encoder, with its head, is indifferent to noise; and the maps that cost nothing.
@@ -40,27 +44,50 @@ def compared(
     seen = torch.nn.Sequential(run.method.encoder, run.method.head)
     found["encoder's indifference"] = indifference(seen, test.images)
     found |= detector_maps(test)
-    return found if ceiling is None else found | {"told the masks: the ceiling": ceiling}
+    return found | dict(told or {})
 
 
-def ceiling(
+TOLD = {
+    "object": "told the object",
+    "outline": "told the outline",
+}  # the question -> the network that was told
+
+
+def told(train: ImageSet, test: ImageSet, **settings: Any) -> dict[str, torch.Tensor]:
+    """The positive controls of both questions, each by a network told its answer: name -> maps (N, H, W)."""
+    return {name: told_maps(train, test, target, **settings) for target, name in TOLD.items()}
+
+
+def told_maps(
     train: ImageSet,
     test: ImageSet,
+    target: str = "object",
     network: str = "conv",
     skips: bool = True,
     steps: int = 200,
     batch_size: int = 32,
     seed: int = 0,
 ) -> torch.Tensor:
-    """The positive control of the map test: the generator's network trained on masks -> maps (N, H, W).
+    """A positive control of the map test: the generator's network, told the answer -> maps (N, H, W).
 
-    It is trained on the masks of `train` by binary cross-entropy, and its maps are those of `test`: what its
-    architecture can find at all. Where these are at chance, a map of PiNDA's at chance says nothing.
+    It is trained on `train` by binary cross-entropy, and its maps are those of `test`: what so many steps
+    find with this architecture, no upper bound. Where these are at chance, a map of PiNDA's at chance says
+    nothing.
 
-    Raises ValueError where `train` has no masks.
+    - target: what it is told: "object", the masks, or "outline", the band along their outlines, which is what
+      the column of that name is scored on
+
+    Raises ValueError where `train` has no masks, and on another target.
     """
     if train.masks is None:
-        raise ValueError("ceiling: the images to train on have no masks")
+        raise ValueError("told_maps: the images to train on have no masks")
+    if target not in TOLD:
+        raise ValueError(f"told_maps: target is {target!r}, but must be one of {', '.join(TOLD)}")
+    answer = train.masks
+    if target == "outline":
+        flat = train.masks.flatten(1)
+        train = train.subset(flat.any(dim=1) & ~flat.all(dim=1))  # the others have no outline
+        answer = outline_band(train.masks)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = noise.NoiseGenerator(network, train.images.shape[1], skips=skips).network
@@ -69,7 +96,7 @@ def ceiling(
         some = torch.randint(len(train), (batch_size,), generator=dice)
         logits = net(encoders.as_input(train.images[some])).mean(dim=1)
         optimiser.zero_grad()
-        F.binary_cross_entropy_with_logits(logits, train.masks[some].float()).backward()
+        F.binary_cross_entropy_with_logits(logits, answer[some].float()).backward()
         optimiser.step()
     with torch.no_grad():
         parts = test.images.split(batch_size)
@@ -132,6 +159,23 @@ def worth(
         "probe": measures.linear_probe(z, y, z_test, y_test),
         "probe_few": measures.linear_probe(z[:labels], y[:labels], z_test, y_test),
     }
+
+
+def information(losses_of_draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mutual information I(α; ε | x) and the entropy H(α | x, ε) that is left, in nats: 0-d each.
+
+    losses_of_draws: (inputs, draws), ℓ of each input under each of its equally likely noises, up to 20. Given
+    a noise α is N(0, e^ℓ), eq. 13; given the input alone it is the mixture of these, integrated by the
+    trapezoidal rule.
+    """
+    alpha = torch.sinh(torch.linspace(-13.5, 13.5, 1501, dtype=torch.float64))  # 12 deviations of the widest
+    known = task_entropy(losses_of_draws.double()).mean()
+    mixed = []
+    for lost in losses_of_draws.double():  # an input
+        spread = torch.exp(lost / 2)[:, None]
+        gaussians = torch.exp(-(alpha**2) / (2 * spread**2)) / (spread * (2 * torch.pi) ** 0.5)
+        mixed.append(torch.trapezoid(torch.special.entr(gaussians.mean(dim=0)), alpha))
+    return torch.stack(mixed).mean() - known, known
 
 
 def task_entropy(loss: torch.Tensor) -> torch.Tensor:

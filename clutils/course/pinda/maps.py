@@ -51,6 +51,11 @@ def detector_maps(pictures: ImageSet) -> dict[str, Tensor]:
     }
 
 
+def outline_band(masks: Tensor) -> Tensor:
+    """The pixels near the object's outline, bool (N, H, W): within a sixteenth of the image's side."""
+    return detectors.boundary_band(masks, max(1, round(BAND * masks.shape[-1])))
+
+
 def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
     """How well maps (N, H, W) find the object, and its outline: a row a map.
 
@@ -60,7 +65,7 @@ def measure(maps: Mapping[str, Tensor], masks: Tensor) -> pd.DataFrame:
     """
     import pandas as pd
 
-    band = detectors.boundary_band(masks, max(1, round(BAND * masks.shape[-1])))
+    band = outline_band(masks)
     rows = []
     for name, values in maps.items():
         row: dict[str, object] = {"map": name}
