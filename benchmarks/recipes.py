@@ -93,7 +93,7 @@ def measured(
     steps: int | None = None,
     finish: Callable[[training.Run], training.Run] = finished,
 ) -> dict[str, Any]:
-    """One run of a recipe: its line in the record, but for where it was made.
+    """One run of a recipe: its line in the record, except where it was made.
 
     - finish: takes the run to its end; what it gives back is judged
     """
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1, 2))
     parser.add_argument("--steps", type=int, help="another length than the recipe's, to try it")
     parser.add_argument("--record", action="store_true")
-    parser.add_argument("--table", action="store_true", help="write the table in benchmarks/README.md anew")
+    parser.add_argument("--table", action="store_true", help="write the table in benchmarks/README.md again")
     options = parser.parse_args()
     if options.table:
         README.write_text(with_table(README.read_text()))

@@ -187,7 +187,7 @@ def alpha_req(z: Vectors, first: int = 1, last: int | None = None, values: Tenso
 
 @torch.no_grad()
 def lidar(views: Vectors, delta: float = DELTA, epsilon: float = EPSILON) -> float:
-    r"""LiDAR: the rank in which images can be told apart, in units of how far an image's views scatter.
+    r"""LiDAR: the rank in which images can be distinguished, in units of how far an image's views scatter.
 
     $$\exp\Bigl(-\sum_k p_k\log p_k\Bigr), \qquad p_k = \frac{\lambda_k}{\sum_l\lambda_l} + \varepsilon,
     \qquad \lambda \text{ of } \Sigma_w^{-1/2}\,\Sigma_b\,\Sigma_w^{-1/2}$$
@@ -466,7 +466,7 @@ def few_label_probe(
 
 @dataclass(frozen=True)
 class Features:
-    """What a number by name is measured on: judged images, and a gallery that lends its labels.
+    """What a number by name is measured on: test images, and a gallery of labelled neighbours.
 
     - z: (N, D); y: (N,) classes; gallery_z, gallery_y: (M, D), (M,); all but z None where there are no labels
     - views: (N, V, D), V views of each image, None = none were drawn

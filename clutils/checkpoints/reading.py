@@ -70,7 +70,7 @@ class Refused(ValueError):
 
 
 class Nothing:
-    """Stands in for a value that is listed as harmless and not needed: keeps nothing, does nothing."""
+    """Replaces a value that is listed as harmless and not needed: keeps nothing, does nothing."""
 
     def __new__(cls, *_: object) -> Nothing:
         return super().__new__(cls)
@@ -80,7 +80,7 @@ class Nothing:
 
 
 class Plain:
-    """Stands in for a dictionary of another class: an empty dict, whatever it is made from."""
+    """Replaces a dictionary of another class: an empty dict, whatever it is made from."""
 
     def __new__(cls, *_: object) -> dict[Any, Any]:  # type: ignore[misc]
         return {}
@@ -151,7 +151,7 @@ def read(path: str | Path) -> Contents:
 
     Raises FileNotFoundError where there is no file, Refused (a ValueError) in one line on anything else that
     is no whole and harmless checkpoint. Memory stays below the file's size: tensors stay on the disk until
-    they are used (but for files of torch before 1.6).
+    they are used (except in files of torch before 1.6).
     """
     path = Path(path)
     _demand_file(path)

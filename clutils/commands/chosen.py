@@ -25,7 +25,9 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
 
     checkpoint = folder / saved.CHECKPOINT
     if checkpoint.exists():
-        raise BadUsage(f"{checkpoint} is there already: --resume goes on with it; another --out starts anew")
+        raise BadUsage(
+            f"{checkpoint} exists already: continue it with --resume, or start a new run with another --out"
+        )
     given = _given(options)
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
@@ -40,7 +42,7 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
 
 
 def resumed(folder: Path, options: argparse.Namespace) -> Run:
-    """The run in a checkpoint, at its step. What is given must be what it has, but for a new length.
+    """The run in a checkpoint, at its step. What is given must be what it has, except for a new length.
 
     A folder may lie elsewhere now: its images must be those that the run learned from.
     """

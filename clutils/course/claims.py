@@ -59,7 +59,7 @@ def test(
     - shown_by: what was checked, in a sentence, with its numbers formatted in
     - when, holds_when: a condition, and what the check found under it
     - control: of runs here, how it is known that they could have said otherwise: what a known good and a
-      known bad case gave, and which difference the seeds could have told apart
+      known bad case gave, and which difference the seeds could have detected
 
     The file is written to data/claims/ (CLUTILS_CLAIMS names another folder).
     Raises ValueError on an unknown kind of evidence, when a condition comes without its evidence, and on runs
@@ -189,7 +189,7 @@ def page(claims: list[Claim] | None = None) -> str:
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:
-    """Told apart without colour, too."""
+    """Distinguished without colour, too."""
     if verdict in (None, UNDECIDED):
         return "?", "#767676"
     if verdict == "holds":

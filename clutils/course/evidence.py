@@ -28,7 +28,7 @@ RECORD = "evidence"
 NEAR = 0.005  # of a ceiling: half a point
 CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same images
 LEARNING = "still learning"
-POWER = 0.8  # with which a difference that the seeds can tell apart is told
+POWER = 0.8  # with which a difference that the seeds can detect is detected
 
 
 def looked_at(
@@ -42,7 +42,7 @@ def looked_at(
 ) -> list[dict[str, Any]]:
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
-    - settings: of `training.Run`, but for data, steps and batch size; and two of its own: `at_a_time`, see
+    - settings: of `training.Run`, except data, steps and batch size; and two of its own: `at_a_time`, see
       `in_parts`, and `arm`, the arguments of `arms.use`
     - knn_validation, knn: accuracy (k = 20) on images to choose by and on those to judge by; the training
       images vote
@@ -221,7 +221,7 @@ def has_learned(subject: str, *contenders: str) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """a minus b: the means' difference, its interval, and what these seeds could have told apart.
+    """a minus b: the means' difference, its interval, and what these seeds could have detected.
 
     - low, high: 95 % interval by Student's t, or Welch's
     - detectable: the difference that as many seeds with this spread show in 80 % of the cases, to be read

@@ -25,7 +25,7 @@ SECTION = re.compile(r"^(##?) (.+)\n((?:(?!##? ).*\n?)*)", re.MULTILINE)  # a he
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong answer that is met often, told apart by name.
+    """A common wrong answer, recognised and named.
 
     - answer: of the same kind as the right one (a function, or a value)
     - why: one sentence to the reader who gave it

@@ -21,7 +21,7 @@ class LiveFigure:
     Change its artists and call `draw()`. Nothing has to be declared: matplotlib marks whatever changed as
     stale, and an artist of the background found so is from then on drawn by itself, on top of it. When
     anything else changed (limits, ticks, labels, a new artist, the figure's size) the background is drawn
-    anew. What moves therefore lies on top of what stands still.
+    again. What moves therefore lies on top of what stands still.
 
     Callbacks of widgets may run in a thread of their own (JupyterLab gives them a subshell), beside a cell
     that runs: hold `lock` around a change and its `draw()`.

@@ -38,7 +38,7 @@ class Recipe:
         """'conv16, 300 steps of 128, about 18 s on 2 cores'."""
         size = f"{self.encoder}, {self.steps:,} steps of {self.batch_size}"
         if self.seconds is None:
-            return f"{size}, not run yet: no time is known"
+            return f"{size} (not timed yet)"
         time = f"{self.seconds:.0f} s" if self.seconds < 100 else f"{self.seconds / 60:.0f} min"
         return f"{size}, about {time} on {self.on}"
 

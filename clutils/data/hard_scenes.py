@@ -6,7 +6,7 @@ As in `scenes` there is one object with its exact mask, the class is its texture
 - the background has a texture of its own, drawn independently of the class, out of the same ones with the
   same periods and a contrast as strong (never 'plain': a background without edges would give the object away)
 - the two colours of either surface are as far from one grey, the same on both; in most images the surfaces
-  share one palette, but for a tinge
+  share one palette, except for a tinge
 - objects are smaller, and lie anywhere in the image, more often near its border than in its middle
 """
 
@@ -53,7 +53,7 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, 
 def _colours(rng: np.random.Generator, near: np.ndarray) -> np.ndarray:
     """The object's two colours and the background's two, (2 surfaces, 2, n, 3, 1, 1) in [0, 1].
 
-    The two of a surface differ in brightness, on both surfaces alike but for a fifth. The surfaces differ in
+    The two of a surface differ in brightness, on both surfaces alike (up to a fifth). The surfaces differ in
     hue alone; where `near`, by little, and from dark to light the hue of both changes the same way.
     """
     n = len(near)

@@ -174,7 +174,7 @@ def _stl10(
 
 
 def _stl10_files(*splits: str) -> dict[str, int]:
-    """Path below the data directory -> its bytes, of images and, but for the unlabelled, of labels."""
+    """Path below the data directory -> its bytes, of images and, except for the unlabelled, of labels."""
     files = {}
     for split in splits:
         files[f"stl10_binary/{split}_X.bin"] = STL10_COUNTS[split] * PIXELS

@@ -262,7 +262,7 @@ function draw(app) {
     `(lower: more even)${alone}; alignment ${said("alignment")} (0: the two views have met).`;
 }
 
-function fresh(app, name) { // what a change begins anew
+function fresh(app, name) { // what a change begins again
   if (name === "forces" || name === "step") return;
   if (["pictures", "classes", "scatter", "arc", "seed"].includes(name)) app.state.at = "";
   if (name !== null) app.state.step = 0;

@@ -190,7 +190,7 @@ EXPLORERS = {
     ),
     "circle": Explorer(
         "Points on a circle, under a loss",
-        "Two views of each image (filled, hollow), and nothing but the loss to move them; trails run out "
+        "Two views of each image (filled, hollow), moved by the loss alone; trails run out "
         "from the start. Drag a point; compare two losses.",
         CIRCLE,
         {"temperature": 0.1, "beside_temperature": 1.0},

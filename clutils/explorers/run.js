@@ -1,7 +1,7 @@
 import { Chart, dragged, explore, html, mark, number, percent, put, seen, svg } from "./shell.js";
 
 const COLOURS = ["blue", "red", "green", "purple", "orange", "sky", "olive"];
-// there are eight shapes, filled and hollow: 16 classes are told apart without their colour
+// there are eight shapes, filled and hollow: 16 classes are distinguished without their colour
 const look = (c, width) => ((colour) => (c % 16 < 8 ? { fill: colour, "fill-opacity": 0.8, stroke: "var(--paper)", "stroke-width": width }
   : { fill: "var(--paper)", stroke: colour, "stroke-width": 3 * width }))(`var(--${COLOURS[c % 7]})`);
 
@@ -90,7 +90,7 @@ function draw(app) {
     shapes[shape] += mark(shape, 12 + 316 * at(0), 306 - 282 * at(1), 3.4);
   }
   app.points.forEach((path, c) => put(path, shapes[c]));
-  app.title.textContent = `map of ${number(N)} pictures, step ${number(step)}`;
+  app.title.textContent = `map of ${number(N)} images, step ${number(step)}`;
   app.map.setAttribute("aria-label", app.title.textContent);
   for (const { made, at, point, xs, values } of app.charts) {
     put(at, `M${made.X(step)} ${made.box.top}V${made.box.bottom}`);

@@ -27,7 +27,7 @@ class CLIP(Loss):
     - temperature: default 0.07, where the paper's learned temperature starts
     - learned_scale: learn t = log 1/τ, the paper's logit scale, from there on, 1/τ at most 100. dℓ/dt is the
       anchors' mean of (E_p[s] - s+)/τ, p over positive and negatives: τ falls once positives stand out.
-      `effective_temperature` is where it is; setting `temperature` starts anew. A run learns t without weight
+      `effective_temperature` is where it is; setting `temperature` resets it. A run learns t without weight
       decay and keeps it in checkpoints; in your own loop the optimiser needs `loss.parameters()`.
 
     Radford et al. 2021, "Learning transferable visual models from natural language supervision"

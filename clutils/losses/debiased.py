@@ -1,4 +1,4 @@
-"""The debiased contrastive loss: what false negatives add to the sum is estimated and taken off."""
+"""The debiased contrastive loss: what false negatives add to the sum is estimated and subtracted."""
 
 import math
 
@@ -67,7 +67,7 @@ def debiased(c: Tensor, pairs: Pairs, temperature: float, class_prior: float) ->
     with share = N τ+ E+/Σ E its logarithm is c + log(1 - share) - log(1 - τ+).
     """
     if class_prior == 0:
-        return c  # nothing to take off; the sum itself never falls below the clamp
+        return c  # nothing to subtract; the sum itself never falls below the clamp
     N = counted(pairs)
     share = torch.log(N * class_prior) - c  # log of N τ+ E+ / ΣE: below 0 while something is left
     left = share < NOTHING_LEFT

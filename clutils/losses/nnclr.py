@@ -1,4 +1,4 @@
-"""NNCLR: the nearest neighbour of a view in a support set stands in for it."""
+"""NNCLR: each view is replaced by its nearest neighbour in a support set."""
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,7 @@ class NNCLR(Loss):
     """
 
     level = "feature"
-    works_on = "vectors, since the nearest of a support set stands in for each"
+    works_on = "vectors, since each is replaced by its nearest in a support set"
     against = "other view"
     adds = ", with the nearest vector of a queue in the anchor's place"
     paper, year, equation = "NNCLR (Dwibedi et al.)", 2021, "section 3.2"

@@ -18,7 +18,7 @@ class SIGReg(Loss):
       \frac1M\sum_m T(\langle z^v, a_m\rangle), \qquad
       T(x) = B\int \bigl|\hat\varphi_x(t) - e^{-t^2/2}\bigr|^2 e^{-t^2/2}\,dt$$
 
-    with z̄_b the mean of an image's V views (two, and `extra_views`), a_m unit vectors drawn anew at every
+    with z̄_b the mean of an image's V views (two, and `extra_views`), a_m unit vectors drawn again at every
     call, and φ̂ the empirical characteristic function, (1/B) Σ_b e^{itx_b}: T is the Epps-Pulley statistic, by
     the trapezoid rule at `knots` of [0, 3], doubled. A distribution whose every projection is N(0, 1) is
     N(0, I) (Cramér-Wold): all moments are asked for, not VICReg's two. T's gradient is bounded, and a point

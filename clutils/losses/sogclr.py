@@ -1,4 +1,4 @@
-"""SogCLR: a moving average per sample stands in for the negatives that a small batch lacks."""
+"""SogCLR: a moving average per sample replaces the negatives that a small batch lacks."""
 
 import math
 

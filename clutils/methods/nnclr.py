@@ -1,4 +1,4 @@
-"""NNCLR: the nearest neighbour of a view in a queue of earlier ones stands in for it."""
+"""NNCLR: each view is replaced by its nearest neighbour in a queue of earlier ones."""
 
 from torch import nn
 from torch.nn.functional import normalize

@@ -34,7 +34,7 @@ class SimSiam(Method):
 
     paper, year = "SimSiam (Chen & He)", 2021
     usual_loss = losses.Regression()
-    usual_share = 0.2  # what it predicts moves with every step: slow steps stand in for BYOL's slow target
+    usual_share = 0.2  # what it predicts moves with every step: slow steps replace BYOL's slow target
     needs = OWN_VIEWS
     live = ("stop_gradient",)
     hidden = None

@@ -71,7 +71,7 @@ def resume(
     data, encoder, loss and augmentation are needed where the run was made from such an object of your own and
     not from a name; data may also be the name under which the same images are found now.
 
-    - compile: None = as the run had it; False, where there is no compiler any more, is the same but for
+    - compile: None = as the run had it; False, where there is no compiler any more, is the same except for
       rounding
 
     Raises FileNotFoundError where there is no file; ValueError where it is not a whole checkpoint of a run,

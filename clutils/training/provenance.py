@@ -25,7 +25,7 @@ def provenance() -> dict[str, Any]:
 
 
 def machine() -> str:
-    """The processor's name and the accelerator's, where there is one."""
+    """The processor's name and the GPU's, if there is one."""
     import torch
 
     name = platform.processor() or platform.machine()

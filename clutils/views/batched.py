@@ -79,7 +79,7 @@ def adjust_hue(images: Tensor, shift: Tensor) -> Tensor:
     """Turn each image's hue by `shift` (N,) turns of the colour wheel, with HSV's saturation and value kept.
     One channel: kept. Equal to torchvision's float `adjust_hue` to 1e-5.
 
-    The hue's distance from red is one product here, because telling apart 'red is highest', 'green is
+    The hue's distance from red is one product here, because distinguishing 'red is highest', 'green is
     highest', 'blue is highest' with `torch.where` takes twice as long.
     """
     if images.shape[1] == 1:

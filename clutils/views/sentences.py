@@ -14,7 +14,7 @@ class Dropout:
     """The sentence itself: both views are equal, and dropout in the encoder, which trains, tells them apart.
 
     Gao, Yao & Chen 2021, "SimCSE: simple contrastive learning of sentence embeddings" (arXiv 2104.08821),
-    section 3. `encoders.Transformer` has the dropout, drawn anew for every row of a batch.
+    section 3. `encoders.Transformer` has the dropout, drawn again for every row of a batch.
     """
 
     kind = "sentences"

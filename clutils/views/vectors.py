@@ -31,7 +31,7 @@ class Corruption(_OfRows):
 
     $$\tilde x_{ij} = x_{r(i,j)\,j} \text{ with probability } c, \text{ else } x_{ij}$$
 
-    r(i, j) is drawn evenly from the rows of the batch, for each row and column anew: a draw from column j's
+    r(i, j) is drawn evenly from the rows of the batch, for each row and column again: a draw from column j's
     marginal distribution. A replaced number is a possible one, in any unit; that it goes with the others is
     what is destroyed. As in the paper one view alone is corrupted, the other is x.
 

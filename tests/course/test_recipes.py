@@ -29,7 +29,7 @@ def test_both_recipes_are_told_with_the_time_or_with_none_where_it_was_never_run
     monkeypatch.setitem(recipes.LESSONS, "lab", pair)
     cpu, gpu = recipes.describe("lab").splitlines()
     assert cpu == "CPU recipe: conv16, 300 steps of 256, about 30 s on 2 cores."
-    assert gpu.startswith("GPU recipe: resnet18, 2,000 steps of 512, not run yet: no time is known. (This")
+    assert gpu.startswith("GPU recipe: resnet18, 2,000 steps of 512 (not timed yet). (This")
     assert str(recipes.Recipe("mlp", 9, 8, None, 600, "a GPU")).endswith("about 10 min on a GPU")
 
 

@@ -54,7 +54,7 @@ def test_the_circle_shows_each_point_in_its_class():
     assert len(drawn) == 4
     for label, points in enumerate(drawn):
         np.testing.assert_allclose(points, z1[labels == label].numpy())
-    assert len({c.get_paths()[0].vertices.tobytes() for c in ax.collections}) == 4, "told apart by marker"
+    assert len({c.get_paths()[0].vertices.tobytes() for c in ax.collections}) == 4, "distinguished by marker"
     assert "16 points of 4 classes" in figures.alt(ax)
 
 

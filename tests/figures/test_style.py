@@ -1,4 +1,4 @@
-"""The course's style: roles, losses and series are told apart without colour."""
+"""The course's style: roles, losses and series are distinguished without colour."""
 
 import numpy as np
 import pytest

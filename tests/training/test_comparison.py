@@ -1,4 +1,4 @@
-"""Runs side by side: told apart by what they differ in, and joined by what they share."""
+"""Runs side by side: distinguished by what they differ in, and joined by what they share."""
 
 import math
 

@@ -106,7 +106,7 @@ def _flat(cell: NotebookNode) -> NotebookNode:
 def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50) -> Path:
     """Write the stage copy beside the notebook, and return its path; the notebook itself is only read.
 
-    The copy is git-ignored, and made anew at each call: what a lecturer changes in it is gone the next time.
+    The copy is git-ignored, and each call replaces it: a lecturer's changes in it are gone the next time.
     """
     source = find(number, notebooks)
     copy = source.with_name(f"stage_{source.name}")

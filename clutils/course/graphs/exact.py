@@ -1,4 +1,4 @@
-"""What one edge changes, counted over the whole atlas; and which graphs colours can't tell apart."""
+"""What one edge changes, counted over the whole atlas; and which graphs colours can't distinguish."""
 
 from collections import Counter, defaultdict
 from functools import cache

@@ -1,4 +1,4 @@
-"""Debiasing, hardness weights and mixes: what each does to pull and push; SSCL's figures 2, 4 and 5 anew.
+"""Debiasing, hardness weights and mixes: what each does to pull and push; SSCL's figures 2, 4 and 5.
 
 Every force is computed by `clutils.anatomy`. The numbers of SSCL's tables (arXiv 2304.02971) are the paper's.
 """

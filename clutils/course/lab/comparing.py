@@ -17,7 +17,7 @@ from clutils.course.panels import MUTED, ErrorLine, below
 from clutils.training import comparison, saved
 from clutils.training.saved import Comparable, SavedRun
 
-MOST = 6  # runs whose curves can be told apart
+MOST = 6  # runs whose curves can be distinguished
 ROWS, MOST_ROWS = 8, 24  # of the list that are in view: more where a picked one lies further down
 HEADINGS = (
     *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
@@ -94,7 +94,9 @@ class Comparison(W.VBox):
         chosen = [run for name, run in as_made if name in self.chosen]
         try:
             if len(chosen) > MOST:
-                raise ValueError(f"{len(chosen)} runs are picked, but more than {MOST} can't be told apart")
+                raise ValueError(
+                    f"{len(chosen)} runs are picked, but curves of more than {MOST} can't be distinguished"
+                )
             self._draw([run for run in chosen if len(run.history)])
         except ValueError as error:
             self.error.say(str(error))

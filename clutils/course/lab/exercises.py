@@ -134,7 +134,7 @@ def _lowest(
     colder: bool = False,
     pick: Callable[[list[float]], float] = min,
 ) -> Callable[[dict[float, Sequence[float]]], float]:
-    """The right answer, but for what is given: what a τ is best by, which are worse, where, which of them."""
+    """The right answer, except the given part: what a τ is best by, which are worse, where, which of them."""
 
     def answer(accuracies: dict[float, Sequence[float]]) -> float:
         best = max(accuracies, key=lambda t: by(accuracies[t]))

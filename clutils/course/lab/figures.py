@@ -32,7 +32,9 @@ BY_SYMBOL = (
 )
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
 LABEL = 8.5  # points, of what stands at a mark
-MOVES = {"animated": True}  # what `update` changes: else the first move would draw what stands still anew
+MOVES = {
+    "animated": True
+}  # what `update` changes: otherwise the first move would draw what stands still again
 CHARTS = ("loss", "alignment, uniformity", "effective rank", "kNN accuracy", "temperature τ")
 NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effective_rank", "knn")}
 
@@ -209,7 +211,7 @@ class LabFigure:
         return 0.02, "bottom"
 
     def _hidden_marks(self) -> list[tuple[list[Line2D], Text]]:
-        """Made beforehand: a new artist would have everything that stands still drawn anew."""
+        """Made beforehand: a new artist would have everything that stands still drawn again."""
         first = self.charts[0]
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
         where = {"transform": first.get_xaxis_transform(), "rotation": 90, "fontsize": LABEL}

@@ -116,7 +116,7 @@ OUTSIDE = {
     "divergences",
     "AttentionNCE": "with several positives their weights depend on the positives' similarities",
     "AlphaCL": "a weighted sum of differences: no logarithm, no sum over candidates",
-    "Debiased": "where τ⁺ > 0: N τ⁺/(1 - τ⁺) positives are taken off the denominator, and from "
+    "Debiased": "where τ⁺ > 0: N τ⁺/(1 - τ⁺) positives are subtracted from the denominator, and from "
     "N = (1 - τ⁺)/τ⁺ negatives on the positive's weight there is 0 or negative, and so would be its q; with "
     "fewer it is inside where no clamp acts",
     "HardNegative": "where τ⁺ > 0, as Debiased",

@@ -72,7 +72,7 @@ def outline(ax: Axes, reach: float = 1.28) -> None:
 # ---- who is compared with whom -------------------------------------------------------------------------
 
 ROLES = {1: "positive", -1: "negative", 0: "not compared"}
-CELLS = {1: style.BLUE, -1: "#F6C9AE", 0: "white"}  # dark, light, white: told apart without colour as well
+CELLS = {1: style.BLUE, -1: "#F6C9AE", 0: "white"}  # dark, light, white: distinguished without colour as well
 
 
 @style.in_course_style
@@ -217,7 +217,7 @@ ARROWS = {"angles": "xy", "scale_units": "xy", "scale": 1, "minlength": 0}  # le
 LONGEST = 0.55  # the strongest force, drawn, in radii
 BEHIND = 0.3  # how solid a point on the far side of the sphere is
 TILT = 0.5  # radians by which the sphere's pole leans towards the reader
-INSIDE, OUTSIDE = 0.9, 1.1  # where the arrows of pull and push start: told apart without colour
+INSIDE, OUTSIDE = 0.9, 1.1  # where the arrows of pull and push start: distinguished without colour
 
 
 class Points:

@@ -41,7 +41,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         grey = {"color": "#C9C9C9", "linestyle": "-", "linewidth": 1}
         others = {t: (plane.plot([], [], **grey)[0], share.plot([], [], **grey)[0]) for t in paths}
         share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
-        share.text(steps, fair - 0.03, "their share in number", ha="right", va="top")
+        share.text(steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
         (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
         (trade_here,) = plane.plot([], [], **here)

@@ -39,10 +39,10 @@ def sweep_table() -> pandas.DataFrame:
 def judged_sweep() -> dict[str, Any]:
     """Whether colder runs end more uniform and less tolerant, as `claims.test` takes it.
 
-    Two temperatures are told apart in a measure where the interval of their difference leaves 0 out, and the
+    Two temperatures differ reliably in a measure where the interval of their difference leaves 0 out, and the
     difference is larger than what both moved in the middle third of their steps, before the learning rate,
     which ends at 0, had fallen. It holds where the
-    coldest and the hottest are told apart so in both measures, and no two neighbours the other way round;
+    coldest and the hottest differ so in both measures, and no two neighbours the other way round;
     holds from a temperature on where it holds of each two neighbours from there, three temperatures or more.
     Undecided while there are fewer than two temperatures with three seeds each.
     """
@@ -98,7 +98,7 @@ def _difference(a: str, b: str, column: str) -> tuple[evidence.Difference, float
 
 
 def _sign(a: str, b: str, column: str) -> int:
-    """-1 or 1 where the colder a's is told apart from b's, below or above it; else 0."""
+    """-1 or 1 where the colder a's differs reliably from b's, below or above it; else 0."""
     found, moved = _difference(a, b, column)
     if not found.decided or abs(found.mean) <= moved:
         return 0

@@ -1,4 +1,4 @@
-"""Runs compared: told apart by what they differ in, in the panel's words, and never too many."""
+"""Runs compared: distinguished by what they differ in, in the panel's words, and never too many."""
 
 import os
 

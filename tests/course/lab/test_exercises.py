@@ -1,4 +1,4 @@
-"""The exercises of notebook 12: what rescues a collapsed run does so; what does not is told apart."""
+"""The exercises of notebook 12: what rescues a collapsed run does so; what does not is recognised."""
 
 import pandas as pd
 import pytest
