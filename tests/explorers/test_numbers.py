@@ -1,4 +1,4 @@
-"""What the pages show is what the package says: they are asked themselves, on random settings of every loss."""
+"""What the pages show is what the package says: they are asked, on random settings of every loss."""
 
 import math
 

@@ -343,7 +343,15 @@ def test_menus_and_buttons_are_what_can_be_done_now():
     assert not any(widget.disabled for widget in lab.menus.values())
 
 
-@pytest.mark.parametrize("method", methods.catalogue())
+# of a queue, labels, no negatives, noise, prototypes, mixes, graphs, nodes; the sweep has all methods
+KINDS = {"simclr", "moco", "nnclr", "supcon", "byol", "pinda", "swav", "sdmp", "graphcl", "dgi"}
+each_kind = pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=() if name in KINDS else pytest.mark.sweep) for name in methods.catalogue()],
+)
+
+
+@each_kind
 def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live(method):
     lab, kind = made(method=method), methods.catalogue()[method].cls
     offered = [value for _, value in _options(lab.menus["loss"])]
@@ -365,22 +373,7 @@ def _options(menu: W.Dropdown) -> list[tuple[str, str]]:
     return [option if isinstance(option, tuple) else (option, option) for option in menu.options]
 
 
-ONE_OF_A_KIND = {
-    "simclr",
-    "nnclr",
-    "pinda",
-    "graphcl",
-    "dgi",
-}  # queue, noise, graphs, nodes; the sweep has all
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(name, marks=() if name in ONE_OF_A_KIND else pytest.mark.sweep)
-        for name in methods.catalogue()
-    ],
-)
+@each_kind
 def test_every_method_trains_from_the_panel(method):
     kinds = methods.catalogue()[method].cls.sample_kinds
     own = {"graphs": "graphs:motifs", "nodes": "nodes:karate"}
