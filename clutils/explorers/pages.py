@@ -21,6 +21,7 @@ from clutils.figures import style
 from clutils.training import Run, Watcher
 
 REPLAY = "replay.html"
+STILL = "The explorer as it opens. Its controls work once the cell is run or the notebook is trusted."
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 TOKEN = re.compile(  # spaces, a comment, a text, where a template begins, a regular expression, a word
     r"""\s+|//[^\n]*|"[^"\n]*"|`|/(?:\\.|[^/\n\\])+/[a-z]*|[\w$]+|.""", re.DOTALL
@@ -267,7 +268,8 @@ def frame(name: str, height: int = 620, **settings: Any) -> Frame:
     if drawn is None:
         return Frame(inside, title, height)
     picture = figures.png(drawn)
-    return Frame(inside, title, height, figures.page(drawn, picture=picture), picture, figures.alt(drawn))
+    below = figures.page(drawn, STILL, picture)
+    return Frame(inside, title, height, below, picture, figures.alt(drawn))
 
 
 def _described(name: str) -> dict[str, Any]:

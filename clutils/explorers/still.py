@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +87,9 @@ def _w(state: Mapping[str, Any]) -> Figure:
             high = torch.zeros(BARS, dtype=torch.float64).index_add(0, place, weights)
             right.stairs(sign * high / high.abs().max().clamp(min=1e-300), edges, fill=True, color=colour)
         right.axvline(state["positive"], color=style.BLUE)
-        right.set(xlabel="similarity: negatives up, push down, the line s⁺", yticks=[], xlim=(-1.02, 1.02))
-        right.set_title(_titled(loss))
+        right.set(xlabel="similarity (the line: s⁺)", yticks=[], xlim=(-1.02, 1.02))
+        left.set_title(_titled(loss))
+        right.set_title("negatives (up), push (down)")
     here, said = getattr(loss, "temperature", None), ""
     if here is not None:
         W = float(anatomy.gradient_scale(s, n, here))
@@ -99,7 +101,7 @@ def _w(state: Mapping[str, Any]) -> Figure:
         f"{float(n.mean()):.2f}, hardest {float(n.max()):.2f}. {said}The pull on the positive is "
         f"{float(pull.sum()):.3g}. Left, W against the temperature; right, negatives and who is pushed."
     )
-    return figures.describe(figure, text.replace("-", "−"))
+    return figures.describe(figure, re.sub(r"-(?=\d)", "−", text))
 
 
 # ---- the circle --------------------------------------------------------------------------------------------

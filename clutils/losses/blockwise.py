@@ -42,7 +42,8 @@ class Block(Batch):
 
 def images(loss: Any, batch: Batch) -> int:
     """How many images' anchors are computed at a time, at least one: `loss.block_size`, or what suits."""
-    columns = 2 * len(batch.views) if batch.queue is None else len(batch.queue)
+    queue = None if batch.queue is None else len(batch.queue)
+    columns = similarities.count(len(batch.views), loss.against, queue)
     anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.views.is_cuda else NUMBERS) // columns)
     one_each = batch.queue is not None or loss.against == "one way"
     return anchors if one_each else max(1, anchors // 2)

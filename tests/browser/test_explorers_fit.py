@@ -7,12 +7,14 @@ from clutils import explorers
 pytestmark = pytest.mark.browser
 
 CELL, COLUMN, PHONE, SCREEN = 919, 672, 390, 600  # pixels: of JupyterLab's cell, the book's column, and high
+AS_IN_NOTEBOOKS = "arc,scatter,classes,proportional,by_labels,seed"
 OPENED = {
     "W": ("W", {}),
     "W, equal": ("W", {"beside": "none", "positive": 1.0, "shape": "equal", "similarity": -1.0}),
     "W, many settings": ("W", {"loss": "HardNegative", "beside": "AttentionNCE"}),
     "circle": ("circle", {}),
     "circle, alone": ("circle", {"beside": "none", "pictures": 8}),
+    "circle, many settings": ("circle", {"loss": "MACL", "beside": "NTXent", "hide": AS_IN_NOTEBOOKS}),
 }
 BOXES = """() => { const inside = document.querySelector("iframe").contentDocument;
     const box = (what) => inside.querySelector(what).getBoundingClientRect();
