@@ -232,12 +232,12 @@ MEASURES = (
         "tests/test_measures.py::test_neighbour_overlap_is_counted_by_loops_and_ignores_scale",
     ),
     Fault(
-        "a kNN of the report that asks the image itself",
-        "clutils/report/neighbours.py",
-        "(z @ z.T).fill_diagonal_(-2)",
-        "(z @ z.T)",
-        "tests/report/test_rules.py"
-        "::test_asking_the_gallery_leaves_the_asked_picture_out_and_weighs_classes_as_the_judged",
+        "a baseline of fresh weights by settled batch statistics alone",
+        "clutils/report/examination.py",
+        "    ways = [made]\n",
+        "    ways = []\n",
+        "tests/report/test_screen.py"
+        "::test_fresh_weights_are_the_better_of_as_made_and_with_settled_statistics",
     ),
     Fault(
         "uniformity with the diagonal",
@@ -270,11 +270,10 @@ MEASURES = (
     ),
     Fault(
         "a verdict of the report turned round",
-        "clutils/report/rules.py",
-        'by_knn = n["knn_beside_untrained"] > n["knn_untrained"] + knn * _error(n)',
-        'by_knn = n["knn_beside_untrained"] < n["knn_untrained"] + knn * _error(n)',
-        "tests/report/test_calibration.py"
-        "::test_what_pages_show_is_what_the_record_gives_with_the_rules_as_they_stand",
+        "clutils/report/diagnosis.py",
+        "    return by is not None and max(by) >= CERTAIN",
+        "    return by is not None and max(by) <= CERTAIN",
+        "tests/report/test_diagnosis.py::test_one_sentence_with_the_numbers_it_rests_on",
     ),
 )
 TRAINING = (

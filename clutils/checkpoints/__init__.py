@@ -88,10 +88,11 @@ class Opened:
     @property
     def untempered(self) -> str:
         """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
-        if self.temperature is not None:
-            return ""
-        said = str(self.settings.get("method") or self.origin).lower()
-        return next((name for sign, name in UNTEMPERED.items() if said.startswith(sign)), "")
+        if self.origin == "a run of this package" and self.temperature is not None:
+            return ""  # its loss has one, whatever its method's usual loss is
+        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")] + [self.origin.lower()]
+        signs = UNTEMPERED.items()
+        return next((name for said in told for sign, name in signs if said.startswith(sign)), "")
 
     def __str__(self) -> str:
         weights = sum(p.numel() for p in self.encoder.parameters())

@@ -66,6 +66,8 @@ def _parted(state: State) -> list[State]:
         by_begin.setdefault(begin if averaged else "", {})[inner if averaged else name] = value
     rest = by_begin.pop("")
     parts = [State((*state.keys, k), layouts.unwrapped(own), k) for k, own in by_begin.items()]
+    if parts and all(name.startswith("model.") for name in rest):  # as `ema_model.` is stripped
+        rest = layouts.unwrapped({name.removeprefix("model."): value for name, value in rest.items()})
     return [replace(state, names=rest), *parts] if rest else parts
 
 

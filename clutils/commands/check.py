@@ -42,20 +42,21 @@ def add_to(add: Add) -> None:
         "--out",
         metavar="FILE",
         action="append",
-        help=".html (the page), .json (every number), .png (the first screen), .pdf (that and the verdicts); "
-        "once for each; default: report.html",
+        help=".html (the page), .json (every number), .png (the first screen); once for each; default: "
+        "report.html",
     )
     to_check.add_argument(
         "--quick",
         action="store_true",
-        help="stop at the first screen: the verdict in a sentence and four pictures",
+        help="stop at the first screen: the diagnosis in a sentence, the table and four panels",
     )
     to_check.add_argument(
         "--pictures",
         metavar="N",
         type=positive,
         default=2000,
-        help="how many in all, at least 80; a quarter is judged, the others lend their labels; default: 2000",
+        help="how many in all, at least 80; a quarter is the test set, the rest are the labelled neighbours; "
+        "default: 2000",
     )
     to_check.add_argument(
         "--arch",
@@ -78,7 +79,7 @@ def add_to(add: Add) -> None:
         metavar="X[,X,X]",
         type=mean,
         help="taken off pictures in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or none, "
-        "which set --std too; or auto: the one of these that fits what the encoder remembers",
+        "which set --std too; default: auto, the one of these that fits what the encoder remembers",
     )
     to_check.add_argument("--std", metavar="X[,X,X]", type=deviations, help="that pictures are divided by")
     to_check.add_argument("--size", metavar="N", type=side, help="pictures are resized to N x N, 8 to 1024")
@@ -94,9 +95,12 @@ def add_to(add: Add) -> None:
     to_check.add_argument(
         "--fail-on",
         choices=("broken", "look"),
-        help="exit code 3 where the verdict is broken, or at least worth a look; default: 0 whatever it is",
+        help="exit code 3 where the diagnosis is broken, or at least worth a look, of a series the last "
+        "file's; default: 0 whatever it is",
     )
-    to_check.add_argument("--maps", choices=("none", "tsne", "both"), default="both", help="default: both")
+    to_check.add_argument(
+        "--maps", choices=("none", "tsne", "both"), default="tsne", help="both: UMAP too; default: tsne"
+    )
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
 
 
@@ -116,8 +120,8 @@ def check(options: argparse.Namespace) -> int:
     outs = [Path(out) for out in options.out or ["report.html"]]
     alone = len(options.files) == 1
     for out in outs:
-        if out.suffix not in report.SUFFIXES:
-            raise BadUsage(f"--out {out}: must end in {', '.join(report.SUFFIXES)}")
+        with usage("--out"):
+            report.demand_suffix(out)
         if not alone and out.suffix not in (".html", ".json"):
             raise BadUsage(f"--out {out}: two files side by side, and a series, are an .html page or .json")
         demand_writable(out)
@@ -142,7 +146,10 @@ def check(options: argparse.Namespace) -> int:
         reports.append(_checked(file, opened, pictures, options, many))
     _write(reports, outs)
     feared = {None: (), "broken": (report.BROKEN,), "look": (report.LOOK, report.BROKEN)}[options.fail_on]
-    return 3 if any(found.level in feared for found in reports) else 0
+    if len(reports) == 2:
+        say(report.compared(*reports))
+    judged_by = reports if len(reports) < 3 else [report.last(reports)]
+    return 3 if any(found.level in feared for found in judged_by) else 0
 
 
 def _checked(
@@ -160,7 +167,7 @@ def _checked(
     maps = () if many else {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
     given |= {"map_names": maps, "seed": options.seed, "quick": options.quick}
     given["command"] = shlex.join(["python", "-m", "clutils", *options.typed])
-    with _stages(5 + bool(maps) if options.quick else 7 + len(maps)) as (on_stage, on_hint):
+    with _stages(4 + bool(maps) if options.quick else 6 + len(maps)) as (on_stage, on_hint):
         try:
             found = report.check(opened, pictures, on_stage=on_stage, on_hint=on_hint, **given)
         except report.Unfit as error:

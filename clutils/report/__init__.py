@@ -1,54 +1,54 @@
-"""Report on an encoder: `check(file, data)` measures it, judges it, and writes one page that says so.
+"""Report on an encoder: `check(file, data)` measures it, says what ails it, and writes one page.
 
-`examination` measures, `verdicts` judges, `screen` is what is seen first, `page` the HTML; the other pictures
-are drawn in `figures`.
+`examination` measures `facts`, `diagnosis` judges them, `screen` is what is seen first, `page` the HTML.
 """
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
-from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from torch import nn
 
-from clutils import checkpoints, files, measures, views
+from clutils import checkpoints, files, views
 from clutils import data as datasets
-from clutils.checkpoints.layouts import with_prefix
 from clutils.data import ImageSet, kind_called, kind_of
-from clutils.figures import maps, noise, pictures, png, style, training
+from clutils.figures import maps as map_figures
+from clutils.figures import noise, png, style
 from clutils.figures import page as figure_html
-from clutils.report import examination, feeding, page, provenance, screen, series, standard, verdicts
+from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
 from clutils.report import figures as drawn
-from clutils.report.examination import Examination, covering, examine
-from clutils.report.examined import as_json
+from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
+from clutils.report.examination import covering, examine
+from clutils.report.facts import Examination, as_json
 from clutils.report.prepared import Unfit
-from clutils.report.verdicts import BROKEN, GOOD, LOOK, UNKNOWN, Verdict
 
-__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Report", "Unfit", "Verdict", "beside", "beside_json"]
-__all__ += ["check", "covering", "examine", "in_series", "in_series_json", "load"]
+__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "beside"]
+__all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
-SUFFIXES = (".html", ".json", ".pdf", ".png")
+SUFFIXES = (".html", ".json", ".png")
 DEFAULTED = (
-    "no pictures were named (--data), so generated scenes were taken: judge an encoder on pictures of the "
-    "kind that it was trained on"
+    "no images were named (--data), so generated scenes were taken: judge an encoder on images of the kind "
+    "that it was trained on"
 )
 LEAST = 16  # images, of which a quarter is the test set
-FEW = 400  # pictures below which what is said of classes is uncertain
+FEW = 400  # images below which what is said of classes is uncertain
 Made = TypeVar("Made")
 
 
 @dataclass
 class Report:
-    """What a check found: `.level`, `.verdicts`, `.examination.numbers`; `.write(path)` keeps it."""
+    """What a check found: `.diagnosis`, `.level`, `.verdicts` (a `Line` each); `.write(path)` keeps it."""
 
     examination: Examination
-    verdicts: list[Verdict]
+    diagnosis: Diagnosis
+    verdicts: list[Line]
     notes: list[str]
     epoch: float | None = None
 
@@ -58,31 +58,30 @@ class Report:
 
     @property
     def level(self) -> str:
-        """The worst of all verdicts."""
-        return verdicts.worst(self.verdicts)
+        """The diagnosis's: good, worth a look, broken or not known."""
+        return self.diagnosis.level
 
     @property
     def summary_text(self) -> str:
-        """All of it in a sentence or three."""
-        return verdicts.summary(self.verdicts)
+        """All of it in a sentence."""
+        return self.diagnosis.says
 
     def __str__(self) -> str:
-        lines = [f"{page.MARKS[self.level]} {self.level}: {self.title}", f"  {self.summary_text}"]
-        for v in self.verdicts:
-            remark = f" ({v.remark})" if v.remark else ""
-            lines.append(f"  {page.MARKS[v.level]} {v.name}{remark}: {v.value}. {v.says}")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        told = [f"{page.MARKS[self.level]} {self.level}: {self.title}", f"  {self.summary_text}"]
+        for line in self.verdicts:
+            told.append(f"  {page.MARKS[line.level]} {line.name}: {line.value}. {line.says}".rstrip())
+        return "\n".join([*told, *(f"  note: {note}" for note in self.notes)])
 
     def json(self) -> str:
-        """Every number, verdict and fact, for programs; what is not finite is null."""
+        """Every number, line and fact, for programs; what is not finite is null."""
         return as_json(self._plain())
 
     def html(self) -> str:
-        """The page, whole: its pictures are inside, it loads nothing."""
+        """The page, whole: its figures are inside, it loads nothing."""
         return page.page([self], _drawn(self.figures()), self.json(), _panels(self.examination))
 
     def screen(self) -> Figure:
-        """The first screen, 1280 x 800: the verdict in a sentence, and four pictures."""
+        """The first screen, 1280 x 800: the sentence, the table, and four panels."""
         return screen.screen(self.examination, self.title, self.level, self.summary_text)
 
     def _repr_html_(self) -> str:
@@ -90,49 +89,31 @@ class Report:
         return figure_html(self.screen())
 
     def figures(self) -> dict[str, Figure]:
-        """Heading -> figure: all that the page shows below its first screen, where a quick look ends."""
-        return {} if self.examination.quick else _figures([self.examination])
-
-    def summary(self) -> Figure:
-        """The verdicts as one figure, for a slide or a PDF."""
-        count = self.examination.numbers["pictures"]
-        how = (
-            f"Each line is one thing measured on {count:,} judged pictures, beside "
-            "what encoders show that are well; what the words mean is on the page (--out report.html)."
-        )
-        return drawn.summary(
-            f"{self.title}: {self.level}", page.ordered(self.verdicts), self.summary_text, how
-        )
+        """Heading -> figure: what the page shows behind 'more', where a quick look ends."""
+        return {} if self.examination.quick else _of_one(self.examination)
 
     def write(self, path: str | Path) -> Path:
-        """By its ending: .html the page, .json every number, .png the first screen, .pdf that and the lines.
+        """By its ending: .html the page, .json every number, .png the first screen.
 
         Raises ValueError on another ending.
         """
         path = Path(path)
-        if path.suffix not in SUFFIXES:
-            raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
-        if path.suffix in (".html", ".json"):
-            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
-        elif path.suffix == ".png":
+        demand_suffix(path)
+        if path.suffix == ".png":
             files.write_atomically(path, png(self.screen(), scale=1.0))
         else:
-            files.write_atomically(path, self._write_pdf)
+            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
         return path
-
-    def _write_pdf(self, file: IO[bytes]) -> None:
-        with PdfPages(file, metadata={"CreationDate": None}) as pages:
-            for figure in (self.screen(), self.summary()):
-                pages.savefig(figure)
 
     def _plain(self) -> dict[str, Any]:
         found = self.examination
         return {
             "title": self.title,
             "level": self.level,
+            "diagnosis": self.diagnosis.name,
             "summary": self.summary_text,
             "facts": found.facts,
-            "verdicts": [vars(v) for v in self.verdicts],
+            "verdicts": [vars(line) for line in self.verdicts],
             "numbers": found.numbers,
             "intervals": {m.key: m.interval for m in standard.numbers(found) if m.interval},
             "layers": [vars(layer) for layer in found.layers],
@@ -141,28 +122,38 @@ class Report:
         }
 
 
+def demand_suffix(path: Path) -> None:
+    """Raise ValueError where a report can't be written under this name."""
+    if path.suffix == ".pdf":
+        raise ValueError(f"report: {path}: a PDF is no longer written: print the .html page into one")
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
+
+
 def check(
     path: str | Path | nn.Module | checkpoints.Opened,
     data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
     limit: int = 2000,
     grey: bool = False,
+    head: nn.Module | None = None,
     on_stage: Callable[[str], object] = lambda name: None,
     command: str = "report.check, in Python",
     **options: Any,
 ) -> Report:
-    """Open an encoder, measure it on these pictures and judge it.
+    """Open an encoder, measure it on these images and say what ails it.
 
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
-    - data: a name for `data.load`, or (gallery, judged) of your own; None = generated scenes, with a note
-    - limit: how many pictures in all, three quarters of them the gallery
-    - grey: the pictures' colours are averaged, for an encoder of grey pictures
+    - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
+    - limit: how many images in all, three quarters of them the gallery, whose labels are the neighbours'
+    - grey: the images' colours are averaged, for an encoder of grey images
+    - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
     - command: what was typed, which the page repeats
-    - options: temperature, mean, std, size, layer, map_names, seed, quick: see `examination.examine`; mean
-      may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto": the one that fits best, with
-      a note
+    - options: temperature, mean, std, size, layer, map_names, numbers, seed, quick: see
+      `examination.examine`; mean may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto"
+      (the default for a file): the one that fits best, with a note
 
-    The same file, pictures and options give the same report. Raises as `checkpoints.open`, `data.load` and
+    The same file, images and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
     """
     if not (data is None or isinstance(data, str) or (isinstance(data, tuple) and len(data) == 2)):
@@ -172,6 +163,8 @@ def check(
         )
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
+    if head is not None:
+        opened = replace(opened, head=copy.deepcopy(head).eval())
     notes = [] if data is not None else [DEFAULTED]
     data = data or "scenes"
     for kind in [kind_called(data)] if isinstance(data, str) else [kind_of(part.inputs) for part in data]:
@@ -186,37 +179,39 @@ def check(
         gallery, judged = _grey(gallery), _grey(judged)
     count = len(gallery) + len(judged)
     if count < FEW:
-        notes.append(f"{count} pictures are few: below about {FEW}, what is said of classes is uncertain")
+        notes.append(f"{count} images are few: below about {FEW}, what is said of classes is uncertain")
     seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes
-    if options.get("mean") == "auto":
+    given_as = options.get("mean")
+    if given_as is None and options.get("std") is None and not isinstance(path, nn.Module):
+        given_as = "auto"
+    if given_as == "auto":
         chosen, said = feeding.fitting(opened, seen, side)
-        notes.append(said)
+        notes += [said] * (chosen != feeding.NORMALISATIONS["none"])
         options["mean"], options["std"] = chosen or (None, None)
-    elif isinstance(options.get("mean"), str):
-        mean, std = feeding.normalisation(options["mean"])
+    elif isinstance(given_as, str):
+        mean, std = feeding.normalisation(given_as)
         options |= {"mean": mean, "std": options.get("std") or std}
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
-    lent = covering(gallery, judged, found.quick)
-    if asked := int((~torch.isin(judged.labels, lent.labels)).sum()) if "knn" in found.numbers else 0:
+    own, layer = found.found, options.get("layer", "encoder")
+    if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
         notes.append(
             f"{asked} of {len(judged)} test images are of classes without a labelled image, "
             "so no vote is right there"
         )
-    if options.get("temperature") and "temperature" not in found.numbers:
+    if options.get("temperature") and own.temperature is None:
         notes.append(f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['W']}")
-    if said := maps.numbered(judged.class_names):
+    if said := map_figures.numbered(judged.class_names):
         notes.append(said)
-    layer = options.get("layer", "encoder")
     # with its folder: every run's file may be called checkpoint.pt
     name = "/".join(Path(opened.path).parts[-2:]) if opened.path else opened.arch
     found.title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
-    if found.quick:
-        notes.append(f"a quick look, by {len(lent)} labels and no probe: the whole page may judge otherwise")
-    found.facts = provenance.facts(opened, lent, judged, options, command)
-    return Report(found, verdicts.judge(found.numbers, found.unknown, layer), notes, opened.epoch)
+    taken = covering(gallery, judged, found.quick)
+    found.facts = provenance.facts(opened, taken, judged, options, command)
+    told = diagnosis.diagnose(own, layer), diagnosis.lines(own, found.unknown, layer)
+    return Report(found, *told, notes, opened.epoch)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -260,13 +255,35 @@ def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
 
 
 def beside(first: Report, second: Report) -> str:
-    """Two reports on one page: what differs and by how much, a line for each thing, and shared pictures.
+    """Two reports on one page: what differs and by how much, a line for each thing.
 
-    Raises ValueError where they did not judge the same pictures in the same order.
+    Raises ValueError where they did not judge the same images in the same order.
     """
-    held = beside_json(first, second)
-    pictures = _drawn(_figures([first.examination, second.examination]))
-    return page.page([first, second], pictures, held)
+    held, both = beside_json(first, second), (first.examination, second.examination)
+    spectra = {name: e.spectrum for name, e in zip("AB", both, strict=True) if e.spectrum is not None}
+    figures = _Figures()
+    if len(spectra) > 1:
+        figures.add("Spectrum", drawn.spectrum, spectra)
+    for name, e in zip("AB", both, strict=True):
+        for panel in ("Positives and negatives", "Map by class"):
+            figures.add(f"{panel}, {name}", _panel, panel, e)
+    return page.page([first, second], _drawn(figures), held)
+
+
+def compared(first: Report, second: Report) -> str:
+    """What lies between two reports, as text: which is better, each difference, how alike they are."""
+    both = first.examination, second.examination
+    found = standard.differences(*both)
+    told = [page.better([first, second], found)]
+    for d in found:
+        sure = "" if d.interval is None else " (certain)" if d.certain else " (may be luck)"
+        values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
+        told.append(f"  {d.name}: {values}, B less A {page.apart(d.b - d.a, bool(d.better))}{sure}")
+    if alike := standard.likeness(*both):
+        told.append(
+            f"  alike: linear CKA {alike['cka']:.3g}, {alike['overlap']:.1%} of the neighbours shared"
+        )
+    return "\n".join(told)
 
 
 def beside_json(first: Report, second: Report) -> str:
@@ -287,10 +304,17 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: every number against the epoch, a line for each."""
     found = series.moments(reports)
-    curves = {"Every number": series.curves(found)}
+    curves = {"Numbers": series.curves(found)}
     if any(moment.layers for moment in found):
         curves["Layer by layer"] = series.layer_curves(found)
     return page.page([], _drawn(curves), series.held(found), moments=found)
+
+
+def last(reports: Sequence[Report]) -> Report:
+    """Of a series the last by epoch, by place where a file has none."""
+    known = {report.epoch for report in reports}
+    in_order = None not in known and len(known) == len(reports)
+    return max(reports, key=lambda report: report.epoch or 0) if in_order else reports[-1]
 
 
 def in_series_json(reports: Sequence[Report]) -> str:
@@ -320,7 +344,7 @@ def _grey(pictures: ImageSet) -> ImageSet:
 
 
 def _tried(name: str, make: Callable[[], Made], instead: Callable[[Figure], Made]) -> Made:
-    """What is made; or, where that fails, a line that says so: no picture loses what was measured."""
+    """What is made; or, where that fails, a line that says so: no figure loses what was measured."""
     try:
         return make()
     except Exception as error:  # whatever it is
@@ -369,82 +393,21 @@ class _Figures(dict[str, Figure]):
         self[name] = _tried(name, lambda: cast(Figure, draw(*given, **options).figure), lambda line: line)
 
 
-def _figures(found: Sequence[Examination]) -> dict[str, Figure]:
-    """Of one examination, or of two side by side."""
-    named = dict(zip(["this encoder"] if len(found) == 1 else ["A", "B"], found, strict=True))
-    figures, spots = _Figures(), {}
-    for name, e in named.items():
-        if "uniformity" in e.numbers:
-            spots[name] = e.numbers["alignment"], e.numbers["uniformity"]
-    for name, e in named.items():
-        if "head_uniformity" in e.numbers:
-            spots[name + drawn.AFTER] = e.numbers["head_alignment"], e.numbers["head_uniformity"]
-        if e.fresh_views is not None and name in spots:
-            first, second = e.fresh_views
-            spots[name + drawn.FRESH] = measures.alignment(first, second), measures.uniformity(first)
-    if spots:
-        figures.add("Alignment and uniformity", drawn.plane, spots)
-    for name, e in named.items():
-        of = "" if len(named) == 1 else f", {name}"
-        if of and e.has_directions:  # of one alone, the first screen has them
-            figures.add(f"Similarities of views{of}", training.similarity_spread, *e.views)
-        if e.pull is not None:
-            tau = e.numbers["temperature"]
-            title = f"W and the weight of hard negatives at τ = {tau:g}{of}"
-            figures.add(title, drawn.weights, e.pull, e.hardness, tau)
-    spectra = {name: e.spectrum for name, e in named.items() if e.spectrum is not None}
-    if len(spectra) > 1:
-        figures.add("Dimensions in use", drawn.spectrum, spectra)
-    kept = {name: with_prefix("kept_", e.numbers) for name, e in named.items() if "kept_crop" in e.numbers}
-    if kept:
-        figures.add("What a change leaves", drawn.robustness, kept)
-    if len(named) == 1:
-        _of_one(found[0], figures)
-        if found[0].noise is not None:
-            images, scale, sample, mean = found[0].noise
-            learned = mean if bool(mean.any()) else None
-            figures.add("The noise that it learned", noise.noise, images, scale, sample, learned)
-    elif "knn" in found[0].numbers or "knn" in found[1].numbers:
-        rows = {f"kNN, {name}": [e.numbers["knn"]] for name, e in named.items() if "knn" in e.numbers}
-        rows["kNN, raw pixels"] = [max(e.numbers.get("knn_raw", 0.0) for e in found)]
-        figures.add("Classes", training.accuracies, rows, chance=found[0].numbers.get("chance"))
-    for name, e in named.items():
-        _maps(e, "" if len(named) == 1 else f", {name}", figures)
-    return figures
+def _panel(name: str, found: Examination) -> Any:
+    return screen.PANELS[name](found, None)[0]
 
 
-def _of_one(e: Examination, figures: _Figures) -> None:
+def _of_one(e: Examination) -> dict[str, Figure]:
+    figures = _Figures()
     if e.layers:
         figures.add("Layer by layer", drawn.by_layer, e.layers)
-    figures.add("Lengths", drawn.lengths, e.z)
     if e.predicted is not None:
-        n, of = e.numbers, {"": "this encoder", "_raw": "raw pixels", "_untrained": "fresh weights"}
-        rows = {
-            f"{how}, {whose}": [n[key + suffix]]
-            for key, how in (("knn", "kNN"), ("probe", "probe"))
-            for suffix, whose in of.items()
-            if key + suffix in n
-        }
-        if "knn_untrained" in n:  # fewer labels and pictures lend and are judged there
-            fewer = int(n["gallery_compared"])
-            rows[f"kNN, this encoder, {fewer} labels"] = [n["knn_beside_untrained"]]
-            rows[f"kNN, fresh weights, {fewer} labels"] = rows.pop("kNN, fresh weights")
-        figures.add("Classes", training.accuracies, rows, chance=n["chance"])
         names = e.judged.class_names
         figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)
-        spaces = {"this encoder": e.z, "raw pixels": e.raw}
-        title = "Nearest neighbours among the judged (framed: the same class; the last rows are the worst)"
-        figures.add(
-            title, pictures.neighbours, e.judged, spaces, screen.queries(e, True), k=min(5, len(e.z) - 1)
-        )
-
-
-def _maps(e: Examination, of: str, figures: _Figures) -> None:
-    labels = e.judged.labels[: examination.MAPPED]
-    for name in dict.fromkeys(name for name, _ in e.maps):
-        trust = {seed: e.numbers[f"trustworthiness_{name}_{seed}"] for of, seed in e.maps if of == name}
-        sides = {f"seed {s}, trust {trust[s]:.2f}, neighbours": e.maps[name, s] for s in trust}
-        figures.add(f"Map by {name}{of}", maps.side_by_side, sides, labels, e.judged.class_names)
-        at = {f"seed {seed}, kNN recall": e.maps[name, seed] for seed in trust}
-        kept = {f"seed {seed}, kNN recall": e.kept[name, seed] for seed in trust}
-        figures.add(f"How far the map by {name}{of} can be trusted, point by point", maps.trusted, at, kept)
+    if e.noise is not None:
+        images, scale, sample, mean = e.noise
+        learned = mean if bool(mean.any()) else None
+        figures.add("The noise that it learned", noise.noise, images, scale, sample, learned)
+    for name, at in list(e.maps.items())[1:]:
+        figures.add(f"Map by {name}", _panel, "Map by class", replace(e, maps={name: at}))
+    return figures

@@ -1,39 +1,33 @@
 """Examination of an encoder on labelled images, all numbers by `measures`, `anatomy` and `maps`.
 
-Gallery pictures lend their labels, judged pictures are asked about. No number here is a verdict: those are in
-`verdicts`.
+The gallery has the labelled neighbours, test images are asked about. No number here is a verdict: those are
+in `diagnosis`.
 """
 
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import update_bn
 
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.measures import PROBED
 from clutils.report import feeding, layers, neighbours, standard
-from clutils.report.examined import MAPPED, Examination
+from clutils.report.facts import MAPPED, Examination, Facts, Row
 from clutils.report.feeding import VIEWED
-from clutils.report.prepared import Prepared, batch, demand_finite, demand_side, embed, finite
+from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
 
-COMPARED = (PROBED, 500)  # gallery and judged pictures for fresh weights, which cost as much again
-LEARNED = 256  # pictures that fresh batch normalisations see
-TOGETHER = 1e-3  # of 1 - the mean cosine: below, pictures lie at one place
-CHANGED = 128  # pictures whose places under each change alone are looked at
-LENT = 400  # gallery pictures that a quick look takes
-LEFT_OUT = 2000  # gallery pictures of which each is asked about by the others
+COMPARED = (PROBED, 500)  # labelled images and test images of the table: fresh weights cost twice as much
+LEARNED = 256  # images by which fresh batch statistics settle
+TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
+CHANGED = 128  # images whose places under each change alone are looked at
 QUICK = "a quick look stops before it"
-NOISED = 8  # pictures whose learned noise is shown
-SEEDS = (0, 1, 2)  # of the maps
+NOISED = 8  # images whose learned noise is shown
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
     "crop": ("crop_scale", (1.0, 1.0), (0.2, 1.0)),
@@ -43,7 +37,8 @@ CHANGES: dict[str, tuple[str, Any, Any]] = {
     "blur": ("blur", 0.0, 1.0),
 }
 
-Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is taken off, the std that divides
+Shift = tuple[Sequence[float], Sequence[float]]  # the mean that is subtracted, the std that divides
+Pair = tuple[Tensor, Tensor]
 
 
 def examine(
@@ -55,7 +50,8 @@ def examine(
     std: Sequence[float] | None = None,
     size: int | None = None,
     layer: str = "encoder",
-    map_names: Sequence[str] = ("t-SNE", "UMAP"),
+    map_names: Sequence[str] = ("t-SNE",),
+    numbers: Sequence[str] = (),
     seed: int = 0,
     quick: bool = False,
     on_stage: Callable[[str], object] = lambda name: None,
@@ -63,26 +59,27 @@ def examine(
 ) -> Examination:
     """Measure an encoder.
 
-    - gallery, judged: pictures with labels, or without (-1), which leaves out what needs them
+    - gallery, judged: labelled images and test images; labels of -1 leave out what needs them
     - temperature: τ of its training, where the file does not say it
-    - mean, std: how pictures in [0, 1] are shifted and scaled for it; size: their width for it
+    - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
     - layer: where features are read: "encoder", "head" or the name of a module within the encoder
-    - map_names: of "t-SNE" and "UMAP", those that are drawn
-    - quick: what the first screen shows, and no more: 400 gallery pictures, one map, no probes
+    - map_names: of "t-SNE" and "UMAP", those that are drawn; numbers: further ones of `measures.BY_NAME`
+    - quick: what the first screen shows, and no more, of at most 750 labelled images
     - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
       the time that all will take
 
-    The same arguments give the same numbers. Raises ValueError on what does not fit together, and where a
-    feature of a picture is not finite.
+    The same arguments give the same numbers, and a quick look those of a full one for what both measure.
+    Raises ValueError on what does not fit together, and where a feature of an image is not finite.
     """
     side = demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
-    fresh = _untrained(opened, side, shift, layer, seed)
+    made = _untrained(opened, side, shift, layer, seed)
     gallery = covering(gallery, judged, quick)
+    unknown: dict[str, str] = {}
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
-    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=fresh is not None, quick=quick)
+    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=made is not None, quick=quick)
     with layers.reading(prepared.encoder, 0 if quick else len(judged) + PROBED) as caught:
         z = finite(prepared, judged, lambda one: on_hint(cost(one)))
         gallery_z = finite(prepared, gallery)
@@ -90,65 +87,60 @@ def examine(
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
     demand_finite(torch.cat([z1, z2]))
-    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), quick=quick)
-    numbers = found.numbers
-    numbers |= {"pictures": len(judged), "gallery": len(gallery), "weights_zero": _zero(opened.encoder)}
-    numbers["plain_normalisations"] = float(_plain(opened.encoder))
-    numbers |= _stated(opened, some)
-    numbers |= feeding.first_layer(opened, prepared, torch.cat(seen), found.unknown)
-    numbers |= _shape(z, found)
-    numbers |= _contrast(z1, z2)
-    if found.has_directions:
-        numbers["uniformity"] = measures.uniformity(z)
-    on_stage("fresh weights")
-    tau = temperature or opened.temperature
-    if fresh is not None and (numbers.get("never_trained") or numbers["plain_normalisations"]):
-        numbers |= _as_made(opened, fresh, layer, some, seen, tau, seed)
-    if fresh is not None:
-        _learn_statistics(fresh, gallery.images)
-        first, second = (embed(fresh, view[:CHANGED]) for view in seen)
-        found.fresh_views = first, second
-    on_stage("classes")
-    _classes(found, gallery, gallery_z)
-    _training(found, opened, prepared, seen, some, tau)
-    if "temperature" in numbers and opened.temperature not in (None, tau):
-        numbers["temperature_in_file"] = opened.temperature
-    if opened.generator is not None:
-        found.noise = _noise(opened, some, seed)
+    spectrum, shape = _shape(z)
+    n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
+    n |= {"weights_zero": _zero(opened.encoder), "plain_normalisations": _plain(opened.encoder)}
+    if isinstance(stops := opened.settings.get("stop_gradient"), bool):
+        n["stop_gradient"] = stops
+    n |= feeding.first_layer(opened, prepared, torch.cat(seen), unknown)
+    directions = n["spread"] > 0 and not n["zero_norms"]
+    if directions:
+        n["uniformity"] = measures.uniformity(z)
+    tau = None if opened.untempered else temperature or opened.temperature
+    head_views = _head(opened, prepared, seen, (z1, z2), unknown)
+    if head_views is not None:
+        n |= _behind_the_head(head_views)
+    n |= _loss(opened, head_views, (z1, z2), some, tau, unknown)
+    if "temperature" in n and opened.temperature not in (None, tau):
+        n["temperature_in_file"] = opened.temperature
+    on_stage("classes and fresh weights")
+    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), Facts(**n), unknown)
+    found.quick, found.layer, found.spectrum, found.head_views = quick, layer, spectrum, head_views
+    if _labelled(found, gallery, gallery_z):
+        n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, made)
+    if made is not None:
+        like = made if encoders.unseen(opened.encoder) else made.settled(gallery.images[:LEARNED])
+        found.fresh_views = embed(like, seen[0][:CHANGED]), embed(like, seen[1][:CHANGED])
+    found.found = Facts(**n)
     if quick:
-        found.unknown |= dict.fromkeys(("probe", "knn_untrained", "kept"), QUICK)
-        map_names = map_names[:1]
+        unknown |= dict.fromkeys(("probe", "kept"), QUICK)
     else:
         on_stage("probes")
-        _probes(found, gallery, gallery_z, fresh)
-        standard.measure(found, gallery, gallery_z)
-        lent = gallery.labels if found.predicted is not None else None
+        n["others"] = standard.measure(found, gallery, gallery_z, numbers)
+        labels = gallery.labels if found.predicted is not None else None
         output = torch.cat([z, gallery_z[:PROBED]]) if layer == "encoder" else None
-        k = int(numbers.get("neighbours", 1))
-        found.layers = layers.measure(caught, judged.labels, lent, output, k)
+        found.layers = layers.measure(caught, judged.labels, labels, output, n.get("neighbours") or 1)
         on_stage("robustness")
-        few = judged.subset(slice(0, CHANGED))
-        kept = _robustness(prepared, few, z[:CHANGED], seed)
-        if not kept:
-            found.unknown["kept"] = (
-                "pictures lie too close together: how far a change moves one can't be told"
-            )
-        usual = _uses(vars(views.suiting(some.images))).items()
-        numbers |= kept | {f"usual_{name}": float(used) for name, used in usual if f"kept_{name}" in kept}
-    for name in map_names:
+        n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
+        if not n["kept"]:
+            unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
+        if opened.generator is not None:
+            found.noise = _noise(opened, some, seed)
+    for name in map_names[: 1 if quick else None]:
         on_stage(name)
-        _map(found, name, SEEDS[:1] if quick else SEEDS)
+        n["others"] = n.get("others", {}) | _map(found, name, seed)
+    found.found = Facts(**n)
     return found
 
 
 def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageSet:
-    """The gallery with an image of each class that is asked about ahead, where its first 400 lack one.
+    """The gallery with an image of each class that is asked about ahead, where its first 750 lack one.
 
-    Numbers by few labels take the first of them. A quick look takes 400, or one of each class.
+    Numbers by few labels take the first of them. A quick look takes 750, or one of each class.
     """
     asked = judged.labels.unique()
     asked = asked[torch.isin(asked, gallery.labels)]
-    if not torch.isin(asked, gallery.labels[:LENT]).all():
+    if not torch.isin(asked, gallery.labels[:PROBED]).all():
         order = gallery.labels.argsort(stable=True)
         ordered = gallery.labels[order]
         begins = torch.ones_like(ordered, dtype=torch.bool)
@@ -157,21 +149,20 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
         others = torch.ones(len(gallery), dtype=torch.bool)
         others[first] = False
         gallery = gallery.subset(torch.cat([first, others.nonzero()[:, 0]]))
-    return gallery.subset(slice(0, max(LENT, len(asked)))) if quick else gallery
+    return gallery.subset(slice(0, max(PROBED, len(asked)))) if quick else gallery
 
 
-# ---- the pictures as they come in --------------------------------------------------------------------------
+# ---- the images as they come in ----------------------------------------------------------------------------
 
 
 def _cost(one: float, judged: int, gallery: int, fresh: bool, quick: bool) -> str:
     """What all passes through a network take, in words; one: seconds for an image."""
-    views = 2 * min(VIEWED, judged) + fresh * (min(LEARNED, gallery) + 2 * min(CHANGED, judged))
-    if not quick:
-        views += len(CHANGES) * min(CHANGED, judged)
-        views += fresh * (min(COMPARED[0], gallery) + min(COMPARED[1], judged))
     asked = judged + gallery
-    said = f"about {one * (asked + views):.0f} s for {asked:,} pictures and {views:,} views of them"
-    return f"{said}, by fresh weights too; then probes, maps, the page"
+    further = 2 * min(VIEWED, judged) + (0 if quick else len(CHANGES) * min(CHANGED, judged))
+    table = min(COMPARED[0], gallery) + min(COMPARED[1], judged)
+    further += fresh * (2 * table + min(LEARNED, gallery) + 2 * min(CHANGED, judged))
+    said = f"about {one * (asked + further):.0f} s for {asked:,} images and {further:,} passes more"
+    return f"{said}, by fresh weights too{'' if quick else '; then probes, the map, the page'}"
 
 
 def _zero(encoder: nn.Module) -> float:
@@ -182,7 +173,7 @@ def _zero(encoder: nn.Module) -> float:
 
 
 def _plain(encoder: nn.Module) -> bool:
-    """Gains all 1 and biases all 0, of layers or groups, where nothing remembers its pictures: as made."""
+    """Gains all 1 and biases all 0, of layers or groups, where nothing remembers its images: as made."""
     modules = list(encoder.modules())
     if any(isinstance(m, nn.BatchNorm1d | nn.BatchNorm2d) for m in modules):
         return False
@@ -194,12 +185,12 @@ def _plain(encoder: nn.Module) -> bool:
 # ---- geometry ----------------------------------------------------------------------------------------------
 
 
-def _shape(z: Tensor, found: Examination) -> dict[str, float]:
-    """Norms, spread, dimensions in use and units that never move."""
+def _shape(z: Tensor) -> tuple[Tensor | None, dict[str, float]]:
+    """The spectrum; norms, spread, dimensions in use and features that never move."""
     centred = (z - z.mean(dim=0)).double()
     size = z.double().square().sum(dim=1).mean().sqrt()
     spread = (centred.square().sum(dim=1).mean().sqrt() / size).item() if size > 0 else 0.0
-    spread = 0.0 if spread < 1e-6 else spread  # below what float32 tells apart
+    spread = 0.0 if spread < 1e-6 else spread  # below what float32 resolves
     deviation = centred.std(dim=0)
     norms = z.norm(dim=1)
     numbers = {
@@ -210,13 +201,14 @@ def _shape(z: Tensor, found: Examination) -> dict[str, float]:
         "norm_varies": (norms.std() / norms.mean().clamp(min=1e-12)).item(),
         "zero_norms": int((norms == 0).sum()),
     }
-    if spread > 0:
-        found.spectrum = measures.spectrum(z)
-        shares = found.spectrum.square() / found.spectrum.square().sum()
-        numbers["effective_rank"] = measures.effective_rank(z, found.spectrum)
-        numbers["first_direction"] = shares[0].item()
-        numbers["directions_to_95"] = int((shares.cumsum(dim=0) < 0.95).sum()) + 1
-    return numbers
+    if not spread:
+        return None, numbers
+    spectrum = measures.spectrum(z)
+    shares = spectrum.square() / spectrum.square().sum()
+    numbers["effective_rank"] = measures.effective_rank(z, spectrum)
+    numbers["first_direction"] = shares[0].item()
+    numbers["directions_to_95"] = int((shares.cumsum(dim=0) < 0.95).sum()) + 1
+    return spectrum, numbers
 
 
 def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
@@ -236,30 +228,11 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     }
 
 
-def _uses(settings: Mapping[str, Any]) -> dict[str, bool]:
-    """Change -> whether an augmentation of these settings has it."""
-    least = {change: np.min(settings[name]) for change, (name, *_) in CHANGES.items() if name in settings}
-    return {change: bool(low < 1 if change == "crop" else low > 0) for change, low in least.items()}
+def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
+    """Change -> kept, by each augmentation alone: 1 = an image stays where it is, 0 = as far as another one.
 
-
-def _stated(opened: Opened, pictures: ImageSet) -> dict[str, float]:
-    """What the file says of its training that causes ask for: stop_gradient, and trained_CHANGE.
-
-    Of the changes, those that training on such pictures usually has: digits, say, are not mirrored.
-    """
-    found, augmentation = {}, opened.settings.get("augmentation")
-    if isinstance(stops := opened.settings.get("stop_gradient"), bool):
-        found["stop_gradient"] = float(stops)
-    usual = _uses(vars(views.suiting(pictures.images)))
-    stated = _uses(augmentation) if isinstance(augmentation, Mapping) else {}
-    return found | {f"trained_{name}": float(stated[name]) for name in stated if usual[name]}
-
-
-def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
-    """kept_CHANGE, by each augmentation alone: 1 = the picture stays where it is, 0 = as far as another one.
-
-    (s - s̄) / (1 - s̄), s the similarity of a picture to itself after the change, s̄ that of two pictures.
-    z: the features of the pictures as they are. Empty where those nearly coincide, so that it is 0 by 0.
+    (s - s̄) / (1 - s̄), s the similarity of an image to itself after the change, s̄ that of two images.
+    z: the features of the images as they are. Empty where those nearly coincide, so that it is 0 by 0.
     """
     own = nn.functional.normalize(z, dim=1)
     table = own @ own.T
@@ -269,13 +242,13 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
         return found
     unchanged = {setting: without for setting, without, _ in CHANGES.values()}
     for name, (setting, _, alone) in CHANGES.items():
-        if pictures.images.shape[1] == 1 and name == "grey":
+        if images.images.shape[1] == 1 and name == "grey":
             continue
         settings = unchanged | {setting: alone}
-        change = views.Augmentation(size=min(pictures.images.shape[-2:]), **settings)
-        changed = change(pictures.images, generator=torch.Generator().manual_seed(seed))
+        change = views.Augmentation(size=min(images.images.shape[-2:]), **settings)
+        changed = change(images.images, generator=torch.Generator().manual_seed(seed))
         s = (own * nn.functional.normalize(embed(prepared, changed), dim=1)).sum(dim=1).mean().item()
-        found[f"kept_{name}"] = (s - other) / max(1 - other, 1e-6)
+        found[name] = (s - other) / max(1 - other, 1e-6)
     return found
 
 
@@ -283,202 +256,181 @@ def _robustness(prepared: Prepared, pictures: ImageSet, z: Tensor, seed: int) ->
 
 
 def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> Prepared | None:
-    """The same network with fresh weights, its batch statistics still to be learned; None for a module."""
-    if opened.backbone is None:
-        return None
+    """The same network with fresh weights, as it is made; None for a module that can't make its own anew."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        encoder = opened.backbone.build()
+        encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
     where = layer if layer not in ("encoder", "head") else "encoder"
-    return Prepared(encoder.eval(), opened.channels, side, *shift, where)
+    return None if encoder is None else Prepared(encoder.eval(), opened.channels, side, *shift, where)
 
 
-def _as_made(
-    opened: Opened,
-    fresh: Prepared,
-    layer: str,
-    pictures: ImageSet,
-    seen: tuple[Tensor, Tensor],
-    temperature: float | None,
-    seed: int,
-) -> dict[str, float]:
-    """fresh_NAME -> number: geometry, and the space of the loss, of the network as it is made."""
-    head = copy.deepcopy(opened.head)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        for module in head.modules() if head is not None else ():
-            getattr(module, "reset_parameters", lambda: None)()
-    if layer == "head" and head is not None:
-        fresh = fresh.behind(head)
-    z = embed(fresh, pictures.images)
-    z1, z2 = (embed(fresh, view) for view in seen)
-    made = Examination(pictures, z, (z1, z2), z)
-    made.numbers |= _shape(z, made) | _contrast(z1, z2)
-    few = pictures.subset(slice(0, CHANGED))
-    made.numbers |= _robustness(fresh, few, z[:CHANGED], seed)
-    _training(made, replace(opened, head=head), fresh, seen, pictures, temperature)
-    return {f"fresh_{name}": value for name, value in made.numbers.items()}
+def _reset(module: nn.Module) -> nn.Module | None:
+    """A copy of which every layer has drawn its weights again; None where one can't."""
+    made = copy.deepcopy(module)
+    for part in made.modules():
+        if hasattr(part, "reset_parameters"):
+            cast(Any, part).reset_parameters()
+        elif any(True for _ in part.parameters(recurse=False)):
+            return None
+    return made
 
 
-def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
-    """kNN of the encoder and of raw pixels; tolerance; who is taken for whom."""
-    judged, numbers = found.judged, found.numbers
-    known = bool((judged.labels >= 0).all() and (gallery.labels >= 0).all())
-    if not known or len(judged.labels.unique()) < 2:
-        found.unknown["knn"] = "the pictures have no labels of two classes or more"
-        return
-    y, gallery_y = judged.labels, gallery.labels
-    if not torch.isin(y, gallery_y).any():
-        found.unknown["knn"] = "no test image is of a class that a labelled image has"
-        return
+def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
+    """Whether there are labels to be asked about, and directions to compare; else why not."""
+    y, known = found.judged.labels, gallery.labels
+    why = ""
+    if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:
+        why = "the images have no labels of two classes or more"
+    elif not torch.isin(y, known).any():
+        why = "no test image is of a class that a labelled image has"
+    elif not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
+        why = "images have one and the same embedding, or one of length 0"
+    if why:
+        found.unknown["knn"] = why
+    return not why
+
+
+def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[str, float]:
+    """kNN by all labelled images; tolerance; what a renaming of classes would gain; copies."""
+    y, gallery_y = found.judged.labels, gallery.labels
     k = measures.neighbours_for(gallery_y, y)
-    numbers["neighbours"] = k
-    numbers["chance"] = (y.bincount().max() / len(y)).item()
-    numbers["knn_error"] = 0.5 / math.sqrt(len(y))
-    if not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
-        found.unknown["knn"] = "pictures have one and the same embedding, or one of length 0"
-        return
     found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
     found.each["knn"] = (found.predicted == y).double()
-    numbers["knn"] = found.each["knn"].mean().item()
-    numbers["knn_relabelled"] = neighbours.relabelled(y, found.predicted, len(judged.class_names))
-    numbers["exchanged"] = neighbours.exchanged(y, found.predicted)
-    numbers["knn_raw"] = measures.knn_accuracy(measures.raw_inputs(gallery), gallery_y, found.raw, y, k=k)
-    numbers |= neighbours.left_out(gallery_z[:LEFT_OUT], gallery_y[:LEFT_OUT], k, y)
-    numbers["copies"] = neighbours.copies(judged.images, gallery.images)
+    numbers = {
+        "neighbours": k,
+        "chance": (y.bincount().max() / len(y)).item(),
+        "knn": found.each["knn"].mean().item(),
+        "knn_relabelled": neighbours.relabelled(y, found.predicted, len(found.judged.class_names)),
+        "exchanged": neighbours.exchanged(y, found.predicted),
+        "copies": neighbours.copies(found.judged.images, gallery.images),
+    }
     if len(y.unique()) < len(y):
-        numbers["tolerance"] = measures.tolerance(found.z, y)
-    else:
-        found.unknown["tolerance"] = "no two test images are of one class"
+        return numbers | {"tolerance": measures.tolerance(found.z, y)}
+    found.unknown["tolerance"] = "no two test images are of one class"
+    return numbers
 
 
-def _probes(found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Prepared | None) -> None:
-    """Linear probes of raw pixels and of fresh weights, and the kNN of these."""
-    if found.predicted is None:
-        return
-    numbers, y, many = found.numbers, found.judged.labels, gallery.subset(slice(0, PROBED))
-    if len(many.labels.unique()) < 2:
-        found.unknown["probe"] = "the gallery's first pictures have one class alone"
-    else:
-        first, second = neighbours.principal(measures.raw_inputs(many), found.raw)
-        numbers["probe_raw"] = measures.linear_probe(first, many.labels, second, y)
-    if fresh is None:
-        found.unknown["knn_untrained"] = "of a module handed over, no untrained one can be built"
-        return
-    few = found.judged.subset(slice(0, COMPARED[1]))
-    first, second = embed(fresh, many.images), embed(fresh, few.images)
-    k = min(int(numbers["neighbours"]), len(many))
-    numbers["knn_untrained"] = measures.knn_accuracy(first, many.labels, second, few.labels, k=k)
-    numbers["knn_beside_untrained"] = measures.knn_accuracy(
-        gallery_z[: len(many)], many.labels, found.z[: len(few)], few.labels, k=k
-    )
-    numbers["compared"], numbers["gallery_compared"] = len(few), len(many)
-    if "probe_raw" in numbers:
-        numbers["probe_untrained"] = measures.linear_probe(first, many.labels, second, few.labels)
+def _table(found: Examination, gallery: ImageSet, gallery_z: Tensor, made: Prepared | None) -> dict[str, Any]:
+    """kNN and probe of the encoder, of raw pixels and of fresh weights, all by the same images.
 
-
-def _learn_statistics(fresh: Prepared, images: Tensor) -> None:
-    """Let fresh batch normalisations see pictures: without, they would lose for that alone.
-
-    By the mean over all batches: an exponential moving average would still be mostly its start after four.
+    Fresh weights' are the better of two: as made, and with batch statistics that have settled.
     """
-    parts = images[:LEARNED].split(2 * batch(fresh, images))
-    update_bn((part.float() / 255 for part in parts), fresh)
-    fresh.eval()
+    many, few = gallery.subset(slice(0, COMPARED[0])), found.judged.subset(slice(0, COMPARED[1]))
+    if len(many.labels.unique()) < 2:
+        found.unknown["table"] = "the first labelled images have one class alone"
+        return {}
+    k = measures.neighbours_for(many.labels, few.labels)
+
+    def row(first: Tensor, second: Tensor) -> Row:
+        knn, given = math.nan, (many.labels, few.labels)
+        if all(bool(z.norm(dim=1).all()) for z in (first, second)):
+            knn = measures.knn_accuracy(first, given[0], second, given[1], k=k)
+        return Row(knn, measures.linear_probe(first, given[0], second, given[1]))
+
+    raw, raw_few = measures.raw_inputs(many), found.raw[: len(few)]
+    pixels = measures.knn_accuracy(raw, many.labels, raw_few, few.labels, k=k)
+    principal = neighbours.principal(raw, raw_few)  # of all pixels a probe takes minutes
+    numbers: dict[str, Any] = {"compared": len(few), "gallery_compared": len(many)}
+    numbers["own"] = row(gallery_z[: len(many)], found.z[: len(few)])
+    numbers["raw"] = Row(pixels, row(*principal).probe)
+    if made is None:
+        found.unknown["untrained"] = "of this module no untrained one can be built"
+        return numbers
+    ways = [made]
+    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in made.modules()):
+        ways.append(made.settled(gallery.images[:LEARNED]))
+    rows = [row(embed(way, many.images), embed(way, few.images)) for way in ways]
+    best = (max((value for value in of if value == value), default=0.0) for of in zip(*rows, strict=True))
+    return numbers | {"untrained": Row(*best)}
 
 
 # ---- the training that it comes from -----------------------------------------------------------------------
 
 
-def _training(
-    found: Examination,
-    opened: Opened,
-    prepared: Prepared,
-    seen: tuple[Tensor, Tensor],
-    pictures: ImageSet,
-    temperature: float | None,
-) -> None:
-    """W and the hardness weights, in the space of the loss and at its τ; else why they can't be known."""
-    if temperature is not None and not 0 < temperature < math.inf:
-        raise ValueError(f"temperature is {temperature!r}, but must be above 0")
-    without, why = "", ""
-    if opened.untempered:
-        without = f"{opened.untempered} trains without a temperature: W, and which negatives are pushed, "
-        without += "can't be asked of it"
+def _head(opened: Opened, prepared: Prepared, seen: Pair, own: Pair, unknown: dict[str, str]) -> Pair | None:
+    """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
-        why = "the file has no projection head (or none that could be rebuilt)"
-    else:
-        z1, z2 = _after_head(found, opened.head, prepared, seen)
-        norms = torch.cat([z1, z2]).norm(dim=1)
-        if not norms.isfinite().all():
-            why = "the head maps images to vectors that are not finite, or too long to measure"
-        elif bool((norms == 0).any()):
-            why = "the head maps images to vectors of length 0"
-    if why:
-        found.unknown |= {"W": without or why, "head_uniformity": why}
-        return
-    z1, z2 = similarities.normalise(z1), similarities.normalise(z2)
-    pairs = similarities.two_views(z1, z2)
-    found.numbers["head_alignment"] = 2 - 2 * pairs.positives.mean().item()
-    found.numbers["head_uniformity"] = measures.uniformity(torch.cat([z1, z2]))
-    if without or temperature is None:
-        found.unknown["W"] = without or "the file does not say τ: --temperature does"
-        return
-    found.pull = anatomy.gradient_scale(pairs.positives, pairs.negatives, temperature)
-    weights = anatomy.hardness_weights(pairs.negatives, temperature)
-    found.hardness = pairs.negatives.flatten(), weights.flatten()
-    effective = anatomy.effective_negatives(pairs.negatives, temperature)
-    found.numbers |= {
-        "temperature": float(temperature),
-        "W": found.pull.mean().item(),
-        "negatives": pairs.negatives.shape[1],
-        "share_of_negatives": (effective / pairs.negatives.shape[1]).mean().item(),
-    }
-    if bool((pictures.labels >= 0).all()):
-        share = anatomy.push_on_false_negatives(z1, z2, pictures.labels, temperature)
-        found.numbers["push_on_false_negatives"] = share.mean().item()
-
-
-def _after_head(
-    found: Examination, head: nn.Module, prepared: Prepared, seen: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """Two views behind the head; the encoder runs again only where its last features are not there yet."""
+        unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
+        return None
     if prepared.layer == "head":
-        return found.views
-    if prepared.layer == "encoder":
-        first, second = (encoders.embed(head, view) for view in found.views)
+        z1, z2 = own
+    elif prepared.layer == "encoder":
+        z1, z2 = (encoders.embed(opened.head, view) for view in own)
     else:
-        first, second = (embed(prepared.behind(head), view) for view in seen)
-    return first, second
+        z1, z2 = (embed(prepared.behind(opened.head), view) for view in seen)
+    norms = torch.cat([z1, z2]).norm(dim=1)
+    if not norms.isfinite().all():
+        unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or too long"
+        return None
+    if bool((norms == 0).any()):
+        unknown["head_uniformity"] = "the head maps images to vectors of length 0"
+        return None
+    return similarities.normalise(z1), similarities.normalise(z2)
 
 
-def _noise(opened: Opened, pictures: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-    """Some pictures, and the scale, a sample and the mean of the noise that was learned for each."""
-    images = pictures.images[:NOISED]
-    if images.shape[1] != opened.channels or opened.generator is None:
+def _behind_the_head(z: Pair) -> dict[str, float]:
+    numbers = {"head_alignment": measures.alignment(*z), "head_uniformity": measures.uniformity(torch.cat(z))}
+    try:
+        return numbers | {"head_rank": measures.effective_rank(z[0])}
+    except ValueError:  # all at one point
+        return numbers | {"head_rank": 1.0}
+
+
+def _loss(
+    opened: Opened, head: Pair | None, own: Pair, images: ImageSet, tau: float | None, unknown: dict[str, str]
+) -> dict[str, float]:
+    """W, and how many negatives share the push, after the head and at its τ; else why they can't be known."""
+    if tau is not None and not 0 < tau < math.inf:
+        raise ValueError(f"temperature is {tau!r}, but must be above 0")
+    if opened.untempered:
+        unknown["W"] = f"{opened.untempered} trains without a temperature"
+    elif head is None:
+        unknown["W"] = unknown["head_uniformity"]
+    elif tau is None:
+        unknown["W"] = "the file does not say τ: --temperature does"
+    if "W" in unknown or head is None or tau is None:
+        return {}
+    pairs = similarities.two_views(*head)
+    numbers = {
+        "temperature": float(tau),
+        "W": anatomy.gradient_scale(pairs.positives, pairs.negatives, tau).mean().item(),
+        "negatives": pairs.negatives.shape[1],
+        "share_of_negatives": _share(pairs.negatives, tau),
+    }
+    if all(bool(z.norm(dim=1).all()) for z in own):
+        first, second = (nn.functional.normalize(z, dim=1) for z in own)
+        features = similarities.two_views(first, second)
+        numbers["share_before_head"] = _share(features.negatives, tau)
+    if bool((images.labels >= 0).all()):
+        share = anatomy.push_on_false_negatives(*head, images.labels, tau)
+        numbers["push_on_false_negatives"] = share.mean().item()
+    return numbers
+
+
+def _share(negatives: Tensor, tau: float) -> float:
+    return (anatomy.effective_negatives(negatives, tau) / negatives.shape[1]).mean().item()
+
+
+def _noise(opened: Opened, images: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+    """Some images, and the scale, a sample and the mean of the noise that was learned for each."""
+    some = images.images[:NOISED]
+    if some.shape[1] != opened.channels or opened.generator is None:
         return None
     with torch.no_grad():
-        drawn = opened.generator(images.float() / 255, generator=torch.Generator().manual_seed(seed))
-    return images, drawn.scale.cpu(), drawn.sample.cpu(), drawn.mean.cpu()
+        drawn = opened.generator(some.float() / 255, generator=torch.Generator().manual_seed(seed))
+    return some, drawn.scale.cpu(), drawn.sample.cpu(), drawn.mean.cpu()
 
 
-def _map(found: Examination, name: str, seeds: Sequence[int]) -> None:
-    """A map of the judged pictures from each seed, and how far each is to be trusted."""
+def _map(found: Examination, name: str, seed: int) -> Mapping[str, float]:
+    """A map of the test images, and how far it is to be trusted."""
     z = found.z[:MAPPED]
-    if found.numbers["spread"] == 0 or bool((z.norm(dim=1) == 0).any()) or len(z) < 64:
-        found.unknown[name] = "too few pictures, or all at one place"
-        return
-    labels, k = found.judged.labels[:MAPPED], min(10, (len(z) - 1) // 2)
-    for seed in seeds:
-        at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
-        found.maps[name, seed] = at
-        found.kept[name, seed] = maps.neighbours_kept(z, at, k)
-        measured = {
-            "trustworthiness": maps.trustworthiness(z, at, k),
-            "continuity": maps.continuity(z, at, k),
-            "recall": found.kept[name, seed].mean().item(),
-            "distances": maps.distances_kept(z, at),
-        }
-        found.numbers |= {f"{what}_{name}_{seed}": value for what, value in measured.items()}
-        if bool((labels >= 0).all()):
-            found.numbers[f"neighbour_share_{name}_{seed}"] = maps.neighbour_share(at, labels)
+    if not found.has_directions or len(z) < 64:
+        found.unknown[name] = "too few images, or all at one place"
+        return {}
+    at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
+    found.maps[name] = at
+    k = min(10, (len(z) - 1) // 2)
+    return {
+        f"trustworthiness_{name}_{seed}": maps.trustworthiness(z, at, k),
+        f"continuity_{name}_{seed}": maps.continuity(z, at, k),
+    }

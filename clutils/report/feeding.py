@@ -4,17 +4,19 @@ A batch normalisation keeps mean and variance of what it was trained on. Where p
 others, they are fed in another way, or the network was put together in another way.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 from clutils import checkpoints
 from clutils.checkpoints import Opened
-from clutils.checkpoints.layouts import with_prefix
-from clutils.report import rules
 from clutils.report.prepared import Prepared, Unfit, embed
 
 VIEWED = 256  # images that are looked at
 CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
-NEAR = 0.15  # nats within which pictures arrive as in training
+NEAR = 0.15  # nats within which images arrive as in training
+ALIKE = 0.05  # nats that two ways to feed must differ by: healthy encoders are so far from training
 NORMALISATIONS = {  # name -> (mean, std) by which pictures in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -42,11 +44,11 @@ def fitting(
     prepared = Prepared(opened.encoder, opened.channels, size)
     unknown: dict[str, str] = {}
     numbers = first_layer(opened, prepared, seen, unknown)
-    gaps = with_prefix("input_gap_", numbers)
+    gaps = numbers.get("input_gaps")
     if not gaps:
         reason = unknown.get("input_gap", "nothing in it remembers its pictures")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"
-    best, *equal = rules.alike(gaps)
+    best, *equal = alike(gaps)
     others = sorted(gaps.keys() - {best}, key=lambda name: gaps[name])
     beside = ", ".join(f"{name} {gaps[name]:.2f}" for name in others)
     if gaps[best] > NEAR:
@@ -55,6 +57,12 @@ def fitting(
     near = f"; {' and '.join(equal)} too near to tell" if equal else ""
     said = f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside}{near})"
     return NORMALISATIONS[best], said
+
+
+def alike(gaps: Mapping[str, float]) -> list[str]:
+    """The normalisation that fits best, and those that differ from it by less than `ALIKE`."""
+    names = sorted(gaps, key=lambda name: gaps[name])
+    return [name for name in names if gaps[name] - gaps[names[0]] < ALIKE]
 
 
 def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
@@ -91,13 +99,11 @@ def _nearest(opened: Opened, behind: str, seen: Tensor, size: int | None) -> flo
     return min(gap(prepared, layer, seen, remembered) for prepared in fed)
 
 
-def first_layer(
-    opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]
-) -> dict[str, float]:
+def first_layer(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[str, str]) -> dict[str, Any]:
     """How far what reaches the first batch normalisation is from what it remembers of its training.
 
-    input_gap: the divergence of two normal distributions, mean over channels, in nats; and the same for each
-    usual way to normalise, of which the smallest is named as `fits`.
+    input_gap: the divergence of two normal distributions, mean over channels, in nats; input_gaps: the same
+    for each usual normalisation.
     """
     layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
@@ -117,15 +123,13 @@ def first_layer(
             why = "its batch normalisations hold no statistics, though they were trained: folded into the "
             why += "weights, or not loaded"
         unknown["input_gap"] = why
-        return {"never_trained": float(fresh and not moved)}
+        return {"never_trained": fresh and not moved}
     remembered = first.running_mean, first.running_var
-    gaps = {"as fed": gap(prepared, first, seen, remembered)}
-    for name, (mean, std) in NORMALISATIONS.items():
-        if len(mean) in (1, prepared.channels):
-            other = Prepared(opened.encoder, prepared.channels, prepared.side, mean, std)
-            gaps[name] = gap(other, first, seen, remembered)
-    found = {"never_trained": 0.0, "batches_seen": counted, "input_gap": gaps.pop("as fed")}
-    return found | {f"input_gap_{name}": gap for name, gap in gaps.items()}
+    found: dict[str, Any] = {"batches_seen": counted, "input_gap": gap(prepared, first, seen, remembered)}
+    ways = {name: way for name, way in NORMALISATIONS.items() if len(way[0]) in (1, prepared.channels)}
+    fed = {n: Prepared(opened.encoder, prepared.channels, prepared.side, *way) for n, way in ways.items()}
+    found["input_gaps"] = {name: gap(other, first, seen, remembered) for name, other in fed.items()}
+    return found
 
 
 def gap(prepared: Prepared, layer: nn.Module, seen: Tensor, remembered: tuple[Tensor, Tensor]) -> float:

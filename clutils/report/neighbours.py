@@ -1,4 +1,4 @@
-"""Nearest-neighbour votes: confusion of classes, votes within the gallery, the best renaming of classes."""
+"""Nearest-neighbour votes: confusion of classes, and the best renaming of classes."""
 
 import torch
 from torch import Tensor, nn
@@ -12,30 +12,6 @@ def predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
     """The class that wins the vote of each row's k nearest, as `measures.knn_accuracy` counts: (M,)."""
     z, judged = nn.functional.normalize(z, dim=1), nn.functional.normalize(judged, dim=1)
     return torch.cat([measures.knn_vote(rows @ z.T, y, k) for rows in judged.split(1024)])
-
-
-def left_out(z: Tensor, y: Tensor, k: int, judged: Tensor) -> dict[str, float]:
-    """Each gallery picture asked of all others: whether labels and pictures belong together at all.
-
-    z: (N, D); y: (N,), more than judged pictures, so that a small lead over chance shows; judged: (M,), the
-    labels of the judged. Beside it the same accuracy with each class weighing as it does there, and the
-    standard error of that: a gallery in which few classes have most pictures is better at these.
-    """
-    z = nn.functional.normalize(z, dim=1)
-    votes = measures.knn_vote((z @ z.T).fill_diagonal_(-2), y, min(k, len(z) - 1))
-    right = (votes == y).double()
-    classes = int(max(y.max(), judged.max())) + 1
-    of = y.bincount(minlength=classes).double()
-    share = judged.bincount(minlength=classes).double() / len(judged)
-    correct = torch.zeros(classes, dtype=torch.float64).index_add_(0, y, right)
-    likely = (correct + 1) / (of + 2)  # of few pictures no accuracy is certain
-    return {
-        "knn_gallery": right.mean().item(),
-        "chance_gallery": (y.bincount().max() / len(y)).item(),
-        "asked_gallery": len(y),
-        "knn_gallery_alike": (share * correct / of.clamp(min=1)).sum().item(),
-        "gallery_error": (share**2 * likely * (1 - likely) / of.clamp(min=1)).sum().sqrt().item(),
-    }
 
 
 def copies(images: Tensor, others: Tensor) -> float:

@@ -6,61 +6,48 @@ from typing import Any
 
 import jinja2
 
-from clutils.measures import NEIGHBOURS, PROBED
-from clutils.report import calibration, series, standard
+from clutils.measures import NEIGHBOURS
+from clutils.report import calibration, screen, series, standard
+from clutils.report.diagnosis import BROKEN, FED, GOOD, LOOK, UNKNOWN
 from clutils.report.figures import LEVEL_LOOKS
-from clutils.report.rules import BROKEN, GOOD, INPUT, LOOK, UNKNOWN, Verdict
 
 MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
 LETTERS = "AB"  # of two files side by side
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
-    "embedding, features": "the numbers that an encoder gives for a picture; compared here by their cosine, "
-    "so that length does not count",
+    "features": "the numbers that an encoder gives for an image, its embedding; compared by their cosine, so "
+    "that length does not count",
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
     "class has of them), by cosine s and weights exp(s / 0.1); the share that comes out right",
-    "linear probe": "a logistic regression on the features of labelled gallery pictures, asked about the "
-    "judged, with one fixed penalty: a thermometer, not the papers' linear evaluation",
-    "raw pixels, fresh weights": "the same with the pictures' own values (for the probe their principal "
-    "directions), and with the same network before any training: what there is without learning",
+    "linear probe": "a logistic regression on the features of labelled images, asked about the test images, "
+    "with one fixed penalty: a thermometer, not the papers' linear evaluation",
+    "fresh weights": "the same network before any training, the better of two: as it is made, and with batch "
+    "statistics of these images",
+    "raw pixels": "the images' own values (for the probe their principal directions)",
     "chance": "the share of the largest class: what one gets who always says that",
     "nats": "how far two distributions are apart, by the divergence of normal ones; 0 = the same",
-    "spread": "of an embedding's length, the part in which pictures differ",
     "effective rank": "how many directions are in use, the exponential of the entropy of the singular "
-    "values' shares (Roy & Vetterli 2007; not of their squares, the variances); at most as many as features, "
-    "or pictures less one",
-    "dead units": "numbers of the embedding that are the same for all pictures",
+    "values' shares (Roy & Vetterli 2007; not of their squares, the variances)",
     "view": "a random crop, mirrored, with other colours: what training compares",
-    "alignment, uniformity": "the mean squared distance of a picture's two views (0 = they coincide); the "
-    "logarithm of how crowded pictures are on the sphere, at t = 2 (0 = all at one place, -4 = evenly "
-    "spread): of the encoder those that are judged, after its head both views",
-    "lead": "how far two views of a picture are more alike than two pictures: 1 = they coincide, 0 = not "
-    "at all",
+    "alignment, uniformity": "the mean squared distance of an image's two views (0 = they coincide); the "
+    "logarithm of how crowded images are on the sphere, at t = 2 (0 = all are one point, -4 = evenly spread)",
+    "lead": "how far two views of an image are more alike than two images: 1 = they coincide, 0 = not at all",
     "head": "the small network between features and loss, thrown away after training",
+    "share of the push": "how many of an anchor's negatives have the loss's push between them, at its τ",
     "RankMe": "the exponential of the entropy of the singular values' shares, of the features as they are; "
     "the effective rank, of centred ones",
-    "α-ReQ": "how fast the variances of the principal directions fall: α in λ_i ∝ i^-α, by a straight line "
-    "through their logarithms",
-    "NESum": "the sum of those variances over the largest",
-    "LiDAR": "the rank of what tells pictures apart, counted in units of how far the views of one picture "
-    "scatter",
-    "mAP": "mean average precision: all labelled pictures in the order of their similarity to a judged one; "
-    "of each that has its class, the share of its class up to there; the mean",
+    "LiDAR": "the rank of what distinguishes images, in units of how far the views of one image scatter",
+    "mAP": "mean average precision: all labelled images in the order of their similarity to a test image; of "
+    "each that has its class, the share of its class up to there; the mean",
     "few-label probe": "the linear probe on ten labels of each class, drawn five times",
-    "bootstrap": "the judged pictures drawn again with replacement, a thousand times: where 95 % of the "
-    "results lie. Below some fifty pictures it is too narrow",
-    "linear CKA, neighbour overlap": "how alike two encoders' features of the same pictures are: 1 = up to "
-    "rotation and scale; the share of nearest pictures that both have. CKA is near 1 for any two with one "
-    "strong direction in common, and too high where there are fewer pictures than features",
+    "bootstrap": "the test images drawn again with replacement, a thousand times: where 95 % of the results "
+    "lie. Below some fifty images it is too narrow",
+    "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are: 1 = up to "
+    "rotation and scale; the share of nearest images that both have. CKA is near 1 for any two with one "
+    "strong direction in common, and too high where there are fewer images than features",
     "layer by layer": "what an encoder's blocks give, averaged over space. It misleads where a layer keeps "
-    "what it knows in places, which the average loses, and between layers of different width: more numbers "
-    "make a probe's work easier, and the rank's ceiling higher",
-    "τ, W": "the temperature of the loss; the weight of an anchor's gradient (1 = full force, 0 = it has "
-    "nothing left to learn)",
-    "trustworthiness, continuity": "how far neighbours on a map are neighbours in truth, and the other way "
-    "round; 1 = all, near 0.5 = by chance. One alone misleads: a map may keep all and add false ones",
-    "kNN recall, correlation of distances": "of the ten true nearest, the share that are among the ten "
-    "nearest on the map; Spearman's correlation of all distances there and in truth",
+    "what it knows in places, and between layers of different width",
+    "trustworthiness": "how far neighbours on a map are neighbours in truth: 1 = all, near 0.5 = by chance",
 }
 
 
@@ -78,7 +65,7 @@ def page(
     - panels: heading -> a figure's HTML and the sentence that reads it, of the first screen
     - moments: of a series, as `series` has them; then there are no reports
     """
-    own = [{v.name: v for v in report.verdicts} for report in reports]
+    own = [{line.name: line for line in report.verdicts} for report in reports]
     found = [report.examination for report in reports]
     facts = [each.facts for each in found]
     differences = standard.differences(*found) if len(found) == 2 else []
@@ -101,19 +88,17 @@ def page(
         known=[(name, [each.get(name) for each in facts]) for name in _keys(facts)],
         pictures=[(name, picture, _is_wide(picture)) for name, picture in pictures.items()],
         panels=[(name, *panel) for name, panel in (panels or {}).items()],
-        measured=standard.numbers(found[0]) if len(found) == 1 else [],
-        layers=found[0].layers if len(found) == 1 else [],
-        lent=min(PROBED, int(found[0].numbers["gallery"])) if found else 0,
+        table=screen.table(found[0].found) if len(found) == 1 else [],
+        measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
         differences=differences,
         better=better(reports, differences) if differences else "",
         likeness=standard.likeness(*found) if len(found) == 2 else {},
-        trust=calibration.shown(),
+        trust=calibration.TABLE,
         shown=shown,
         apart=apart,
         glossary=GLOSSARY,
         marks=MARKS,
         classes=CLASSES,
-        ordered=ordered,
         numbers=numbers.replace("<", "\\u003c"),
     )
 
@@ -123,12 +108,8 @@ def better(reports: Sequence[Any], differences: list[standard.Difference]) -> st
     levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
     said = standard.which_is_better(differences)
     for letter, report in zip(LETTERS, reports, strict=False):
-        if any(v.name == INPUT and (v.mean or v.level in (LOOK, BROKEN)) for v in report.verdicts):
-            how = "; --mean auto chooses for each file" if any(v.mean for v in report.verdicts) else ""
-            said = (
-                f"{letter} may be fed wrongly, or with other pictures (see its first line): see to that "
-                f"before you compare{how}. {said}"
-            )
+        if report.diagnosis.name == FED:
+            said = f"{letter} may be fed wrongly: see to that before you compare. {said}"
     return f"{levels} {said}"
 
 
@@ -140,12 +121,6 @@ def shown(value: float, share: bool) -> str:
 def apart(difference: float, share: bool) -> str:
     """A difference of shares in points, any other in three digits."""
     return f"{100 * difference:+.1f} points" if share else f"{difference:+.3g}"
-
-
-def ordered(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """What needs looking at first, otherwise in the order of the examination."""
-    rank = (BROKEN, LOOK, GOOD, UNKNOWN)
-    return sorted(verdicts, key=lambda v: rank.index(v.level))
 
 
 def _keys(of: Sequence[Mapping[str, object]]) -> list[str]:

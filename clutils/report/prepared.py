@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +64,12 @@ class Prepared(nn.Module):
         """The same encoder, read after its head."""
         mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
         return Prepared(self.encoder, self.channels, self.side, mean, std, "head", head)
+
+    def settled(self, images: Tensor) -> Prepared:
+        """The same network with batch statistics of these images, uint8."""
+        mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
+        made = Prepared(self.encoder, self.channels, self.side, mean, std, self.layer)
+        return cast(Prepared, encoders.settled(made, images, 2 * batch(self, images)))
 
     def forward(self, images: Tensor) -> Tensor:
         if images.shape[1] == 1 and self.channels == 3:

@@ -20,15 +20,19 @@ LONGEST = 60  # characters of one of them
 def facts(
     opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
 ) -> dict[str, str]:
-    """Heading -> words: file, encoder, pictures and how they are fed; hash, settings, versions and seed."""
+    """Heading -> words: file, encoder, images and how they are fed; hash, settings, versions and seed."""
     found = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
     if opened.size:
         found["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
-    found["pictures"] = f"{len(gallery):,} lend their labels, {len(judged):,} are judged: {judged.source}"
+    found["images"] = f"{len(gallery):,} labelled neighbours, {len(judged):,} test images: {judged.source}"
     if gallery.source != judged.source:
-        found["labels lent by"] = gallery.source
+        found["labelled neighbours"] = gallery.source
     mean, std = options.get("mean"), options.get("std")
-    fed_as = "pictures in [0, 1] as they are" if mean is None and std is None else f"mean {mean}, std {std}"
+    fed_as = (
+        "images in [0, 1] as they are"
+        if mean in (None, (0.0,)) and std in (None, (1.0,))
+        else f"mean {mean}, std {std}"
+    )
     side = options.get("size") or opened.side
     fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3

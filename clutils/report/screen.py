@@ -1,4 +1,4 @@
-"""First screen of a report: map, nearest neighbours, similarities and spectrum, each with a sentence.
+"""First screen of a report: neighbours, similarities in both spaces, map and spectrum, and the table.
 
 A panel is a function of an examination and an Axes; `PANELS` names them in the order of the screen.
 """
@@ -19,12 +19,12 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
 from clutils.report import figures as drawn
-from clutils.report.examined import MAPPED, Examination
-from clutils.report.rules import CROWDED, lead
+from clutils.report.diagnosis import CONSTANT
+from clutils.report.facts import MAPPED, Examination, Facts
 
 SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
-NEAR = 8  # neighbours that are shown of each picture
-SHOWN = 6  # pictures whose neighbours are shown: half of them the worst
+NEAR = 5  # neighbours that are shown of each image, by the encoder and by raw pixels
+SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
@@ -33,16 +33,21 @@ Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
 
 @style.in_course_style
 def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
-    """The whole screen as one figure of 1280 x 800: the verdict in a sentence, and the four panels."""
+    """The whole screen as one figure of 1280 x 800: the sentence, the table, and the four panels."""
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
     mark, color = drawn.LEVEL_LOOKS[level]
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
-    figure.text(0.17, 0.982, style.literal(fill(title, 110)), fontsize=11, color=style.GREY, **put)
-    figure.text(0.012, 0.942, style.literal(fill(sentence, 135)), fontsize=11.5, weight="bold", **put)
+    figure.text(0.17, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
+    figure.text(0.012, 0.942, style.literal(fill(sentence, 100)), fontsize=11.5, weight="bold", **put)
     said = []
+    for y, (name, *cells) in enumerate(table(found.found)):
+        at: dict[str, Any] = {"fontsize": 10, "color": style.GREY if y else style.INK, "va": "top"}
+        figure.text(0.73, 0.982 - 0.024 * y, name, **at)
+        for x, cell in enumerate(cells):
+            figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
     for k, (name, panel) in enumerate(PANELS.items()):
         left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.315)))
@@ -52,27 +57,38 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     return describe(figure, f"{level}: {sentence} {' '.join(said)}")
 
 
+def table(f: Facts) -> list[tuple[str, str, str]]:
+    """Rows of cells: who, kNN, probe; the first one is the heading. Empty without labels."""
+    if f.own is None:
+        return []
+    rows = {"this encoder": f.own, "fresh weights": f.untrained, "raw pixels": f.raw}
+    found = [("", "kNN", "probe")]
+    for name, row in rows.items():
+        if row is not None:
+            knn, probe = ("none" if value != value else f"{value:.0%}" for value in row)
+            found.append((name, knn, probe))
+    return [*found, ("chance", f"{f.chance:.0%}", f"{f.chance:.0%}")]
+
+
 # ---- one function a panel ----------------------------------------------------------------------------------
 
 
 @style.in_course_style
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """The judged pictures on a map, by class; ringed where the labelled neighbours vote for another class."""
+    """The test images on a map, by class; ringed where the labelled neighbours vote for another class."""
     ax = axes_for(ax, *SIZE)
     z, labels = found.z[:MAPPED], found.judged.labels[:MAPPED]
     if not found.has_directions:
-        return _nothing(ax, "All pictures lie at one place, or have no length: there is no map.")
-    (name, seed), at = next(iter(found.maps.items()), (("PCA", 0), None))
+        return _nothing(ax, "All images lie at one place, or have no length: there is no map.")
+    name, at = next(iter(found.maps.items()), ("PCA", None))
     at = maps.pca(z) if at is None else at
     points = map_figures.Points(ax, labels, found.judged.class_names, 26, names=False)
     points.update(at)
     ax.spines[:].set_visible(False)
-    kept = found.numbers.get(f"trustworthiness_{name}_{seed}") or maps.trustworthiness(
-        z, at, min(10, (len(z) - 1) // 2)
-    )
+    kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
     trust = f"{name}, trustworthiness {kept:.2f}."
     if found.predicted is None:
-        return describe(ax, f"Map of {len(z)} pictures."), f"No labels of two classes or more. {trust}"
+        return describe(ax, f"Map of {len(z)} images."), f"No labels of two classes or more. {trust}"
     wrong = found.predicted[:MAPPED] != labels
     for marks, c in zip(points.marks, points.classes, strict=True):
         offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
@@ -81,40 +97,45 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         )
     _legend(ax, found.judged.class_names, points.classes)
     reading = f"Ringed, {wrong.double().mean():.0%}: neighbours vote for another class. {trust}"
-    return describe(ax, f"Map of {len(z)} pictures by class. {reading}"), reading
+    return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
 @style.in_course_style
 def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """Six pictures, half of them the worst, and their nearest among the judged; framed: the same class."""
+    """Six images, half of them the worst, and their nearest by the encoder and by raw pixels."""
     ax = axes_for(ax, *SIZE)
     if not found.has_directions:
-        return _nothing(ax, "All pictures lie at one place, or have no length: none is nearer than another.")
+        return _nothing(ax, "All images lie at one place, or have no length: none is nearer than another.")
     labels, images = found.judged.labels, found.judged.images
     known = found.predicted is not None
     asked, k = queries(found, known), min(NEAR, len(labels) - 1)
-    side, across = images.shape[-1], 1.08 * images.shape[-1]
+    side, high = images.shape[-1], images.shape[-2]
+    across = 1.08 * side
     looks: dict[str, Any] = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
+    starts = {"this encoder": across + side / 3, "raw pixels": across * (k + 1) + side}
     for row, query in enumerate(asked):
-        for column, index in enumerate([query, *nearest(found.z, query, k).tolist()]):
-            left, top = column * across + (column > 0) * side / 3, row * across
+        top, placed = row * 1.08 * high, [(0.0, query)]
+        for (_, start), z in zip(starts.items(), (found.z, found.raw), strict=True):
+            placed += [(start + across * i, j) for i, j in enumerate(nearest(z, query, k).tolist())]
+        for left, index in placed:
             shown = (images[index].float() / 255).expand(3, -1, -1).permute(1, 2, 0).numpy()
-            ax.imshow(shown, extent=(left, left + side, top + images.shape[-2], top), **looks)
-            if known and column and labels[index] == labels[query]:
-                frame = Rectangle((left, top), side, images.shape[-2], fill=False, linewidth=2.6)
+            ax.imshow(shown, extent=(left, left + side, top + high, top), **looks)
+            if known and left and labels[index] == labels[query]:
+                frame = Rectangle((left, top), side, high, fill=False, linewidth=2.6)
                 frame.set_edgecolor(style.BLUE)
                 ax.add_patch(frame)
         if known:
-            said = style.literal(
-                fill(map_figures.class_name(found.judged.class_names, int(labels[query])), 16)
-            )
-            at = (-side / 4, row * across + side / 2)
+            name = map_figures.class_name(found.judged.class_names, int(labels[query]))
+            at = (-side / 4, top + high / 2)
+            said = style.literal(fill(name, 16))
             ax.text(*at, said, ha="right", va="center", fontsize=8.5, color=style.GREY)
-    ax.set(xlim=(-side * (2.6 if known else 0.1), (k + 1) * across + side / 3))
-    ax.set(ylim=(len(asked) * across, -side / 20), aspect="equal")
+    for name, start in starts.items():
+        ax.text(start, -high / 8, name, fontsize=8.5, color=style.GREY, va="bottom")
+    ax.set(xlim=(-side * (2.6 if known else 0.1), starts["raw pixels"] + k * across))
+    ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
     ax.set_axis_off()
     if not known:
-        reading = f"Six pictures, and the {k} nearest of each: do they belong together?"
+        reading = f"Six images, and the {k} nearest of each: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (share_of_class(z, labels, k) for z in (found.z, found.raw))
     _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
@@ -122,41 +143,46 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
     reading = f"Framed: same class, as {own:.0%} of all {k} nearest (raw pixels {raw:.0%}{few}). "
     reading += "Last 3 rows: the worst."
-    return describe(ax, f"Six pictures and their nearest. {reading}"), reading
+    return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
 @style.in_course_style
 def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """Similarities of positives and negatives as two histograms, those of fresh weights dotted beside."""
+    """Similarities of positives and negatives, in the encoder's space and in the loss's behind the head."""
     ax = axes_for(ax, *SIZE)
-    edges, leads, tallest = torch.linspace(-1, 1, BINS + 1), [], 0.0
-    both = {"": found.views} | ({} if found.fresh_views is None else {", fresh weights": found.fresh_views})
-    for whose, seen in both.items():
+    spaces: dict[str, tuple[Tensor, Tensor]] = {"before the head": found.views}
+    if found.head_views is not None and found.layer != "head":
+        spaces["behind the head, what the loss sees"] = found.head_views
+    pairs = {}
+    for name, seen in spaces.items():
         z1, z2 = (nn.functional.normalize(z.float(), dim=1) for z in seen)
-        pairs = similarities.two_views(z1, z2)
-        spread = {"negative": pairs.negatives, "positive": pairs.positives}
-        for name, values in spread.items():
-            shares = torch.histc(values.flatten().clamp(-1, 1), BINS, -1, 1) / values.numel()
-            color, line = style.role(name)["color"], {"negative": "--", "positive": "-"}[name]
-            if whose:
-                color, line = style.GREY, {"negative": ":", "positive": "-."}[name]
-            ax.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=f"{name}s{whose}")
-            if not whose:
-                ax.stairs(shares, edges, color=color, fill=True, alpha=0.15)
-                tallest = max(tallest, shares.max().item())
-        means = {f"{name}_similarity": values.mean().item() for name, values in spread.items()}
-        leads.append(lead(means))
-    ax.set(xlim=(-1.0, 1.02), xlabel="cosine similarity", ylabel="share of the pairs")
-    ax.set(ylim=(0, min(1.4 * tallest, 1.05)))  # fresh weights' may go beyond: theirs are all alike
-    ax.legend(loc="upper left", fontsize=9)
-    beside = f"; fresh weights {leads[1]:.2f}" if len(leads) > 1 else ""
-    reading = f"Views of a picture lead by {leads[0]:.2f} (0: as any two, 1: they coincide){beside}."
-    if (after := found.numbers.get("head_uniformity", CROWDED)) > CROWDED:
-        reading = f"Views lead by {leads[0]:.2f}{beside}; after the head all lie close: "
-        reading += f"uniformity {round(after, 2) + 0.0:.2f}."
-    if found.numbers["spread"] < 0.05:  # as `rules.spread` has it
-        reading = "All similarities are near 1: pictures have nearly one embedding."
-    return describe(ax, f"Histograms of similarities. {reading}"), reading
+        two = similarities.two_views(z1, z2)
+        pairs[name] = {"negatives": two.negatives.flatten(), "positives": two.positives.flatten()}
+    every = torch.cat([values for both in pairs.values() for values in both.values()])
+    low = max(-1.0, every.min().item() - 0.03)
+    edges, share = torch.linspace(low, 1.001, BINS + 1), 1 / len(pairs)
+    ax.set_axis_off()
+    leads = []
+    for k, (name, both) in enumerate(pairs.items()):
+        place = ax.inset_axes((0.0, 1 - (k + 1) * share, 1.0, share - 0.12))
+        for side, values in both.items():
+            shares = torch.histc(values.clamp(low, 1.0), BINS, low, 1.001) / values.numel()
+            color, line = style.role(side.removesuffix("s"))["color"], "--" if side == "negatives" else "-"
+            place.stairs(shares, edges, color=color, linestyle=line, linewidth=1.8, label=side)
+            place.stairs(shares, edges, color=color, fill=True, alpha=0.15)
+        place.set(xlim=(low, 1.001), yticks=[])
+        if len(pairs) > 1:
+            place.set_title(name, fontsize=9, loc="left", pad=2)
+        place.tick_params(labelsize=8, labelbottom=k == len(pairs) - 1)
+        means = [both[side].mean().item() for side in ("positives", "negatives")]
+        leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
+        if not k:
+            place.legend(loc="upper left", fontsize=8.5)
+    reading = f"Two views of an image lead by {leads[0]:.2f} (0: as any two, 1: they coincide)"
+    reading += f", behind the head by {leads[1]:.2f}." if len(leads) > 1 else "."
+    if found.found.spread < CONSTANT:
+        reading = "All similarities are near 1: images have nearly one embedding."
+    return describe(ax, f"Histograms of cosine similarities. {reading}"), reading
 
 
 @style.in_course_style
@@ -167,28 +193,28 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     count = len(found.views[0] if fresh is None else fresh[0])
     both = {"this encoder": torch.cat([z[:count] for z in found.views])}
     both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
-    if not found.numbers["spread"]:
-        return _nothing(ax, "No dimension is in use: all pictures have one embedding.")
+    if not found.found.spread:
+        return _nothing(ax, "No dimension is in use: all images have one embedding.")
     values = {name: measures.spectrum(z) for name, z in both.items()}
     ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
     drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
     rows = len(both["this encoder"])
-    reading = f"Effective rank of {rows} views of {rows // 2} pictures: {ranks['this encoder']:.0f}"
+    reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
     reading += " (noise fills dimensions, too)."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 
 
 PANELS: dict[str, Panel] = {
-    "Map by class": class_map,
     "Nearest neighbours": near_pictures,
     "Positives and negatives": similarity,
+    "Map by class": class_map,
     "Spectrum": spectra,
 }
 
 
 def queries(found: Examination, known: bool) -> list[int]:
-    """Half ordinary pictures, half those whose neighbours share their class the least."""
+    """Half ordinary images, half those whose neighbours share their class the least."""
     unit = nn.functional.normalize(found.z, dim=1)
     close = (unit @ unit.T).fill_diagonal_(-2).topk(min(NEAR, len(unit) - 1), dim=1).indices
     labels: Tensor = found.judged.labels

@@ -9,37 +9,35 @@ from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
 from clutils.measures import BY_NAME
-from clutils.report.examined import as_json
+from clutils.report.facts import as_json
 from clutils.report.layers import Layer
 
 ACROSS = 3  # panels in a row
 DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
-    "classes": ("knn", "probe", "few", "map"),
-    "classes by raw pixels": ("knn", "knn_raw", "chance"),
-    "classes by fresh weights (fewer labels)": ("knn_beside_untrained", "knn_untrained"),
+    "kNN": ("knn_beside_untrained", "knn_untrained", "knn_raw", "chance"),
+    "linear probe": ("probe_beside_untrained", "probe_untrained", "probe_raw"),
     "cosine similarity, means": ("positive_similarity", "negative_similarity"),
-    "ranks": ("effective_rank", "rankme", "lidar"),
-    "NESum": ("nesum",),
-    "α-ReQ": ("alpha_req",),
+    "ranks": ("effective_rank", "head_rank", "rankme"),
     "alignment": ("alignment", "head_alignment"),
     "uniformity": ("uniformity", "head_uniformity"),
-    "spread and dead units": ("spread", "dead"),
-    "W, share of negatives pushed": ("W", "share_of_negatives"),
+    "spread and dead features": ("spread", "dead"),
+    "share of the negatives with the push": ("share_of_negatives",),
     "kept under a change": ("kept_crop", "kept_flip", "kept_jitter", "kept_grey", "kept_blur"),
     "what it is fed (nats)": ("input_gap",),
 }
 CALLED = {key: number.label for key, number in BY_NAME.items()} | {
-    "knn_raw": "kNN, raw pixels",
-    "knn_beside_untrained": "kNN, this encoder",
-    "knn_untrained": "kNN, fresh weights",
+    **{f"{how}_beside_untrained": "this encoder" for how in ("knn", "probe")},
+    **{f"{how}_untrained": "fresh weights" for how in ("knn", "probe")},
+    **{f"{how}_raw": "raw pixels" for how in ("knn", "probe")},
     "positive_similarity": "positives",
     "negative_similarity": "negatives",
     "alignment": "encoder",
     "head_alignment": "after the head",
     "uniformity": "encoder",
     "head_uniformity": "after the head",
-    "dead": "dead units",
-    "share_of_negatives": "share of negatives",
+    "head_rank": "after the head",
+    "dead": "dead features",
+    "share_of_negatives": "share",
     "input_gap": "nats from training",
 }
 OF_A_RUN = ("encoder", "its settings", "its augmentation")

@@ -1,10 +1,11 @@
-"""Standard numbers of the literature: RankMe, α-ReQ, NESum, LiDAR, kNN by DINO's protocol, mAP, few labels.
+"""Standard numbers of the literature: RankMe, LiDAR, kNN by DINO's protocol, mAP, few labels.
 
 One name means several computations in the wild, so each stands with its settings (`how`) and with when it
-misleads. Intervals are bootstraps over the judged images, where a number is a share of them.
+misleads. Intervals are bootstraps over the test images, where a number is a share of them.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,7 +14,9 @@ from torch import Tensor
 from clutils import measures
 from clutils.data import ImageSet
 from clutils.measures import BY_NAME, DRAWS, PROBED
-from clutils.report.examined import Examination
+from clutils.report.facts import Examination
+
+USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "probe", "few")
 
 
 @dataclass(frozen=True)
@@ -33,38 +36,41 @@ class Number:
     better: int = 0
 
 
-def measure(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> None:
-    """Add them to the numbers, but for those that are there; and to `each` what they are the mean of."""
-    n, z, y = found.numbers, found.z, found.judged.labels
+def measure(
+    found: Examination, gallery: ImageSet, gallery_z: Tensor, further: Sequence[str] = ()
+) -> dict[str, float]:
+    """Those that are usual, and further ones of `BY_NAME`; `each` gets what they are the mean of."""
+    n, z, y, made = found.numbers, found.z, found.judged.labels, dict[str, float]()
     if not found.has_directions:
-        return
+        return made
     seen = measures.Features(z, values=found.spectrum, views=torch.stack(found.views, dim=1))
     if found.predicted is not None:
-        k = int(n["neighbours"])
+        k = found.found.neighbours or 1
         seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels, neighbours=k)
-    for key, number in BY_NAME.items():
-        known = key in n or key in found.unknown or key == "few"
-        if known or (number.needs == "labels" and found.predicted is None):
+    for key in dict.fromkeys((*USUAL, *further)):
+        number = BY_NAME[key]
+        if key in n or key == "few" or (number.needs == "labels" and found.predicted is None):
             continue
         try:
             value = number.measure(seen)
-        except ValueError as error:  # too few eigenvalues above rounding, fewer pictures than k
+        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k
             found.unknown[key] = str(error)
             continue
         if isinstance(value, Tensor):
             found.each[key] = value
-        n[key] = value.mean().item() if isinstance(value, Tensor) else value
+        made[key] = value.mean().item() if isinstance(value, Tensor) else value
     if found.predicted is not None and len(gallery.labels.unique()) > 1:
         few = measures.few_labels(seen)
-        n |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
-        n["few_labels"] = few.labels
+        made |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
+        made["few_labels"] = few.labels
+    return made
 
 
 def numbers(found: Examination) -> list[Number]:
     """Those that were measured, each with its settings."""
     n = found.numbers
     count, wide, lent = int(n["pictures"]), int(n["dimensions"]), int(n["gallery"])
-    of, most = f"N = {count} pictures", min(count - 1, wide)
+    of, most = f"N = {count} images", min(count - 1, wide)
     probed = min(PROBED, lent)
     notes = {
         "rankme": (
@@ -84,23 +90,23 @@ def numbers(found: Examination) -> list[Number]:
             "One strong direction, though harmless, pulls it down.",
         ),
         "lidar": (
-            f"N = {int(n['views'])} pictures, {{}} (Thilak 2024)",
+            f"N = {int(n['views'])} images, {{}} (Thilak 2024)",
             "2 views show their scatter poorly (the paper draws 50), and an ill encoder may be above a "
             "healthy one; δ decides where features are small.",
         ),
         "knn": (
-            f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled pictures",
-            "It grows with the labelled pictures, and asks for these classes alone.",
+            f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled images",
+            "It grows with the labelled images, and asks for these classes alone.",
         ),
         **{
             f"knn_dino_{k}": (
-                f"{{}}, {lent} labelled pictures (DINO's eval_knn.py)",
-                "A large k blurs small classes: of few labelled pictures it votes for the largest class.",
+                f"{{}}, {lent} labelled images (DINO's eval_knn.py)",
+                "A large k blurs small classes: of few labelled images it votes for the largest class.",
             )
             for k in measures.DINO[0]
         },
         "map": (
-            f"all {lent} labelled pictures ranked {{}}",
+            f"all {lent} labelled images ranked {{}}",
             "It asks for whole classes: one in two far clusters scores low, though both are pure.",
         ),
         "probe": (
@@ -149,13 +155,13 @@ class Difference:
 
 
 def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
-    """Linear CKA and neighbour overlap of the judged pictures' features.
+    """Linear CKA and neighbour overlap of the test images' features.
 
-    Raises ValueError where the two did not judge the same pictures, in the same order.
+    Raises ValueError where the two did not judge the same images, in the same order.
     """
     if not torch.equal(a.judged.images, b.judged.images):
         raise ValueError(
-            f"check: A judged {len(a.judged)} pictures and B {len(b.judged)}, but both must judge the same"
+            f"check: A judged {len(a.judged)} images and B {len(b.judged)}, but both must judge the same"
         )
     if not (a.has_directions and b.has_directions):
         return {}
@@ -164,7 +170,7 @@ def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
 
 
 def differences(a: Examination, b: Examination) -> list[Difference]:
-    """Of each number that both have. Only shares of the same judged pictures have an interval."""
+    """Of each number that both have. Only shares of the same test images have an interval."""
     theirs, found = {number.key: number for number in numbers(b)}, []
     for one in numbers(a):
         if one.key not in theirs:
@@ -186,5 +192,5 @@ def which_is_better(found: list[Difference]) -> str:
             listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in better)
             said.append(f"{letter} is better at {listed}.")
     if said:
-        said.append("(On these pictures, these two files: runs with other seeds may differ by as much.)")
-    return " ".join(said) or "On no share of these pictures is one certainly better than the other."
+        said.append("(On these images, these two files: runs with other seeds may differ by as much.)")
+    return " ".join(said) or "On no share of these images is one certainly better than the other."

@@ -63,6 +63,16 @@ BOTH = {  # how a file keeps both -> the file, and where the average is
 }
 
 
+def test_the_head_under_a_lightning_module_s_model_survives_the_average_beside_it(tmp_path):
+    """With half of the names under `ema_model.`, `model.` was no longer stripped, and the head was lost."""
+    last, mean = (prefixed("backbone.", weights) | HEAD for weights in (LAST, MEAN))
+    file = {"state_dict": prefixed("model.", last) | prefixed("ema_model.", mean), **LIGHTNING}
+    opened = reopened(file, tmp_path)
+    assert opened.head is not None and distance(opened, resnet18()) < 1e-4
+    assert "--weights ema takes it" in opened.notes[-1]
+    assert checkpoints.open(tmp_path / "file.pt", weights="ema").head is not None
+
+
 @pytest.mark.parametrize("form", BOTH)
 def test_of_weights_and_their_moving_average_the_last_are_taken_and_the_other_on_request(form, tmp_path):
     state, where = BOTH[form]

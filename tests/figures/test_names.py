@@ -31,7 +31,6 @@ def test_any_class_name_is_drawn_on_every_kind_of_figure():
         pictures.sheet(own),
         pictures.neighbours(own, {"$$": torch.randn(120, 4)}, [0, 1], k=2),
         report_figures.confusion(LABELS, LABELS, NAMES),
-        report_figures.summary("$$ 猫", [], "a$^{$b", "how"),
         training.accuracies({"$$": [0.5], "猫": [0.2]}),
     ):
         assert figures.png(figure)

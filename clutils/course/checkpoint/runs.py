@@ -1,9 +1,15 @@
-"""Runs of notebook 13 that their training made ill, and a report's lines as text."""
+"""Encoders of notebook 13, made healthy and ill in seconds, and a report's lines as text."""
 
+import copy
 import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from clutils import losses, training, views
+import torch
+
+from clutils import checkpoints, losses, training, views
 from clutils.data import ImageSet
 from clutils.report import GOOD, Report
 
@@ -13,6 +19,62 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"loss": losses.NTXent(5.0)},
     {"loss": losses.Regression()},
 )
+Pair = tuple[ImageSet, ImageSet]
+
+
+@dataclass
+class Ill:
+    """An encoder, the gallery and test images that it is asked about, and options of `report.check`."""
+
+    opened: checkpoints.Opened
+    images: Pair
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def eight(
+    folder: Path, images: Pair, opened: checkpoints.Opened, pictures: Pair, steps: int = 60
+) -> Iterator[tuple[str, Ill]]:
+    """What was done to an encoder of digits -> that encoder; each is trained as it is asked for.
+
+    images: of digits; opened: an encoder of coloured pictures, which is asked about their brightness
+    """
+
+    def run(loss: Any, steps: int) -> checkpoints.Opened:
+        settings = {"batch_size": 64, "learning_rate": 1e-2, "seed": 0}
+        made = training.Run(data=images[0], loss=loss, steps=max(steps, 1), **settings)
+        if steps:
+            made.finish(progress=False)
+        made.save(folder / "eight.pt")
+        return checkpoints.open(folder / "eight.pt")
+
+    well = run(losses.NTXent(0.2), 2 * steps)
+    yield "trained", Ill(well, images)
+    yield "saved before the first step", Ill(run(losses.NTXent(0.2), 0), images)
+    yield "stopped after twelve steps", Ill(run(losses.NTXent(0.2), 12), images)
+    yield "fed with mean and std 0.5", Ill(well, images, {"mean": "half"})
+    yield "nothing pushes apart", Ill(run(losses.Regression(), steps), images)
+    yield "a layer of the head did not load", Ill(_forgotten(well), images)
+    yield "a temperature of 10", Ill(run(losses.NTXent(10.0), steps), images)
+    gallery, test = (replace(one, labels=_quarters(one, pictures[0])) for one in pictures)
+    yield "the encoder from above, asked about brightness", Ill(opened, (gallery, test))
+
+
+def _forgotten(opened: checkpoints.Opened) -> checkpoints.Opened:
+    """The same with a head whose last layer is 0 but for its bias: all images become one point there."""
+    other = copy.copy(opened)
+    other.head = copy.deepcopy(opened.head)
+    assert isinstance(other.head, torch.nn.Sequential)
+    last = other.head[-1]
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.fill_(1.0)
+    return other
+
+
+def _quarters(images: ImageSet, of: ImageSet) -> torch.Tensor:
+    """Quarters by mean brightness: labels that the views of training took away."""
+    means = [one.images.float().mean(dim=(1, 2, 3)) for one in (images, of)]
+    return torch.bucketize(means[0], means[1].quantile(torch.tensor([0.25, 0.5, 0.75])))
 
 
 def ill_runs(pictures: ImageSet, steps: int = 60) -> dict[str, training.Run]:
@@ -25,11 +87,8 @@ def ill_runs(pictures: ImageSet, steps: int = 60) -> dict[str, training.Run]:
 
 
 def summary(found: Report) -> str:
-    """A report's lines that are not good, with their values, and the names of those that are."""
-    lines = [
-        textwrap.fill(f"  {v.said}: {v.name}: {v.value}. {v.says}", 100, subsequent_indent="    ")
-        for v in found.verdicts
-        if v.level != GOOD
-    ]
+    """A report's lines with their numbers, those that are good by name alone."""
+    loud = [line for line in found.verdicts if line.level != GOOD or line.name == "robustness"]
+    lines = [f"  {line.level}: {line.name}: {line.value}. {line.says}" for line in loud]
     fine = "  good: " + ", ".join(v.name for v in found.verdicts if v.level == GOOD)
-    return "\n".join([*lines, textwrap.fill(fine, 100, subsequent_indent="    ")])
+    return "\n".join(textwrap.fill(one, 100, subsequent_indent="    ") for one in [*lines, fine])

@@ -1,0 +1,515 @@
+"""One diagnosis of an encoder, in a sentence with the numbers it rests on, and at most six lines beside it.
+
+A rule is a function of the facts. `RULES` are asked in the order of causes: an encoder that was never
+trained, or is fed wrongly, shows all else, too. Limits were set on encoders made for it, and tried on others
+(`benchmarks/calibration.py`).
+"""
+
+import math
+from dataclasses import dataclass
+
+from clutils.report import feeding
+from clutils.report.facts import Facts
+
+GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
+LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
+NEVER, FED, COLLAPSED = "never trained", "fed wrongly", "collapsed"
+BEHIND, HALF, TEMPERATURE = "collapsed behind the head", "half-trained", "too cold or too hot"
+OTHER, HEALTHY, OPEN = "learned but not these classes", "healthy", "not known"
+NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
+
+FEWEST = 20  # test images below which only a constant, or how images are fed, is certain
+DRAWS = 0.03  # standard deviation of fresh weights' accuracy from seed to seed: 0.02 to 0.03 (conv16, scenes)
+CERTAIN = 2.0  # standard errors from which on a difference counts
+EASY = 0.9  # accuracy from which on a lead over raw pixels or fresh weights is no longer to be had
+MENDED, FAR = 0.6, 5.0  # nats: fed wrongly where a usual normalisation mends it, and without one
+SETTLED = 30  # batches after which a batch normalisation (momentum 0.1) has forgotten its start
+CONSTANT, NARROW = 0.05, 0.15  # spread: below, embeddings are one and the same, or nearly so
+RANK, FIRST = 3.0, 0.9  # effective rank below, or share of the first direction above, which nothing is left
+FEW_RANKS, MUCH = 8.0, 0.6  # the same, from where a look is worth it
+ONE_POINT, CROWDED = -0.5, -1.2  # uniformity after the head: above, a collapse, or crowded
+COLD, COOL, WARM, HOT = 0.01, 0.05, 0.9, 0.97  # share of the negatives that share the push
+LEAD, HARDLY = 0.1, 0.6  # lead of an image's views, and how often they are nearer than others
+EXCHANGED = 3.5  # standard errors by which two classes are found in each other's place
+COPIES = 0.01  # share of test images that may be among the labelled
+ASKED, LABELLED = 200, 50  # test images, and labelled ones of the largest class, to blame labels by
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What ails an encoder.
+
+    - name: one of `NAMES`, or "not known"; level: good, worth a look, broken or not known
+    - says: one sentence, with the numbers it rests on; causes: what usually causes it, likeliest first
+    - mean: the normalisation that mends it (`--mean`)
+    """
+
+    name: str
+    level: str
+    says: str
+    causes: tuple[str, ...] = ()
+    mean: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that was measured: its level, its numbers in words, and a sentence where it is not good."""
+
+    name: str
+    level: str
+    value: str
+    says: str = ""
+
+
+# ---- one function a diagnosis ------------------------------------------------------------------------------
+
+
+def never_trained(f: Facts) -> Diagnosis | None:
+    """Weights of 0, batch normalisations without a batch, or layer normalisations as they are made.
+
+    Layer normalisations may have been kept so, where classes were learned.
+    """
+    causes = ("saved before the first step", "weights did not load into the network that was saved")
+    if f.weights_zero == 1:
+        says = "Never trained: 100 % of its convolutions and linear layers are 0."
+        return Diagnosis(NEVER, BROKEN, says, ("weights that were made and never filled", *causes))
+    if f.never_trained:
+        says = (
+            "Never trained: its batch normalisations have counted 0 batches, and hold mean 0 and variance 1."
+        )
+        return Diagnosis(NEVER, BROKEN, says, causes)
+    if f.plain_normalisations and not above(f):
+        says = "Never trained: all gains of its layer normalisations are 1 and all biases 0."
+        return Diagnosis(NEVER, BROKEN, says, causes)
+    return None
+
+
+def fed_wrongly(f: Facts) -> Diagnosis | None:
+    """Healthy encoders are within 0.05 nats of their training; those of scenes on digits at 0.25 to 0.55."""
+    if f.input_gap is None or f.input_gap <= feeding.NEAR:
+        return None
+    best, *equal = feeding.alike(f.input_gaps) or [""]
+    nearest = f.input_gaps.get(best, math.inf)
+    mended = nearest <= min(feeding.NEAR, f.input_gap / 4)
+    away = f"{f.input_gap:,.{2 if f.input_gap < 10 else 0}f} nats"
+    if mended:
+        either = " or ".join([best, *equal])
+        says = f"Fed wrongly: values arrive {away} from those of its training, and {nearest:.2f} with --mean "
+        says += f"{either}; all else here says little until then."
+        level = BROKEN if f.input_gap > MENDED else LOOK
+        return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
+    if f.batches_seen is not None and 0 < f.batches_seen < SETTLED:
+        return None  # its statistics had not settled: see `hardly_begun`
+    near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
+    says = (
+        f"Fed wrongly, or with images of another kind: values arrive {away} from those of its training{near}."
+    )
+    causes = ("images of another kind than it was trained on", "colours in another order, or another size")
+    return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says, causes)
+
+
+def hardly_begun(f: Facts) -> Diagnosis | None:
+    """By the file's own count of batches; after so few, what the loss sees is still nearly one point."""
+    seen = f.batches_seen
+    if seen is None or not 0 < seen < SETTLED or f.spread < CONSTANT:
+        return None
+    says = f"Half-trained: its batch normalisations have counted {seen} batches{_beside(f)}."
+    return Diagnosis(HALF, LOOK, says, ("saved after a few steps",))
+
+
+def collapsed(f: Facts) -> Diagnosis | None:
+    """Healthy encoders: 0.5 to 0.95 of an embedding's length is its own; a rank of 25 to 49 of 128."""
+    causes = (
+        "nothing pushes apart: no stop-gradient, as the file says"
+        if f.stop_gradient is False
+        else "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
+        "a learning rate so high that weights ran away",
+        "pairs that do not belong together",
+    )
+    rank, first = f.effective_rank or 0.0, f.first_direction or 1.0
+    if f.spread < CONSTANT and not _centred_is_well(f):
+        says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
+        says += f"point), in {rank:.1f} of {f.dimensions} dimensions."
+    elif rank < RANK:
+        says = (
+            f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the first "
+        )
+        says += f"direction has {first:.0%} of the variance."
+    elif first > FIRST:
+        says = f"Collapsed onto a line: one direction has {first:.0%} of the variance, and "
+        says += f"{f.directions_to_95} have 95 %."
+    else:
+        return None
+    return Diagnosis(COLLAPSED, BROKEN, says, causes)
+
+
+def _centred_is_well(f: Facts) -> bool:
+    """A constant that all features share makes them alike, and is no collapse, unless it drowns the rest."""
+    apart = f.finds_itself >= 0.08 and f.lead >= 0.4 and f.spread >= 0.01
+    return apart and (f.effective_rank or 0) >= FEW_RANKS and (f.first_direction or 1) <= MUCH
+
+
+def temperature(f: Facts) -> Diagnosis | None:
+    """By the share of the negatives that have the push between them: 18 to 75 % in healthy runs.
+
+    Where what the loss sees has collapsed, all similarities are alike and that share says nothing; then the
+    share that it would be by the encoder's own features tells a cold τ from other causes.
+    """
+    if f.share_of_negatives is None or f.temperature is None:
+        return None
+    share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
+    asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
+    other = f.temperature_in_file is not None  # then it was not trained at this one
+    if _one_point(f):
+        if before is None or before >= COOL:
+            return None
+        says = (
+            f"Too cold: at {tau} the push would fall on {before:.1%} {asked} by its own features, and behind "
+        )
+        says += f"the head all images have become one point (uniformity {_plain(f.head_uniformity)})."
+        return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says, ("a temperature far below 0.05",))
+    if share < COOL:
+        says = f"Too cold: at {tau} the hardest {share:.1%} {asked} take the whole push, images of the same "
+        says += "kind among them."
+        level = BROKEN if share < COLD and not other else LOOK
+        return Diagnosis(TEMPERATURE, level, says, ("a temperature far below 0.05", "duplicates"))
+    if share > WARM:
+        says = f"Too hot: at {tau} {share:.1%} {asked} share the push, the far ones like the near."
+        level = BROKEN if share > HOT and not other else LOOK
+        return Diagnosis(TEMPERATURE, level, says, ("a temperature far above 0.5",))
+    return None
+
+
+def behind_the_head(f: Facts) -> Diagnosis | None:
+    """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed nearly 0."""
+    if not _one_point(f):
+        return None
+    before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
+    says = (
+        f"Collapsed behind the head: uniformity is {_plain(f.head_uniformity)} there (0: all are one point, "
+    )
+    says += f"-4: evenly spread){before}."
+    stop = "nothing pushes apart" + (": no stop-gradient, as the file says" * (f.stop_gradient is False))
+    causes = (stop, "a temperature far too low", "pairs that do not belong together")
+    return Diagnosis(BEHIND, BROKEN, says, (*causes, "encoder and head that do not belong together"))
+
+
+def half_trained(f: Facts) -> Diagnosis | None:
+    """Neither kNN nor probe is clearly above fresh weights, though images enough were asked to see a lead."""
+    by = leads(f)
+    if by is None or f.own is None or f.untrained is None or above(f) or _easy(f) or _labels_wrong(f):
+        return None
+    if max(by) > 1 or _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15:
+        return None  # it may be a lead: too few images to tell
+    causes = (
+        "too few steps, or a learning rate far off",
+        "what it learned is not what these labels ask about",
+    )
+    return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.", causes)
+
+
+def other_classes(f: Facts) -> Diagnosis | None:
+    """Below fresh weights by more than luck in one of both, and above them in neither; the rest is well."""
+    by = leads(f)
+    if by is None or above(f) or _easy(f) or min(by) > -CERTAIN or _labels_wrong(f):
+        return None
+    says = f"Learned, but not these classes: {_than_fresh(f)}."
+    causes = (
+        "labels of its training that were wrong",
+        "augmentation that removes what these labels ask about (colour, place)",
+        "colours in another order than in training",
+    )
+    return Diagnosis(OTHER, BROKEN, says, causes)
+
+
+def healthy(f: Facts) -> Diagnosis | None:
+    by = leads(f)
+    if by is None or f.own is None or f.untrained is None:
+        return None
+    if above(f):
+        name, own, fresh = ("kNN", f.own.knn, f.untrained.knn)
+        if by[1] > by[0]:
+            name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
+        return Diagnosis(
+            HEALTHY, GOOD, f"Healthy: its {name} is at {own:.0%}, that of fresh weights at {fresh:.0%}."
+        )
+    if _easy(f):
+        says = (
+            f"Healthy: kNN {f.own.knn:.0%}, fresh weights {f.untrained.knn:.0%}; these classes are too easy "
+        )
+        return Diagnosis(HEALTHY, GOOD, says + "to show more.")
+    return None
+
+
+RULES = (
+    never_trained,
+    fed_wrongly,
+    hardly_begun,
+    collapsed,
+    temperature,
+    behind_the_head,
+    other_classes,
+    half_trained,
+    healthy,
+)
+
+
+def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
+    """The first rule that has something to say; else what is not known, or the first line worth a look."""
+    few = f"Not known: {f.pictures} test images are too few to judge it by ({FEWEST} are the least)."
+    found = next((d for rule in RULES if (d := rule(f)) is not None), None)
+    if layer not in ("encoder", "head") and found is not None and found.name in (COLLAPSED, BEHIND):
+        found = next((d for rule in (other_classes, half_trained, healthy) if (d := rule(f))), None)
+    certain = found is not None and (found.name == FED and (found.mean or found.level == BROKEN))
+    certain = certain or (found is not None and found.name == COLLAPSED and f.spread < 0.01)
+    if f.pictures < FEWEST and not certain:
+        return Diagnosis(OPEN, UNKNOWN, few)
+    loud = [line for line in lines(f, {}, layer) if line.level in (LOOK, BROKEN)]
+    if (found is None or found.level == GOOD) and loud:
+        worst = max(loud, key=lambda line: LEVELS.index(line.level))
+        beside = f" {found.says}" if found is not None else ""
+        return Diagnosis(HEALTHY if found else OPEN, worst.level, f"{worst.says} ({worst.value}.){beside}")
+    if found is not None:
+        return found
+    why = "without labels of two classes, what it learned can't be asked" if f.own is None else ""
+    if f.own is not None:
+        why = "no fresh weights of this network can be made to compare with" if f.untrained is None else ""
+    why = why or f"whether it learned these classes can't be told: {_than_fresh(f)}"
+    return Diagnosis(OPEN, UNKNOWN, f"No fault was found, but {why}.")
+
+
+# ---- beside fresh weights ----------------------------------------------------------------------------------
+
+
+def _error(own: float, fresh: float, f: Facts) -> float:
+    """Standard error of a difference to fresh weights: of the images, and of the weights, drawn once."""
+    variance = own * (1 - own) + fresh * (1 - fresh)
+    return math.sqrt(max(variance, 1e-4) / (f.compared or 1) + DRAWS**2)
+
+
+def leads(f: Facts) -> tuple[float, float] | None:
+    """By how many standard errors (kNN, probe) are above those of fresh weights; None = not known."""
+    if f.own is None or f.untrained is None:
+        return None
+    knn, probe = (
+        (own - fresh) / _error(own, fresh, f) for own, fresh in zip(f.own, f.untrained, strict=True)
+    )
+    return (0.0 if math.isnan(knn) else knn), probe
+
+
+def above(f: Facts) -> bool:
+    """Whether it is above fresh weights by more than luck, in kNN or in the probe."""
+    by = leads(f)
+    return by is not None and max(by) >= CERTAIN
+
+
+def _easy(f: Facts) -> bool:
+    by = leads(f)
+    return by is not None and f.own is not None and f.own.knn >= EASY > (f.chance or 0) and min(by) > -CERTAIN
+
+
+def _than_fresh(f: Facts) -> str:
+    """'probe 24 % beside 41 % of fresh weights, kNN ...', the wider gap first, with what luck may give."""
+    by, own, fresh = leads(f), f.own, f.untrained
+    assert by is not None and own is not None and fresh is not None
+    luck = 100 * CERTAIN * _error(own.probe, fresh.probe, f)
+    said = [f"probe {own.probe:.0%} beside {fresh.probe:.0%}", f"kNN {own.knn:.0%} beside {fresh.knn:.0%}"]
+    said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
+    return f"{said[0]} of fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
+
+
+def _beside(f: Facts) -> str:
+    if f.own is None or f.untrained is None:
+        return ""
+    return f", and its probe is at {f.own.probe:.0%} beside {f.untrained.probe:.0%} of fresh weights"
+
+
+def _labels_wrong(f: Facts) -> bool:
+    """All rows at chance though images enough were asked, or right under other names."""
+    rows = [row for row in (f.own, f.raw, f.untrained) if row is not None]
+    if _renamed(f):
+        return True
+    if f.chance is None or f.pictures < ASKED or f.chance * f.gallery < LABELLED or len(rows) < 2:
+        return False
+    highest = max(value for row in rows for value in row)
+    return interval(highest, f.compared or 1, 0.95)[0] <= f.chance
+
+
+def _renamed(f: Facts) -> bool:
+    """Whether other names for the classes bring back what few images by luck do not."""
+    if f.knn is None or f.knn_relabelled is None or f.chance is None:
+        return False
+    error = 0.5 / math.sqrt(f.pictures)
+    certain = f.chance + max(0.25, 6 * error)
+    return f.knn_relabelled - f.knn > max(0.2, 4 * error) and f.knn_relabelled >= certain
+
+
+# ---- one function a line -----------------------------------------------------------------------------------
+
+
+def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Line]:
+    """At most six: what it is fed, the classes, the space of the loss, collapse, views, robustness."""
+    found = [fed(f), classes(f), loss_space(f), geometry(f), two_views(f), robustness(f)]
+    keys = ("input_gap", "knn", "head_uniformity", "", "", "kept")
+    names = (
+        "what it is fed",
+        "classes",
+        "the space of the loss",
+        "collapse",
+        "views of an image",
+        "robustness",
+    )
+    made = []
+    for name, key, line in zip(names, keys, found, strict=True):
+        if line is None:
+            why = unknown.get(key) or "not measured"
+            line = Line(name, UNKNOWN, why[:1].lower() + why[1:])
+        if layer not in ("encoder", "head") and line.name in ("collapse", "views of an image"):
+            line = Line(
+                name,
+                UNKNOWN,
+                line.value,
+                f"How {layer} should be is not known: ranges are for the last features.",
+            )
+        made.append(line)
+    return made
+
+
+def fed(f: Facts) -> Line | None:
+    if f.input_gap is None:
+        return None
+    value, found = f"{f.input_gap:,.2f} nats from its training", fed_wrongly(f)
+    unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
+    if found is None and unsettled:
+        return Line(
+            "what it is fed", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled."
+        )
+    best = feeding.alike(f.input_gaps)[:1]
+    if found is None:
+        return Line("what it is fed", GOOD, value)
+    mends = f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f}." if found.mean else ""
+    said = mends or f"No usual normalisation is nearer than {f.input_gaps[best[0]]:.2f}." if best else ""
+    return Line("what it is fed", found.level, value, said)
+
+
+def classes(f: Facts) -> Line | None:
+    """The table in words; labels that are wrong, renamed, exchanged or copied where that fires."""
+    if f.own is None or f.raw is None:
+        return None
+    rows = [("fresh weights", f.untrained), ("raw pixels", f.raw)]
+    told = [(name, row) for name, row in rows if row is not None]
+    value = "; ".join(
+        f"{how} {getattr(f.own, how.lower()):.0%}"
+        + "".join(f", {name} {getattr(row, how.lower()):.0%}" for name, row in told)
+        for how in ("kNN", "probe")
+    )
+    value += f"; chance {f.chance:.0%}" if f.chance is not None else ""
+    if (f.copies or 0) > COPIES:
+        says = (
+            f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
+        )
+        return Line("classes", LOOK, value, says)
+    if _renamed(f):
+        says = f"Classes are found under wrong names: {f.knn_relabelled:.0%} under the best renaming."
+        return Line("classes", BROKEN, value, says)
+    if _labels_wrong(f):
+        return Line("classes", LOOK, value, "All at chance: labels and images seem not to belong together.")
+    if (f.exchanged or 0) > EXCHANGED:
+        return Line(
+            "classes", LOOK, value, "Two classes stand in each other's place: see who is taken for whom."
+        )
+    found = other_classes(f) or half_trained(f)
+    if found is not None:
+        says = "Below fresh weights." if found.name == OTHER else "Not clearly above fresh weights."
+        return Line("classes", found.level, value, says)
+    return Line("classes", GOOD if above(f) or _easy(f) else UNKNOWN, value)
+
+
+def loss_space(f: Facts) -> Line | None:
+    if f.head_uniformity is None:
+        return None
+    value = f"after the head uniformity {_plain(f.head_uniformity)}, alignment {f.head_alignment:.2f}"
+    if f.share_of_negatives is not None and f.temperature is not None:
+        given = "" if f.temperature_in_file is None else f" (the file says {f.temperature_in_file:g})"
+        value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
+        value += "share the push"
+    if _one_point(f):
+        return Line("the space of the loss", BROKEN, value, "What the loss sees is one point.")
+    found = temperature(f)
+    if found is not None:
+        return Line("the space of the loss", found.level, value, found.says.partition(":")[0] + ".")
+    if f.head_uniformity > CROWDED:
+        return Line(
+            "the space of the loss", LOOK, value, "Images are crowded: the loss has little to compare."
+        )
+    return Line("the space of the loss", GOOD, value)
+
+
+def geometry(f: Facts) -> Line:
+    """Spread and one rank; dead features and lengths where they fire."""
+    rank = "no" if f.effective_rank is None else f"{f.effective_rank:.1f}"
+    value, level, says = (
+        f"{f.spread:.0%} of the length differs; effective rank {rank} of {_most(f)}",
+        GOOD,
+        "",
+    )
+    if f.spread < 0.01:
+        value = value.replace(f"{f.spread:.0%}", f"{f.spread:.2%}", 1)
+    found = collapsed(f)
+    if found is not None:
+        level, says = found.level, found.says.partition(":")[0] + "."
+    elif f.spread < NARROW:
+        level, says = LOOK, "All features share a constant far above what differs between images."
+    elif (f.effective_rank or 0) < FEW_RANKS:
+        level, says = LOOK, "Few directions are in use."
+    elif (f.first_direction or 1) > MUCH:
+        level, says = LOOK, f"One direction has {f.first_direction:.0%} of the variance."
+    if f.zero_norms:
+        level, says = BROKEN, f"{says} {f.zero_norms} embeddings have length 0.".strip()
+    elif f.norm_varies > 1:
+        level, says = worse(level, LOOK), f"{says} Lengths vary by {f.norm_varies:.0%} of their mean.".strip()
+    if f.dead > 0.25:
+        level = worse(level, BROKEN if f.dead > 0.5 else LOOK)
+        says = f"{says} {f.dead:.0%} of {f.dimensions} features never move.".strip()
+    return Line("collapse", level, value, says)
+
+
+def two_views(f: Facts) -> Line:
+    value = f"lead {f.lead:.2f} (1: they coincide, 0: as any two); {f.finds_itself:.0%} find their other view"
+    if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
+        return Line(
+            "views of an image", LOOK, value, "Two views of an image are hardly nearer than two images."
+        )
+    return Line("views of an image", GOOD, value)
+
+
+def robustness(f: Facts) -> Line | None:
+    if not f.kept:
+        return None
+    said = ", ".join(f"{name} {share:.2f}" for name, share in f.kept.items())
+    return Line("robustness", GOOD, f"kept under {said} (1: stays where it is, 0: as far as another image)")
+
+
+def interval(share: float, count: float, confidence: float = 0.99) -> tuple[float, float]:
+    """Where a share that was seen `count` times may truly lie (Wilson's interval)."""
+    from scipy.stats import binomtest
+
+    found = binomtest(round(share * count), round(count)).proportion_ci(confidence, method="wilson")
+    return found.low, found.high
+
+
+def worse(one: str, other: str) -> str:
+    return max(one, other, key=LEVELS.index)
+
+
+def _one_point(f: Facts) -> bool:
+    return f.head_uniformity is not None and f.head_uniformity > ONE_POINT
+
+
+def _most(f: Facts) -> int:
+    return min(f.dimensions, f.pictures - 1)
+
+
+def _plain(value: float | None) -> str:
+    """Two digits, and no -0.00."""
+    return f"{round(value or 0.0, 2) + 0.0:.2f}"

@@ -1,0 +1,170 @@
+"""What an examination found: typed facts, None where nothing is known, and what figures are drawn from."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from clutils.data import ImageSet
+from clutils.report.layers import Layer
+
+MAPPED = 500  # test images on a map
+
+
+class Row(NamedTuple):
+    """Accuracies in [0, 1], of the same labelled images and test images for every row of the table."""
+
+    knn: float
+    probe: float
+
+
+# a mapping's or a row's numbers by their names in JSON: "input_gap_imagenet", "kept_crop", "knn_untrained"
+NAMED = {"input_gaps": "input_gap_{}", "kept": "kept_{}", "others": "{}"}
+NAMED |= {"own": "{}_beside_untrained", "untrained": "{}_untrained", "raw": "{}_raw"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Numbers of an encoder that rules read.
+
+    - pictures, gallery: test images and labelled images; dimensions: of a feature
+    - spread: the part of an embedding's length in which images differ; dead: share of features that are still
+    - weights_zero: share of weights that are 0; plain_normalisations: of layers, gains 1 and biases 0
+    - never_trained: there are batch normalisations, and none has seen an image; batches_seen: by the file
+    - input_gap: nats from the statistics of its training; input_gaps: by normalisation
+    - views: images of which two views were compared; finds_itself, nearer_than: how often a view is nearest
+      to the other one, and nearer than another image's
+    - head_*: after the projection head; temperature: the τ that was used, in_file: of the file
+    - share_of_negatives: that share the push, after the head; share_before_head: if the loss saw the features
+    - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
+      `compared` test images; untrained is the better of fresh weights as made and with settled statistics
+    - knn_relabelled: under the best renaming of classes; exchanged: standard errors by which two classes
+      stand in each other's place; copies: share of test images that are among the labelled
+    - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
+    - others: what no rule reads
+    """
+
+    pictures: int
+    gallery: int
+    dimensions: int
+    spread: float
+    dead: float
+    norm: float
+    norm_varies: float
+    zero_norms: int
+    views: int
+    alignment: float
+    positive_similarity: float
+    negative_similarity: float
+    finds_itself: float
+    nearer_than: float
+    weights_zero: float = 0.0
+    plain_normalisations: bool = False
+    never_trained: bool = False
+    batches_seen: int | None = None
+    input_gap: float | None = None
+    input_gaps: Mapping[str, float] = field(default_factory=dict)
+    effective_rank: float | None = None
+    first_direction: float | None = None
+    directions_to_95: int | None = None
+    uniformity: float | None = None
+    head_alignment: float | None = None
+    head_uniformity: float | None = None
+    head_rank: float | None = None
+    stop_gradient: bool | None = None
+    temperature: float | None = None
+    temperature_in_file: float | None = None
+    W: float | None = None
+    negatives: int | None = None
+    share_of_negatives: float | None = None
+    share_before_head: float | None = None
+    push_on_false_negatives: float | None = None
+    neighbours: int | None = None
+    chance: float | None = None
+    knn: float | None = None
+    knn_relabelled: float | None = None
+    exchanged: float | None = None
+    copies: float | None = None
+    tolerance: float | None = None
+    compared: int | None = None
+    gallery_compared: int | None = None
+    own: Row | None = None
+    untrained: Row | None = None
+    raw: Row | None = None
+    kept: Mapping[str, float] = field(default_factory=dict)
+    others: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def lead(self) -> float:
+        """How far positives lead: (s+ - s-) / (1 - s-), means. 1: an image's views coincide; 0: chance."""
+        room = max(1 - self.negative_similarity, 1e-6)
+        return (self.positive_similarity - self.negative_similarity) / room
+
+    def flat(self) -> dict[str, float]:
+        """All that is known, by the names that JSON has."""
+        found: dict[str, float] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in NAMED and value:
+                parts = value._asdict() if isinstance(value, Row) else value
+                found |= {NAMED[each.name].format(name): part for name, part in parts.items()}
+            elif value is not None and each.name not in NAMED:
+                found[each.name] = float(value) if isinstance(value, bool) else value
+        return found
+
+
+@dataclass
+class Examination:
+    """All that was measured.
+
+    - numbers: name -> value, plain, as JSON takes it; unknown: name -> why it was not measured
+    - each: name -> what the mean of a number is of, a value a test image
+    - head_views: two views after the head; fresh_views: by the same network with fresh weights
+    - layers: from the first block to the output; none in a quick look
+    - facts: where the page comes from (`provenance.facts`)
+    """
+
+    judged: ImageSet
+    z: Tensor
+    views: tuple[Tensor, Tensor]
+    raw: Tensor
+    found: Facts
+    unknown: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+    quick: bool = False
+    layer: str = "encoder"
+    facts: dict[str, str] = field(default_factory=dict)
+    predicted: Tensor | None = None
+    spectrum: Tensor | None = None
+    head_views: tuple[Tensor, Tensor] | None = None
+    fresh_views: tuple[Tensor, Tensor] | None = None
+    each: dict[str, Tensor] = field(default_factory=dict)
+    maps: dict[str, np.ndarray] = field(default_factory=dict)
+    noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+    layers: list[Layer] = field(default_factory=list)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return self.found.flat()
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether images differ and none has length 0: else cosines mean nothing."""
+        return self.found.spread > 0 and not self.found.zero_norms
+
+
+def as_json(found: Any) -> str:
+    """Plain values as JSON; what is not finite, which JSON does not have, is null."""
+    return json.dumps(_finite(found), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {key: _finite(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found

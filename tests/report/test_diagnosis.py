@@ -1,0 +1,218 @@
+"""One diagnosis from typed facts: each of the eight, what it rests on, and what is never blamed."""
+
+import dataclasses
+import math
+
+import pytest
+
+from clutils.report import BROKEN, GOOD, LOOK, UNKNOWN, diagnosis
+from clutils.report.diagnosis import BEHIND, COLLAPSED, FED, HALF, HEALTHY, NEVER, OPEN, OTHER, TEMPERATURE
+from clutils.report.facts import Facts, Row
+from tests.report import ailing
+from tests.report.ailing import SHUFFLES, checked, checks
+
+WELL = Facts(
+    **{"pictures": 500, "gallery": 1500, "dimensions": 128, "spread": 0.8, "dead": 0.0, "norm": 3.0},
+    **{"norm_varies": 0.3, "zero_norms": 0, "views": 256, "alignment": 0.4, "positive_similarity": 0.8},
+    **{"negative_similarity": 0.4, "finds_itself": 0.2, "nearer_than": 0.95, "batches_seen": 500},
+    **{"input_gap": 0.01, "input_gaps": {"none": 0.01, "imagenet": 3.0, "half": 2.0}},
+    **{"effective_rank": 35.0, "first_direction": 0.3, "directions_to_95": 40, "uniformity": -1.8},
+    **{"head_alignment": 0.5, "head_uniformity": -2.6, "head_rank": 40.0, "temperature": 0.2, "W": 0.9},
+    **{"negatives": 510, "share_of_negatives": 0.4, "share_before_head": 0.5, "neighbours": 20},
+    **{"chance": 0.1, "knn": 0.6, "knn_relabelled": 0.6, "exchanged": 0.0, "copies": 0.0, "compared": 500},
+    **{"gallery_compared": 750, "own": Row(0.6, 0.65), "untrained": Row(0.3, 0.42), "raw": Row(0.25, 0.3)},
+    kept={"crop": 0.8, "grey": 0.3},
+)
+ONE_POINT = {"head_uniformity": -0.02}
+CHANCE = Row(0.1, 0.11)
+SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
+    ({}, HEALTHY, GOOD, "Healthy: its kNN is at 60%, that of fresh weights at 30%."),
+    (
+        {"untrained": Row(0.59, 0.5)},
+        HEALTHY,
+        GOOD,
+        "Healthy: its probe is at 65%, that of fresh weights at 50%.",
+    ),
+    ({"never_trained": True, "batches_seen": None}, NEVER, BROKEN, "counted 0 batches"),
+    ({"weights_zero": 1.0}, NEVER, BROKEN, "100 % of its convolutions"),
+    ({"plain_normalisations": True, "untrained": Row(0.6, 0.65)}, NEVER, BROKEN, "gains of its layer"),
+    (
+        {"plain_normalisations": True},
+        HEALTHY,
+        GOOD,
+        "",
+    ),  # kept as they were made, though classes were learned
+    (
+        {"input_gap": 3.0, "input_gaps": {"none": 3.0, "half": 0.02}},
+        FED,
+        BROKEN,
+        "3.00 nats .* 0.02 with --mean half",
+    ),
+    ({"input_gap": 0.3, "input_gaps": {"none": 0.3, "half": 0.02}}, FED, LOOK, "0.02 with --mean half"),
+    (
+        {"input_gap": 0.4, "input_gaps": {"none": 0.4, "half": 2.0}},
+        FED,
+        LOOK,
+        "images of another kind: .* 0.40",
+    ),
+    ({"input_gap": 9.0, "input_gaps": {"none": 9.0, "half": 8.0}}, FED, BROKEN, "9.00 nats .* 8.00"),
+    ({"spread": 0.004, "finds_itself": 0.01, "effective_rank": 2.0}, COLLAPSED, BROKEN, "0.4% .* 2.0 of 128"),
+    ({"effective_rank": 1.4}, COLLAPSED, BROKEN, "effective rank is 1.4 of 128"),
+    (
+        {"first_direction": 0.95, "directions_to_95": 1},
+        COLLAPSED,
+        BROKEN,
+        "one direction has 95% .* 1 have 95 %",
+    ),
+    (ONE_POINT, BEHIND, BROKEN, "uniformity is -0.02 there .* before it -1.80"),
+    ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2 99.0% of its 510 negatives"),
+    ({"share_of_negatives": 0.93}, TEMPERATURE, LOOK, "Too hot"),
+    ({"share_of_negatives": 0.004}, TEMPERATURE, BROKEN, "Too cold: at τ = 0.2 the hardest 0.4%"),
+    (
+        {"share_of_negatives": 0.004, "temperature_in_file": 0.5},
+        TEMPERATURE,
+        LOOK,
+        "Too cold",
+    ),  # not its own τ
+    # after a collapse the share says nothing: by the encoder's own features, and never by τ alone
+    (
+        ONE_POINT | {"share_of_negatives": 0.53, "share_before_head": 0.016},
+        TEMPERATURE,
+        BROKEN,
+        "Too cold: .* 1.6%",
+    ),
+    (ONE_POINT | {"share_of_negatives": 1.0, "temperature": 0.01}, BEHIND, BROKEN, ""),
+    (ONE_POINT | {"share_of_negatives": None, "temperature": None}, BEHIND, BROKEN, ""),  # a loss without τ
+    ({"temperature": 0.01}, HEALTHY, GOOD, ""),
+    ({"untrained": Row(0.58, 0.66)}, HALF, LOOK, "kNN 60% beside 58% of fresh weights, probe 65% beside 66%"),
+    ({"batches_seen": 12, "input_gap": 0.7, "input_gaps": {"none": 0.7}}, HALF, LOOK, "counted 12 batches"),
+    ({"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)}, OTHER, BROKEN, "probe 24% beside 41% of fresh"),
+    ({"own": Row(0.95, 0.95), "untrained": Row(0.94, 0.96)}, HEALTHY, GOOD, "too easy to show more"),
+    ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "can't be told: kNN 60% beside 53%"),
+    ({"own": None, "untrained": None, "raw": None}, OPEN, UNKNOWN, "without labels of two classes"),
+    ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),
+    ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),
+    ({"pictures": 12, "spread": 0.0, "finds_itself": 0.5}, COLLAPSED, BROKEN, "0.0%"),
+]
+
+
+@pytest.mark.parametrize("of", SAID, ids=lambda of: f"{of[1]}: {of[0]}"[:60])
+def test_one_sentence_with_the_numbers_it_rests_on(of):
+    import re
+
+    change, name, level, words = of
+    found = diagnosis.diagnose(dataclasses.replace(WELL, **change))
+    assert (found.name, found.level) == (name, level), found
+    assert re.search(words, found.says) and found.says[0].isupper() and found.says.endswith(".")
+    assert len(re.findall(r"\d[\d.,]*", found.says)) >= (2 if name not in (OPEN, NEVER) else 0)
+    assert bool(found.causes) == (name not in (HEALTHY, OPEN))
+
+
+def test_a_badge_is_green_only_where_it_is_known_that_something_was_learned():
+    """Half of a run was green, with 'whether it learned anything' among what could not be judged."""
+    for own in (None, Row(0.31, 0.43), Row(0.35, 0.46)):
+        assert diagnosis.diagnose(dataclasses.replace(WELL, own=own)).level != GOOD
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "level", "words"),
+    [
+        ({"own": Row(0.3, 0.42)}, "classes", LOOK, "Not clearly above fresh weights."),
+        ({"copies": 0.2}, "classes", LOOK, "20% of the test images are among the labelled"),
+        ({"knn": 0.1, "knn_relabelled": 0.6}, "classes", BROKEN, "wrong names: 60% under the best"),
+        ({"exchanged": 5.0}, "classes", LOOK, "each other's place"),
+        (
+            {"own": CHANCE, "raw": CHANCE, "untrained": CHANCE, "knn": 0.1, "knn_relabelled": 0.14},
+            "classes",
+            LOOK,
+            "belong together",
+        ),
+        ({"dead": 0.6}, "collapse", BROKEN, "60% of 128 features never move"),
+        ({"norm_varies": 1.4}, "collapse", LOOK, "Lengths vary by 140%"),
+        ({"zero_norms": 3}, "collapse", BROKEN, "3 embeddings have length 0"),
+        ({"first_direction": 0.7}, "collapse", LOOK, "One direction has 70%"),
+        ({"head_uniformity": -0.9}, "the space of the loss", LOOK, "crowded"),
+        ({"nearer_than": 0.5}, "views of an image", LOOK, "hardly nearer"),
+    ],
+)
+def test_what_seldom_fires_is_said_where_it_does_and_is_the_sentence_where_nothing_ails_more(
+    change, line, level, words
+):
+    facts = dataclasses.replace(WELL, **change)
+    found = {each.name: each for each in diagnosis.lines(facts, {})}
+    assert found[line].level == level and words in found[line].says
+    whole = diagnosis.diagnose(facts)
+    assert whole.level in (LOOK, BROKEN) and (words in whole.says or whole.name == HALF)
+
+
+def test_six_lines_and_a_green_one_has_no_sentence():
+    found = diagnosis.lines(WELL, {})
+    assert len(found) == 6 and {line.level for line in found} == {GOOD}
+    assert all(line.value and not line.says for line in found)
+    none = dataclasses.replace(WELL, head_uniformity=None, kept={}, own=None, input_gap=None)
+    why = {"head_uniformity": "there is no projection head", "kept": "a quick look stops before it"}
+    levels = {line.name: (line.level, line.value) for line in diagnosis.lines(none, why)}
+    assert levels["the space of the loss"] == (UNKNOWN, "there is no projection head")
+    assert levels["classes"] == (UNKNOWN, "not measured")
+
+
+def test_ranges_of_the_last_features_say_nothing_of_an_inner_layer():
+    narrow = dataclasses.replace(WELL, effective_rank=1.4, first_direction=0.95)
+    assert diagnosis.diagnose(narrow).name == COLLAPSED
+    assert diagnosis.diagnose(narrow, "layer1").name == HEALTHY
+    inner = {line.name: line.level for line in diagnosis.lines(narrow, {}, "layer1")}
+    assert inner["collapse"] == inner["views of an image"] == UNKNOWN and inner["classes"] == GOOD
+
+
+def test_facts_are_flat_in_json_by_the_names_they_had():
+    flat = dataclasses.replace(WELL, others={"rankme": 3.0}).flat()
+    assert flat["knn_untrained"] == 0.3 and flat["probe_raw"] == 0.3 and flat["kept_crop"] == 0.8
+    assert flat["input_gap_imagenet"] == 3.0 and flat["rankme"] == 3.0 and flat["knn_beside_untrained"] == 0.6
+    assert "head_uniformity" not in dataclasses.replace(WELL, head_uniformity=None).flat()
+    assert all(isinstance(value, int | float) and math.isfinite(value) for value in flat.values())
+
+
+# ---- of encoders that were made so -------------------------------------------------------------------------
+
+MADE = {
+    "healthy, digits": (HEALTHY,),
+    "untrained": (NEVER,),
+    "collapsed": (COLLAPSED,),
+    "nearly collapsed": (COLLAPSED,),
+    "one dimension": (COLLAPSED,),
+    "nothing pushed": (COLLAPSED, BEHIND),
+    "a layer forgotten": (BEHIND,),
+    "too hot": (TEMPERATURE,),
+    "too cold": (TEMPERATURE,),
+    "normalised, and should not be": (FED,),
+    "not normalised, and should be": (FED,),
+    "0 to 255": (FED,),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_was_done_to_an_encoder_is_its_diagnosis(name):
+    found = checked(name)
+    assert found.diagnosis.name in MADE[name], found.summary_text
+    assert found.level == (GOOD if name.startswith("healthy") else BROKEN)
+
+
+def test_the_right_normalisation_is_named_and_taken_where_none_is_asked_for():
+    assert checked("not normalised, and should be").diagnosis.mean == "imagenet"
+    assert checked("normalised, and should not be").diagnosis.mean == "none"
+    case = ailing.cases(ailing.SEED)["not normalised, and should be"]()
+    found = checks("not normalised, and should be", (case.gallery, case.judged), quick=True)
+    assert found.diagnosis.name != FED and any("normalisation imagenet was chosen" in n for n in found.notes)
+
+
+def test_shuffled_labels_are_not_blamed_on_the_encoder():
+    for n in range(SHUFFLES):
+        found = checked(f"labels shuffled, {n}")
+        assert found.diagnosis.name in (OPEN, HALF) and found.level != BROKEN, found.summary_text
+    said = [line.says for n in range(SHUFFLES) for line in checked(f"labels shuffled, {n}").verdicts]
+    assert any("seem not to belong together" in one for one in said)
+
+
+def test_classes_under_other_names_are_found():
+    line = next(v for v in checked("labels of the gallery renamed").verdicts if v.name == "classes")
+    assert line.level == BROKEN and "wrong names" in line.says
