@@ -86,10 +86,11 @@ def test_the_example_for_researchers_runs():
 def own_loop(number: int) -> dict:
     """What the loop in docs/training.md takes for granted, and pairs of views for so many steps."""
     draw = torch.Generator().manual_seed(0)
-    encoder = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten())
+    encoder, head = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten()), nn.Linear(288, 16)
     return {
         "encoder": encoder,
-        "optimiser": torch.optim.SGD(encoder.parameters(), lr=0.01),
+        "head": head,
+        "optimiser": torch.optim.SGD([*encoder.parameters(), *head.parameters()], lr=0.01),
         "loss": losses.NTXent(0.2),
         "pairs": list(torch.rand(number, 2, 16, 1, 8, 8, generator=draw)),
     }
@@ -102,6 +103,11 @@ def test_the_loop_of_one_s_own_runs_as_it_stands_and_its_table_is_there(tmp_path
     table = pd.read_csv(tmp_path / "numbers.csv")
     assert table["step"].tolist() == [0, 100] and {"rankme", "knn", "probe"} <= set(table)
     assert table["rankme"].nunique() == 2  # the weights moved in between
+    assert table[["head_uniformity", "gradient_norm"]].notna().all(axis=None)
+    digits = data.load("digits", limit=200)
+    scope |= {"gallery": digits.subset(slice(0, 150)), "test_images": digits.subset(slice(150, 200))}
+    exec(code("training", "from clutils import anatomy, losses, report"), scope)
+    assert scope["found"].examination.found.head_uniformity is not None
 
 
 @pytest.mark.filterwarnings("ignore")  # Lightning's advice on workers and loggers
