@@ -17,6 +17,7 @@ from clutils.methods.byol import BYOL
 from clutils.methods.clae import CLAE
 from clutils.methods.dacl import DACL
 from clutils.methods.dgi import DGI
+from clutils.methods.dino import DINO
 from clutils.methods.grace import GRACE
 from clutils.methods.graphcl import GraphCL
 from clutils.methods.lejepa import LeJEPA
@@ -40,7 +41,7 @@ from clutils.methods.vicreg import VICReg
 CLASSES = (
     *(SimCLR, MoCo, SupCon, BYOL, SimSiam, PiNDA, SimCL, CLAE),
     *(BarlowTwins, VICReg, MoCoV3, LeJEPA),
-    *(NNCLR, SwAV, NPID, SimCo),  # neighbours, prototypes, a bank, and none of these
+    *(NNCLR, SwAV, DINO, NPID, SimCo),  # neighbours, prototypes twice, a bank, and none of these
     *(DACL, SDMP, MODALS),  # mixes
     *(GraphCL, SimGRACE, GRACE, BGRL, DGI, MVGRL),  # of graphs, and of the nodes of one
 )

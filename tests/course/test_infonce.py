@@ -116,3 +116,23 @@ MISTAKES = {
 
 
 test_an_exercise_takes_other_ways_and_no_mistake = judged(lesson, ANSWERS, MISTAKES)
+
+
+# ---- the bound ---------------------------------------------------------------------------------------------
+
+
+def test_the_best_similarity_tells_what_there_is_and_never_more_than_log_k():
+    for K in (1, 63, 1023):
+        found = [lesson.told(information, K) for information in (0.5, 5.0, 12.0)]
+        assert found == sorted(found) and found[-1] <= math.log(K + 1)
+    # few nats, many negatives: all of it, within what 2,000 anchors scatter
+    assert lesson.told(1.0, 1023, anchors=2000) == pytest.approx(1.0, abs=0.1)
+    assert lesson.told(12.0, 63) == pytest.approx(math.log(64), abs=0.05)
+
+
+def test_the_panel_of_the_bound_says_its_ceiling():
+    panel = lesson.explore_bound()
+    assert "no more than log 64 = 4.16 nats" in panel.readout.value
+    panel.set(K=1023)
+    assert "log 1,024 = 6.93" in panel.readout.value
+    assert panel.live.figure.axes[0].get_lines()[-1].get_ydata()[0] == pytest.approx(math.log(1024))

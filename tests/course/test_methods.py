@@ -91,6 +91,7 @@ def test_only_methods_with_a_target_have_an_arrow_of_following_weights():
     [
         ("nnclr", {"encoder", "head", "queue", "loss"}, True, 1),
         ("swav", {"encoder", "head", "vectors", "loss"}, False, 2),
+        ("dino", {"encoder", "head", "target_encoder", "target_head", "vectors", "loss"}, False, 2),
         ("npid", {"encoder", "head", "bank", "loss"}, False, 1),
         ("simco", {"encoder", "head", "loss"}, True, 1),
         ("dacl", {"encoder", "head", "loss"}, True, 1),
@@ -104,10 +105,10 @@ def test_neighbours_prototypes_and_bank_have_a_box_each_and_the_gradient_that_a_
     ax = draw.diagram(name)
     assert set(boxes(ax)) == parts
     assert draw.flow(built(name)).gradient == ((True, second),) * calls
-    assert (stops(ax) > 0) == (name in ("nnclr", "swav", "npid"))
+    assert (stops(ax) > 0) == (name in ("nnclr", "swav", "dino", "npid"))
     said = " ".join(text.get_text() for text in ax.texts)
     assert ("swapped" in said) == (calls == 2) and ("view 2" in said) == (name != "npid")
-    assert ("codes" in said) == (name == "swav")
+    assert ("codes" in said) == (name in ("swav", "dino"))
     assert {text.get_fontsize() for text in ax.texts} <= {9.0, 10.0}  # no label smaller than the rest
 
 

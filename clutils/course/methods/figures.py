@@ -135,7 +135,7 @@ def diagram(method: str | methods.Method, ax: Axes | None = None) -> Axes:
     banked = hasattr(method, "bank")
     lower = ["bank"] if banked else [below, below.replace("encoder", "head")]
     into = (any(a for a, _ in moved.gradient), any(b for _, b in moved.gradient))
-    prototypes = isinstance(method, methods.SwAV)
+    prototypes = isinstance(method, methods.SwAV | methods.DINO)
     rows = upper, [*lower, "codes"] if prototypes else lower
     for row, (parts, flows) in enumerate(zip(rows, into, strict=True)):
         _branch(ax, row, parts, flows)
