@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clutils import encoders
-from clutils.settings import SWITCH, Setting, bind, check, collect, setting
+from clutils.settings import SWITCH, Declared, Setting, bind, check, collect, demand_known, setting
 
 NETWORKS = ("conv", "unet", "resnet18", "mlp", "fixed")
 WITH_SKIPS = ("unet", "resnet18")
@@ -47,7 +47,7 @@ class Noise:
 
 
 @collect
-class NoiseGenerator(nn.Module):
+class NoiseGenerator(nn.Module, metaclass=Declared):
     """Input x -> the noise for it: `generator(x)` gives `.sample`, `.scale` and `.mean`, each shaped like x.
 
     - network: "conv" (three plain convolutions, sees 7x7 pixels), "unet" (two halvings and back, with skips),
@@ -93,6 +93,10 @@ class NoiseGenerator(nn.Module):
         choices=("reflect", "zeros"), default="reflect", about="padding of the convolutions"
     )
     skips: bool = setting(SWITCH, default=True, about="skip connections")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        demand_known(self, name, value)
+        super().__setattr__(name, value)
 
     def __init__(self, *given: Any, **by_name: Any) -> None:
         super().__init__()

@@ -182,16 +182,26 @@ class Declared(type):
 
 
 def demand_known(of: Any, name: str, value: object) -> None:
-    """Raise AttributeError where a module that was made gets an attribute that it does not have.
+    """Raise AttributeError where a module that was made, or a dataclass, gets an attribute that it lacks.
 
     So no misspelt setting goes unnoticed. A module may get tensors, modules and names that begin with an
     underscore at any time. A class of one's own declares others in its body, or sets them in `__init__`.
     """
-    if "_made" not in vars(of) or name.startswith("_") or isinstance(value, Tensor | nn.Module):
+    if not getattr(of, "_made", False) or name.startswith("_") or isinstance(value, Tensor | nn.Module):
         return
-    if not hasattr(of, name):
+    if not hasattr(of, name) and name not in getattr(of, "__dataclass_fields__", ()):
         hint = did_you_mean(name, ranges_of(type(of)), listed=True)
         raise AttributeError(f"{type(of).__name__} has no setting {name!r}{hint}")
+
+
+class OnlyFields:
+    """Base of a dataclass that refuses an attribute which is no field of it, as `demand_known` does."""
+
+    _made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        demand_known(self, name, value)
+        super().__setattr__(name, value)
 
 
 def _of_init(init: Any) -> inspect.Signature:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from clutils import encoders, losses, methods, noise, training
+from clutils import encoders, losses, methods, noise, training, views
 from clutils.settings import Setting, check, setting
 from tests.losses.inputs import fails
 
@@ -232,8 +232,32 @@ def test_a_setting_that_a_loss_or_a_method_does_not_have_is_refused_when_it_is_s
         method.momentun = 0.9
     with pytest.raises(AttributeError, match=r"MoCo: queue_size is fixed when a method is made; .* momentum"):
         method.queue_size = 512
+    with pytest.raises(AttributeError, match="BYOL: hidden is fixed"):  # of every method, no argument of BYOL
+        made(methods.BYOL).hidden = 7
     method.momentum = 0.9
     assert method.momentum == 0.9 and not hasattr(method, "momentun")
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "meant"),
+    [
+        (views.Augmentation(), "crop_scal", "crop_scale"),
+        (views.named("corruption", torch.zeros(4, 2)), "rat", "rate"),
+        (views.named("deletion", torch.zeros(4, 2, dtype=torch.int64)), "rte", "rate"),
+        (noise.NoiseGenerator(), "startt", "start"),
+    ],
+)
+def test_an_augmentation_and_the_noise_refuse_a_misspelt_setting_too(of, name, meant):
+    with pytest.raises(
+        AttributeError, match=f"{type(of).__name__} has no setting '{name}'; did you mean '{meant}'"
+    ):
+        setattr(of, name, 0.5)
+
+
+def test_a_method_on_another_one_s_step_hands_on_the_loss_that_it_is_given():
+    method, loss = made(methods.PiNDA, network="mlp"), losses.NTXent(0.3)
+    method.loss = loss
+    assert method.loss is loss and method.method.loss is loss and "loss" not in method._modules
 
 
 def test_what_a_module_of_one_s_own_sets_in_its_init_and_what_torch_sets_is_taken():

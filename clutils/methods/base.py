@@ -110,7 +110,8 @@ class Method(nn.Module, metaclass=Declared):
         self.build(encoder, loss)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if "_made" in vars(self) and name in self.arguments and name not in (*PARTS, *self.live):
+        fixed = name in (*Method.arguments, *self.arguments) and name not in (*PARTS, *self.live)
+        if fixed and "_made" in vars(self):
             raise AttributeError(
                 f"{type(self).__name__}: {name} is fixed when a method is made; what may be changed later is "
                 f"{', '.join(self.live) or 'nothing'}"

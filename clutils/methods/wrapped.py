@@ -23,6 +23,12 @@ class WrappedMethod(Method):
         self.base_settings = base.checked(self.base_settings, "base_settings")
         self.method = base(encoder, loss, **self.base_settings)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), property):  # the base's, also where it is a module
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
     @classmethod
     def under(cls, base: str) -> type[Method]:
         """The method of this name. Raises ValueError where there is none, or none to stand on."""

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.kinds import kind_of
-from clutils.settings import Setting, check, one_of, setting
+from clutils.settings import OnlyFields, Setting, check, one_of, setting
 from clutils.views import batched, everywhere, graphs, sentences, vectors
 from clutils.views.batched import NEUTRAL, Parameters, blur, change, check_images, crop_and_colour
 from clutils.views.graphs import GraphAugmentation, NodeAugmentation
@@ -35,7 +35,7 @@ AUTO = "what suits the images"  # the name of the augmentation that `suiting` gi
 
 
 @dataclass
-class Augmentation:
+class Augmentation(OnlyFields):
     """SimCLR's random view of every image of a batch.
 
     Every setting is an attribute that may be changed between two calls, and the random numbers don't depend

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clutils.data.graphs import normalised, repacked, unpacked
-from clutils.settings import SWITCH, Setting, setting
+from clutils.settings import SWITCH, OnlyFields, Setting, setting
 from clutils.views.checks import checked, drawn
 
 SHARE = Setting(0, 1)
@@ -18,7 +18,7 @@ STEPS = 4  # of a random walk, times the number of places
 
 
 @dataclass
-class GraphAugmentation:
+class GraphAugmentation(OnlyFields):
     """One of GraphCL's four for each graph, drawn among those whose strength is above 0; or all in turn.
 
     - drop_nodes: share of the nodes that go, with their edges
@@ -104,7 +104,7 @@ STEP = {step.__name__: step for step in (drop_nodes, perturb_edges, mask_attribu
 
 
 @dataclass
-class NodeAugmentation:
+class NodeAugmentation(OnlyFields):
     """GRACE's two, of the whole graph: each edge goes with a chance, each column of the attributes becomes 0.
 
     - drop_edges, mask_features: the chances. No node goes: each has its other view.

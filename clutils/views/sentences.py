@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clutils.settings import setting
+from clutils.settings import OnlyFields, setting
 from clutils.views.checks import checked, drawn
 
 
 @dataclass
-class Dropout:
+class Dropout(OnlyFields):
     """The sentence itself: both views are equal, and dropout in the encoder, which trains, tells them apart.
 
     Gao, Yao & Chen 2021, "SimCSE: simple contrastive learning of sentence embeddings" (arXiv 2104.08821),
@@ -25,7 +25,7 @@ class Dropout:
 
 
 @dataclass
-class Deletion:
+class Deletion(OnlyFields):
     """Some words are left out, each with the same probability; at least one stays.
 
     - rate: that probability. Default 0.2
@@ -45,7 +45,7 @@ class Deletion:
 
 
 @dataclass
-class Reordering:
+class Reordering(OnlyFields):
     """Words change places with those nearby: sorted by their place plus a draw from U(0, reach).
 
     - reach: in words; a word moves by fewer places than that, at 1 and below by none. Default 4

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clutils.settings import SWITCH, setting
+from clutils.settings import SWITCH, OnlyFields, setting
 from clutils.views.checks import checked, drawn
 
 
 @dataclass
-class _OfRows:
+class _OfRows(OnlyFields):
     """Of the two views of a row, one is the row itself, or both are drawn."""
 
     kind = "vectors"

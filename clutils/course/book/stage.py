@@ -60,8 +60,8 @@ def find(number: str, notebooks: Path = NOTEBOOKS) -> Path:
     Raises FileNotFoundError where there is none, with the numbers that there are.
     """
     found = {file.stem[:2]: file for file in sources(notebooks) if file.stem[:2].isdigit()}
-    if number.zfill(2) not in found:
-        raise FileNotFoundError(f"no notebook {number}: there are {', '.join(sorted(found))}")
+    if not number or number.zfill(2) not in found:
+        raise FileNotFoundError(f"no notebook {number!r}: there are {', '.join(sorted(found))}")
     return found[number.zfill(2)]
 
 
