@@ -95,7 +95,7 @@ def test_the_stages_settings_are_the_readers_own_in_large_type(tmp_path, monkeyp
 
 
 def test_an_unknown_number_names_the_known_ones():
-    with pytest.raises(FileNotFoundError, match="no notebook 77: there are 00, 01, 02"):
+    with pytest.raises(FileNotFoundError, match="no notebook '77': there are 00, 01, 02"):
         stage.find("77")
 
 
