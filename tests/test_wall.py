@@ -13,7 +13,7 @@ PACKAGE = Path(clutils.__file__).parent
 # Each room may import those before it: from the ground to the course and the commands.
 FLOORS = (
     *("files", "settings", "processes", "data", "views", "encoders", "similarities", "losses", "anatomy"),
-    *("noise", "methods", "measures", "maps", "training", "figures", "checkpoints", "report", "explorers"),
+    *("noise", "methods", "measures", "maps", "checkpoints", "training", "figures", "report", "explorers"),
     *("course", "commands"),
 )
 WITHOUT_MATPLOTLIB = FLOORS[: FLOORS.index("figures")]

@@ -10,9 +10,10 @@ A checkpoint of torch is a pickle, and a pickle is a program. Three fences stand
 
 `.safetensors` files hold no program: the library of that name reads them.
 
-Limits, so that any file is opened or refused within 20 s and 2 GB beyond its weights: 16 MB and 2 million
-instructions of pickle (a ResNet-50 and its optimiser have 0.2 MB), 16 MB of a zip's directory or a
-.safetensors header, 50,000 tensors, names of 500 characters, 1,000 values in a call, 20 in a key.
+Limits, so that any file is opened or refused within 20 s and 2 GB beyond its weights: 48 MB and 6 million
+instructions of pickle (a ResNet-50 and its optimiser have 0.2 MB, 100,000 steps of a run 14 MB), 16 MB of a
+zip's directory or a .safetensors header, 50,000 tensors, names of 500 characters, 1,000 values in a call, 20
+in a key. `training.resume` reads its own files behind the same fences, of any length.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import _compat_pickle
 import argparse
 import collections
+import contextlib
 import pickletools
 import stat
 import tarfile
@@ -33,8 +35,10 @@ import torch
 
 from clutils.files import printable
 
-PROGRAM_BYTES = 16 << 20  # of a pickle, a header or a zip's directory, without tensors
-INSTRUCTIONS = 2_000_000  # of a pickle: 2 s to check, 2 s to read
+PROGRAM_BYTES = 16 << 20  # of a header, a zip's directory or one value
+INSTRUCTIONS = 6_000_000  # of a pickle: 6 s to check, 6 s to read; a run's history has 20 to 40 a step
+STEP_BYTES = 8  # of a pickle for each instruction, at most
+COPIED = 2_000_000  # values that its calls copy
 TENSORS = 50_000  # ResNet-152 twice, with its optimiser, has 4,000
 NAME = 500  # characters of a key that may name a tensor or a mapping
 ARGUMENTS = 1_000  # values of a call, those of tuples within it each time counted
@@ -154,28 +158,45 @@ def read(path: str | Path) -> Contents:
     they are used (except in files of torch before 1.6).
     """
     path = Path(path)
-    _demand_file(path)
-    try:
-        with path.open("rb") as file:
-            kind = _kind(file, path)
-            size = path.stat().st_size
-            if kind == "safetensors":
-                return Contents(_safetensors(path), kind, size)
-            for pickle in _pickles(file, path, kind):
-                _walk(*pickle, path)
+    kind = demand_harmless(path)
+    size = path.stat().st_size
+    with _refusing(path):
+        if kind == "safetensors":
+            return Contents(_safetensors(path), kind, size)
         return Contents(_load(path, mapped=kind == "torch"), kind, size)
+
+
+def demand_harmless(path: Path, most: float | None = None) -> str:
+    """The kind of a file that torch may read. Raises as `read` does on any other; it reads no tensor.
+
+    most: instructions of its pickle; None = INSTRUCTIONS
+    """
+    _demand_file(path)
+    most = INSTRUCTIONS if most is None else most
+    with _refusing(path), path.open("rb") as file:
+        kind = _kind(file, path)
+        for pickle in _pickles(file, path, kind, most) if kind != "safetensors" else ():
+            _walk(*pickle, path, most)
+        return kind
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Within, whatever a broken or hostile file provokes in a parser is Refused, in one line."""
+    try:
+        yield
     except Refused:
         raise
     except OSError as error:
         raise Refused(f"{path} can't be read: {error.strerror or error}") from error
     except (zipfile.BadZipFile, EOFError) as error:
         raise Refused(
-            f"{path} is truncated or not a whole file: it begins as a checkpoint, but its {size:,} bytes "
-            "stop short; fetch or save it again"
+            f"{path} is truncated or not a whole file: it begins as a checkpoint, but its "
+            f"{path.stat().st_size:,} bytes stop short; fetch or save it again"
         ) from error
     except MemoryError as error:
         raise Refused(f"{path} needs more memory than there is") from error
-    except Exception as error:  # whatever a broken or hostile file provokes in a parser is one line
+    except Exception as error:
         raise Refused(f"{path} is damaged, or no checkpoint: {one_line(error)}") from error
 
 
@@ -266,7 +287,9 @@ class _Bounded:
         return self.file.readline(PROGRAM_BYTES)
 
 
-def _pickles(file: IO[bytes], path: Path, kind: str) -> Iterator[tuple[IO[bytes], dict[str, int] | int]]:
+def _pickles(
+    file: IO[bytes], path: Path, kind: str, most: float
+) -> Iterator[tuple[IO[bytes], dict[str, int] | int]]:
     """The pickles that torch would read, each with the bytes that its storages may have."""
     if kind == "torch before 1.6":
         size = path.stat().st_size
@@ -285,7 +308,7 @@ def _pickles(file: IO[bytes], path: Path, kind: str) -> Iterator[tuple[IO[bytes]
             )
         if len(programs) != 1:
             raise Refused(f"{path} is a zip archive with {len(programs)} data.pkl, but a checkpoint has one")
-        if programs[0].file_size > PROGRAM_BYTES:
+        if programs[0].file_size > STEP_BYTES * most:
             raise Refused(f"{path}: its pickle has {programs[0].file_size:,} bytes without any tensor")
         folder = programs[0].filename.removesuffix("data.pkl") + "data/"
         held = {
@@ -344,10 +367,12 @@ _PLAIN = {"NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"
 _PLAIN |= {"SHORT_BINSTRING"}
 
 
-def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
+def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path, most: float) -> None:
     """Walk through one pickle as torch's reader would, and build nothing.
 
-    held: storage -> its bytes in the archive; or the whole file's bytes, which all storages share.
+    - held: storage -> its bytes in the archive; or the whole file's bytes, which all storages share
+    - most: instructions
+
     Raises Refused on a name that is not listed, a call of what is none, a storage that is not in the file,
     what takes long to hash, and an instruction that torch.save never writes.
     """
@@ -375,7 +400,7 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
         for value in values:
             long = len(value) // 16 if isinstance(value, str | bytes) else getattr(value, "size", 1)
             copied += len(value) if isinstance(value, list) else int(long)
-            if copied > INSTRUCTIONS:
+            if copied > COPIED:
                 raise Refused(f"{path} copies what it holds over and over, which no checkpoint needs")
             pairs = value if isinstance(value, list | tuple) else ()
             hashed(one[0] for one in pairs if isinstance(one, list | tuple) and one)
@@ -383,8 +408,8 @@ def _walk(program: IO[bytes], held: dict[str, int] | int, path: Path) -> None:
 
     start = program.tell()
     for number, (op, argument, position) in enumerate(pickletools.genops(program)):
-        if (position or 0) - start > PROGRAM_BYTES or number > INSTRUCTIONS:
-            what = f"{PROGRAM_BYTES:,} bytes" if number <= INSTRUCTIONS else f"{INSTRUCTIONS:,} instructions"
+        if (position or 0) - start > STEP_BYTES * most or number > most:
+            what = f"{STEP_BYTES * most:,} bytes" if number <= most else f"{most:,} instructions"
             raise Refused(f"{path}: its pickle has over {what} without any tensor")
         match op.name:
             case "PROTO" if argument == 2:

@@ -1,11 +1,11 @@
 """Training: `train` makes a run and takes its steps, `resume` goes on with one that was saved."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from clutils import views
 from clutils.data import SentenceSet, sentences
@@ -80,7 +80,8 @@ def resume(
     """
     state = checkpoint.read(path)
     given: dict[str, Any] = {"data": data, "encoder": encoder, "loss": loss, "augmentation": augmentation}
-    settings = from_plain(state["configuration"])
+    with checkpoint.damage_said(path):
+        settings = from_plain(state["configuration"])
     for name, value in given.items():
         if value is None and name not in settings:
             raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
@@ -90,12 +91,23 @@ def resume(
     if otherwise and isinstance(run.data, SentenceSet) and rule != run.data.rule:
         by_rule = sentences.by_rule(run.data, rule)
         vars(run).update(data=by_rule, images=by_rule.inputs.to(run.device))
-    checkpoint.demand_same_data(run, state, path)
+    with checkpoint.damage_said(path):
+        checkpoint.demand_same_data(run, state, path)
+        _take_up(run, state, path)
+    return run
+
+
+def _take_up(run: Run, state: Mapping[str, Any], path: str | Path) -> None:
+    """Give a run the weights and the past of a checkpoint."""
     try:
         run.method.load_state_dict(state["method"])
         for group, own in zip(state["optimiser"]["param_groups"], run.optimiser.param_groups, strict=False):
             group["fused"] = own["fused"]  # as suits this device, whatever the run began on
         run.optimiser.load_state_dict(state["optimiser"])
+        for weight, kept in run.optimiser.state.items():
+            moments = [value for value in kept.values() if isinstance(value, Tensor) and value.ndim]
+            if any(value.shape != weight.shape for value in moments):
+                raise ValueError("its optimiser is of other weights")
         if run.scaler.is_enabled() and state.get("scaler"):
             run.scaler.load_state_dict(state["scaler"])
     except (RuntimeError, ValueError) as error:
@@ -104,7 +116,6 @@ def resume(
     run.rows = state["history"]
     run.looks = state.get("looks", {})
     run.schedules = {name: Cosine(**kept) for name, kept in state.get("schedules", {}).items()}
-    return run
 
 
 def fast() -> bool:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import pickle
-import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from clutils.checkpoints import reading
 from clutils.training.state import RunState
 
 FORMAT = "clutils run 1"
 FINGERPRINT = 2  # its version
+NEEDED = {"configuration": dict, "pictures": list, "steps_done": int, "method": dict, "optimiser": dict}
+NEEDED |= {"history": list}
+LATER = {"fingerprint": dict, "looks": dict, "schedules": dict}  # old files lack them
+PARTS: dict[str, type] = NEEDED | LATER
 BLOCK = 8192  # rows at a time
 
 
@@ -56,10 +62,10 @@ def demand_same_data(run: RunState, state: Mapping[str, Any], path: str | Path) 
     """
     before = state.get("fingerprint", {})
     if before.get("version") != FINGERPRINT or sampled(run.images) != state["pictures"]:
-        changed = ["pictures"] * (sampled(run.images) != state["pictures"])
+        changed = ["images"] * (sampled(run.images) != state["pictures"])
     else:
         now = fingerprint_of(run)
-        told = {"images": "pictures", "labels": "labels", "class_names": "class names"}
+        told = {"images": "images", "labels": "labels", "class_names": "class names"}
         changed = [
             words
             for part, words in told.items()
@@ -85,14 +91,27 @@ def read(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"resume: there is no file {path}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()  # torch itself does not look at the checksums
-        if damaged is not None:
-            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (zipfile.BadZipFile, RuntimeError, pickle.UnpicklingError) as error:
-        reason = str(error).splitlines()[0]
+        kind = reading.demand_harmless(path, most=math.inf)  # a long run has a long history
+        state = torch.load(path, map_location="cpu", weights_only=True) if kind == "torch" else None
+    except (reading.Refused, RuntimeError, pickle.UnpicklingError) as error:
+        reason = reading.one_line(error).removeprefix(f"{path} ")
         raise ValueError(f"resume: {path} is damaged, or no checkpoint of a run: {reason}") from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(f"resume: {path} is not a checkpoint that Run.save wrote ({FORMAT})")
+    for name, kind_of_it in PARTS.items():
+        if not isinstance(state.get(name, None if name in NEEDED else kind_of_it()), kind_of_it):
+            what = f"a {type(state[name]).__name__}" if name in state else "not there"
+            raise ValueError(f"resume: {path} is damaged: its {name!r} is {what}")
+    if not all(isinstance(row, dict) for row in state["history"]):
+        raise ValueError(f"resume: {path} is damaged: its 'history' is no table")
     return state
+
+
+@contextlib.contextmanager
+def damage_said(path: str | Path) -> Iterator[None]:
+    """Within, what values that no run has lead to is a ValueError, in one line."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {reading.one_line(error)}"
+        raise ValueError(f"resume: {path} is damaged, or of another version ({reason})") from error

@@ -111,9 +111,9 @@ CATS = data.ImageSet(DIGITS.images[:40], torch.arange(40) % 2, ("cat", "dog"), N
     [
         (
             {"images": torch.where(torch.arange(40)[:, None, None, None] == 39, 7, CATS.images).byte()},
-            "pictures",
+            "images",
         ),
-        ({"images": CATS.images.flip(3)}, "pictures"),
+        ({"images": CATS.images.flip(3)}, "images"),
         ({"labels": (torch.arange(40) == 39).long()}, "labels"),
         ({"class_names": ("cat", "fox")}, "class names"),
         ({"labels": torch.zeros(40).long(), "class_names": ("a", "b")}, "labels and class names"),
@@ -187,3 +187,45 @@ def test_a_damaged_or_foreign_file_is_one_clear_line(tmp_path):
         assert "\n" not in str(caught.value)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         training.resume(tmp_path / "absent.pt")
+
+
+def of_configuration(name, value):
+    return lambda state: state["configuration"].update({name: value})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(lambda state, name=name: state.pop(name) for name in training.checkpoint.NEEDED),
+        *(lambda state, name=name: state.update({name: "x"}) for name in training.checkpoint.PARTS),
+        lambda state: state.update(history=["x"]),
+        lambda state: state["fingerprint"].pop("labels"),
+        lambda state: state.update(schedules={"temperature": {"lowest": 0.1}}),
+        lambda state: state["optimiser"].pop("param_groups"),
+        lambda state: [own.update(exp_avg=torch.ones(3)) for own in state["optimiser"]["state"].values()],
+        of_configuration("method", "bogus"),
+        of_configuration("method", []),
+        of_configuration("loss", {"name": "Bogus", "settings": {}}),
+        of_configuration("loss", {"name": "NTXent", "settings": {"bogus": 1}}),
+        of_configuration("loss", 5),
+        of_configuration("augmentation", 5),
+        of_configuration("method_settings", "x"),
+    ],
+)
+def test_a_file_whose_parts_are_no_run_s_is_one_clear_line(tmp_path, change):
+    advance(small(), 1).save(tmp_path / "run.pt")
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    change(state)
+    torch.save(state, tmp_path / "run.pt")
+    with pytest.raises(ValueError, match=r"run\.pt") as caught:
+        advance(training.resume(tmp_path / "run.pt", data=DIGITS), 1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_would_take_forever_to_read_is_refused(tmp_path):
+    key = b"K\x01" + b"".join(b"q" + bytes([k]) + b"h" + bytes([k]) + b"\x86" for k in range(60))
+    with zipfile.ZipFile(tmp_path / "run.pt", "w") as archive:  # 2^60 values to hash, in 300 bytes
+        archive.writestr("archive/data.pkl", b"\x80\x02}" + key + b"K\x01s.")
+        archive.writestr("archive/version", "3\n")
+    with pytest.raises(ValueError, match=r"resume: .* is damaged, .*: has keys that take long to hash"):
+        training.resume(tmp_path / "run.pt")
