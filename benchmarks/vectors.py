@@ -3,6 +3,8 @@
     python benchmarks/vectors.py --record
     python benchmarks/vectors.py --data vectors:wine --ways PiNDA --seeds 0 --steps 20
 
+    python benchmarks/vectors.py --few --record          few labels, two judges, SCARF as published
+
 Prints a line a run: kNN on the part that strengths are chosen by (`validation`) and on the test part. With
 --record it is added to benchmarks/records/vectors.csv, which notebook 16 shows; what is there already is left
 out, so an interrupted recording goes on where it stopped.
@@ -26,8 +28,11 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=every, default=every)
     parser.add_argument("--seeds", type=int, nargs="+", default=experiments.SEEDS)
     parser.add_argument("--steps", type=int, default=experiments.STEPS)
+    parser.add_argument("--few", action="store_true", help="all and few labels, two judges")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
+    if options.few:
+        return few(options.record)
     keys = ("data", "way", "strength", "seed")
     done = records.known(experiments.RECORD, *keys) if options.record else set()
     for seed in options.seeds:  # so that what is there compares all ways, should it be interrupted
@@ -41,6 +46,18 @@ def main() -> None:
                     else:
                         row = experiments.train_one(way, strength, name, seed, steps=options.steps)
                     records.keep(experiments.RECORD, {"command": COMMAND.format(**row)} | row, options.record)
+
+
+def few(record: bool) -> None:
+    """The rows of `experiments.with_few_labels`: on real tables and on the one that is made."""
+    done = records.known(experiments.FEW_RECORD, "data", "seed") if record else set()
+    for name in (experiments.MADE, "vectors:breast-cancer"):
+        for seed in experiments.FEW_SEEDS:
+            if (name, seed) in done:
+                continue
+            for row in experiments.with_few_labels(name, seed):
+                command = {"command": "python benchmarks/vectors.py --few --record"}
+                records.keep(experiments.FEW_RECORD, command | row, record)
 
 
 if __name__ == "__main__":

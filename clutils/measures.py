@@ -335,9 +335,10 @@ def knn_accuracy(
 
     Nearest by cosine similarity s, a neighbour's vote weighs exp(s / temperature): Wu et al. 2018,
     section 3.4. train_z (N, D), test_z (M, D); train_y (N,), test_y (M,) integer classes; ties go to the
-    lower class. Rows without a label (below 0) are left out on both sides.
+    lower class. Rows without a label (below 0) are left out on both sides. A row of zeros has no direction:
+    a test row counts as wrong, a training row has no vote.
 
-    Raises ValueError where k is not between 1 and the number of labelled training rows.
+    Raises ValueError where k is not between 1 and the number of labelled training rows that have a direction.
     """
     return _knn_right(train_z, train_y, test_z, test_y, k=k, temperature=temperature).mean().item()
 
@@ -346,13 +347,17 @@ def knn_accuracy(
 def _knn_right(*given: Vectors, k: int, temperature: float) -> Tensor:
     """Which labelled test rows `knn_accuracy`'s vote gets right: (M,), 0 or 1 in float64."""
     who = "knn_accuracy"
-    train_z, train_y, test_z, test_y = _split(unit_rows, who, *given)
+    train_z, train_y, test_z, test_y = _split(_directions, who, *given)
     test_z, test_y = _labelled(who, "test", test_z, test_y)
+    pointing = train_z.any(dim=1)
+    if not pointing.any():
+        raise ValueError(f"{who}: train_z {tuple(train_z.shape)}: every labelled row is a zero vector")
+    train_z, train_y = train_z[pointing], train_y[pointing]
     within(who, "k", k, 1, len(train_z), whole=True)
     within(who, "temperature", temperature, 0, open_below=True)
     classes, code = train_y.unique(return_inverse=True)
     won = [classes[knn_vote(rows @ train_z.T, code, k, temperature)] for rows in test_z.split(ROWS)]
-    return (torch.cat(won) == test_y).double()
+    return ((torch.cat(won) == test_y) & test_z.any(dim=1)).double()
 
 
 def knn_vote(similarity: Tensor, labels: Tensor, k: int, temperature: float = 0.1) -> Tensor:
@@ -597,6 +602,13 @@ def finite_rows(z: Vectors, who: str, name: str) -> Tensor:
 
 def unit_rows(z: Vectors, who: str, name: str) -> Tensor:
     return similarities.normalise(finite_rows(z, who, name), name, who)
+
+
+def _directions(z: Vectors, who: str, name: str) -> Tensor:
+    """`unit_rows`, but a row of zeros stays one."""
+    z = finite_rows(z, who, name)
+    zero = z.abs().amax(dim=1, keepdim=True) <= similarities.SHORTEST
+    return similarities.normalise(z.masked_fill(zero, 1), name, who).masked_fill(zero, 0)
 
 
 def _both(rows: Rows, who: str, a: Vectors, b: Vectors) -> tuple[Tensor, Tensor]:

@@ -404,3 +404,15 @@ def test_the_share_of_neighbours_leaves_out_points_without_a_label():
     labels = torch.arange(60) % 3 - 1
     kept = (labels >= 0).numpy()
     assert maps.neighbour_share(at, labels, 5) == maps.neighbour_share(at[kept], labels[kept], 5)
+
+
+def test_a_test_row_of_zeros_is_wrong_and_a_training_row_of_zeros_has_no_vote():
+    train, y = torch.tensor([[1.0, 0], [0, 1], [0, 0]]), torch.tensor([0, 1, 1])
+    test, wanted = torch.tensor([[2.0, 0.1], [0, 0], [-1, -1]]), torch.tensor([0, 0, 0])
+    right = measures._knn_right(train, y, test, wanted, k=1, temperature=0.1)
+    assert right.tolist() == [1, 0, 1]  # the last: both cosines are equal, ties go to the lower class
+    assert measures.knn_accuracy(train, y, test, wanted, k=1) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="k is 3, but must be"):
+        measures.knn_accuracy(train, y, test, wanted, k=3)
+    with pytest.raises(ValueError, match=r"train_z \(3, 2\): every labelled row is a zero vector"):
+        measures.knn_accuracy(0 * train, y, test, wanted, k=1)

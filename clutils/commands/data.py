@@ -52,9 +52,10 @@ def data(options: argparse.Namespace) -> int:
 def _stored(name: str) -> str:
     """Where a set lies and how much of the disk it takes."""
     from clutils import data as datasets
+    from clutils.data.sets import asked
 
     if own := [beginning for beginning in datasets.OWN if name.startswith(beginning)]:
-        path = Path(name.removeprefix(own[0]).partition("?label=")[0]).expanduser()
+        path = Path(asked(name.removeprefix(own[0]))[0]).expanduser()
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
         return f"{size / 1e6:,.1f} MB in {path}"
     for place in datasets.on_disk():

@@ -8,11 +8,31 @@ import os
 from pathlib import Path
 from typing import cast
 
-from clutils.data import arrays, digits, folders, graphs, hard_scenes, published, scenes, sentences, vectors
+from clutils.data import (
+    arrays,
+    digits,
+    folders,
+    graphs,
+    hard_scenes,
+    own_graphs,
+    published,
+    scenes,
+    sentences,
+    vectors,
+)
 from clutils.data.arrays import vector_set
 from clutils.data.kinds import KINDS, Kind, kind_called, kind_of, width
+from clutils.data.own_graphs import graph_set
 from clutils.data.published import OnDisk
-from clutils.data.sets import GraphSet, ImageSet, SentenceSet, Unavailable, VectorSet
+from clutils.data.sets import (
+    GraphSet,
+    ImageSet,
+    SentenceSet,
+    Unavailable,
+    VectorSet,
+    asked,
+    whole_number,
+)
 from clutils.settings import did_you_mean
 
 __all__ = [
@@ -26,6 +46,7 @@ __all__ = [
     "Unavailable",
     "VectorSet",
     "directory",
+    "graph_set",
     "kind_called",
     "kind_of",
     "load",
@@ -35,7 +56,7 @@ __all__ = [
 ]
 
 # beginnings of names that end in a path
-OWN = ("folder:", "vectors:array:", "graphs:file:", "sentences:file:")
+OWN = ("folder:", "vectors:array:", "graphs:file:", "nodes:file:", "sentences:file:")
 
 NAMES = {
     "scenes": "generated: a textured object on a background, the class is the texture; exact masks",
@@ -67,10 +88,12 @@ NAMES = {
     "nodes:karate": "34 members of a karate club, inside networkx, the class is the side they took",
     "nodes:miserables": "77 characters of Les Misérables, inside networkx, by whether all hangs on them",
     "nodes:florentine": "15 Florentine families, inside networkx, by whether all hangs on them",
+    "nodes:file:PATH": "your own network: a line an edge; PATH?nodes=TABLE.csv has attributes and labels",
     "nodes:cora": "2,708 papers and who cites whom, 7 classes; a download of some MB",
     "nodes:citeseer": "3,327 papers and who cites whom, 6 classes; a download of some MB",
     "sentences:topics": "about 3,000 sentences of Python's own help, nearly 80 topics, inside Python",
-    "sentences:file:PATH": "your own text: a line a sentence, and perhaps a tab and its label",
+    "sentences:file:PATH": "your own text: a line a sentence, and perhaps a tab and its label; "
+    "PATH?text=2&label=3&length=64 names columns and how many words are kept",
 }
 _SPLITS = {
     "scenes": tuple(scenes.COUNTS),
@@ -121,7 +144,7 @@ def load(
             continue
         if not isinstance(given, str):
             raise ValueError(f"{what}: name is {given!r}, but must be one of {', '.join(NAMES)}")
-        if given not in _SPLITS and not given.startswith(OWN):
+        if _plain(given) not in _SPLITS and not given.startswith(OWN):
             hint = did_you_mean(given, NAMES, listed=True)
             if given.startswith("array:"):
                 hint = f"; did you mean 'vectors:{given}'?"
@@ -129,8 +152,10 @@ def load(
         kind = kind_called(given).name
         if size is not None and kind != "pictures":
             raise ValueError(f"{what}: size is {size}, but {given} has {kind}, not images")
-    if name in _SPLITS and split not in _SPLITS[name]:
-        raise ValueError(f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[name])}")
+    if split not in _SPLITS.get(_plain(name), (split,)):
+        raise ValueError(
+            f"data.load: {name} has no split {split!r}; it has {', '.join(_SPLITS[_plain(name)])}"
+        )
     try:
         return _load(name, split, limit, size, directory(root), seed, download)
     except Unavailable as error:
@@ -163,6 +188,8 @@ def on_disk(root: str | os.PathLike[str] | None = None) -> list[OnDisk]:
 def _load(
     name: str, split: str, limit: int | None, size: int | None, root: Path, seed: int, download: bool
 ) -> ImageSet | VectorSet | GraphSet | SentenceSet:
+    if name.startswith("nodes:file:"):
+        return own_graphs.read_nodes(name.removeprefix("nodes:file:")).subset(slice(limit))
     if name.startswith(("graphs:", "nodes:")):
         return graphs.load(name, split, limit, root, download, seed)
     if name in ("scenes", "scenes-hard"):
@@ -172,8 +199,9 @@ def _load(
         return folders.read(name.removeprefix("folder:"), split, limit, size)
     if name.startswith("sentences:file:"):
         return sentences.read(name.removeprefix("sentences:file:"), split, limit)
-    if name == "sentences:topics":
-        return sentences.topics(split, limit)
+    if name.startswith("sentences:topics"):
+        length = asked(name, ("length",))[1].get("length", str(sentences.LENGTH))
+        return sentences.topics(split, limit, whole_number("sentences:topics", "length", length))
     if name.startswith("vectors:array:"):
         return arrays.read(name.removeprefix("vectors:array:"), split, limit)
     if name == "vectors:digits":
@@ -186,6 +214,11 @@ def _load(
         else published.load(name, split, limit, root, download)
     )
     return found if size is None else found.resized(size)
+
+
+def _plain(name: str) -> str:
+    """A name without what may stand behind it."""
+    return asked(name, ("length",))[0] if name.startswith("sentences:topics?") else name
 
 
 def _whole(what: str, value: int | None, least: int) -> int | None:

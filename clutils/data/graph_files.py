@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Edges = list[tuple[int, int]]
-OPTIONAL = "node_labels"  # of TU's files, the one that a set may lack
+VALIDATION = 500  # nodes behind the training ones, of the public split
 
 
 class Network(NamedTuple):
@@ -25,6 +25,7 @@ class Network(NamedTuple):
     edges: Edges
     labels: Tensor
     train: Tensor
+    validation: Tensor
     test: Tensor
 
 
@@ -84,8 +85,10 @@ def planetoid(folder: Path, name: str) -> Network:
     edges = [(int(a), int(b)) for a, others in graph.items() for b in others]
     if any(not (0 <= a <= last and 0 <= b <= last) for a, b in edges):
         raise ValueError(f"{name}: an edge is of a paper that there is not")
-    labels, known = torch.from_numpy(codes.argmax(axis=1)), torch.arange(len(_rows(y)))
-    return Network(torch.from_numpy(attributes), edges, labels, known, torch.from_numpy(np.sort(tested)))
+    labels, known = torch.from_numpy(codes.argmax(axis=1)), len(_rows(y))
+    validation = torch.arange(known, min(known + VALIDATION, int(first)))
+    public = torch.arange(known), validation, torch.from_numpy(np.sort(tested))
+    return Network(torch.from_numpy(attributes), edges, labels, *public)
 
 
 def unpickled(path: Path) -> Any:

@@ -42,7 +42,7 @@ _OF_GRAPHS = ("atlas-connected", "atlas-bipartite", "atlas-triangles", "atlas-pl
 SPLITS = {
     **{f"graphs:{name}": ("train", "test", "all") for name in _OF_GRAPHS},
     **{f"nodes:{name}": ("train",) for name in ("blocks", "karate", "miserables", "florentine")},
-    **{f"nodes:{name}": ("train", "public-train", "public-test") for name in PLANETOID},
+    **{f"nodes:{name}": ("train", "public-train", "public-val", "public-test") for name in PLANETOID},
 }
 SEED = 0  # of which graphs are the test part
 TEST = 0.2  # and what share they are
@@ -98,7 +98,7 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool, s
 
     'train' and 'test' of a set of graphs are a fixed random four fifths and the rest, 'all' both; of motifs,
     other draws. 'train' of a network is all its nodes with their labels; the public parts of a citation
-    network are 20 nodes a class, and 1,000. limit: the first so many graphs, or nodes.
+    network are 20 nodes a class, 500 to validate and 1,000 to test. limit: the first so many graphs or nodes.
 
     Raises `Unavailable`, in one line that says what to do, where a file is missing.
     """
@@ -374,7 +374,8 @@ def _cited(name: str, split: str, root: Path, download: bool) -> GraphSet:
         title = f"{name.title()}: {count:,} papers and who cites whom, one network, nodes as samples (real)"
         names = tuple(f"class {k}" for k in range(int(one.labels.max()) + 1))
         whole = GraphSet(packed([graph]), one.labels, names, title)
-    return whole if split == "train" else whole.subset(one.test if split == "public-test" else one.train)
+    parts = {"public-train": one.train, "public-val": one.validation, "public-test": one.test}
+    return whole if split == "train" else whole.subset(parts[split])
 
 
 @contextmanager

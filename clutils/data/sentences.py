@@ -9,7 +9,7 @@ import hashlib
 import re
 import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -17,10 +17,12 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from clutils.data.sets import WORD_RULE, SentenceSet, own_file
+from clutils.data.sets import WORD_RULE, SentenceSet, asked, own_file, whole_number
+from clutils.settings import within
 
 BUCKETS = 8192  # numbers of words, with 0 for padding
-LENGTH = 24  # words of a sentence that are kept
+LENGTH = 24  # words of a sentence that are kept, where nobody asks for more
+LONGEST = 1024  # words that one may ask for: attention compares each with each
 SHORTEST = 4  # words: what is shorter, a heading or a name, is no sentence
 SPLITS = ("train", "test")
 HEADINGS = (  # what a file's first line may call its sentences, and their labels
@@ -60,14 +62,15 @@ def _word() -> re.Pattern[str]:
     return re.compile(rf"[^\W\d][\w{marks}{JOINERS}]*|\d+")
 
 
-def tokens(texts: Sequence[str], rule: int = WORD_RULE) -> Tensor:
-    """Word numbers of sentences: (N, 24) int64, 0 after a sentence's end; further words are cut off.
+def tokens(texts: Sequence[str], rule: int = WORD_RULE, length: int = LENGTH) -> Tensor:
+    """Word numbers of sentences: (N, length) int64, 0 after a sentence's end; further words are cut off.
 
     rule: see `words`.
     """
-    found = torch.zeros(len(texts), LENGTH, dtype=torch.int64)
+    within("tokens", "length", length, 1, LONGEST, whole=True)
+    found = torch.zeros(len(texts), length, dtype=torch.int64)
     for row, text in zip(found, texts, strict=True):
-        found_words = first_words(text, LENGTH, rule)
+        found_words = first_words(text, length, rule)
         own = [zlib.crc32(word.encode()) % (BUCKETS - 1) + 1 for word in found_words]
         row[: len(own)] = torch.tensor(own, dtype=torch.int64)
     return found
@@ -75,7 +78,13 @@ def tokens(texts: Sequence[str], rule: int = WORD_RULE) -> Tensor:
 
 def by_rule(of: SentenceSet, rule: int) -> SentenceSet:
     """The same sentences with their words found by another rule: see `words`."""
-    return replace(of, tokens=tokens(of.texts, rule), rule=rule)
+    return replace(of, tokens=tokens(of.texts, rule, of.tokens.shape[1]), rule=rule)
+
+
+def cut(texts: Sequence[str], length: int) -> str:
+    """How many of these are cut to that many words, for `source`; "" where none is."""
+    long = sum(len(first_words(text, length + 1)) > length for text in texts)
+    return f"{long:,} are cut to {length} words" if long else ""
 
 
 def sentences(text: str) -> list[str]:
@@ -85,12 +94,12 @@ def sentences(text: str) -> list[str]:
     return [sentence for sentence in cut if len(words(sentence)) >= SHORTEST]
 
 
-def topics(split: str, limit: int | None) -> SentenceSet:
+def topics(split: str, limit: int | None, length: int = LENGTH) -> SentenceSet:
     """Sentences of `pydoc_data.topics`, the texts behind Python's help(): each with its topic as the label.
 
     Longer topics repeat shorter ones: a sentence stands once, with the shortest topic that has it. Of every
     topic each fourth sentence is in the test part. The texts differ between releases of Python: `source`
-    tells them by a hash.
+    tells them by a hash, and says how many are cut. length: words of a sentence that are kept.
     """
     texts, labels, names, origin = _topics()
     is_test = torch.zeros(len(labels), dtype=torch.bool)
@@ -99,37 +108,46 @@ def topics(split: str, limit: int | None) -> SentenceSet:
     rows = (is_test == (split == "test")).nonzero()[:, 0][:limit]
     chosen = [texts[row] for row in rows.tolist()]
     what = f"{len(rows):,} sentences of the {len(names)} topics of Python's help"
-    source = f"{what} (real; split {split}; {origin})"
-    return SentenceSet(tokens(chosen), labels[rows], names, tuple(chosen), source)
+    longer = f"; {said}" if (said := cut(chosen, length)) else ""
+    source = f"{what} (real; split {split}; {origin}){longer}"
+    return SentenceSet(tokens(chosen, length=length), labels[rows], names, tuple(chosen), source)
 
 
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
     """The sentences in a text file in UTF-8, a line each, all of them 'train'; behind a tab, the label.
 
+    Behind the path, as in 'FILE?text=2&label=3&length=64': which column holds the sentence and which the
+    label, by number from 1, of lines with more columns than these; how many words of a sentence are kept, 24
+    where nobody asks.
+
     A label that is a whole number below 0 is none, but -1 and 1 alone are two classes. A first line that
     names the columns, as "text" and "label", is left out. `source` says so, how many lines repeat an earlier
-    one, how many are longer than 24 words, and where most letters are of a script without blanks between
-    words.
+    one, how many are cut, and where most letters are of a script without blanks between words.
 
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, some lines have a
     label and others none, or columns are not a sentence and its label.
     """
+    path, wanted = asked(path, ("text", "label", "length"))
     name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
+    at = {word: whole_number(name, word, value) for word, value in wanted.items()}
+    length = at.pop("length", LENGTH)
     try:
         read = file.read_text("utf-8-sig")  # which makes every kind of line's end \n
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no text in UTF-8: {error}") from error
     lines = [line for line in read.split("\n") if first_words(line, 1)]
-    heading = _heading(lines[0]) if lines else ""
-    lines = lines[1:] if heading else lines
-    if not lines:
-        raise ValueError(f"{name} holds no line with a word")
     columns = [line.rstrip("\t").split("\t") for line in lines]
+    if at:
+        columns = [_chosen(name, number, fields, at) for number, fields in enumerate(columns, 1)]
+    heading = _heading("\t".join(columns[0])) if lines else ""
+    columns = columns[1:] if heading else columns
+    if not columns:
+        raise ValueError(f"{name} holds no line with a word")
     wide = next((at for at, fields in enumerate(columns, 1) if len(fields) > 2), None)
     if wide is not None:
         raise ValueError(
             f"{name}: line {wide} of those with words has {len(columns[wide - 1])} columns, but must have a "
-            "sentence and perhaps its label: keep these two, as `cut -f2,3 FILE` does"
+            f"sentence and perhaps its label: say which they are, as in {name}?text=2&label=3"
         )
     texts = tuple(fields[0] for fields in columns)
     given = [fields[1] if len(fields) > 1 else "" for fields in columns]
@@ -144,8 +162,8 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
     if (2 * len(classes) > len(texts) and long) or len(classes) == len(texts) >= PAIRS:
         raise ValueError(
             f"{name}: {len(classes):,} different texts stand behind the tabs of {len(texts):,} lines, as of "
-            "pairs, or of numbers and sentences, but a label must be shared: keep the sentences, as "
-            "`cut -f2 FILE` does"
+            "pairs, or of numbers and sentences, but a label must be shared: say which column holds the "
+            f"sentences, as in {name}?text=2"
         )
     below = {label for label in classes if re.fullmatch(r"-\d+", label)}
     if below and all(label.lstrip("-").isdecimal() for label in classes) and set(classes) != {"-1", "1"}:
@@ -159,12 +177,12 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
         notes.append(f"{without:,} have a label below 0, which is none")
     if repeated := len(texts) - len(set(texts)):
         notes.append(f"{repeated:,} repeat an earlier one")
-    if cut := sum(len(first_words(text, LENGTH + 1)) > LENGTH for text in texts):
-        notes.append(f"{cut:,} are cut to {LENGTH} words")
+    if longer := cut(texts, length):
+        notes.append(longer)
     letters, unspaced = sum(map(str.isalpha, read)), len(UNSPACED.findall(read))
     if 3 * unspaced > letters:
         notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
-    whole = SentenceSet(tokens(texts), torch.tensor(codes), classes, texts, "; ".join(notes))
+    whole = SentenceSet(tokens(texts, length=length), torch.tensor(codes), classes, texts, "; ".join(notes))
     return whole.subset(slice(limit))
 
 
@@ -173,6 +191,18 @@ def _heading(line: str) -> str:
     fields = [field.strip().lower() for field in line.split("\t")]
     named = [field in known for field, known in zip(fields, HEADINGS, strict=False)]
     return " and ".join(map(repr, fields)) if named == [True, True] and len(fields) == 2 else ""
+
+
+def _chosen(name: str, number: int, fields: Sequence[str], at: Mapping[str, int]) -> list[str]:
+    """Of a line's columns the sentence and, where one is asked for, the label."""
+    text, label = at.get("text", 1), at.get("label")
+    for column in (text, label or text):
+        if column > len(fields):
+            raise ValueError(
+                f"{name}: line {number} of those with words has {len(fields)} columns, but column "
+                f"{column} is asked for"
+            )
+    return [fields[text - 1], *([fields[label - 1]] if label else [])]
 
 
 @cache

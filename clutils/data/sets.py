@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clutils.data.kinds import kind_called, width
+from clutils.data.kinds import kind_called, said, width
 from clutils.files import printable
 from clutils.settings import did_you_mean, within
 
+WORDS = ("label", "test", "text", "length", "nodes", "most")  # that may stand behind a path
 WORD_RULE = 2  # of finding words in a text: see `sentences.words`
 
 
@@ -50,7 +52,7 @@ class SampleSet:
 
         A slice stays a view of the same memory; anything else copies.
         """
-        at = _places(indices, len(self))
+        at = _places(indices, len(self), said(self._kind))
         taken = {part: _at(value, at) for part in self._parts if (value := getattr(self, part)) is not None}
         return self._fewer(len(taken["labels"]), **taken)
 
@@ -191,13 +193,29 @@ class ImageSet(SampleSet):
 
 @dataclass(eq=False, repr=False)
 class VectorSet(SampleSet):
-    """Plain vectors: `vectors` float32 (N, D), `labels` int64 (N,), `class_names`, `source`."""
+    """Plain vectors: `vectors` float32 (N, D), `labels` int64 (N,), `class_names`, `source`.
+
+    Of a table also `columns`, D titles, and `groups`, D numbers, equal where columns were one category; both
+    are empty where nobody knows, or every column stands for itself.
+    """
 
     vectors: Tensor
     labels: Tensor
     class_names: tuple[str, ...]
     source: str
+    columns: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
     _parts, _kind = ("vectors", "labels"), "vectors"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("columns", "groups"):
+            given = tuple(getattr(self, name))
+            setattr(self, name, given)
+            if given and len(given) != self.vectors.shape[1]:
+                raise ValueError(
+                    f"VectorSet: {name} are {len(given)}, but vectors are {tuple(self.vectors.shape)}"
+                )
 
 
 @dataclass(eq=False, repr=False)
@@ -235,7 +253,7 @@ class GraphSet(SampleSet):
         if not self.of_nodes:
             return super().subset(indices)
         chosen = torch.zeros(len(self), dtype=torch.bool)
-        chosen[_places(indices, len(self))] = True
+        chosen[_places(indices, len(self), "nodes")] = True
         graphs, asked = self.graphs.clone(), self.graphs[0, :, 0] > 0
         graphs[0, asked, 0] = torch.where(chosen, 1.0, -1.0)
         return self._fewer(int(chosen.sum()), graphs=graphs, labels=self.labels[chosen])
@@ -303,7 +321,7 @@ def _scaled(images: Tensor, size: int) -> Tensor:
     )
 
 
-def _places(indices: Tensor | Sequence[int] | slice, n: int) -> Tensor | slice:
+def _places(indices: Tensor | Sequence[int] | slice, n: int, what: str = "samples") -> Tensor | slice:
     if isinstance(indices, slice):
         return indices
     at = torch.as_tensor(indices)
@@ -311,14 +329,36 @@ def _places(indices: Tensor | Sequence[int] | slice, n: int) -> Tensor | slice:
         raise ValueError(f"subset: indices have shape {tuple(at.shape)}; one row of them is needed")
     if at.dtype == torch.bool:
         if len(at) != n:
-            raise ValueError(f"subset: {len(at)} booleans for {n} images")
+            raise ValueError(f"subset: {len(at)} booleans for {n} {what}")
         return at
     if len(at) and at.is_floating_point():
         raise ValueError(f"subset: indices are {at.dtype}; integers or booleans are needed")
     at = at.long()  # of a small unsigned type -n would be another number
     if len(at) and (at.min() < -n or at.max() >= n):
-        raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} images")
+        raise ValueError(f"subset: indices from {int(at.min())} to {int(at.max())} for {n} {what}")
     return at
+
+
+def asked(name: str, known: Sequence[str] = WORDS) -> tuple[str, dict[str, str]]:
+    """What stands behind a path, as in 'FILE?label=2&length=64': the path, and each word's value.
+
+    Raises ValueError, listing them, for a word that is not `known`.
+    """
+    path, mark, behind = name.rpartition("?")
+    if not mark or not re.match(r"[a-z]+=", behind):
+        return name, {}
+    found = dict(part.partition("=")[::2] for part in behind.split("&"))
+    for word in found:
+        if word not in known:
+            raise ValueError(f"{name}: there is no {word!r} behind a path, but {', '.join(known)}")
+    return path, found
+
+
+def whole_number(name: str, word: str, value: str, least: int = 1) -> int:
+    """A number behind a path. Raises ValueError, quoting it, for anything else."""
+    if not value.isdecimal() or int(value) < least:
+        raise ValueError(f"{name}: {word} is {value!r}, but must be a whole number from {least} on")
+    return int(value)
 
 
 def own_file(kind: str, path: str, split: str) -> Path:

@@ -91,6 +91,8 @@ def resume(
     if otherwise and isinstance(run.data, SentenceSet) and rule != run.data.rule:
         by_rule = sentences.by_rule(run.data, rule)
         vars(run).update(data=by_rule, images=by_rule.inputs.to(run.device))
+    if not state.get("distinct", False):  # earlier runs had equal sentences as each other's negatives
+        vars(run).update(distinct=None)
     with checkpoint.damage_said(path):
         checkpoint.demand_same_data(run, state, path)
         _take_up(run, state, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -42,12 +43,12 @@ class RunState:
         labels: Tensor | None = getattr(self.data, "labels", None)
         self.labels = None if labels is None else labels.to(self.device)
         self.kind = datasets.kind_of(self.images)
-        self.settings = given.fitted(self.images, self.device)
+        self.distinct = _distinct(self.images) if self.kind.name == "sentences" else None
+        self.settings = given.fitted(self.images[slice(self.differing)], self.device)
         fitted: Any = self.settings  # nothing in it is None
         self.augmentation, self.steps = fitted.augmentation, fitted.steps
         self.batch_size: int = fitted.batch_size
         self.learning_rate: float = fitted.learning_rate
-        self.steps_an_epoch = max(1, len(self.images) // self.batch_size)  # of a network, all of it
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
             torch.default_generator.manual_seed(streams.seed(given.seed, "weights"))
             self.method = self._built().to(self.device).to(memory_format=torch.channels_last)
@@ -140,6 +141,9 @@ class RunState:
     def augmentation(self, augmentation: views.Augment | str) -> None:
         if isinstance(augmentation, str):
             augmentation = views.named(augmentation, self.images)
+        groups = getattr(self.data, "groups", ())
+        if isinstance(augmentation, views.vectors.Corruption) and groups and not augmentation.groups:
+            augmentation = replace(augmentation, groups=groups)
         if not callable(augmentation):
             raise ValueError(f"training: augmentation is {augmentation!r}, but must be a name or a function")
         own = self.kind.name
@@ -186,10 +190,25 @@ class RunState:
         epoch, part = divmod(self.steps_done, self.steps_an_epoch)
         if self._order is None or self._order[0] != epoch:
             drawn = torch.randperm(len(self.images), generator=self.stream("order", number=epoch))
+            if self.distinct is not None:
+                drawn = drawn[self.distinct[drawn]]
+                if len(drawn) < self.batch_size:
+                    few = f"of {len(self.images):,} sentences only {len(drawn):,} differ"
+                    raise ValueError(f"training: batch_size is {self.batch_size}, but {few}")
             if self.device.type == "cuda":
                 drawn = drawn.pin_memory()
             self._order = epoch, drawn.to(self.device, non_blocking=True)
         return self._order[1][part * self.batch_size : (part + 1) * self.batch_size]
+
+    @property
+    def steps_an_epoch(self) -> int:
+        """Whole batches in the samples that a run learns from; of a network, all of it is one."""
+        return max(1, self.differing // self.batch_size)
+
+    @property
+    def differing(self) -> int:
+        """How many samples a run learns from: all, but of equal sentences only the first."""
+        return len(self.images) if self.distinct is None else int(self.distinct.sum())
 
     @property
     def augment(self) -> views.Augment:
@@ -248,11 +267,32 @@ def _optimiser(settings: Settings, method: methods.Method, device: torch.device)
     return torch.optim.AdamW(groups, **given)
 
 
+def _distinct(sentences: Tensor) -> Tensor | None:
+    """(N,) bool: the first of equal rows; None where all differ. In one batch they would be negatives."""
+    _, number = sentences.cpu().unique(dim=0, return_inverse=True)
+    first = torch.full((len(sentences),), len(sentences)).scatter_reduce(
+        0, number, torch.arange(len(sentences)), "amin"
+    )
+    found = first[number] == torch.arange(len(sentences))
+    return None if bool(found.all()) else found
+
+
+def _hint(data: Any) -> str:
+    """How a set is made of what people have."""
+    one = data[0] if isinstance(data, list | tuple) and data else data
+    if hasattr(one, "edge_index") or hasattr(one, "edges"):
+        return ": data.graph_set(graphs) makes one of graphs"
+    if hasattr(data, "iloc") or hasattr(data, "dtype"):
+        return ": data.vector_set(table) makes one of rows"
+    return ""
+
+
 def _inputs(data: Any, batch_size: int | None) -> Tensor:
     images = getattr(data, "inputs", data)
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"training: data is {shortened(data)}, but must be a name, an ImageSet or a tensor of images"
+            f"training: data is {shortened(data)}, but must be a name, a set of `data.load` or a tensor"
+            f"{_hint(data)}"
         )
     kind = datasets.kind_of(images, "training: data")
     if images.dtype != kind.dtype:

@@ -298,7 +298,7 @@ def settings_of(augmentation: Any) -> dict[str, Any] | None:
     name = type(augmentation).__name__
     if CLASSES.get(name) is not type(augmentation):
         return None
-    own = asdict(augmentation)
+    own = {key: value for key, value in asdict(augmentation).items() if value != ()}  # of no groups nothing
     return own if name in ("Augmentation", "Identity") else {"name": name, **own}
 
 
@@ -318,7 +318,7 @@ def name_of(settings: Mapping[str, Any], shape: Sequence[int] | None = None) -> 
     if not settings:
         return "none" if shape is not None and len(shape) == 2 else "identity"
     if "name" in settings:  # of another kind of samples
-        own = from_settings(settings)
+        own = from_settings({name: value for name, value in settings.items() if name != "groups"})
         return next((name for of in OTHERS.values() for name, make in of.items() if make() == own), str(own))
     size = settings["size"] if shape is None else min(shape[-2:])
     known: dict[str, Any] = {name: preset(name, size) for name in PRESETS}

@@ -37,6 +37,8 @@ class Corruption(_OfRows):
 
     - rate: c. Default 0.6, the paper's. (There exactly ⌊cD⌋ columns of a row, here each with probability c.)
     - both: corrupt both views
+    - groups: a number a column; columns of one group, a category's, are replaced together by the same row's.
+      () = each column for itself. A run takes those of its data (`data.VectorSet.groups`)
 
     Bahri et al. 2022, "SCARF: self-supervised contrastive learning using random feature corruption" (arXiv
     2106.15147), algorithm 1: from memory and from a port, clabrugere/pytorch-scarf; the abstract alone could
@@ -45,11 +47,21 @@ class Corruption(_OfRows):
 
     rate: float = setting(0, 1, default=0.6, about="probability of corrupting a feature")
     both: bool = setting(SWITCH, default=False, about="corrupt both views")
+    groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.groups = tuple(self.groups)
 
     def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """x (N, D) floating -> (N, D) float32. Raises ValueError on anything else."""
         x = checked(self, x).float()
         chosen, rows = drawn(x.shape, x, generator), drawn(x.shape, x, generator)
+        if self.groups:
+            if len(self.groups) != x.shape[1]:
+                came = f"{len(self.groups)} columns"
+                raise ValueError(f"Corruption: groups are of {came}, but what came in is {tuple(x.shape)}")
+            first = [self.groups.index(group) for group in self.groups]
+            chosen, rows = chosen[:, first], rows[:, first]
         other = x.gather(0, (rows * len(x)).long().clamp(max=len(x) - 1))
         return torch.where(chosen < self.rate, other, x)
 

@@ -94,6 +94,46 @@ def test_ten_folds_know_a_class_that_is_there_and_give_chance_where_none_is():
     assert abs(lesson.ten_folds(torch.randn(120, 3, generator=dice), labels) - 0.5) < 0.15
 
 
+def test_the_papers_judge_chooses_its_strength_inside_each_training_fold():
+    """A support vector machine sees rings, which no line parts."""
+    dice = torch.Generator().manual_seed(0)
+    labels = torch.arange(80) % 2
+    turn = 6.28 * torch.rand(80, generator=dice)
+    ring = (1 + 3 * labels)[:, None] * torch.stack([turn.cos(), turn.sin()], dim=1)
+    assert lesson.ten_folds(ring, labels, judge="SVC") == 1.0 and lesson.ten_folds(ring, labels) < 0.7
+    chance = lesson.ten_folds(torch.randn(80, 3, generator=dice), labels, judge="SVC")
+    assert abs(chance - 0.5) < 0.2
+    with pytest.raises(ValueError, match="judge is 'C', but must be one of logistic regression, SVC"):
+        lesson.ten_folds(ring, labels, judge="C")
+
+
+def test_nodes_without_a_weight_are_attributes_of_their_neighbours_or_see_none():
+    network = data.graphs.blocks((20, 20), within=0.5, between=0.05, attributes=3)
+    _, x, A = (part[0].double() for part in unpacked(network.graphs))
+    root = (A.sum(dim=1) + 1).rsqrt()
+    S = root[:, None] * (A + torch.eye(40)) * root
+    torch.testing.assert_close(lesson.propagated(network, 2).double(), S @ S @ x, rtol=1e-4, atol=1e-5)
+    assert torch.equal(lesson.propagated(network, 0), unpacked(network.graphs)[1][0])
+    z = lesson.eigenvectors(network, 2).double()
+    torch.testing.assert_close(S @ z, z * torch.linalg.eigvalsh(S)[-2:], rtol=1e-4, atol=1e-5)
+    even = lesson.with_even_rows(data.load("nodes:karate").subset(slice(0, 5)))
+    assert torch.equal(even.graphs, data.load("nodes:karate").subset(slice(0, 5)).graphs)  # one 1 a row
+
+
+def test_a_probe_on_public_parts_chooses_by_the_validation_part_alone():
+    network = data.graphs.blocks((60, 60), attributes=4)
+    order = torch.arange(120)
+    parts = {
+        name: network.subset(order[at::3])
+        for at, name in enumerate(("public-train", "public-val", "public-test"))
+    }
+    z = torch.randn(120, 5, generator=torch.Generator().manual_seed(0)) + 4 * network.labels[:, None]
+    found = lesson.on_public_parts(z, parts)
+    assert found["validation"] > 0.9 and found["test"] > 0.9
+    wrong = parts | {"public-test": parts["public-val"]}
+    assert lesson.on_public_parts(z, wrong)["test"] == found["validation"]
+
+
 def test_degrees_are_counted_by_loops():
     seen = data.load("graphs:motifs", limit=6).graphs
     table = lesson.degree_counts(seen)

@@ -67,6 +67,15 @@ def test_tf_idf_finds_a_sentence_by_its_own_words(train):
     assert rows["TF-IDF"][0] == 7
 
 
+def test_what_is_counted_is_told_by_width_and_random_vectors_keep_some_of_tf_idf(train):
+    test = data.load("sentences:topics", "test", limit=60)
+    found = lesson.counted(train, test, seeds=2)["accuracy"]
+    assert [numbers for _, numbers in found.index][2:] == [64, 64, 256, 256]
+    weighed = lesson.tf_idf(train, test)
+    right = lesson.accuracy(weighed[0], train, weighed[1], test)
+    assert found["TF-IDF"].iloc[0] == pytest.approx(100 * right) and found.between(0, 100).all()
+
+
 def test_the_box_answers_and_escapes_what_is_typed(run, train):
     box = lesson.search(train, {"encoder": run.embed}, train.texts[3])
     assert f"<b>{train.class_names[train.labels[3]]}</b>" in box.children[1].value

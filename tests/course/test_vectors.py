@@ -62,6 +62,30 @@ def test_each_way_makes_a_run_and_a_row(monkeypatch):
     assert lesson.run_of("with labels", 0.5, wine).method.uses_labels
 
 
+def test_scarf_as_published_replaces_exactly_its_share_of_each_row_out_of_the_whole_table():
+    table = torch.arange(1000.0).view(100, 10)
+    view = experiments.Published(table, rate=0.66)
+    x = -torch.ones(50, 10)
+    first, seen = view.several_views(x, torch.Generator().manual_seed(0), 2)
+    assert torch.equal(first, x) and ((seen != x).sum(dim=1) == 6).all()
+    assert all(value % 10 == column for column in range(10) for value in seen[:, column] if value >= 0)
+    assert len({int(value) // 10 for value in seen.flatten() if value >= 0}) > 50  # rows outside the batch
+
+
+def test_the_made_table_tells_its_class_by_no_column_and_few_labels_are_as_many_of_each(monkeypatch):
+    monkeypatch.setenv("CLUTILS_FAST", "1")
+    monkeypatch.setattr(training, "FAST_STEPS", 1)
+    made = experiments.made_table(600, 0)
+    assert made.vectors.shape == (600, 120) and made.vectors.std(dim=0).sub(1).abs().max() < 0.15
+    monkeypatch.setattr(experiments, "both_parts", lambda name: (made, experiments.made_table(200, 1)))
+    rows = pd.DataFrame(experiments.with_few_labels(experiments.MADE, 0))
+    assert set(rows["labels"]) == {"all", "few"} and rows["test"].between(0, 1).all()
+    table = experiments.few_labels_table(rows)
+    assert list(table.index) == [*experiments.FEATURES, f"raw, by {experiments.TREES}"]
+    cell = rows.query("features == 'raw' and labels == 'few' and judge == 'kNN'")["test"].item()
+    assert table.loc["raw", ("few", "kNN")] == pytest.approx(100 * cell, abs=0.051)
+
+
 def test_what_is_chosen_by_is_apart_from_what_is_learned():
     wine = data.load("vectors:wine")
     learned, chosen_by = experiments.parts(wine, 0)

@@ -301,3 +301,136 @@ def test_the_command_describes_graphs_and_nodes(capsys):
     assert "34, float32 (1, V, 1 + F + V) = (1, 34, 69), attributes of a node: 34" in capsys.readouterr().out
     assert command_line.main(["data", "graphs:motifs"]) == 0
     assert "graphs    600, float32" in capsys.readouterr().out
+
+
+# ---- one's own ---------------------------------------------------------------------------------------------
+
+
+class Data:
+    """What is read of PyTorch Geometric's `Data`: its attributes."""
+
+    def __init__(self, edge_index, x=None, y=None):
+        self.edge_index, self.x, self.y = torch.tensor(edge_index), x, y
+        self.num_nodes = len(x) if x is not None else int(self.edge_index.max()) + 1
+
+
+BOTH = [[0, 1, 1, 2], [1, 0, 2, 1]]  # a path of three nodes
+
+
+def test_graphs_of_networkx_of_geometric_and_of_pairs_are_the_same_set():
+    x = torch.tensor([[1.0, 0], [0, 1], [0.5, 2]])
+    path, ring = nx.path_graph(3), nx.cycle_graph(3)
+    for graph, label in ((path, "path"), (ring, "ring")):
+        nx.set_node_attributes(graph, {node: x[node].tolist() for node in graph}, "x")
+        graph.graph["y"] = label
+    around = [*BOTH[0], 0, 2], [*BOTH[1], 2, 0]
+    made = [
+        data.graph_set([path, ring]),
+        data.graph_set([Data(BOTH, x, torch.tensor([0])), Data(around, x, torch.tensor([1]))]),
+        data.graph_set([([(0, 1), (1, 2)], x, 0), (np.array(around).T, x.numpy(), 1)]),
+    ]
+    for found in made:
+        assert torch.equal(found.graphs, made[0].graphs) and found.labels.tolist() == [0, 1]
+    assert made[0].class_names == ("path", "ring") and made[1].class_names == ("0", "1")
+    plain = data.graph_set([nx.path_graph(4), nx.cycle_graph(3)], ["b", "a"])
+    assert plain.graphs.shape == (2, 4, 1 + 1 + 4) and plain.labels.tolist() == [1, 0]
+    assert data.graph_set([nx.path_graph(4), nx.cycle_graph(3)]).labels.tolist() == [-1, -1]
+    run = training.Run(method="graphcl", data=data.graph_set([path, ring] * 4), batch_size=8, steps=1)
+    assert run.step()["step"] == 1
+
+
+def test_one_graph_has_its_nodes_as_samples():
+    club = nx.karate_club_graph()
+    nx.set_node_attributes(club, {node: club.nodes[node]["club"] for node in club}, "label")
+    found, known = data.graph_set(club), data.load("nodes:karate")
+    assert found.of_nodes and torch.equal(found.graphs, known.graphs)
+    assert found.class_names == known.class_names and torch.equal(found.labels, known.labels)
+    other = data.graph_set(Data(BOTH, torch.eye(3), torch.tensor([1, 0, 1])))
+    assert len(other) == 3 and other.labels.tolist() == [1, 0, 1]
+    assert len(data.graph_set(([(0, 1), (1, 2)], 5))) == 5  # two nodes without an edge
+    assert training.Run(method="dgi", data=found, steps=1).step()["step"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([nx.path_graph(3), nx.DiGraph(PATH)], r"graph 1 of 2 is directed: graph\.to_undirected\(\) makes"),
+        ([nx.path_graph(3), nx.Graph([(0, 0)])], r"graph 1 of 2 ties node 0 to itself: graph\.remove_edges"),
+        (Data([[0, 1], [1, 2]]), r"the graph is directed: torch_geometric\.utils\.to_undirected"),
+        (Data([[0, 1, 1], [1, 0, 1]]), r"ties node 1 to itself: torch_geometric\.utils\.remove_self_loops"),
+        (([(0, 1), (2, 2)], 3), r"ties node 2 to itself: edges = edges\[edges"),
+        (([(0, 7)], 3), "has edges of node 7, but nodes are 0 to 2"),
+        (
+            [nx.path_graph(3), nx.path_graph(200)],
+            r"graph 1 has 200 nodes, more than 128: most_nodes=200",
+        ),
+        ([([(0, 1)], torch.ones(2, 3)), ([(0, 1)], torch.ones(2, 1))], "graph 1 has 1 attributes a node"),
+        ([([(0, 1)], torch.ones(2, 3)), ([(0, 1)], 2)], "graph 1 has no attributes, others have"),
+        ([nx.path_graph(3)], "holds one graph: give it alone"),
+        ([], "graphs is empty"),
+        ("karate", "the graph is str, but must be a networkx graph"),
+    ],
+)
+def test_graphs_that_are_none_are_refused_with_what_mends_them(given, said):
+    with pytest.raises(ValueError, match=f"graph_set: .*{said}"):
+        data.graph_set(given)
+
+
+def test_larger_graphs_are_taken_where_they_are_asked_for():
+    assert data.graph_set([nx.path_graph(3), nx.path_graph(200)], most_nodes=200).graphs.shape[1] == 200
+
+
+def test_a_run_says_how_graphs_become_a_set():
+    with pytest.raises(ValueError, match=r"data is .*data\.graph_set\(graphs\) makes one of graphs"):
+        training.Run(method="graphcl", data=[nx.path_graph(3)] * 3)
+
+
+def test_geometrics_own_data_are_read():
+    geometric = pytest.importorskip(
+        "torch_geometric.data", reason="PyTorch Geometric is no extra of this project"
+    )
+    one = geometric.Data(x=torch.eye(3), edge_index=torch.tensor(BOTH), y=torch.tensor([1]))
+    found = data.graph_set([one, one])
+    assert found.labels.tolist() == [1, 1] and torch.equal(found.graphs[0, :, 1:4], torch.eye(3))
+
+
+def test_a_network_of_ones_own_is_an_edge_list_and_perhaps_a_table_of_its_nodes(tmp_path):
+    edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    edges.write_text("# mine\nsource,target,weight\nann,bob,2\nbob,cy,1\n")
+    found = data.load(f"nodes:file:{edges}")
+    assert len(found) == 3 and found.labels.tolist() == [-1] * 3 and "weights are left out" in found.source
+    assert torch.equal(unpacked(found.graphs)[2][0], torch.tensor([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    nodes.write_text("who,age,town,label\nann,30,x,0\nbob,40,y,1\ndee,50,x,1\ncy,60,x,0\n")
+    found = data.load(f"nodes:file:{edges}?nodes={nodes}")
+    _, attributes, adjacency = unpacked(found.graphs)
+    assert attributes[0].tolist() == [[30, 1, 0], [40, 0, 1], [50, 1, 0], [60, 1, 0]]
+    assert found.labels.tolist() == [0, 1, 1, 0] and adjacency[0, 2].tolist() == [0, 0, 0, 0]
+    nodes.write_text("who,label\nann,a\nbob,b\ncy,a\n")
+    only = data.load(f"nodes:file:{edges}?nodes={nodes}")
+    assert only.class_names == ("a", "b") and torch.equal(unpacked(only.graphs)[1][0], torch.eye(3))
+    run = training.Run(method="grace", data=f"nodes:file:{edges}?nodes={nodes}", steps=1)
+    run.step()
+    run.save(tmp_path / "run.pt")
+    assert training.resume(tmp_path / "run.pt").steps_done == 1
+    for text, behind, said in (
+        ("a b\nc\n", "", "line 2 is 'c', but must name two nodes"),
+        ("a a\n", "", "line 1 ties node 'a' to itself: leave that line out"),
+        ("", "", "names no edge"),
+        ("ann eve\n", f"?nodes={nodes}", "has no row for 1 nodes: eve"),
+        ("a b\nb c\n", "?most=2", r"has 3 nodes, more than 2: .*\?most=3 takes it"),
+    ):
+        edges.write_text(text)
+        with pytest.raises(ValueError, match=said):
+            data.load(f"nodes:file:{edges}{behind}")
+
+
+def test_citations_have_a_validation_part_and_rows_that_may_be_even(own_folder, shared):
+    if not (shared / "graphs" / "Cora").is_dir():
+        pytest.skip(f"no Cora at {shared}")
+    shutil.copytree(shared / "graphs" / "Cora", own_folder / "graphs" / "Cora" / "raw")
+    names = ("public-train", "public-val", "public-test")
+    train, val, test = (data.load("nodes:cora", name, download=False) for name in names)
+    assert [len(part) for part in (train, val, test)] == [140, 500, 1000]
+    asked = [(part.graphs[0, :, 0] > 0).nonzero()[:, 0] for part in (train, val, test)]
+    assert asked[0].tolist() == list(range(140)) and asked[1].tolist() == list(range(140, 640))
+    assert asked[2].tolist() == list(range(1708, 2708))

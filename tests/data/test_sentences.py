@@ -115,13 +115,13 @@ def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
         ("a b\tc\nd e\n", "line 2 of those with words has no label"),
         ("\n...\n", "holds no line with a word"),
         (b"\xff\xfe\xfa", "is no text in UTF-8"),
-        ("1\tthe cat sat\tpets\n", r"line 1 .* has 3 columns.*`cut -f2,3 FILE`"),
+        ("1\tthe cat sat\tpets\n", r"line 1 .* has 3 columns.*say which they are, as in .*\?text=2&label=3"),
         ("the cat sat\tthe dog ran\t0.5\n", "line 1 .* has 3 columns"),
         (
             "1\tthe cat sat\n2\ta dog runs fast\n3\tit is raining\n",
             "3 different texts stand behind the tabs of 3",
         ),
-        ("the cat sat\ta cat was sitting\nit rains\tthere is some rain\n", "as of pairs.*`cut -f2 FILE`"),
+        ("the cat sat\ta cat was sitting\nit rains\tthere is some rain\n", r"as of pairs.*as in .*\?text=2"),
         ("".join(f"hello {k}\tbonjour {k}\n" for k in range(10)), "as of pairs"),
         ("\tpets\n", "line 1 of those with words has none before its tab"),
     ],
@@ -186,3 +186,58 @@ def test_the_command_describes_them(capsys):
     assert command_line.main(["data", "sentences:topics"]) == 0
     said = capsys.readouterr().out
     assert "int64 (N, L) = (2253, 24), words: 24" in said and "async" in said
+
+
+def test_columns_and_length_are_those_asked_for_behind_the_path(tmp_path):
+    file = tmp_path / "own.tsv"
+    file.write_text("1\tthe cat sat on the mat\tpets\n2\ttea is hot\tdrinks\n", "utf-8")
+    found = data.load(f"sentences:file:{file}?text=2&label=3&length=5")
+    assert found.texts == ("the cat sat on the mat", "tea is hot") and found.class_names == ("drinks", "pets")
+    assert found.tokens.shape == (2, 5) and "1 are cut to 5 words" in found.source
+    assert torch.equal(found.tokens, sentences.tokens(found.texts)[:, :5])
+    run = training.Run(data=f"sentences:file:{file}?text=2&length=5", steps=1, batch_size=2)
+    assert run.step()["step"] == 1 and run.encoder.places.num_embeddings == 5
+    for behind, said in (
+        ("text=4", "line 1 of those with words has 3 columns, but column 4 is asked for"),
+        ("text=two", "text is 'two', but must be a whole number from 1 on"),
+        ("length=0", "length is '0', but must be a whole number from 1 on"),
+        ("words=9", "there is no 'words' behind a path, but text, label, length"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            data.load(f"sentences:file:{file}?{behind}")
+
+
+def test_topics_may_keep_longer_sentences_and_say_how_many_they_cut(parts):
+    train, _ = parts
+    longer = data.load("sentences:topics?length=64")
+    assert longer.texts == train.texts and longer.tokens.shape[1] == 64
+    assert torch.equal(longer.tokens[:, :24], train.tokens)
+    over = [sum(len(sentences.words(text)) > most for text in train.texts) for most in (24, 64)]
+    assert over[0] > over[1] and f"{over[0]} are cut to 24 words" in train.source
+    with pytest.raises(ValueError, match="has no split 'val'; it has train, test"):
+        data.load("sentences:topics?length=64", "val")
+
+
+def test_equal_sentences_are_no_negatives_of_each_other_and_an_earlier_run_keeps_them(tmp_path):
+    file = tmp_path / "own.txt"
+    lines = [f"a sentence on number {k % 20}" for k in range(60)]
+    file.write_text("\n".join(lines), "utf-8")
+    run = training.Run(data=f"sentences:file:{file}", steps=8, batch_size=8)
+    assert (run.differing, run.steps_an_epoch) == (20, 2)
+    for run.steps_done in range(4):
+        texts = [run.data.texts[row] for row in run.batch().tolist()]
+        assert len(set(texts)) == len(texts) == 8
+    run.steps_done = 0
+    run.step()
+    run.save(tmp_path / "run.pt")
+    assert training.resume(tmp_path / "run.pt").differing == 20
+    assert training.Run(data=f"sentences:file:{file}", steps=1).batch_size == 20
+    with pytest.raises(ValueError, match="batch_size is 32, but of 60 sentences only 20 differ"):
+        training.Run(data=f"sentences:file:{file}", steps=1, batch_size=32).step()
+    state = torch.load(tmp_path / "run.pt", weights_only=True)
+    del state["distinct"]  # as it was before
+    torch.save(state, tmp_path / "old.pt")
+    old = training.resume(tmp_path / "old.pt")
+    assert old.differing == 60
+    old.save(tmp_path / "again.pt")
+    assert training.resume(tmp_path / "again.pt").differing == 60

@@ -14,7 +14,7 @@ import sklearn.datasets
 import torch
 
 from clutils import __main__ as command_line
-from clutils import data
+from clutils import data, training, views
 from clutils.data import downloads, vectors
 
 HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
@@ -390,8 +390,8 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
         ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line has 2"),
-        ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2"),
-        ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows, first in row 1"),
+        ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
+        ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
         ("a.csv", b"\xff\xfe1,2\n", "no text in UTF-8"),
         ("a.txt", b"1,2\n", r"\.txt; one of \.npy, \.npz, \.csv"),
     ],
@@ -519,11 +519,12 @@ def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, None, None], r"column 'a' has no value in 2 of 3 rows, first in row 2"),
-        (["1", "?", "2"], r"column 'a' has no value in 1 of 3 rows, first in row 2"),
-        ([True, False, True], "column 'a' holds true and false"),
-        (["red", "blue", "red"], "column 'a' holds 'red' in row 1"),
-        (["2020-01-02", "1", "2"], "column 'a' holds '2020-01-02' in row 1"),
+        ([None, None, None], r"column 'a' has no value in 3 of 3 rows"),
+        (
+            ["red", "blue", "red"],
+            r"column 'a' holds 'red' in row 1: if these are the labels, .*label=a",
+        ),
+        (["2020-01-02", "1", "2"], "column 'a' holds '2020-01-02' in row 1, but numbers in other rows"),
         ([1.0, np.inf, 2.0], "column 'a' holds 'inf' in row 2"),
     ],
 )
@@ -565,3 +566,96 @@ def test_the_command_line_says_in_one_line_that_there_is_no_network(monkeypatch,
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "no route" in said
     assert command_line.main(["data", "vectors:har", "--split", "validation"]) == 2
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, "utf-8")
+    return f"vectors:array:{path}"
+
+
+ROWS = """size;colour;glad;age;label
+1,5;red;true;3;a
+2,5;blue;false;;b
+-0,5;red;true;5;a
+1,0;;false;4;b
+"""
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_categories_missing_values_and_decimal_commas_become_columns_that_source_names(tmp_path, mark):
+    found = data.load(written(tmp_path / "a.csv", ROWS.replace(";", mark)))
+    assert found.columns == (
+        *("size", "colour = blue", "colour = red", "colour = missing"),
+        *("glad", "age", "age is missing"),
+    )
+    assert found.groups == (0, 1, 1, 1, 2, 3, 3)
+    assert found.vectors.tolist() == [
+        [1.5, 0, 1, 0, 1, 3, 0],
+        [2.5, 1, 0, 0, 0, 4, 1],
+        [-0.5, 0, 1, 0, 1, 5, 0],
+        [1.0, 0, 0, 1, 0, 4, 0],
+    ]
+    assert found.labels.tolist() == [0, 1, 0, 1]
+    for said in ("'colour' is a category of 2, missing in 1 rows", "'age' has no value in 1 of 4 rows"):
+        assert said in found.source
+
+
+def test_a_test_part_is_apart_and_scaled_by_the_training_part(tmp_path):
+    rows = "".join(f"{k * k},{'ab'[k % 2]},{k % 2}\n" for k in range(40))
+    name = written(tmp_path / "a.csv", "n,kind,y\n" + rows)
+    train, test = (data.load(f"{name}?label=y&test=0.25", split) for split in ("train", "test"))
+    assert (len(train), len(test)) == (30, 10) and test.labels.bincount().tolist() == [5, 5]
+    values = torch.arange(40.0).square()
+    assert train.vectors[:, 0].mean().abs() < 1e-6
+    assert train.vectors[:, 0].std(correction=0) == pytest.approx(1)
+    both = torch.cat([train.vectors, test.vectors])
+    kept = data.load(f"{name}?label=y").vectors[:, 0]
+    assert sorted(kept.tolist()) == values.tolist()
+    line = torch.stack([both[:, 0], torch.ones(40)], dim=1)
+    raw = torch.linalg.lstsq(line, line[:, :1]).solution  # one scale for both parts
+    assert raw[0] == pytest.approx(1) and both[:, 1:].unique().tolist() == [0, 1]
+    assert "split test" in test.source and "in the training part" in test.source
+    with pytest.raises(ValueError, match="no split 'test', only 'train'"):
+        data.load(f"{name}?label=y", "test")
+    with pytest.raises(ValueError, match="test is 'some', but must be a share"):
+        data.load(f"{name}?test=some")
+
+
+def test_a_dataframe_is_a_table_as_its_file_is(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "n": [1.5, None, 3.0],
+            "kind": pd.Categorical(["p", "q", "p"]),
+            "ok": [True, False, True],
+            "y": [1, 0, 1],
+        }
+    )
+    made = data.vector_set(frame)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    read = data.load(f"vectors:array:{tmp_path / 'a.csv'}")
+    assert torch.equal(made.vectors, read.vectors) and torch.equal(made.labels, read.labels)
+    assert made.columns == read.columns and made.groups == read.groups == (0, 0, 1, 1, 2)
+    other = data.vector_set(frame, label="kind")
+    assert other.class_names == ("p", "q") and other.columns == ("n", "n is missing", "ok", "y")
+    with pytest.raises(ValueError, match="only a DataFrame has columns of that name"):
+        data.vector_set([[1.0]], label="y")
+    with pytest.raises(ValueError, match=r"data is of type DataFrame.*data\.vector_set\(table\) makes one"):
+        training.Run(data=pd.concat([frame] * 9))
+
+
+def test_columns_of_one_category_are_corrupted_together_also_after_resuming(tmp_path):
+    rows = "".join(f"{k},{'abc'[k % 3]},{k % 2}\n" for k in range(60))
+    name = written(tmp_path / "a.csv", "n,kind,y\n" + rows)
+    found = data.load(name)
+    run = training.Run(data=name, steps=2, batch_size=30)
+    assert run.augmentation == views.vectors.Corruption(groups=(0, 1, 1, 1))
+    seen = run.augmentation(found.vectors, torch.Generator().manual_seed(0))
+    assert (seen[:, 1:].sum(dim=1) == 1).all() and not torch.equal(seen, found.vectors)
+    apart = views.vectors.Corruption()(found.vectors, torch.Generator().manual_seed(0))
+    assert (apart[:, 1:].sum(dim=1) != 1).any() and torch.equal(apart[:, 0], seen[:, 0])
+    run.step()
+    run.save(tmp_path / "run.pt")
+    assert training.resume(tmp_path / "run.pt").augmentation == run.augmentation
+    assert views.name_of(views.settings_of(run.augmentation)) == "corruption"
+    with pytest.raises(ValueError, match=r"groups are of 4 columns, but what came in is \(3, 2\)"):
+        run.augmentation(torch.ones(3, 2))

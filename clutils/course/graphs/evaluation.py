@@ -3,36 +3,52 @@
 import copy
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from torch import Tensor, nn
 
 from clutils import encoders, losses, training
-from clutils.course import evidence
+from clutils.course import evidence, records
 from clutils.data import GraphSet
 from clutils.data.graphs import unpacked
+from clutils.settings import one_of
 
 FRESH, CONTROL = "fresh weights", "a control: with labels"
 SETTLED = f"{FRESH}, statistics settled"
+JUDGES = ("logistic regression", "SVC")
 
 
-def ten_folds(features: Tensor | np.ndarray, labels: Tensor, seed: int = 0) -> float:
-    """Accuracy of logistic regression on frozen features (N, D), standardised: the mean over ten folds.
+def ten_folds(
+    features: Tensor | np.ndarray, labels: Tensor, seed: int = 0, judge: str = "logistic regression"
+) -> float:
+    """Accuracy of a judge on frozen features (N, D): the mean over ten folds. Neither of `JUDGES` looks at
+    the fold that judges.
 
-    With C = 1, so that nothing is chosen by the folds that judge; the papers choose C, and often the epoch,
-    by them, which flatters.
+    - "logistic regression": on standardised features, with C = 1: nothing is chosen
+    - "SVC": as GraphCL's code (evaluate_embedding.py of unsupervised_TU): an RBF kernel on the features as
+      they are, C chosen from 1e-3 to 1e3 by five folds inside each training fold
     """
+    one_of("ten_folds", "judge", judge, JUDGES)
     x, y = np.asarray(features, dtype=np.float64), labels.numpy()
     folds = StratifiedKFold(10, shuffle=True, random_state=seed).split(x, y)
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    if judge == "SVC":
+        model = GridSearchCV(SVC(), {"C": [10.0**power for power in range(-3, 4)]}, cv=5)
     return float(np.mean([model.fit(x[train], y[train]).score(x[test], y[test]) for train, test in folds]))
+
+
+def atom_counts(graphs: Tensor) -> np.ndarray:
+    """How many nodes of each attribute a graph has: (N, F)."""
+    return unpacked(graphs)[1].sum(dim=1).numpy()
 
 
 def degree_counts(graphs: Tensor) -> np.ndarray:
@@ -132,6 +148,38 @@ def settled(encoder: nn.Module, graphs: Tensor) -> nn.Module:
     return encoder.eval()
 
 
+def by_both_judges(seen: GraphSet, seed: int, **settings: Any) -> list[dict[str, Any]]:
+    """Rows (features, judge, seed, accuracy): atoms and degrees counted, a fresh GIN, the same by GraphCL.
+
+    - settings: of GraphCL's run
+    """
+    run = training.Run(method="graphcl", data=seen, seed=seed, threads=1, **settings)
+    fresh = encoders.embed(run.encoder, seen.graphs)
+    even = encoders.embed(settled(run.encoder, seen.graphs), seen.graphs)
+    training.shorten(run)
+    run.finish(progress=False)
+    found: dict[str, Any] = {
+        "atoms counted": atom_counts(seen.graphs),
+        "degrees and atoms counted": degree_counts(seen.graphs),
+        FRESH: fresh,
+        SETTLED: even,
+        f"GraphCL, {run.steps_done} steps": run.embed(seen),
+    }
+    return [
+        {"features": name, "judge": judge, "seed": seed, "accuracy": ten_folds(z, seen.labels, seed, judge)}
+        for name, z in found.items()
+        for judge in JUDGES
+    ]
+
+
+def judged_twice() -> pd.DataFrame:
+    """The record of `by_both_judges`: features x judge, 'mean ± deviation over seeds' in percent."""
+    rows = records.read("graph_judges")
+    cells = rows.groupby(["features", "judge"], sort=False)["accuracy"]
+    text = cells.agg(lambda own: f"{100 * own.mean():.1f} ± {100 * own.std():.1f}")
+    return text.unstack("judge")[list(JUDGES)].reindex(dict.fromkeys(rows["features"]))
+
+
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Of `compare`'s rows, for each kind of features: mean, spread (standard deviation over seeds), seeds."""
     by_name = rows.groupby("features", sort=False)["accuracy"]
@@ -160,6 +208,66 @@ def half_of_each_class(labels: Tensor, seed: int = 0) -> Tensor:
         own = torch.nonzero(labels == label)[:, 0]
         chosen[own[torch.randperm(len(own), generator=draw)[: len(own) // 2]]] = True
     return chosen
+
+
+# ---- nodes, without a weight and with ----------------------------------------------------------------------
+
+
+def propagated(network: GraphSet, rounds: int = 2) -> Tensor:
+    r"""$S^kX$, GCN's propagation of the attributes and nothing learned (SGC, Wu et al. 2019): (V, F)."""
+    _, attributes, adjacency = (part[0] for part in unpacked(network.graphs))
+    S, h = encoders.graphs.propagation(adjacency[None])[0], attributes
+    for _ in range(rounds):
+        h = S @ h
+    return h
+
+
+def eigenvectors(network: GraphSet, count: int) -> Tensor:
+    """The eigenvectors of GCN's propagation with the largest eigenvalues: (V, count). No attribute counts."""
+    S = encoders.graphs.propagation(unpacked(network.graphs)[2].double())[0]
+    if len(S) < 1000:
+        return torch.linalg.eigh(S).eigenvectors[:, -count:].float()
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.linalg import eigsh
+
+    first = np.ones(len(S))  # else it starts at random
+    return torch.from_numpy(eigsh(csr_matrix(S.numpy()), count, v0=first)[1]).float()
+
+
+def with_even_rows(network: GraphSet) -> GraphSet:
+    """The same network, each node's attributes divided by their sum, as GCN, DGI and GRACE have citations."""
+    graphs, V = network.graphs.clone(), network.graphs.shape[1]
+    graphs[..., 1:-V] /= graphs[..., 1:-V].sum(dim=-1, keepdim=True).clamp(min=1e-12)
+    return replace(network, graphs=graphs, source=f"{network.source}; attributes divided by their row's sum")
+
+
+STRENGTHS = tuple(10.0**power for power in range(-3, 4))  # C, of which a validation part chooses
+
+
+def on_public_parts(z: Tensor, parts: dict[str, GraphSet]) -> dict[str, float]:
+    """Logistic regression on the public training nodes; C chosen on the validation part.
+
+    Features are divided by one number, their deviation over all nodes: 140 nodes know too little of each
+    column's own.
+
+    - z: (V, D), a row a node of the network; parts: "public-train", "public-val" and "public-test" of it
+
+    Gives C, and the accuracy on the validation part and, looked at once, on the test part.
+    """
+    rows = {name: of.graphs[0, :, 0] > 0 for name, of in parts.items()}
+    z = (z - z.mean(dim=0)) / z.std()
+    x = {name: np.asarray(z[own], np.float64) for name, own in rows.items()}
+    y = {name: of.labels.numpy() for name, of in parts.items()}
+    fitted = {}
+    for C in STRENGTHS:
+        fitted[C] = LogisticRegression(C=C, max_iter=500).fit(x["public-train"], y["public-train"])
+    scores = {C: model.score(x["public-val"], y["public-val"]) for C, model in fitted.items()}
+    best = max(scores, key=lambda C: (scores[C], -C))
+    return {
+        "C": best,
+        "validation": scores[best],
+        "test": float(fitted[best].score(x["public-test"], y["public-test"])),
+    }
 
 
 # ---- what many convolutions leave of the differences between nodes -----------------------------------------

@@ -7,6 +7,7 @@ from clutils.course.sentences.experiments import (
     VIEWS,
     WAYS,
     accuracy,
+    counted,
     differences,
     pretrained,
     run_of,

@@ -59,7 +59,8 @@ def nearest(
     query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = 5
 ) -> dict[str, list[int]]:
     """The rows of `train` nearest to a new sentence, by cosine: way -> rows, the nearest first."""
-    asked = data.SentenceSet(tokens([query]), torch.tensor([-1]), (), (query,), "asked")
+    words_of = tokens([query], length=train.tokens.shape[1])
+    asked = data.SentenceSet(words_of, torch.tensor([-1]), (), (query,), "asked")
     found = {}
     for name, embed in ways.items():
         cosines = F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]

@@ -3,18 +3,26 @@
 from clutils.course.vectors.exercises import EXERCISES
 from clutils.course.vectors.experiments import (
     CONTROL,
+    FEW,
+    FEW_RECORD,
+    MADE,
     NOTHING,
     SETS,
     WAYS,
     accuracy,
     against,
     differences,
+    few_labels_table,
+    judged,
+    made_table,
     nothing_learned,
     points,
     recorded,
+    records_of_few_labels,
     run_of,
     table,
     train_one,
+    with_few_labels,
 )
 from clutils.course.vectors.panels import correlation, kept_correlation, mixup, one_sigma, raw
 

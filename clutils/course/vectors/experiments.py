@@ -111,6 +111,133 @@ def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
     return lambda of: (of.vectors - centre) @ directions[: min(COMPONENTS, len(directions))].T
 
 
+# ---- SCARF's own experiment: few labels, two judges --------------------------------------------------------
+
+FEW, FEW_STEPS, FEW_SEEDS, FEW_RECORD = 10, 800, range(3), "few_labels_of_rows"  # FEW: labels of each class
+MADE = "made: what goes together is the class"
+JUDGES = ("kNN", "logistic regression")
+FEATURES = ("raw", "PCA", "untrained", "SCARF, as above", "SCARF, as published")
+TREES = "boosted trees"  # on the raw columns
+
+
+class Published:
+    """SCARF's view as the paper has it: ⌊cD⌋ columns of a row, each replaced by a row of the whole table's.
+
+    - table: (N, D), the training part, whose columns are the marginal distributions; rate: c
+    """
+
+    kind = "vectors"
+
+    def __init__(self, table: Tensor, rate: float = 0.6) -> None:
+        self.table, self.rate = table, rate
+
+    def __call__(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """(N, D) -> (N, D)."""
+        chosen = torch.rand(x.shape, generator=generator).argsort(dim=1) < int(self.rate * x.shape[1])
+        rows = torch.randint(len(self.table), x.shape, generator=generator)
+        return torch.where(chosen, self.table.gather(0, rows), x)
+
+    def several_views(self, x: Tensor, generator: torch.Generator | None, number: int) -> list[Tensor]:
+        """The row itself, and views of it."""
+        return [x, *(self(x, generator) for _ in range(number - 1))]
+
+
+def made_table(number: int, seed: int) -> data.VectorSet:
+    """Rows whose class can be seen in no column: (number, 120), six classes.
+
+    A row has an angle that nobody sees, and the class is its sixth of the circle. Forty columns are cosines
+    of one to twelve times the angle, each with a phase of its own and noise; eighty are noise alone. Columns
+    have deviation 1.
+    """
+    fixed, dice = (torch.Generator().manual_seed(s) for s in (7, seed))
+    times = torch.randint(1, 13, (40,), generator=fixed)
+    phases = 2 * torch.pi * torch.rand(40, generator=fixed)
+    turn = torch.rand(number, generator=dice)
+    waves = torch.cos(2 * torch.pi * turn[:, None] * times + phases)
+    seen = (waves + 0.5 * torch.randn(number, 40, generator=dice)) / 0.75**0.5
+    x = torch.cat([seen, torch.randn(number, 80, generator=dice)], dim=1)
+    return data.vector_set(x, (6 * turn).long(), source=f"{number:,} rows, {MADE}")
+
+
+def both_parts(name: str) -> tuple[data.VectorSet, data.VectorSet]:
+    """Training and test part of a set by name, or of the table that is made."""
+    if name == MADE:
+        return made_table(1500, 0), made_table(600, 1)
+    return data.load(name), data.load(name, "test")  # type: ignore[return-value]
+
+
+def with_few_labels(name: str, seed: int, steps: int = FEW_STEPS) -> list[dict[str, Any]]:
+    """Rows (features, labels, judge, seed, test): all kinds of features, by all labels and by few."""
+    train, test = both_parts(name)
+    dice = torch.Generator().manual_seed(seed)
+    few = torch.cat([_drawn(train.labels, label, dice) for label in train.labels.unique()])
+    rows = []
+    for features in FEATURES:
+        embed = _features(features, train, seed, steps)
+        z, z_test = embed(train), embed(test)
+        for labels, of in (("all", torch.arange(len(train))), ("few", few)):
+            for judge in JUDGES:
+                right = judged(judge, z[of], train.labels[of], z_test, test.labels)
+                rows.append({"features": features, "labels": labels, "judge": judge, "test": right})
+    for labels, of in (("all", torch.arange(len(train))), ("few", few)):
+        right = judged(TREES, train.vectors[of], train.labels[of], test.vectors, test.labels)
+        rows.append({"features": f"raw, by {TREES}", "labels": labels, "judge": TREES, "test": right})
+    return [{"data": name, "seed": seed, "steps": steps, **row} for row in rows]
+
+
+def _drawn(labels: Tensor, label: Tensor, dice: torch.Generator) -> Tensor:
+    """`FEW` rows of a class, drawn."""
+    own = (labels == label).nonzero()[:, 0]
+    return own[torch.randperm(len(own), generator=dice)[:FEW]]
+
+
+def _features(name: str, train: data.VectorSet, seed: int, steps: int) -> Any:
+    if name in NOTHING:
+        return _embedding(name, train, seed)
+    ours = name == FEATURES[3]
+    run = run_of(
+        "SCARF's corruption",
+        0.6,
+        train,
+        seed,
+        steps=steps,
+        batch_size=min(256, len(train)),
+        loss=losses.NTXent(TEMPERATURE if ours else 1.0),
+        learning_rate=3e-3,
+    )
+    if not ours:
+        run.augmentation = Published(train.vectors)
+    training.shorten(run)
+    return run.finish(progress=False).embed
+
+
+def judged(judge: str, z: Tensor, y: Tensor, z_test: Tensor, y_test: Tensor) -> float:
+    """Test accuracy of a judge, one of `JUDGES` or `TREES`, on features (N, D)."""
+    if judge == "kNN":
+        return measures.knn_accuracy(z, y, z_test, y_test, k=min(NEIGHBOURS, len(z)))
+    if judge == "logistic regression":
+        return measures.linear_probe(z, y, z_test, y_test)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(z.numpy(), y.numpy())
+    return float(model.score(z_test.numpy(), y_test.numpy()))
+
+
+def records_of_few_labels() -> pd.DataFrame:
+    """The record of `with_few_labels`."""
+    return records.read(FEW_RECORD)
+
+
+def few_labels_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """features x (labels, judge): mean over seeds in percent; boosted trees as logistic regression."""
+    rows = rows.assign(judge=rows["judge"].where(rows["judge"] != TREES, JUDGES[1]))
+    cells = rows.groupby(["features", "labels", "judge"], sort=False)["test"].mean()
+    return (100 * cells).round(1).unstack(["labels", "judge"]).reindex(dict.fromkeys(rows["features"]))
+
+
+# ---- what is on record -------------------------------------------------------------------------------------
+
+
 def recorded() -> pd.DataFrame:
     """The record's runs, each way at the strength that was best on the part to choose by, mean over seeds."""
     rows = records.read(RECORD)

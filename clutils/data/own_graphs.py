@@ -1,0 +1,271 @@
+"""Graphs of a reader's own: networkx graphs, PyTorch Geometric's `Data`, pairs of nodes, or an edge list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clutils.data import tables
+from clutils.data.arrays import codes_of
+from clutils.data.graphs import MOST_NODES, Graph, packed
+from clutils.data.sets import GraphSet, asked, own_file, shortlist, whole_number
+
+MOST_OF_ONE = 5_000  # nodes of one network: the tensor has their square
+ATTRIBUTES, LABELS = (
+    ("x", "features", "attributes"),
+    ("y", "label", "class"),
+)  # what networkx's nodes may have
+COLUMNS = ("source", "target", "from", "to", "src", "dst", "node1", "node2", "head", "tail")
+
+
+def graph_set(
+    graphs: Any,
+    labels: Any = None,
+    class_names: Sequence[str] | None = None,
+    source: str = "graphs of your own",
+    most_nodes: int | None = None,
+) -> GraphSet:
+    """A `GraphSet`: of a list of graphs, which are the samples; of one graph, whose nodes are.
+
+    - graphs: each is a networkx graph; an object with `edge_index` (2, E) and perhaps `x` (n, F) and `y`, as
+      PyTorch Geometric's Data (which need not be installed); or a tuple (edges, features) or (edges,
+      features, label). There edges are pairs (E, 2) of numbers from 0, each named once or both ways, and
+      features (n, F), or only n
+    - labels: one a graph, or a node of the one graph: whole numbers, or names. None: those that the graphs
+      have, `y`, the tuple's label, or networkx's attribute "y", "label" or "class" of graph or node
+    - attributes of networkx's nodes: the attribute "x", "features" or "attributes". Where there are none,
+      a node's one attribute is 1; in one graph each node is its own
+    - most_nodes: of a graph; None = 128, of one graph 5,000. Memory grows with its square
+
+    Edges go both ways, have no weight, and no node is its own neighbour. Raises ValueError, naming graph and
+    mend, where they do not; where graphs have more nodes, or not the same number of attributes.
+
+    >>> own = data.graph_set([networkx.cycle_graph(6), networkx.path_graph(6)], ["ring", "path"])
+    """
+    one = not isinstance(graphs, list)
+    every = [graphs] if one else list(graphs)
+    if not every:
+        raise ValueError("graph_set: graphs is empty, but must hold two graphs or more")
+    if len(every) == 1 and not one:
+        raise ValueError("graph_set: graphs holds one graph: give it alone, and its nodes are the samples")
+    found = [
+        _one(f"graph {at} of {len(every)}" if not one else "the graph", each) for at, each in enumerate(every)
+    ]
+    most = (MOST_OF_ONE if one else MOST_NODES) if most_nodes is None else most_nodes
+    for at, (_, adjacency, _) in enumerate(found):
+        if (n := len(adjacency)) > most:
+            size = len(found) * n * n * 4 / 1e9
+            raise ValueError(
+                f"graph_set: graph {at} has {n:,} nodes, more than {most:,}: most_nodes={n} takes it, "
+                f"and {size:.1f} GB of memory"
+            )
+    given = [label for *_, label in found]
+    if labels is None:
+        labels = given[0] if one else (None if any(label is None for label in given) else given)
+    return _set("graph_set", [each[:2] for each in found], labels, class_names, source)
+
+
+def read_nodes(path: str) -> GraphSet:
+    """The network of an edge list, nodes as samples: 'nodes:file:EDGES', perhaps with a table of its nodes.
+
+    - EDGES: a text file, a line an edge: two names of nodes, parted by a tab, comma, semicolon or blank.
+      Lines that begin with '#' and a first line that names the columns are left out, further columns as well
+    - 'EDGES?nodes=TABLE': a .csv whose first column has the nodes' names; its other columns are attributes,
+      and the one of a usual name, or of 'EDGES?nodes=TABLE&label=kind', the labels (see `arrays.read`).
+      Nodes that no edge names are in the network, too
+    - 'EDGES?most=20000': as many nodes are taken; else 5,000
+
+    Without a table each node is its own attribute, and nobody has a label. Raises `Unavailable` where a file
+    is missing; ValueError, naming the line, on what is no edge.
+    """
+    path, wanted = asked(path, ("nodes", "label", "most"))
+    name, file = f"nodes:file:{path}", own_file("nodes:file", path, "train")
+    ends, weighted = _edges(name, file)
+    names = list(dict.fromkeys(node for pair in ends for node in pair))
+    attributes: Tensor | None = None
+    labels, notes = None, ["weights are left out"] if weighted else []
+    if "nodes" in wanted:
+        own = own_file("nodes:file", wanted["nodes"], "train")
+        fields, rows = tables.rows_of(f"nodes:file:{own}", own)
+        listed = [row[0] for row in rows]
+        if len(set(listed)) < len(listed):
+            twice = next(node for node in listed if listed.count(node) > 1)
+            raise ValueError(f"{name}: {own} has node {twice!r} in two rows")
+        if strange := sorted(set(names) - set(listed)):
+            raise ValueError(f"{name}: {own} has no row for {len(strange)} nodes: {shortlist(strange)}")
+        names = listed
+        columns = [list(column) for column in zip(*(row[1:] for row in rows), strict=True)]
+        if len(fields) > 2 or (fields[1:] and wanted.get("label") is None and not _is_label(fields[1])):
+            table = tables.made(name, fields[1:], columns, wanted.get("label"))
+            attributes = torch.from_numpy(tables.filled(table, np.ones(len(rows), bool), scale=False))
+            labels, notes = table.labels, notes + table.notes
+        elif columns:
+            labels = np.array(columns[0])
+    most = whole_number(name, "most", wanted["most"]) if "most" in wanted else MOST_OF_ONE
+    n, place = len(names), {node: at for at, node in enumerate(names)}
+    if n > most:
+        size = n * n * 4 / 1e9
+        raise ValueError(
+            f"{name} has {n:,} nodes, more than {most:,}: {name}?most={n} takes it, and {size:.1f} GB"
+        )
+    adjacency = torch.zeros(n, n)
+    for a, b in ends:
+        adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
+    edges = int(adjacency.sum()) // 2
+    source = f"{n:,} nodes and {edges:,} edges from the file {file}, one network, nodes as samples"
+    graph = torch.eye(n) if attributes is None else attributes, adjacency
+    return _set(name, [graph], labels, None, "; ".join([source, *notes]))
+
+
+def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], bool]:
+    """Pairs of names, and whether lines have more than these."""
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no text in UTF-8: {error}") from error
+    found: list[tuple[str, str]] = []
+    more = False
+    for number, line in enumerate(lines, 1):
+        if not line or line.startswith("#"):
+            continue
+        fields = re.split(r"\s*[\t,;]\s*", line) if re.search(r"[\t,;]", line) else line.split()
+        if not found and len(fields) > 1 and {field.lower() for field in fields[:2]} <= set(COLUMNS):
+            continue
+        if len(fields) < 2 or not all(fields[:2]):
+            raise ValueError(f"{name}: line {number} is {line!r}, but must name two nodes")
+        if fields[0] == fields[1]:
+            raise ValueError(f"{name}: line {number} ties node {fields[0]!r} to itself: leave that line out")
+        found.append((fields[0], fields[1]))
+        more = more or len(fields) > 2
+    if not found:
+        raise ValueError(f"{name} names no edge")
+    return found, more
+
+
+def _is_label(title: str) -> bool:
+    return tables.plain(title) in tables.LABEL_COLUMNS
+
+
+def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
+    """A graph's attributes (n, F), None where it has none, adjacency (n, n), and its label or labels."""
+    if hasattr(graph, "edge_index"):
+        return _of_geometric(who, graph)
+    if hasattr(graph, "adj") and hasattr(graph, "nodes"):
+        return _of_networkx(who, graph)
+    if isinstance(graph, tuple) and len(graph) in (2, 3):
+        return _of_pairs(who, *graph)
+    raise ValueError(
+        f"graph_set: {who} is {type(graph).__name__}, but must be a networkx graph, an object with "
+        "edge_index as PyTorch Geometric's Data, or a tuple (edges, features, label)"
+    )
+
+
+def _of_networkx(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
+    if graph.is_directed():
+        raise ValueError(f"graph_set: {who} is directed: graph.to_undirected() makes edges go both ways")
+    nodes = list(graph.nodes)
+    place, adjacency = {node: at for at, node in enumerate(nodes)}, torch.zeros(len(nodes), len(nodes))
+    for a, b in graph.edges():
+        if a == b:
+            mend = "graph.remove_edges_from(list(networkx.selfloop_edges(graph))) takes such edges out"
+            raise ValueError(f"graph_set: {who} ties node {a!r} to itself: {mend}")
+        adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
+    own = {name: [graph.nodes[node].get(name) for node in nodes] for name in (*ATTRIBUTES, *LABELS)}
+    title = next((name for name in ATTRIBUTES if any(value is not None for value in own[name])), None)
+    attributes = None if title is None else _rows(who, own[title], len(nodes))
+    label = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
+    of_nodes = next((own[name] for name in LABELS if all(value is not None for value in own[name])), None)
+    return attributes, adjacency, of_nodes if label is None else label
+
+
+def _of_geometric(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
+    edges, x, y = graph.edge_index, getattr(graph, "x", None), getattr(graph, "y", None)
+    number = getattr(graph, "num_nodes", None)
+    n = len(x) if x is not None else number if number is not None else int(edges.max()) + 1
+    adjacency = _adjacency(who, torch.as_tensor(edges).T, int(n), both=False)
+    if not torch.equal(adjacency, adjacency.T):
+        mend = "torch_geometric.utils.to_undirected(edge_index) makes edges go both ways"
+        raise ValueError(f"graph_set: {who} is directed: {mend}")
+    if y is not None:
+        y = torch.as_tensor(y)
+        y = y.item() if y.numel() == 1 else y.flatten()
+    return None if x is None else _rows(who, x, int(n)), adjacency, y
+
+
+def _of_pairs(who: str, edges: Any, features: Any, label: Any = None) -> tuple[Tensor | None, Tensor, Any]:
+    if isinstance(features, int):
+        return None, _adjacency(who, edges, features), label
+    x = _rows(who, features, None)
+    return x, _adjacency(who, edges, len(x)), label
+
+
+def _adjacency(who: str, edges: Any, n: int, both: bool = True) -> Tensor:
+    """(n, n) of pairs (E, 2); both: a pair named once is an edge both ways."""
+    ends = torch.from_numpy(np.array(_array(edges), np.int64).reshape(-1, 2))
+    if len(ends) and (ends.min() < 0 or ends.max() >= n):
+        raise ValueError(f"graph_set: {who} has edges of node {int(ends.max())}, but nodes are 0 to {n - 1}")
+    if (loops := ends[:, 0] == ends[:, 1]).any():
+        node = int(ends[loops][0, 0])
+        mend = "edges = edges[edges[:, 0] != edges[:, 1]]"
+        if not both:
+            mend = "torch_geometric.utils.remove_self_loops(edge_index)[0]"
+        raise ValueError(f"graph_set: {who} ties node {node} to itself: {mend} takes such edges out")
+    adjacency = torch.zeros(n, n)
+    adjacency[ends[:, 0], ends[:, 1]] = 1
+    if both:
+        adjacency[ends[:, 1], ends[:, 0]] = 1
+    return adjacency
+
+
+def _array(given: Any) -> Any:
+    return given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+
+
+def _rows(who: str, features: Any, n: int | None) -> Tensor:
+    """Attributes (n, F) as float32; of one number a node, F = 1."""
+    try:
+        x = torch.from_numpy(np.array(_array(features), np.float32))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"graph_set: {who} has attributes that are no numbers: {error}") from error
+    x = x[:, None] if x.ndim == 1 else x
+    if x.ndim != 2 or (n is not None and len(x) != n) or not x.isfinite().all():
+        needed = f"{'n' if n is None else n} rows of finite numbers"
+        raise ValueError(f"graph_set: {who} has attributes {tuple(x.shape)}, but must have {needed}")
+    return x
+
+
+def _set(
+    who: str,
+    graphs: Sequence[tuple[Tensor | None, Tensor]],
+    labels: Any,
+    class_names: Sequence[str] | None,
+    source: str,
+) -> GraphSet:
+    """Attributes where there are none, and labels as numbers."""
+    with_some = [x is not None for x, _ in graphs]
+    if any(with_some) and not all(with_some):
+        at = with_some.index(False)
+        raise ValueError(f"{who}: graph {at} has no attributes, others have")
+    widths = [0 if x is None else x.shape[1] for x, _ in graphs]
+    if len(set(widths)) > 1:
+        at = next(at for at, width in enumerate(widths) if width != widths[0])
+        raise ValueError(f"{who}: graph {at} has {widths[at]} attributes a node, the first {widths[0]}")
+    single = len(graphs) == 1
+    full: list[Graph] = [
+        ((torch.eye(len(A)) if single else torch.ones(len(A), 1)) if x is None else x, A) for x, A in graphs
+    ]
+    samples = len(graphs[0][1]) if single else len(graphs)
+    codes, names = torch.full((samples,), -1), tuple(class_names or ())
+    if labels is not None:
+        values = np.asarray(_array(labels))
+        if values.dtype.kind == "f":  # a missing one is NaN
+            values = np.where(np.isnan(values), -1, values)
+        found, names = codes_of(who, values, samples, class_names, "nodes" if single else "graphs")
+        codes = torch.from_numpy(found)
+    return GraphSet(packed(full), codes, names, source)
