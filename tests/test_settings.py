@@ -100,7 +100,7 @@ def test_every_choice_is_taken_and_another_word_is_quoted(kind, name, declared):
 @pytest.mark.parametrize(("kind", "name", "declared"), DECLARED)
 def test_the_docs_list_range_symbol_and_help_where_they_are_declared(kind, name, declared):
     symbol = f" ({declared.symbol})" if declared.symbol else ""
-    assert declared.about, "a line of help"
+    assert declared.about, f"{kind.__name__}: {name} has no line of help: setting(..., about=...)"
     assert f"- {name}{symbol}: {declared}; {declared.about}" in kind.__doc__.split("Ranges:")[1].splitlines()
 
 
