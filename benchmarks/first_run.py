@@ -3,6 +3,7 @@
     python benchmarks/first_run.py scenes             with SimCLR's augmentation, and without colour jitter
     python benchmarks/first_run.py folder:/path/to/cifar10       four classes of CIFAR-10, as photographs
     python benchmarks/first_run.py scenes --steps 20 --seeds 0
+    python benchmarks/first_run.py scenes --picture              README's figure, from the recorded map
 
 Prints a line a run. With --record it is also added to benchmarks/records/first_run.csv, which notebook 03
 shows; a run that the record already holds is left out, so an interrupted recording goes on where it stopped.
@@ -12,12 +13,17 @@ With --maps it is not, but t-SNE and UMAP of its test images are kept in first_r
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
 import time
+from pathlib import Path
 from typing import Any
 
-from clutils import data, losses, maps, measures, training, views
+import numpy as np
+from PIL import Image
+
+from clutils import data, figures, losses, maps, measures, training, views
 from clutils.course import experiments, records
 
 SEEDS = (0, 1, 2)
@@ -71,6 +77,20 @@ def keep_maps(augmentation: str, run: training.Run, test: data.ImageSet, row: di
     path.write_text(json.dumps(kept) + "\n")
 
 
+def picture() -> Path:
+    """README's figure: maps of the same test images by raw pixels, an untrained and the recorded encoder."""
+    kept = json.loads((records.FOLDER / f"{NAME}_maps.json").read_text())["simclr"]
+    some = data.load("scenes", split="test").subset(slice(0, POINTS))
+    fresh = training.Run(data="scenes", encoder="conv16", seed=kept["seed"]).embed(some)
+    found = {"raw pixels": maps.tsne(measures.raw_inputs(some)), "untrained": maps.tsne(fresh)}
+    found["trained"] = np.array(kept["t-SNE"])
+    drawn = figures.maps.side_by_side(found, some.labels, some.class_names)
+    path = records.ROOT / "notebooks" / "pictures" / "before_and_after.png"
+    image = Image.open(io.BytesIO(figures.png(drawn, scale=1.0)))
+    image.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+    return path
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("pictures", help="scenes, cifar10, or folder:PATH with CIFAR-10's class names")
@@ -81,7 +101,11 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=0.01)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--maps", action="store_true")
+    parser.add_argument("--picture", action="store_true", help="draw README's figure, and train nothing")
     options = parser.parse_args()
+    if options.picture:
+        print(picture())
+        return
     name, limit = options.pictures, None
     if name != "scenes":
         name, limit = f"{len(FOUR)} classes of CIFAR-10", 20_000  # 2,000 of each class

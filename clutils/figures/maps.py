@@ -125,7 +125,7 @@ def side_by_side(
     figure, axes = new(width * len(found), width + 0.95, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
         share = _share(positions, labels)
-        title = name if math.isnan(share) else f"{name}: {share:.2f}"
+        title = name if math.isnan(share) else f"{name}: {share:.0%} same class"
         embedding_map(positions, labels, class_names, title, ax, size)
     names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist() if c >= 0]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
@@ -151,7 +151,7 @@ def trusted(found: Mapping[str, np.ndarray], kept: Mapping[str, Tensor]) -> Figu
         points.update(positions)
         (marks,) = points.marks
         marks.set(array=np.asarray(kept[name]), cmap="cividis", clim=(0, 1), alpha=1.0)
-        ax.set_title(style.literal(f"{name}: {float(kept[name].mean()):.2f}"))
+        ax.set_title(style.literal(f"{name}: {float(kept[name].mean()):.0%} kept"))
     figure.colorbar(marks, ax=axes[0].tolist(), label="share of true neighbours kept", shrink=0.8)
     shares = ", ".join(f"{name} {float(share.mean()):.0%}" for name, share in kept.items())
     return describe(figure, f"Points coloured by the share of their true neighbours that stayed: {shares}.")

@@ -13,7 +13,6 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 # image -> notebook, a line of the cell whose output it shows, the part of that output
 PICTURES = {
     "explorer": ("02_temperature_and_gradient_scaling.ipynb", 'explorers.frame("W"', ".jp-OutputArea"),
-    "before_and_after": ("03_first_run.ipynb", "maps.side_by_side(found, some.labels", "img"),
     "training_lab": ("12_training_lab.ipynb", "lab = lesson.training_lab(", ".jp-OutputArea"),
     "my_map": ("00_start_here.ipynb", "lesson.picture_map(after, mine.images),", "img"),
 }

@@ -73,7 +73,7 @@ def test_the_panel_of_sscl_has_sliders_for_its_mixes_and_shows_what_they_do():
     lands = float((push * negatives).sum() / push.sum())
     said = panel.readout.value.replace("−", "-")
     assert f"SSCL: loss {float(loss.per_anchor(positives[None], negatives[None])):.3g}" in said
-    assert f"pull {float(pull):.3g}, its push lands on similarity {lands:.2f}" in said
+    assert f"pull {float(pull):.3g}, the average pushed negative has similarity {lands:.2f}" in said
     hardest = float(loss.mixes(Pairs(positives[None], negatives[None])).max())
     real = float(negatives.max())
     assert f"hardest mix lies at {hardest:.2f}, the hardest real negative at {real:.2f}" in said

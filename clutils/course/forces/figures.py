@@ -212,7 +212,9 @@ def _said(
     value = float(loss.per_anchor(positives[None], negatives[None], **options).detach())
     pushing = push.clamp(min=0)
     where = float((pushing * negatives).sum() / pushing.sum()) if float(pushing.sum()) > 0 else math.nan
-    lands = "pushes nothing" if math.isnan(where) else f"its push lands on similarity {where:.2f} on average"
+    lands = (
+        "pushes nothing" if math.isnan(where) else f"the average pushed negative has similarity {where:.2f}"
+    )
     numbers = f"loss {value:.3g}, pull {float(pull.sum()):.3g}, {lands}"
     return f"{title_of(loss)}: {numbers.replace('-', '−')}"
 
