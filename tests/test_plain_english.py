@@ -50,7 +50,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     (choices,) = (action.choices for action in parser._actions if isinstance(action.choices, dict))
     for command in choices.values():
         command.format_help()  # which asks the library for its names
-    return {name: command for name, command in choices.items() if name != "check"}  # its words are to come
+    return choices
 
 
 COMMANDS = commands()

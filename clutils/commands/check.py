@@ -23,27 +23,28 @@ def add_to(add: Add) -> None:
     to_check = add(
         "check",
         check,
-        "is this encoder healthy? opens a checkpoint of any library, safely, and writes one page",
+        "say whether an encoder is healthy: open a checkpoint of any library, safely, and write one page",
         epilog=_archs,
     )
     to_check.add_argument(
         "files",
         metavar="FILE",
         nargs="+",
-        help="a checkpoint, or the folder that train wrote; two are put side by side, more are a series: "
+        help="checkpoint, or folder that train wrote; two files are put side by side, more are a series: "
         "every number against the epoch",
     )
     to_check.add_argument(
         "--data",
         metavar="NAME",
-        help="as in data.load: cifar10, folder:PATH ... of the kind that it was trained on; default: scenes",
+        help="images of the kind that the encoder was trained on, such as cifar10 or folder:PATH; default: "
+        "scenes",
     )
     to_check.add_argument(
         "--out",
         metavar="FILE",
         action="append",
-        help=".html (the page), .json (every number), .png (the first screen); once for each; default: "
-        "report.html",
+        help="file to write: .html (the page), .json (every number) or .png (the first screen); may be "
+        "repeated; default: report.html",
     )
     to_check.add_argument(
         "--quick",
@@ -51,64 +52,79 @@ def add_to(add: Add) -> None:
         help="stop at the first screen: the diagnosis in a sentence, the table and four panels",
     )
     to_check.add_argument(
+        "--images",
         "--pictures",
+        dest="pictures",
         metavar="N",
         type=positive,
         default=2000,
-        help="how many in all, at least 80; a quarter is the test set, the rest are the labelled neighbours; "
-        "default: 2000",
+        help="number of images, at least 80; a quarter is the test set, the rest are the labelled "
+        "neighbours; default: 2000",
     )
     to_check.add_argument(
         "--arch",
         metavar="NAME",
-        help="which network the file must hold; or torchvision:NAME or timm:NAME, any network of theirs",
+        help="network in the file: a name below, torchvision:NAME or timm:NAME; default: identified from "
+        "the file",
     )
     to_check.add_argument(
         "--weights",
         choices=("ema",),
-        help="ema: the moving average of the weights that lies beside them; default: the last weights",
+        help="weights to open: ema, the moving average saved beside the last ones; default: the last ones",
     )
     to_check.add_argument(
         "--temperature",
         metavar="X",
         type=above_zero,
-        help="τ of its training, where the file lacks it; or another than the file's, to see its W",
+        help="temperature τ of the training; default: the file's, if it has one",
     )
     to_check.add_argument(
         "--mean",
         metavar="X[,X,X]",
         type=mean,
-        help="taken off pictures in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or none, "
-        "which set --std too; default: auto, the one of these that fits what the encoder remembers",
+        help="mean to subtract from images in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or "
+        "none, which set --std too; default: auto, the one that fits the encoder's batch-norm statistics best",
     )
-    to_check.add_argument("--std", metavar="X[,X,X]", type=deviations, help="that pictures are divided by")
-    to_check.add_argument("--size", metavar="N", type=side, help="pictures are resized to N x N, 8 to 1024")
     to_check.add_argument(
-        "--layer", metavar="NAME", help="encoder, head, or a module of the encoder; default: encoder"
+        "--std",
+        metavar="X[,X,X]",
+        type=deviations,
+        help="standard deviation to divide by; default: see --mean",
+    )
+    to_check.add_argument(
+        "--size", metavar="N", type=side, help="side in pixels that images are resized to, 8 to 1024"
+    )
+    to_check.add_argument(
+        "--layer",
+        metavar="NAME",
+        help="layer to check: encoder, head, or a module of the encoder; default: encoder",
     )
     to_check.add_argument(
         "--grey",
         action="store_true",
         default=None,
-        help="colours are averaged, for an encoder of grey pictures",
+        help="average the colours, for an encoder of grey images",
     )
     to_check.add_argument(
         "--fail-on",
         choices=("broken", "look"),
-        help="exit code 3 where the diagnosis is broken, or at least worth a look, of a series the last "
-        "file's; default: 0 whatever it is",
+        help="diagnosis that gives exit code 3: broken, or at least worth a look; of a series, the last "
+        "file's; default: exit code 0 in any case",
     )
     to_check.add_argument(
-        "--maps", choices=("none", "tsne", "both"), default="tsne", help="both: UMAP too; default: tsne"
+        "--maps",
+        choices=("none", "tsne", "both"),
+        default="tsne",
+        help="maps to draw: none, t-SNE, or both t-SNE and UMAP; default: tsne",
     )
-    to_check.add_argument("--seed", metavar="N", type=int, default=0, help="default: 0")
+    to_check.add_argument("--seed", metavar="N", type=int, default=0, help="random seed; default: 0")
 
 
 def _archs() -> str:
     from clutils import checkpoints
 
     return (
-        f"encoders: {', '.join(checkpoints.NAMES)}; what weights do not tell goes behind a dash, as in "
+        f"encoders: {', '.join(checkpoints.NAMES)}; add what the weights do not show after a dash, as in "
         f"resnet18-padding2: {', '.join(checkpoints.backbones.OPTIONS)}."
     )
 

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 def add_to(add: Add) -> None:
-    to_map = add("map", map_, "your images on maps: one page with a click, a lasso and no network")
-    to_map.add_argument("file", metavar="FILE", help="a checkpoint, or the folder that train wrote")
+    to_map = add(
+        "map", map_, "draw your own images on maps: one page with a click and a lasso that needs no network"
+    )
+    to_map.add_argument("file", metavar="FILE", help="checkpoint, or folder that train wrote")
     to_map.add_argument(
-        "--data", metavar="NAME", required=True, help="images, as in data.load: folder:photos, cifar10 ..."
+        "--data", metavar="NAME", required=True, help="images, such as folder:photos or cifar10 (required)"
     )
     to_map.add_argument("--out", metavar="FILE", default="map.html", help="page to write; default: map.html")
     to_map.add_argument(
+        "--images",
         "--pictures",
+        dest="pictures",
         metavar="N",
         type=positive,
         default=2000,
@@ -32,7 +36,7 @@ def add_to(add: Add) -> None:
     )
     to_map.add_argument("--arch", metavar="NAME", help="network in the file, as in check --arch")
     to_map.add_argument(
-        "--weights", choices=("ema",), help="ema: the moving average; default: the last weights"
+        "--weights", choices=("ema",), help="weights to open: ema, the moving average; default: the last ones"
     )
     to_map.add_argument(
         "--mean",
