@@ -83,7 +83,7 @@ def add_to(add: Add) -> None:
         metavar="X[,X,X]",
         type=mean,
         help="mean to subtract from images in [0, 1]; or imagenet, cifar10, half (0.5), bytes (0 to 255) or "
-        "none, which set --std too; default: auto, the one that fits the encoder's batch-norm statistics best",
+        "none, which set --std too; default: auto, the one that fits the batch-norm statistics best",
     )
     to_check.add_argument(
         "--std",
