@@ -1,6 +1,5 @@
 """What is learned from graphs beside what is counted: the table that notebook 14 makes, with more steps.
 
-python benchmarks/graphs.py graphs:file:../shared/data/mutag.txt --record
 python benchmarks/graphs.py graphs:motifs --record
 python benchmarks/graphs.py graphs:motifs --plain --record       what no step made alone
 
