@@ -347,7 +347,7 @@ FILES = (
     ),
     Fault(
         "a damaged checkpoint read",
-        "clutils/training/checkpoint.py",
+        "clutils/checkpoints/reading.py",
         "damaged = archive.testzip()",
         "damaged = None",
         "tests/training/test_checkpoint.py::test_a_damaged_or_foreign_file_is_one_clear_line",
