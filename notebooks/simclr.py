@@ -14,7 +14,7 @@ A step of the training takes a batch of images and does four things:
 Then the head is thrown away. Labels serve the evaluation alone: a test image gets the class that its nearest
 training images vote for, by the cosine similarity of their features.
 
-kNN accuracy with the settings below and SEED 0, 1, 2:     before training        after 200 steps
+kNN accuracy with the settings below and SEED 0, 1, 2:        before training        after 200 steps
     generated images (chance 0.25; 75 s of CPU time a run)    0.497, 0.455, 0.562    0.835, 0.874, 0.848
     JPEG copies of CIFAR-10 (chance 0.1; 100 s)               0.415, 0.422, 0.431    0.488, 0.484, 0.478
 
