@@ -33,6 +33,14 @@ MARKS = {  # how a verdict begins -> its sign and colour
     "fails": ("✗", "#c24e00"),
     UNDECIDED: ("?", "#767676"),
 }
+UNCONTROLLED = {  # what stands for a control where a claim names none
+    "derived": "none but each step's check, which no wrong formula passes",
+    "the paper's numbers": "none: arithmetic on the paper's own table",
+    "constructed case": "none named: one case decides a statement about all",
+    "forces": "none named",
+    "runs here": "none named",
+}
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 AGAINST = ("derived", "the paper's numbers", "constructed case")  # what alone can show that a claim fails
 
 
@@ -114,7 +122,8 @@ class Card:
         )
         control = f"<p><b>Control</b>: {html.escape(self.control)}</p>" if self.control else ""
         return (
-            f'<div class="claim" style="border-left: 4px solid {colour}; padding: .2em .8em">'
+            f'<div class="claim" id="{slug(self.paper, self.claim)}" '
+            f'style="border-left: 4px solid {colour}; padding: .2em .8em">'
             f"<p>{paper}: {claim}</p><p><b>{mark} {verdict}</b></p>"
             f"<details><summary>evidence: {evidence}</summary><p>{shown_by}</p>{control}</details></div>"
         )
@@ -124,7 +133,7 @@ class Card:
 class Claim:
     """A line of the claims page.
 
-    - notebook, section: where it is tested; link: to that place, from within notebooks/
+    - notebook, section, cell: where it is tested; link: to that cell, as JupyterLab takes it, from notebooks/
     - verdict, evidence, shown_by, control: None where neither this machine nor the record has run the cell;
       control also where a claim has none
     - origin: "run here", "recorded" or "not run yet"
@@ -134,6 +143,7 @@ class Claim:
     claim: str
     notebook: str
     section: str
+    cell: str
     link: str
     verdict: str | None
     evidence: str | None
@@ -162,7 +172,7 @@ def collect(
     """
     found = []
     for path in sorted(notebooks.glob("[0-9]*.ipynb")):
-        for paper, claim, section in _tested(path):
+        for paper, claim, section, cell in _tested(path):
             name = f"{slug(paper, claim)}.json"
             verdict, origin = None, "not run yet"
             for folder, where in ((own or written_to(), "run here"), (recorded, "recorded")):
@@ -170,10 +180,10 @@ def collect(
                     verdict, origin = json.loads((folder / name).read_text("utf-8")), where
                     break
             verdict = verdict or {}
-            link = f"{path.name}#{quote(section.replace(' ', '-'))}"
+            link = f"{path.name}#cell-id={quote(cell)}"
             found.append(
                 Claim(
-                    *(paper, claim, path.stem, section, link),
+                    *(paper, claim, path.stem, section, cell, link),
                     *(verdict.get(key) for key in ("verdict", "evidence", "shown_by", "control")),
                     origin,
                 )
@@ -181,11 +191,36 @@ def collect(
     return found
 
 
+def same_evidence(ours: str, recorded: str) -> bool:
+    """Whether two sentences of evidence say the same: word by word, their numbers to 2 % or the last digit.
+
+    Numbers below 1e-9 are what rounding leaves, and are the same whatever they are.
+    """
+    if NUMBER.sub("#", ours) != NUMBER.sub("#", recorded):
+        return False
+    for mine, theirs in zip(NUMBER.findall(ours), NUMBER.findall(recorded), strict=True):
+        a, b = (float(number.replace(",", "")) for number in (mine, theirs))
+        digits = len(theirs.partition("e")[0].partition(".")[2])
+        last = 0.0 if "e" in theirs else 10.0**-digits
+        if max(abs(a), abs(b)) > 1e-9 and abs(a - b) > max(0.02 * abs(b), 1.01 * last):
+            return False
+    return True
+
+
+def anchors(notebooks: Path = NOTEBOOKS) -> dict[str, str]:
+    """Id of a cell that tests a claim -> the id of its first card in the cell's output."""
+    found: dict[str, str] = {}
+    for claim in collect(notebooks, recorded=None):
+        found.setdefault(claim.cell, slug(claim.paper, claim.claim))
+    return found
+
+
 def page(claims: list[Claim] | None = None) -> str:
-    """The claims as an HTML table, a block for each paper, each line linked to the section that shows it."""
+    """The claims as an HTML table, a block for each paper, each line linked to the cell that shows it."""
     claims = collect() if claims is None else claims
     template = jinja2.Template(Path(__file__).with_suffix(".html").read_text("utf-8"), autoescape=True)
-    return template.render(claims=claims, papers=dict.fromkeys(c.paper for c in claims), mark=_mark)
+    papers = dict.fromkeys(c.paper for c in claims)
+    return template.render(claims=claims, papers=papers, mark=_mark, uncontrolled=UNCONTROLLED)
 
 
 def _mark(verdict: str | None) -> tuple[str, str]:
@@ -197,8 +232,8 @@ def _mark(verdict: str | None) -> tuple[str, str]:
     return ("✗", "#B00020") if verdict == "fails" else ("◐", "#8A5A00")
 
 
-def _tested(path: Path) -> list[tuple[str, str, str]]:
-    """(paper, claim, section) of each `claims.test(paper, claim, ...)` in a notebook, in order."""
+def _tested(path: Path) -> list[tuple[str, str, str, str]]:
+    """(paper, claim, section, cell's id) of each `claims.test(paper, claim, ...)` in a notebook, in order."""
     section, found = "", []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -219,5 +254,5 @@ def _tested(path: Path) -> list[tuple[str, str, str]]:
                     f"claims: {path.name}: paper and claim must be plain strings in "
                     f"{ast.unparse(call)[:120]}: the claims page reads them from the cell"
                 ) from error
-            found.append((paper, claim, section))
+            found.append((paper, claim, section, cell.get("id", "")))
     return found

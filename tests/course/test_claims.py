@@ -1,6 +1,7 @@
 """A verdict follows the evidence; the page has every claim that a cell tests, with the cell's own verdict."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -40,7 +41,8 @@ def test_claims_are_read_from_the_cells_with_their_section(course, tmp_path):
         ("MACL", "eq. 8: it shrinks", "04_a", "1 · Where it is shown"),
         ("SSCL", "table 4: <b>", "06_b", "Other"),
     ]
-    assert found[0].link == "04_a.ipynb#1-%C2%B7-Where-it-is-shown"
+    cells = nbformat.read(course / "04_a.ipynb", 4).cells
+    assert [c.link for c in found[:2]] == [f"04_a.ipynb#cell-id={cell.id}" for cell in cells[1:]]
     assert {c.origin for c in found} == {"not run yet"} and all(c.verdict is None for c in found)
 
 
@@ -58,7 +60,8 @@ def test_a_verdict_of_this_machine_goes_before_the_recorded_one(course, tmp_path
     ]
     page = claims.page(found)
     assert page.index("eq. 7") < page.index("holds when x is 1") < page.index("eq. 8") < page.index("fails")
-    assert "eq. 99" not in page and "&lt;b&gt;" in page and 'href="06_b.ipynb#Other"' in page
+    assert "eq. 99" not in page and "&lt;b&gt;" in page and f'href="{found[2].link}"' in page
+    assert page.count("Control: none but each step") == 2, "a row names no control"
 
 
 def test_a_claim_that_is_no_plain_string_is_quoted(tmp_path):
@@ -113,6 +116,37 @@ def test_evidence_is_of_a_known_kind_and_runs_have_a_control(evidence, said, tmp
     with pytest.raises(ValueError, match=said):
         claims.test("MACL", "W is monotone", evidence, True, "a sweep")
     assert not list(tmp_path.glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("ours", "recorded", "same"),
+    [
+        ("agree to 4e-14", "agree to 2e-14", True),  # what rounding leaves
+        ("the gap is 2e-03", "the gap is 4e-03", False),
+        ("70% of the anchors", "71% of the anchors", True),
+        ("70% of the anchors", "75% of the anchors", False),
+        ("from 0.00 to 0.41 nats", "from 0.00 to 0.42 nats", True),
+        ("from 0.00 to 0.41 nats", "from 0.00 to 0.55 nats", False),
+        ("of 557,159 pairs", "of 557,159 pairs", True),
+        ("of 557,159 pairs", "of 457,159 pairs", False),
+        ("it is -0.33", "it is +0.33", False),
+        ("it rises", "it falls", False),
+        ("2 of 8", "2 of 8, and more", False),
+    ],
+)
+def test_evidence_is_the_same_word_by_word_and_to_the_last_digit(ours, recorded, same):
+    assert claims.same_evidence(ours, recorded) == same
+
+
+def test_the_books_link_to_a_claim_leads_to_its_card():
+    from clutils.course.book import pages
+
+    claim = claims.collect()[0]
+    (there,) = re.findall(r'href="([^"]+)"', pages.TO_NOTEBOOK.sub(pages.to_page, f'href="{claim.link}"'))
+    page, _, card = there.partition("#")
+    assert page == f"{claim.notebook}.html" and card in set(claims.anchors().values())
+    shown = claims.Card(claim.paper, claim.claim, "holds", "derived", "a sweep", None)._repr_html_()
+    assert f'id="{card}"' in shown
 
 
 def test_a_condition_needs_its_evidence(tmp_path, monkeypatch):

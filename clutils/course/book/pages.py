@@ -23,6 +23,7 @@ from PIL import Image, ImageChops, ImageStat
 
 import clutils
 from clutils import explorers
+from clutils.course import claims
 from clutils.course.book import copies, questions
 from clutils.course.book.running import ROOT, sources
 
@@ -116,10 +117,12 @@ def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictu
 
 
 def to_page(link: re.Match[str]) -> str:
-    """A link of an output to a section of a notebook, as JupyterLab takes it, to that section of the page."""
+    """A link of an output to a notebook's section, or to the cell of a claim, as a link into its page."""
     from docutils.nodes import make_id  # comes with Sphinx
 
-    section = f"#{make_id(unquote(link[2][1:]))}" if link[2] else ""
+    place = unquote(link[2][1:]) if link[2] else ""
+    cell = place.removeprefix("cell-id=")
+    section = f"#{claims.anchors().get(cell, '') if cell != place else make_id(place)}" if place else ""
     return f'href="{link[1]}.html{section}"'
 
 
