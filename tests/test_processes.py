@@ -47,7 +47,8 @@ def embeddings(number: int) -> Tensor:
 
 def loss_and_gradient(loss: nn.Module) -> dict[str, Tensor]:
     """Of two views of the whole batch, which every process holds as one weight and takes its share of."""
-    loss.generator = torch.Generator().manual_seed(5)
+    if hasattr(loss, "generator"):
+        loss.generator = torch.Generator().manual_seed(5)
     z = embeddings(2 * B).requires_grad_()
     z1, z2 = processes.gathered(processes.share(z)).chunk(2)
     given = {"labels": torch.arange(B) % 7} if type(loss) is losses.SupCon else {}
