@@ -229,10 +229,14 @@ def records_of_few_labels() -> pd.DataFrame:
 
 
 def few_labels_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """features x (labels, judge): mean over seeds in percent; boosted trees as logistic regression."""
-    rows = rows.assign(judge=rows["judge"].where(rows["judge"] != TREES, JUDGES[1]))
-    cells = rows.groupby(["features", "labels", "judge"], sort=False)["test"].mean()
-    return (100 * cells).round(1).unstack(["labels", "judge"]).reindex(dict.fromkeys(rows["features"]))
+    """features x (labels, judge): 'mean (lowest to highest)' over seeds in percent.
+
+    Boosted trees stand in logistic regression's column.
+    """
+    rows = rows.assign(judge=rows["judge"].where(rows["judge"] != TREES, JUDGES[1]), test=100 * rows["test"])
+    cells = rows.groupby(["features", "labels", "judge"], sort=False)["test"].agg(["mean", "min", "max"])
+    text = cells.apply(lambda c: f"{c['mean']:.1f} ({c['min']:.1f} to {c['max']:.1f})", axis=1)
+    return text.unstack(["labels", "judge"]).reindex(dict.fromkeys(rows["features"]))
 
 
 # ---- what is on record -------------------------------------------------------------------------------------
