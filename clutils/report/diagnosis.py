@@ -136,8 +136,8 @@ def collapsed(f: Facts) -> Diagnosis | None:
         )
         says += f"direction has {first:.0%} of the variance."
     elif first > FIRST:
-        says = f"Collapsed onto a line: one direction has {first:.0%} of the variance, and "
-        says += f"{f.directions_to_95} have 95 %."
+        says = f"Collapsed onto a line: one direction has {first:.0%} of the variance, where in healthy "
+        says += "encoders it has 20% to 40%."
     else:
         return None
     return Diagnosis(COLLAPSED, BROKEN, says, causes)

@@ -100,7 +100,7 @@ def examine(
     head_views = _head(opened, prepared, seen, (z1, z2), unknown)
     if head_views is not None:
         n |= _behind_the_head(head_views)
-    n |= _loss(opened, head_views, (z1, z2), some, tau, unknown)
+    n |= _loss(opened, head_views, (z1, z2), tau, unknown)
     if "temperature" in n and opened.temperature not in (None, tau):
         n["temperature_in_file"] = opened.temperature
     on_stage("classes and fresh weights")
@@ -207,7 +207,6 @@ def _shape(z: Tensor) -> tuple[Tensor | None, dict[str, float]]:
     shares = spectrum.square() / spectrum.square().sum()
     numbers["effective_rank"] = measures.effective_rank(z, spectrum)
     numbers["first_direction"] = shares[0].item()
-    numbers["directions_to_95"] = int((shares.cumsum(dim=0) < 0.95).sum()) + 1
     return spectrum, numbers
 
 
@@ -377,7 +376,7 @@ def _behind_the_head(z: Pair) -> dict[str, float]:
 
 
 def _loss(
-    opened: Opened, head: Pair | None, own: Pair, images: ImageSet, tau: float | None, unknown: dict[str, str]
+    opened: Opened, head: Pair | None, own: Pair, tau: float | None, unknown: dict[str, str]
 ) -> dict[str, float]:
     """W, and how many negatives share the push, after the head and at its τ; else why they can't be known."""
     if tau is not None and not 0 < tau < math.inf:
@@ -401,9 +400,6 @@ def _loss(
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
         features = similarities.two_views(first, second)
         numbers["share_before_head"] = _share(features.negatives, tau)
-    if bool((images.labels >= 0).all()):
-        share = anatomy.push_on_false_negatives(*head, images.labels, tau)
-        numbers["push_on_false_negatives"] = share.mean().item()
     return numbers
 
 

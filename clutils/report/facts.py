@@ -70,7 +70,6 @@ class Facts:
     input_gaps: Mapping[str, float] = field(default_factory=dict)
     effective_rank: float | None = None
     first_direction: float | None = None
-    directions_to_95: int | None = None
     uniformity: float | None = None
     head_alignment: float | None = None
     head_uniformity: float | None = None
@@ -82,7 +81,6 @@ class Facts:
     negatives: int | None = None
     share_of_negatives: float | None = None
     share_before_head: float | None = None
-    push_on_false_negatives: float | None = None
     neighbours: int | None = None
     chance: float | None = None
     knn: float | None = None

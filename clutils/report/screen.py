@@ -128,9 +128,9 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
             name = map_figures.class_name(found.judged.class_names, int(labels[query]))
             at = (-side / 4, top + high / 2)
             said = style.literal(fill(name, 16))
-            ax.text(*at, said, ha="right", va="center", fontsize=8.5, color=style.GREY)
+            ax.text(*at, said, ha="right", va="center", fontsize=9.5, color=style.GREY)
     for name, start in starts.items():
-        ax.text(start, -high / 8, name, fontsize=8.5, color=style.GREY, va="bottom")
+        ax.text(start, -high / 8, name, fontsize=10, color=style.GREY, va="bottom")
     ax.set(xlim=(-side * (2.6 if known else 0.1), starts["raw pixels"] + k * across))
     ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
     ax.set_axis_off()
@@ -172,7 +172,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
             place.stairs(shares, edges, color=color, fill=True, alpha=0.15)
         place.set(xlim=(low, 1.001), yticks=[])
         if len(pairs) > 1:
-            place.set_title(name, fontsize=9, loc="left", pad=2)
+            place.set_title(name, fontsize=10, loc="left", pad=2)
         place.tick_params(labelsize=8, labelbottom=k == len(pairs) - 1)
         means = [both[side].mean().item() for side in ("positives", "negatives")]
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
