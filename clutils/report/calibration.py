@@ -29,5 +29,5 @@ def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
         told.append([expected, len(own), sum(row["right"] for row in own), said])
     right, healthy = sum(row["right"] for row in rows), by_kind.get("healthy", [])
     alarms = sum(row["level"] in ("worth a look", "broken") for row in healthy)
-    says = f"Of {len(healthy)} healthy ones {alarms} were called ill."
+    says = f"{alarms} of {len(healthy)} healthy ones {'was' if alarms == 1 else 'were'} called ill."
     return {"encoders": len(rows), "right": right, "tuned": tuned, "says": says, "rows": told}

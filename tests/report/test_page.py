@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from clutils import data, report, training
+from clutils.course import records
+from clutils.report import calibration
 from tests.report import ailing
 from tests.report.ailing import SEED, checked
 from tests.report.pages import Page
@@ -38,6 +40,16 @@ def test_the_json_holds_every_number_and_is_the_same_in_the_page(whole):
     assert {v["name"] for v in data["verdicts"]} == {v.name for v in whole.verdicts}
     held = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', whole.html(), re.DOTALL)
     assert json.loads(held[1]) == data
+
+
+def test_the_foot_of_a_page_says_what_the_record_of_encoders_made_once_gives(whole):
+    table = records.read("calibration")
+    groups = {name: own.to_dict("records") for name, own in table.groupby("group")}
+    found = calibration.summary(groups["test"], len(groups["tune"]))
+    assert found == calibration.TABLE and found["encoders"] >= 24 <= found["tuned"]
+    assert {row["expected"] for row in groups["test"]} == {row["expected"] for row in groups["tune"]}
+    page = " ".join(whole.html().split())
+    assert f"right: {found['right']} of {found['encoders']} encoders" in page and found["says"] in page
 
 
 def test_a_collapsed_encoder_still_gets_its_page():
