@@ -1,7 +1,6 @@
 """Vectors of the reader's own: arrays, DataFrames, or files .npy, .npz and .csv, as they are unless asked."""
 
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,13 @@ import torch
 from torch import Tensor
 
 from clutils.data import tables
+from clutils.data.downloads import human
 from clutils.data.sets import VectorSet, asked, own_file
 from clutils.settings import one_of
 
 SUFFIXES = (".npy", ".npz", ".csv")
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
+UNPACKED, PACKED = 1 << 30, 100  # bytes of an archive that are always read, and how often it may be unpacked
 VECTORS = ("x", "vectors")  # what an .npz may call them, in any case
 
 
@@ -166,6 +167,7 @@ def _divided(
 def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Vectors, labels, and what `source` has to say of the arrays. Raises ValueError where two may be one."""
     try:
+        _refuse_bomb(file)
         with open(file, "rb") as opened:
             stored = np.load(opened, allow_pickle=False)
             if isinstance(stored, np.ndarray):
@@ -178,9 +180,13 @@ def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, l
                 if len(keys) > 1:
                     raise ValueError(f"{' and '.join(map(repr, keys))} may be the {what}: keep one of them")
             arrays = {what: stored[keys[0]] for what, keys in found.items() if keys}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        why = "it holds Python objects, whose pickles can run code" if "pickle" in str(error) else error
-        mend = "" if "may be the" in str(error) else "; save plain numbers with numpy.save"
+    except MemoryError as error:
+        raise ValueError(f"{name} claims an array that is larger than the memory: {error}") from error
+    except Exception as error:  # a broken file makes NumPy raise nearly anything
+        said = " ".join(str(error).split())
+        why = "it holds Python objects, whose pickles can run code" if "pickle" in said else said
+        mended = "may be the" in said or "unpacks from" in said
+        mend = "" if mended else "; save plain numbers with numpy.save"
         raise ValueError(f"{name} can't be read: {why}{mend}") from error
     if "vectors" not in arrays:
         raise ValueError(
@@ -191,6 +197,18 @@ def _read_numpy(name: str, file: Path) -> tuple[np.ndarray, np.ndarray | None, l
     has = f"labels: {found['labels'][0]!r}" if "labels" in arrays else "no labels"
     left_out = [f"left out: {', '.join(map(repr, left))}"] * bool(left)
     return arrays["vectors"], arrays.get("labels"), [has, *left_out]
+
+
+def _refuse_bomb(file: Path) -> None:
+    """Raise ValueError where an archive is very small for what it unpacks to."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            unpacked, packed = sum(entry.file_size for entry in archive.infolist()), file.stat().st_size
+        if unpacked > max(UNPACKED, PACKED * packed):
+            raise ValueError(
+                f"it unpacks from {human(packed)} to {human(unpacked)}: made up, or mostly zeros, which "
+                "numpy.savez saves without packing"
+            )
 
 
 def _numbers(name: str, vectors: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ import torch
 
 from clutils import __main__ as command_line
 from clutils import data, training, views
-from clutils.data import downloads, vectors
+from clutils.data import arrays, downloads, vectors
 
 HAR_COUNTS = (1226, 1073, 986, 1286, 1374, 1407)  # windows of each activity in the authors' training part
 HAR_TEST_COUNTS = (496, 471, 420, 491, 532, 537)
@@ -466,6 +466,32 @@ def test_a_column_that_may_be_the_labels_or_tells_them_is_said(tmp_path):
     two = table(tmp_path / "d.csv", numbers | {"class_id": codes, "class_name": list("pqpqpq")}, index=False)
     with pytest.raises(ValueError, match="'class_id' and 'class_name' may be the labels"):
         data.load(two)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}", "larger than the memory"),
+        ("(" * 500, "can't be read: "),
+        ("{'descr': '<f4'}", "can't be read: "),
+    ],
+)
+def test_a_header_that_lies_or_is_broken_is_one_line(tmp_path, header, said):
+    whole = header.encode() + b"\n"
+    start = b"\x93NUMPY\x01\x00" + len(whole).to_bytes(2, "little")
+    (tmp_path / "a.npy").write_bytes(start + whole + bytes(64))
+    with pytest.raises(ValueError, match=said) as caught:
+        data.load(f"vectors:array:{tmp_path / 'a.npy'}")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_archive_that_unpacks_to_much_more_than_it_is_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "a.npz", X=np.zeros((10_000, 3)))
+    name = f"vectors:array:{tmp_path / 'a.npz'}"
+    assert len(data.load(name)) == 10_000
+    monkeypatch.setattr(arrays, "UNPACKED", 100_000)
+    with pytest.raises(ValueError, match=r"unpacks from .* to 240 kB: made up, or mostly zeros"):
+        data.load(name)
 
 
 def test_an_archive_s_arrays_are_found_by_usual_names_and_the_others_are_said(tmp_path):
