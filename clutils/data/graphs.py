@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from clutils.data import graph_files
 from clutils.data.downloads import SWITCHED_OFF, explained, fetched
-from clutils.data.sets import GraphSet, own_file
+from clutils.data.sets import GraphSet, asked, own_file, whole_number
 from clutils.files import write_atomically
 
 if TYPE_CHECKING:
@@ -284,10 +284,13 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
     """A text file of graphs, in the layout that GIN's authors publish theirs in.
 
     The number of graphs; for each a line 'nodes label', then for each node 'tag degree neighbour ...', where
-    neighbours are numbered from 0. Tags become one-hot attributes. Raises `Unavailable` where there is no
-    such file, ValueError, naming the graph, on another layout.
+    neighbours are numbered from 0. Tags become one-hot attributes. Graphs of more than 128 nodes are left
+    out, as `source` says; 'PATH?most=500' takes more. Raises `Unavailable` where there is no such file,
+    ValueError, naming the graph, on another layout.
     """
-    path = own_file("graphs:file", str(path), "train")
+    given, wanted = asked(str(path), ("most",))
+    most = whole_number("graphs:file", "most", wanted["most"]) if "most" in wanted else MOST_NODES
+    path = own_file("graphs:file", given, "train")
     try:
         lines = iter(path.read_text("utf-8").splitlines())
     except UnicodeDecodeError as error:
@@ -327,22 +330,26 @@ def read(path: str | Path, title: str = "", class_names: Sequence[str] = ()) -> 
         (F.one_hot(torch.tensor([known.index(tag) for tag in one]), len(known)), _adjacency(len(one), edges))
         for one, edges in zip(tags, ends, strict=True)
     ]
-    return _set(graphs, labels, title or path.name, class_names)
+    return _set(graphs, labels, title or path.name, class_names, most)
 
 
 def _set(
-    graphs: Sequence[Graph], labels: Sequence[int], title: str, class_names: Sequence[str] = ()
+    graphs: Sequence[Graph],
+    labels: Sequence[int],
+    title: str,
+    class_names: Sequence[str] = (),
+    most: int = MOST_NODES,
 ) -> GraphSet:
-    """Those of at most MOST_NODES nodes; labels: any numbers, in whose order the classes are.
+    """Those of at most so many nodes; labels: any numbers, in whose order the classes are.
 
     A label below 0 is none, but -1 and 1 alone are two classes.
     """
     found = sorted(set(labels))
     found = found if found == [-1, 1] else [label for label in found if label >= 0]
-    fitting = [at for at, (_, adjacency) in enumerate(graphs) if len(adjacency) <= MOST_NODES]
+    fitting = [at for at, (_, adjacency) in enumerate(graphs) if len(adjacency) <= most]
     if not fitting:
-        raise ValueError(f"graphs: {title}: none of its {len(graphs)} graphs has at most {MOST_NODES} nodes")
-    some = f", those of at most {MOST_NODES} nodes" if len(fitting) < len(graphs) else ""
+        raise ValueError(f"graphs: {title}: none of its {len(graphs)} graphs has at most {most} nodes")
+    some = f", those of at most {most} nodes" if len(fitting) < len(graphs) else ""
     return GraphSet(
         packed([graphs[at] for at in fitting]),
         torch.tensor([found.index(labels[at]) if labels[at] in found else -1 for at in fitting]),

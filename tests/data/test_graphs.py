@@ -152,6 +152,9 @@ def test_ones_own_file_is_read_and_what_is_wrong_with_it_is_said(tmp_path):
     ):
         file.write_text(text)
         fails(lambda: data.load(f"graphs:file:{file}"), "own.txt: ", said)
+    file.write_text("3\n200 1\n" + "0 0\n" * 200 + "1 1\n0 0\n" * 2)
+    assert "2 of 3 graphs, those of at most 128 nodes" in data.load(f"graphs:file:{file}", "all").source
+    assert len(data.load(f"graphs:file:{file}?most=200", "all")) == 3
     file.write_bytes(b"\xff\xfe1")
     fails(lambda: data.load(f"graphs:file:{file}"), "own.txt is no text")
     with pytest.raises(data.Unavailable, match=r"none\.txt is no file"):
