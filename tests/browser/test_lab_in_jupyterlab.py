@@ -248,7 +248,7 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
         page.says("ended by RuntimeError")
         page.are(free="start", locked="stop")
     with page.situation("another method and loss, while a run stands, bring their dials"):
-        for menu, name, dial in (("method", "moco", "momentum"), ("loss", "MACL", "α")):
+        for menu, name, dial in (("method", "★ moco", "momentum"), ("loss", "MACL", "α")):
             page.choose(menu, name)
             lab.slider(page.cell(), dial).wait_for(state="visible", timeout=60_000)  # as a reader would
     with page.situation("steps that can't be, and data that are not here, are said in a line"):

@@ -358,7 +358,7 @@ def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path):
 def test_a_set_is_described(capsys):
     assert run("data", "digits") == 0
     said = capsys.readouterr().out
-    assert "pictures  1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n" in said
+    assert "images    1,352, uint8 (N, C, H, W) = (1352, 1, 8, 8), channels: 1\n" in said
     counts = re.findall(r"^label +(\d+) +([\d,]+) ", said, re.MULTILINE)
     assert [int(label) for label, _ in counts] == list(range(10))
     assert sum(int(count.replace(",", "")) for _, count in counts) == 1352
