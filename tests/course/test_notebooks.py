@@ -327,3 +327,11 @@ def test_what_goes_wrong_in_a_cell_is_seen(isolated: None, tmp_path: Path):
         "cell 7 echoes 'holds'",
     ]
     assert (tmp_path / "left_here.txt").exists(), "it did not run in the folder it was given"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_an_answer_in_words_is_closed_until_it_is_opened(path):
+    for number, cell in enumerate(nbformat.read(path, 4).cells):
+        if cell.cell_type == "markdown" and "answer" in tags(cell):
+            closed = cell.source.startswith("<details><summary>") and cell.source.endswith("</details>")
+            assert closed or "<details>" in cell.source, f"cell {number}"
