@@ -159,6 +159,7 @@ def read(path: str | Path) -> Contents:
     """
     path = Path(path)
     kind = demand_harmless(path)
+    _demand_name(path)
     size = path.stat().st_size
     with _refusing(path):
         if kind == "safetensors":
@@ -223,14 +224,18 @@ def _demand_file(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {path}{leads}") from None
     except OSError as error:
         raise Refused(f"{path} can't be read: {error.strerror or error}") from error
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise Refused(f"{path} has a name that is not UTF-8, which torch can't open: rename it") from None
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
         what = kinds.get(stat.S_IFMT(mode), "device")
         raise Refused(f"{path} is a {what}, but a checkpoint is a file")
+
+
+def _demand_name(path: Path) -> None:
+    """Raises Refused where torch and safetensors can't open a file of this name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise Refused(f"{path} has a name that is not UTF-8, which torch can't open: rename it") from None
 
 
 def one_line(error: Exception) -> str:

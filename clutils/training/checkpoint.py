@@ -92,7 +92,8 @@ def read(path: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f"resume: there is no file {path}")
     try:
         kind = reading.demand_harmless(path, most=math.inf)  # a long run has a long history
-        state = torch.load(path, map_location="cpu", weights_only=True) if kind == "torch" else None
+        with path.open("rb") as file:  # by its name torch opens none that is not UTF-8
+            state = torch.load(file, map_location="cpu", weights_only=True) if kind == "torch" else None
     except (reading.Refused, RuntimeError, pickle.UnpicklingError) as error:
         reason = reading.one_line(error).removeprefix(f"{path} ")
         raise ValueError(f"resume: {path} is damaged, or no checkpoint of a run: {reason}") from error
