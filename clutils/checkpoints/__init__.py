@@ -90,7 +90,8 @@ class Opened:
         """The method that it was trained by, where that is known and has no temperature: "BYOL"; else ""."""
         if self.origin == "a run of this package" and self.temperature is not None:
             return ""  # its loss has one, whatever its method's usual loss is
-        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")] + [self.origin.lower()]
+        told = [str(self.settings.get(key)).lower() for key in ("loss", "method")]
+        told += [] if self.settings.get("method") else [self.origin.lower()]  # the file's own word goes first
         signs = UNTEMPERED.items()
         return next((name for said in told for sign, name in signs if said.startswith(sign)), "")
 

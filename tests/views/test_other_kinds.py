@@ -16,7 +16,7 @@ SETTINGS = [
     (kind, name, setting)
     for kind, name in NAMED
     for setting, value in vars(views.named(name, SAMPLES[kind])).items()
-    if not isinstance(value, bool)
+    if not isinstance(value, bool | tuple)  # nor groups of columns
 ]
 
 
