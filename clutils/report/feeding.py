@@ -4,6 +4,7 @@ A batch normalisation keeps mean and variance of what it was trained on. Where p
 others, they are fed in another way, or the network was put together in another way.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,7 +45,10 @@ def fitting(
     prepared = Prepared(opened.encoder, opened.channels, size)
     unknown: dict[str, str] = {}
     numbers = first_layer(opened, prepared, seen, unknown)
-    gaps = numbers.get("input_gaps")
+    found = numbers.get("input_gaps") or {}
+    gaps = {name: gap for name, gap in found.items() if math.isfinite(gap)}
+    if found and not gaps:  # of weights that are far too large
+        unknown["input_gap"] = "what its first layer gives is not finite"
     if not gaps:
         reason = unknown.get("input_gap", "nothing in it remembers its pictures")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"

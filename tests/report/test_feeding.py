@@ -63,6 +63,15 @@ def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_pa
     assert chosen is None and said.startswith("no usual normalisation fits")
 
 
+def test_weights_far_too_large_decide_nothing(images, tmp_path):
+    state = settled(1, True, 0.0, 1.0, images[:320])
+    opened = reopened(
+        {k: v.sign() * 1e38 if v.is_floating_point() else v for k, v in state.items()}, tmp_path
+    )
+    chosen, said = feeding.fitting(opened, images[320:], None)
+    assert chosen is None and "is not finite" in said
+
+
 def test_a_fresh_network_remembers_nothing(tmp_path):
     opened = reopened(torchvision.models.resnet18().state_dict(), tmp_path)
     seen = torch.rand(8, 3, 32, 32)
