@@ -49,31 +49,14 @@ def normalise(
     check=False: on a GPU the check waits).
     """
     z = widen(z)
-    length = torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True)
+    length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
     if check:
-        shortest, longest = torch.stack(length.aminmax()).tolist()
+        shortest, longest = torch.stack(length.detach().aminmax()).tolist()
         if USUAL[0] < shortest and longest < USUAL[1]:
-            return _Unit.apply(z, length)
+            return z / length
         check_rows(z, name, who)
     z = z / z.detach().abs().amax(dim=-1, keepdim=True)
-    return _Unit.apply(z, torch.linalg.vector_norm(z.detach(), dim=-1, keepdim=True))
-
-
-class _Unit(torch.autograd.Function):
-    """Rows over their length: a row's gradient is the part of it that is at a right angle to the row."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, length: Tensor) -> Tensor:
-        unit = z / length
-        ctx.save_for_backward(z, length, unit)
-        return unit
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
-        z, length, unit = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: the length depends on z, too
-            length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
-        return (slope - unit * (unit * slope).sum(dim=-1, keepdim=True)) / length, None
+    return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
 
 
 def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = math.inf) -> None:

@@ -46,7 +46,7 @@ def moved(text: str) -> str:
 
 
 def print_of(text: str) -> str:
-    """A fingerprint of a notebook's cells, whatever their outputs; of what is no notebook, of its bytes."""
+    """A fingerprint of a notebook's cells without outputs; of the whole text of any other file."""
     try:
         cells = json.loads(text)["cells"]
         said = json.dumps([[cell["cell_type"], "".join(cell["source"])] for cell in cells])

@@ -82,7 +82,7 @@ def read_nodes(path: str) -> GraphSet:
     - 'EDGES?most=20000': as many nodes are taken; else 5,000
 
     Without a table each node is its own attribute, and nobody has a label. Raises `Unavailable` where a file
-    is missing; ValueError, naming the line, on what is no edge.
+    is missing; ValueError, naming the line, on a line that is not an edge.
     """
     path, wanted = asked(path, ("nodes", "label", "most"))
     name, file = f"nodes:file:{path}", own_file("nodes:file", path, "train")

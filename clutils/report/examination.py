@@ -255,7 +255,7 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
 
 
 def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> Prepared | None:
-    """The same network with fresh weights, as it is made; None for a module that can't make its own anew."""
+    """The same network with fresh weights, as it is made; None for a module that can't be built again."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)

@@ -164,7 +164,7 @@ def test_without_a_compiler_compile_is_refused_before_anything_starts(monkeypatc
 def test_a_compiled_encoder_learns_the_same_under_the_same_names_and_embeds_as_written(tmp_path):
     compiled, written = advance(vectors(compile=True), 3), advance(vectors(), 3)
     assert list(weights(compiled)) == list(weights(written))
-    assert list(compiled.history.loss) == pytest.approx(list(written.history.loss), rel=3e-4)
+    assert list(compiled.history.loss) == pytest.approx(list(written.history.loss), abs=1e-4)
     compiled.save(tmp_path / "run.pt")
     resumed = training.resume(tmp_path / "run.pt", data=compiled.data)
     assert resumed.settings.compile and same(weights(advance(resumed, 1)), weights(advance(compiled, 1)))

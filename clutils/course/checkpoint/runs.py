@@ -60,7 +60,7 @@ def eight(
 
 
 def _forgotten(opened: checkpoints.Opened) -> checkpoints.Opened:
-    """The same with a head whose last layer is 0 but for its bias: all images become one point there."""
+    """The same run with a head whose last layer has weights of 0: it maps all images to its bias."""
     other = copy.copy(opened)
     other.head = copy.deepcopy(opened.head)
     assert isinstance(other.head, torch.nn.Sequential)
