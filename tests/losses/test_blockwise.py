@@ -279,7 +279,9 @@ def test_the_record_shows_losses_beside_lightlys_no_slower_and_from_512_pairs_on
     table = recorded("lightly")
     assert set(table["loss"]) >= {"NTXent", "Decoupled"} and {64, 256, 1024, 4096} <= set(table["batch_size"])
     assert (table["time_ratio"] <= 1).all()
+    assert (table.query("batch_size >= 1024")["time_ratio"] <= 0.75).all()
     assert (table.query("batch_size >= 512")["memory_ratio"] <= 1).all()
+    assert (table.query("loss == 'NTXent' and batch_size >= 128")["memory_ratio"] <= 1).all()
 
 
 def test_the_record_shows_losses_of_two_views_near_plain_lines_and_all_losses_as_quick_as_before():
