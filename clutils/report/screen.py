@@ -41,7 +41,7 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.17, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
-    figure.text(0.012, 0.942, style.literal(fill(sentence, 100)), fontsize=11.5, weight="bold", **put)
+    figure.text(0.012, 0.942, style.literal(fill(sentence, 88)), fontsize=11.5, weight="bold", **put)
     said = []
     for y, (name, *cells) in enumerate(table(found.found)):
         at: dict[str, Any] = {"fontsize": 10, "color": style.GREY if y else style.INK, "va": "top"}

@@ -58,6 +58,16 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
         assert x0 >= 0 and x1 <= 1280 and y0 >= 0 and y1 <= 800, text.get_text()
 
 
+def test_a_long_sentence_runs_into_nothing(quick):
+    long = "Half-trained: probe 32% beside 41% of fresh weights, kNN 23% beside 28% "
+    long += "(less than 11 points may be luck)."
+    figure = screen.screen(quick.examination, "a/checkpoint.pt on 200 images", UNKNOWN, f"{long} {long[:90]}")
+    figure.draw_without_rendering()
+    boxes = {text.get_text(): text.get_window_extent() for text in figure.texts}
+    (sentence,) = [text for text in boxes if text.startswith("Half-trained")]
+    assert [text for text, box in boxes.items() if text != sentence and box.overlaps(boxes[sentence])] == []
+
+
 def test_a_quick_look_is_the_whole_one_stopped_early_with_the_same_diagnosis(quick, whole):
     """Quick said 'worth a look' of five of five encoders that the whole page called good."""
     few_numbers, numbers = quick.examination.numbers, whole.examination.numbers
