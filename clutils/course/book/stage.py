@@ -19,6 +19,7 @@ from clutils.course.book.running import NOTEBOOKS, sources
 
 CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
+ASIDE = "▸ "  # before the name of a section that opens folded
 SETTINGS = {  # of JupyterLab's extensions: one document, and no bar below it
     "@jupyterlab/application-extension/shell.jupyterlab-settings": {"startMode": "single"},
     "@jupyterlab/statusbar-extension/plugin.jupyterlab-settings": {"visible": False},
@@ -89,10 +90,34 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
             continue
         if put_away() and not (cell.cell_type == "markdown" and HEADING.search(cell.source)):
             cells.append(new_markdown_cell("###### ▾"))
-        cells.append(cell)
+        cells.append(_shown(cell))
     if put_away():  # *Run All* ends in the last cell, and would open its fold
         cells.append(new_markdown_cell("###### The end of the path"))
     return nbformat.from_dict({**notebook, "cells": cells})
+
+
+def standing_open(notebook: NotebookNode) -> list[NotebookNode]:
+    """The cells that a fresh JupyterLab shows: all but folded headings and what stands under them.
+
+    A fold reaches to the next heading that is not deeper; of a cell with several headings the first counts.
+    """
+    cells, folded_at = [], 0
+    for cell in notebook.cells:
+        found = HEADING.search(cell.source) if cell.cell_type == "markdown" else None
+        depth = len(found[0]) - len(found[0].lstrip("#")) if found else 7
+        folded_at = 0 if depth <= folded_at else folded_at
+        if not folded_at and cell.metadata.get(FOLDED):
+            folded_at = depth
+        elif not folded_at:
+            cells.append(cell)
+    return cells
+
+
+def _shown(cell: NotebookNode) -> NotebookNode:
+    """On the path nothing is folded, and no heading says that it is."""
+    metadata = {name: value for name, value in cell.metadata.items() if name != FOLDED}
+    source = cell.source.replace(f"# {ASIDE}", "# ") if cell.cell_type == "markdown" else cell.source
+    return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
 
 def _flat(cell: NotebookNode) -> NotebookNode:
@@ -100,7 +125,8 @@ def _flat(cell: NotebookNode) -> NotebookNode:
     if cell.cell_type != "markdown":
         return cell
     source = HEADING.sub(r"**\1**", cell.source)
-    return nbformat.from_dict({**cell, "source": source})
+    metadata = {name: value for name, value in cell.metadata.items() if name != FOLDED}
+    return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
 
 def write(number: str, notebooks: Path = NOTEBOOKS, minutes: int = 50) -> Path:

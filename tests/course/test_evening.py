@@ -1,0 +1,82 @@
+"""The evening: what is open in notebooks 00 to 03, short enough for one sitting, and whole without the rest."""
+
+import ast
+import builtins
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from clutils.course.book import running, stage
+
+EVENING = [path for path in running.sources() if path.stem[:2] in ("00", "01", "02", "03")]
+MOST_WORDS = 5_000  # of text, tables and formulas in the open cells of all four
+LONG = 12  # lines of code: a cell that long is a check, an exercise or folded
+each_of_them = pytest.mark.parametrize("path", EVENING, ids=lambda path: path.stem)
+
+
+def on_path(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if "evening" in cell.metadata.get("tags", [])]
+
+
+@each_of_them
+def test_what_the_evening_reads_is_what_stands_open(path):
+    notebook = nbformat.read(path, 4)
+    assert [cell.id for cell in on_path(notebook)] == [cell.id for cell in stage.standing_open(notebook)]
+    for cell in notebook.cells:
+        if cell.metadata.get(stage.FOLDED):
+            assert stage.HEADING.fullmatch(cell.source), f"{cell.id}: what stands below the heading stays open"
+            assert f"# {stage.ASIDE}" in cell.source, f"{cell.id}: where nothing folds, ▸ says what is an aside"
+
+
+def test_an_evening_is_short_and_asks_for_one_exercise_a_notebook():
+    words = 0
+    for path in EVENING:
+        cells = on_path(nbformat.read(path, 4))
+        words += sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+        asked = [c.id for c in cells if c.cell_type == "code" and ".check(" in c.source]
+        assert len(asked) == 1, f"{path.stem}: exercises {asked}"
+    assert words <= MOST_WORDS
+
+
+@each_of_them
+def test_no_open_cell_needs_a_name_that_only_an_aside_makes(path):
+    assert lacking(on_path(nbformat.read(path, 4))) == []
+
+
+def lacking(cells: list[nbformat.NotebookNode]) -> list[str]:
+    """Names that the cells use and that no cell up to there has made, with the cell's id."""
+    known, faults = {*dir(builtins), "display"}, []
+    for cell in cells:
+        if cell.cell_type != "code":
+            continue
+        nodes = list(ast.walk(ast.parse(cell.source)))
+        known |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        for node in nodes:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                known |= {(name.asname or name.name).split(".")[0] for name in node.names}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        faults += [f"{cell.id}: {name}" for name in sorted(used - known)]
+    return faults
+
+
+def test_a_name_from_an_aside_is_found():
+    cells = [new_code_cell("a = 1", id="x"), new_code_cell("print(a, b)", id="y")]
+    assert lacking(cells) == ["y: b"]
+
+
+def test_a_fold_reaches_to_the_next_heading_that_is_not_deeper():
+    folded = new_markdown_cell("## ▸ aside", metadata={stage.FOLDED: True})
+    cells = [folded, new_markdown_cell("### deeper"), new_code_cell("1"), new_markdown_cell("## next")]
+    assert stage.standing_open(new_notebook(cells=cells)) == [cells[-1]]
+
+
+@each_of_them
+def test_long_code_on_the_path_is_a_check_or_is_folded(path):
+    for cell in on_path(nbformat.read(path, 4)):
+        if cell.cell_type == "code" and len(cell.source.splitlines()) >= LONG:
+            hidden = cell.metadata.get("jupyter", {}).get("source_hidden")
+            lesson = {"check", "exercise", "derive"} & set(cell.metadata.get("tags", []))
+            assert hidden or lesson or "watch(" in cell.source, f"{cell.id} is {LONG} lines and more, and open"
