@@ -1,4 +1,4 @@
-"""The evening: what is open in notebooks 00 to 03, short enough for one sitting, and whole without the rest."""
+"""The evening: what is open in notebooks 00 to 03 is short enough for one sitting, and whole by itself."""
 
 import ast
 import builtins
@@ -25,8 +25,8 @@ def test_what_the_evening_reads_is_what_stands_open(path):
     assert [cell.id for cell in on_path(notebook)] == [cell.id for cell in stage.standing_open(notebook)]
     for cell in notebook.cells:
         if cell.metadata.get(stage.FOLDED):
-            assert stage.HEADING.fullmatch(cell.source), f"{cell.id}: what stands below the heading stays open"
-            assert f"# {stage.ASIDE}" in cell.source, f"{cell.id}: where nothing folds, ▸ says what is an aside"
+            assert stage.HEADING.fullmatch(cell.source), f"{cell.id}: text below the heading stays open"
+            assert f"# {stage.ASIDE}" in cell.source, f"{cell.id}: no ▸ for where nothing folds"
 
 
 def test_an_evening_is_short_and_asks_for_one_exercise_a_notebook():
@@ -79,4 +79,4 @@ def test_long_code_on_the_path_is_a_check_or_is_folded(path):
         if cell.cell_type == "code" and len(cell.source.splitlines()) >= LONG:
             hidden = cell.metadata.get("jupyter", {}).get("source_hidden")
             lesson = {"check", "exercise", "derive"} & set(cell.metadata.get("tags", []))
-            assert hidden or lesson or "watch(" in cell.source, f"{cell.id} is {LONG} lines and more, and open"
+            assert hidden or lesson or "watch(" in cell.source, f"{cell.id} is long, and open"

@@ -123,6 +123,17 @@ def too_long(notebook: NotebookNode) -> list[str]:
     return [f"cell {n} has {length} lines of code" for n, length in lengths if length > LONGEST_CELL]
 
 
+def drawn_in_the_open(notebook: NotebookNode) -> list[str]:
+    """A dozen lines and more that draw, on view between the text and the figure: no lesson, so folded."""
+    return [
+        f"cell {number} draws in a dozen lines or more: fold its source, or make it one call"
+        for number, cell in enumerate(notebook.cells)
+        if cell.cell_type == "code" and len(cell.source.splitlines()) >= 12 and "figures." in cell.source
+        if not {"check", "exercise"} & tags(cell)
+        if not cell.metadata.get("jupyter", {}).get("source_hidden")
+    ]
+
+
 def unannounced(notebook: NotebookNode) -> list[str]:
     """What a reader is told before starting: how long it takes, what is needed, what it is for."""
     opening = "\n".join(cell.source for cell in notebook.cells[:3] if cell.cell_type == "markdown")
@@ -132,7 +143,8 @@ def unannounced(notebook: NotebookNode) -> list[str]:
     return faults + [f"its first cells do not say {words!r}" for words in ANNOUNCED if words not in opening]
 
 
-RULES = (unstripped, misdeclared, unproven, uncompared, unasked, unexercised, too_long, unannounced)
+RULES = (unstripped, misdeclared, unproven, uncompared, unasked, unexercised, too_long, drawn_in_the_open)
+RULES += (unannounced,)
 OF_LESSONS = (unexercised, unannounced)
 
 
@@ -289,6 +301,7 @@ def test_a_good_notebook_has_no_faults():
         ("unexercised", replace(11, ".check", ".print")),
         ("unexercised", lambda nb: nb.cells.append(code("print('solved')", "exercise"))),
         ("too_long", replace(2, "assert", "\n" * 25 + "assert")),
+        ("drawn_in_the_open", lambda nb: nb.cells.append(code("\n" * 11 + "figures.show(ax)"))),
         ("unannounced", replace(0, "about 5 s", "a moment")),
         ("unannounced", replace(0, "Before this", "Before that")),
         ("unannounced", replace(0, "After this", "Then")),
