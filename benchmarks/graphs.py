@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 
+import pandas as pd
 import torch
 
 from clutils import data, training
@@ -41,17 +42,23 @@ def main() -> None:
     seen = data.load(options.data, "all", limit=240)
     settings = {"steps": options.steps, "batch_size": 64, "learning_rate": 0.01}
     learned = {} if options.plain else None
-    rows = lesson.compare(seen, learned, seeds=range(options.seeds), **settings)
     called = "".join(re.split(r"(?<=file:).*/", options.data))  # a file without its folder
     command = f"python benchmarks/graphs.py {called} --steps {options.steps} --seeds {options.seeds} --record"
     chance = seen.labels.bincount().max().item() / len(seen)
-    known = records.known("graphs", "data", "features", "seed", "steps") if options.record else set()
-    for row in rows.to_dict("records"):
-        if (seen.source, row["features"], row["seed"], options.steps) in known:
+    done = records.known("graphs", "data", "features", "seed", "steps") if options.record else set()
+    every = [*lesson.PLAIN, *(lesson.LEARNED if learned is None else learned)]
+    found = []
+    for seed in range(options.seeds):
+        if done.issuperset((seen.source, name, seed, options.steps) for name in every):
             continue
-        kept = {"command": command, "data": seen.source, "chance": chance, **settings, **row}
-        records.keep("graphs", kept, options.record)
-    print(lesson.summary(rows))
+        rows = lesson.compare(seen, learned, seeds=[seed], **settings)
+        found.append(rows)
+        for row in rows.to_dict("records"):
+            if (seen.source, row["features"], seed, options.steps) not in done:
+                kept = {"command": command, "data": seen.source, "chance": chance, **settings, **row}
+                records.keep("graphs", kept, options.record)
+    if found:
+        print(lesson.summary(pd.concat(found)))
 
 
 def judges(options: argparse.Namespace) -> None:

@@ -99,10 +99,10 @@ def test_embedding_changes_nothing_and_does_not_depend_on_the_batches():
 @pytest.mark.parametrize(
     "images, message",
     [
-        (torch.zeros(3, 32, 32, dtype=torch.uint8), r"images is \(3, 32, 32\)"),
-        ("scenes", "images is str"),
-        (torch.zeros(0, 3, 32, 32), r"images is \(0, 3, 32, 32\)"),
-        (torch.zeros(2, 3, 32, 32, dtype=torch.int64), r"images is \(2, 3, 32, 32\) torch.int64"),
+        (torch.zeros(3, 32, 32, dtype=torch.uint8), r"tensor is \(3, 32, 32\)"),
+        ("scenes", "tensor is str"),
+        (torch.zeros(0, 3, 32, 32), r"tensor is \(0, 3, 32, 32\)"),
+        (torch.zeros(2, 3, 32, 32, dtype=torch.int64), r"tensor is \(2, 3, 32, 32\) torch.int64"),
     ],
 )
 def test_what_is_no_batch_of_pictures_is_not_embedded(images, message):

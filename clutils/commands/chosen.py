@@ -37,6 +37,9 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
         run = training.Run(**given)
     if len(run.data) < LEAST:
         raise BadUsage(f"--data {options.data}: {len(run.data)} {run.kind}, but at least {LEAST} are needed")
+    if run.differing < run.batch_size and run.kind.name == "sentences":
+        few = f"of {len(run.data):,} sentences only {run.differing:,} differ"
+        raise BadUsage(f"--data {options.data}: {few}, but a batch has {run.batch_size}")
     run.schedules = schedules(options.schedule, run.live())
     return run
 

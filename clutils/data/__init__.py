@@ -1,6 +1,6 @@
 """Data: `load(name)` gives a set of images, vectors, graphs or sentences as one tensor, or says why it can't.
 
-`vector_set` makes such a set of any numbers.
+`vector_set`, `graph_set` and `sentence_set` make such a set of what a reader has.
 """
 
 import operator
@@ -24,6 +24,7 @@ from clutils.data.arrays import vector_set
 from clutils.data.kinds import KINDS, Kind, kind_called, kind_of, width
 from clutils.data.own_graphs import graph_set
 from clutils.data.published import OnDisk
+from clutils.data.sentences import sentence_set
 from clutils.data.sets import (
     GraphSet,
     ImageSet,
@@ -51,6 +52,7 @@ __all__ = [
     "kind_of",
     "load",
     "on_disk",
+    "sentence_set",
     "vector_set",
     "width",
 ]
@@ -189,7 +191,7 @@ def _load(
     name: str, split: str, limit: int | None, size: int | None, root: Path, seed: int, download: bool
 ) -> ImageSet | VectorSet | GraphSet | SentenceSet:
     if name.startswith("nodes:file:"):
-        return own_graphs.read_nodes(name.removeprefix("nodes:file:")).subset(slice(limit))
+        return own_graphs.read_nodes(name.removeprefix("nodes:file:"), split).subset(slice(limit))
     if name.startswith(("graphs:", "nodes:")):
         return graphs.load(name, split, limit, root, download, seed)
     if name in ("scenes", "scenes-hard"):

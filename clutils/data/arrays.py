@@ -1,7 +1,8 @@
-"""Vectors of the reader's own: arrays, DataFrames, or files .npy, .npz and .csv, as they are unless asked."""
+"""Vectors of the reader's own: arrays, DataFrames, or files .npy, .npz, .csv and .tsv, as they are."""
 
 import zipfile
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from clutils.data.downloads import human
 from clutils.data.sets import VectorSet, asked, own_file
 from clutils.settings import one_of
 
-SUFFIXES = (".npy", ".npz", ".csv")
+TABLES = (".csv", ".tsv", ".txt")  # of which pandas writes
+SUFFIXES = (".npy", ".npz", *TABLES)
 MOST_CLASSES = 1_000_000  # each has a name: a number that is no label, a date say, would fill the memory
 UNPACKED, PACKED = 1 << 30, 100  # bytes of an archive that are always read, and how often it may be unpacked
+MISSING = ("NoneType", "NAType", "NaTType")  # types of what stands in place of a label, beside NaN
+SIGNS = ("-1", "1")  # what the two classes are called where these are all labels
 VECTORS = ("x", "vectors")  # what an .npz may call them, in any case
 
 
@@ -31,8 +35,8 @@ def vector_set(
 ) -> VectorSet:
     """A `VectorSet` of these numbers, (N, D), as float32: an array, a tensor, rows, or a pandas DataFrame.
 
-    - `labels`: (N,) integers from 0 on, or class names; below 0, and "": no label. None: nobody has one, or
-      of a DataFrame the column `label`, by default that of a usual name
+    - `labels`: (N,) integers from 0 on, or class names; below 0, "" and NaN: no label, but -1 and 1 alone are
+      two classes. None: nobody has one, or of a DataFrame the column `label`, by default that of a usual name
     - `class_names`: by default the names in alphabetical order, or '0', '1', ... up to the largest label
     - `test`: this share of every class, drawn with seed 0, is the split "test", the rest "train"; columns of
       numbers are then less their mean and divided by their deviation in the training part
@@ -48,9 +52,7 @@ def vector_set(
     who = "vector_set"
     if hasattr(vectors, "columns") and hasattr(vectors, "iloc"):
         table = tables.from_frame(who, vectors, label if labels is None else "")
-        if labels is None:
-            table, class_names = _signs(table, class_names)
-        else:
+        if labels is not None:
             table = table._replace(labels=labels)  # type: ignore[arg-type]
     elif label is not None:
         raise ValueError(f"{who}: label is {label!r}, but only a DataFrame has columns of that name")
@@ -66,11 +68,11 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
 
     - .npy: one array (N, D)
     - .npz: an array `vectors` or `X` (N, D) and, where there are any, labels (N,) of a usual name
-    - .csv: a row a vector, its columns parted by commas, semicolons or tabs; without commas between them
-      numbers may have a decimal comma. The first line may name the columns. The column of a usual name
-      (`tables.LABEL_COLUMNS`) holds the labels; 'PATH?label=kind' says another one, by its name or, without
-      names, its number from 1; 'PATH?label=' says that there is none. Columns without a name and row numbers
-      (`tables.NUMBERED`) are left out. Categories and missing values: see `tables`.
+    - .csv, .tsv, .txt: a row a vector, its columns parted by commas, semicolons or tabs; without commas
+      between them numbers may have a decimal comma. The first line may name the columns. The column of a
+      usual name (`tables.LABEL_COLUMNS`) holds the labels; 'PATH?label=kind' says another one, by its name
+      or, without names, its number from 1; 'PATH?label=' says that there is none. Columns without a name and
+      row numbers (`tables.NUMBERED`) are left out. Categories and missing values: see `tables`.
 
     'PATH?test=0.25', or behind a label '&test=0.25', makes a test part: see `vector_set`.
 
@@ -83,11 +85,14 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
     path, wanted = asked(path, ("label", "test"))
     name, label = f"vectors:array:{path}", wanted.get("label")
     test = _share(name, wanted["test"]) if "test" in wanted else None
-    file = own_file("vectors:array", path, "train" if test else split)
+    file = own_file("vectors:array", path, "train")
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed")
-    if suffix == ".csv":
+        others = "data.vector_set takes a DataFrame, as of pandas.read_parquet or pandas.read_excel"
+        raise ValueError(
+            f"{name}: {file.suffix or 'no suffix'}; one of {', '.join(SUFFIXES)} is needed; {others}"
+        )
+    if suffix in TABLES:
         table = tables.from_csv(name, file, label)
     elif label is not None:
         raise ValueError(f"{name}: ?label={label} names a column, but only a .csv has names of columns")
@@ -95,7 +100,7 @@ def read(path: str, split: str, limit: int | None) -> VectorSet:
         vectors, labels, notes = _read_numpy(name, file)
         values = _numbers(name, vectors).astype(np.float64)
         table = tables.Table(values, (), (), np.ones(values.shape[1], bool), labels, notes)
-    whole = _divided(name, *_signs(table), f"the file {file}", test, split)
+    whole = _divided(name, table, None, f"the file {file}", test, split)
     return whole.subset(slice(limit))
 
 
@@ -104,20 +109,6 @@ def _share(name: str, given: str) -> float:
         return float(given)
     except ValueError as error:
         raise ValueError(f"{name}: test is {given!r}, but must be a share, as 0.25") from error
-
-
-def _signs(
-    table: tables.Table, class_names: Sequence[str] | None = None
-) -> tuple[tables.Table, Sequence[str] | None]:
-    """A missing label is -1; where all labels are -1 and 1, they are 0 and 1, and called as they were."""
-    if table.labels is None or table.labels.dtype.kind not in "if":
-        return table, class_names
-    labels = table.labels.astype(np.float64)
-    given = ~np.isnan(labels)
-    if set(labels[given]) != {-1, 1}:
-        return table._replace(labels=np.where(given, labels, -1)), class_names
-    notes = [*table.notes, "labels -1 and 1 are the classes 0 and 1"]
-    return table._replace(labels=np.where(given, labels > 0, -1), notes=notes), class_names or ("-1", "1")
 
 
 def _divided(
@@ -136,6 +127,8 @@ def _divided(
         if table.columns or name != "vector_set":  # labels that were found, not given
             if without := int((codes < 0).sum()):
                 notes.append(f"{without:,} have no label")
+            if names == SIGNS:
+                notes.append("labels -1 and 1 are the classes 0 and 1")
             empty = len(names) - len(set(codes.tolist()) - {-1})
             if empty > 1:  # of labels from 1 on, 0 is one
                 notes.append(f"{empty:,} of {len(names):,} classes are empty")
@@ -233,12 +226,20 @@ def _numbers(name: str, vectors: Any) -> np.ndarray:
 def codes_of(
     name: str, labels: Any, n: int, class_names: Sequence[str] | None, what: str = "vectors"
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels as int64 indices (N,), and the names that they are indices of."""
+    """Labels as int64 indices (N,), and the names that they are indices of.
+
+    Below 0, "", None and NaN are no label; but where -1 and 1 are all that there are, these are two classes.
+    """
     given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
-    if given.dtype.kind == "O" and all(isinstance(label, str) for label in given):  # as pandas holds names
-        given = given.astype(str)
     if given.shape != (n,):
         raise ValueError(f"{name}: labels are {given.shape} for {n} {what}; ({n},) is needed")
+    if given.dtype.kind == "O":  # as pandas holds names, and what is missing
+        gone = np.array([type(each).__name__ in MISSING or each != each for each in given], bool)
+        known = given[~gone].tolist()
+        if all(isinstance(label, str) for label in known):
+            given = np.where(gone, "", given).astype(str)
+        elif all(isinstance(label, Real) for label in known):
+            given = np.where(gone, np.nan, given).astype(np.float64)
     if given.dtype.kind == "U":
         names = tuple(sorted(set(given.tolist()) - {""})) if class_names is None else tuple(class_names)
         if unknown := set(given.tolist()) - set(names) - {""}:
@@ -247,8 +248,16 @@ def codes_of(
             )
         place = {label: code for code, label in enumerate(names)}
         return np.array([place.get(label, -1) for label in given.tolist()], np.int64), names
-    if given.dtype.kind not in "biuf" or not np.isfinite(given).all() or (given != np.floor(given)).any():
+    if given.dtype.kind not in "biuf":
         raise ValueError(f"{name}: labels are {given.dtype}; whole numbers or names are needed")
+    whole = np.isfinite(given) & (given == np.floor(given))
+    if (wrong := given[~whole & (given == given)]).size:
+        raise ValueError(f"{name}: labels hold {wrong[0]:g}, but must be classes: whole numbers or names")
+    known = set(given[given == given].tolist())
+    if known == {-1, 1} and (class_names is None or len(class_names) == 2):
+        codes = np.where(given == 1, 1, np.where(given == -1, 0, -1))
+        return codes, SIGNS if class_names is None else tuple(class_names)
+    given = np.where(given == given, given, -1)
     if class_names is None and given.max(initial=0) >= MOST_CLASSES:
         raise ValueError(
             f"{name}: labels go up to {given.max():,.0f}, but must stay below {MOST_CLASSES:,}: each up "

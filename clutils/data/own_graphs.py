@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from clutils.data import tables
 from clutils.data.arrays import codes_of
+from clutils.data.downloads import human
 from clutils.data.graphs import MOST_NODES, Graph, packed
 from clutils.data.sets import GraphSet, asked, own_file, shortlist, whole_number
 
@@ -21,7 +24,10 @@ ATTRIBUTES, LABELS = (
     ("x", "features", "attributes"),
     ("y", "label", "class"),
 )  # what networkx's nodes may have
-COLUMNS = ("source", "target", "from", "to", "src", "dst", "node1", "node2", "head", "tail")
+HEADING = re.compile(  # what a file may call the two columns of its edges
+    r"(source|target|from|to|src|dst|node|head|tail|vertex|person|user|id|i|j|u|v)[ _.-]?(node|id|name)?"
+    r"[ _.-]?[ab12]?"
+)
 
 
 def graph_set(
@@ -33,12 +39,14 @@ def graph_set(
 ) -> GraphSet:
     """A `GraphSet`: of a list of graphs, which are the samples; of one graph, whose nodes are.
 
-    - graphs: each is a networkx graph; an object with `edge_index` (2, E) and perhaps `x` (n, F) and `y`, as
+    - graphs: a list, an iterator, or a dataset or batch of PyTorch Geometric; or one graph. Each is a
+      networkx graph; an object with `edge_index` (2, E) and perhaps `x` (n, F) and `y`, as
       PyTorch Geometric's Data (which need not be installed); or a tuple (edges, features) or (edges,
       features, label). There edges are pairs (E, 2) of numbers from 0, each named once or both ways, and
       features (n, F), or only n
-    - labels: one a graph, or a node of the one graph: whole numbers, or names. None: those that the graphs
-      have, `y`, the tuple's label, or networkx's attribute "y", "label" or "class" of graph or node
+    - labels: one a graph, or a node of the one graph: whole numbers, or names, as of `vector_set`. None:
+      those that the graphs have, `y`, the tuple's label, or networkx's attribute "y", "label" or "class" of
+      graph or node
     - attributes of networkx's nodes: the attribute "x", "features" or "attributes". Where there are none,
       a node's one attribute is 1; in one graph each node is its own
     - most_nodes: of a graph; None = 128, of one graph 5,000. Memory grows with its square
@@ -48,6 +56,10 @@ def graph_set(
 
     >>> own = data.graph_set([networkx.cycle_graph(6), networkx.path_graph(6)], ["ring", "path"])
     """
+    if hasattr(graphs, "to_data_list"):  # a Batch of PyTorch Geometric
+        graphs = graphs.to_data_list()
+    elif isinstance(graphs, Dataset | Iterator) or _of_graphs(graphs):
+        graphs = list(graphs)
     one = not isinstance(graphs, list)
     every = [graphs] if one else list(graphs)
     if not every:
@@ -59,33 +71,42 @@ def graph_set(
     ]
     most = (MOST_OF_ONE if one else MOST_NODES) if most_nodes is None else most_nodes
     for at, (_, adjacency, _) in enumerate(found):
-        if (n := len(adjacency)) > most:
-            size = len(found) * n * n * 4 / 1e9
+        if not (n := len(adjacency)):
+            raise ValueError(f"graph_set: graph {at} has no nodes")
+        if n > most:
+            size = human(len(found) * n * n * 4)
             raise ValueError(
                 f"graph_set: graph {at} has {n:,} nodes, more than {most:,}: most_nodes={n} takes it, "
-                f"and {size:.1f} GB of memory"
+                f"and {size} of memory"
             )
     given = [label for *_, label in found]
-    if labels is None:
-        labels = given[0] if one else (None if any(label is None for label in given) else given)
-    return _set("graph_set", [each[:2] for each in found], labels, class_names, source)
+    if labels is None and one:
+        labels = given[0]
+    elif labels is None:
+        without = [at for at, label in enumerate(given) if label is None]
+        if 0 < len(without) < len(given):
+            raise ValueError(f"graph_set: graph {without[0]} of {len(given)} has no label, others have")
+        labels = None if without else given
+    weighted = "; weights and attributes of edges are left out" if any(map(_weighted, every)) else ""
+    return _set("graph_set", [each[:2] for each in found], labels, class_names, source + weighted)
 
 
-def read_nodes(path: str) -> GraphSet:
+def read_nodes(path: str, split: str = "train") -> GraphSet:
     """The network of an edge list, nodes as samples: 'nodes:file:EDGES', perhaps with a table of its nodes.
 
     - EDGES: a text file, a line an edge: two names of nodes, parted by a tab, comma, semicolon or blank.
-      Lines that begin with '#' and a first line that names the columns are left out, further columns as well
+      Lines that begin with '#' or '%' and a first line that names the columns, as "source" and "target", are
+      left out, further columns as well. `source` names the first nodes: see whether they are such
     - 'EDGES?nodes=TABLE': a .csv whose first column has the nodes' names; its other columns are attributes,
       and the one of a usual name, or of 'EDGES?nodes=TABLE&label=kind', the labels (see `arrays.read`).
       Nodes that no edge names are in the network, too
     - 'EDGES?most=20000': as many nodes are taken; else 5,000
 
-    Without a table each node is its own attribute, and nobody has a label. Raises `Unavailable` where a file
-    is missing; ValueError, naming the line, on a line that is not an edge.
+    Without a table each node is its own attribute, and nobody has a label. All nodes are 'train'. Raises
+    `Unavailable` where a file is missing; ValueError, naming the line, on a line that is not an edge.
     """
     path, wanted = asked(path, ("nodes", "label", "most"))
-    name, file = f"nodes:file:{path}", own_file("nodes:file", path, "train")
+    name, file = f"nodes:file:{path}", own_file("nodes:file", path, split)
     ends, weighted = _edges(name, file)
     names = list(dict.fromkeys(node for pair in ends for node in pair))
     attributes: Tensor | None = None
@@ -98,27 +119,32 @@ def read_nodes(path: str) -> GraphSet:
             twice = next(node for node in listed if listed.count(node) > 1)
             raise ValueError(f"{name}: {own} has node {twice!r} in two rows")
         if strange := sorted(set(names) - set(listed)):
-            raise ValueError(f"{name}: {own} has no row for {len(strange)} nodes: {shortlist(strange)}")
-        names = listed
+            first = f"its first column, {fields[0]!r}, holds {shortlist(list(map(repr, listed)))}"
+            raise ValueError(
+                f"{name}: {own} has no row for {len(strange)} nodes, {shortlist(strange)}: {first}"
+            )
+        names, titles = listed, fields[1:]
         columns = [list(column) for column in zip(*(row[1:] for row in rows), strict=True)]
-        if len(fields) > 2 or (fields[1:] and wanted.get("label") is None and not _is_label(fields[1])):
-            table = tables.made(name, fields[1:], columns, wanted.get("label"))
+        at_label = tables.label_column(name, titles, wanted.get("label"))
+        if len(titles) == 1 and at_label == 0:
+            labels = tables.labels_of(name, titles[0], columns[0])
+            notes.append(f"labels: {titles[0]!r}")
+        elif titles:
+            table = tables.made(name, titles, columns, wanted.get("label"))
             attributes = torch.from_numpy(tables.filled(table, np.ones(len(rows), bool), scale=False))
             labels, notes = table.labels, notes + table.notes
-        elif columns:
-            labels = np.array(columns[0])
     most = whole_number(name, "most", wanted["most"]) if "most" in wanted else MOST_OF_ONE
     n, place = len(names), {node: at for at, node in enumerate(names)}
     if n > most:
-        size = n * n * 4 / 1e9
         raise ValueError(
-            f"{name} has {n:,} nodes, more than {most:,}: {name}?most={n} takes it, and {size:.1f} GB"
+            f"{name} has {n:,} nodes, more than {most:,}: {name}?most={n} takes it, and {human(4 * n * n)}"
         )
     adjacency = torch.zeros(n, n)
     for a, b in ends:
         adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
     edges = int(adjacency.sum()) // 2
     source = f"{n:,} nodes and {edges:,} edges from the file {file}, one network, nodes as samples"
+    notes.insert(0, f"nodes: {shortlist(names)}")
     graph = torch.eye(n) if attributes is None else attributes, adjacency
     return _set(name, [graph], labels, None, "; ".join([source, *notes]))
 
@@ -132,10 +158,12 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], bool]:
     found: list[tuple[str, str]] = []
     more = False
     for number, line in enumerate(lines, 1):
-        if not line or line.startswith("#"):
+        if not line or line.startswith(("#", "%")):
             continue
-        fields = re.split(r"\s*[\t,;]\s*", line) if re.search(r"[\t,;]", line) else line.split()
-        if not found and len(fields) > 1 and {field.lower() for field in fields[:2]} <= set(COLUMNS):
+        mark = next((mark for mark in "\t;," if mark in line), None)
+        fields = next(csv.reader([line], delimiter=mark)) if mark else line.split()
+        fields = [field.strip() for field in fields]
+        if not found and len(fields) > 1 and _is_heading(fields, lines[number : number + 1]):
             continue
         if len(fields) < 2 or not all(fields[:2]):
             raise ValueError(f"{name}: line {number} is {line!r}, but must name two nodes")
@@ -148,8 +176,13 @@ def _edges(name: str, file: Path) -> tuple[list[tuple[str, str]], bool]:
     return found, more
 
 
-def _is_label(title: str) -> bool:
-    return tables.plain(title) in tables.LABEL_COLUMNS
+def _is_heading(fields: Sequence[str], following: Sequence[str]) -> bool:
+    """Whether a first line names the columns: by usual names, or by words above a line of numbers."""
+    if all(HEADING.fullmatch(field.lower()) for field in fields[:2]):
+        return not all(len(field) == 1 for field in fields[:2])  # u and v may be nodes
+    numbers = re.compile(r"\W*\d+\W+\d+(\W.*)?")
+    words = not any(any(map(str.isdigit, field)) for field in fields[:2])
+    return words and any(numbers.fullmatch(line) for line in following)
 
 
 def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
@@ -162,8 +195,22 @@ def _one(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
         return _of_pairs(who, *graph)
     raise ValueError(
         f"graph_set: {who} is {type(graph).__name__}, but must be a networkx graph, an object with "
-        "edge_index as PyTorch Geometric's Data, or a tuple (edges, features, label)"
+        "edge_index as PyTorch Geometric's Data, or a tuple (edges, features, label); of an adjacency A, "
+        "networkx.from_numpy_array(A) makes one"
     )
+
+
+def _of_graphs(given: Any) -> bool:
+    """Whether a tuple holds graphs, and is not one itself."""
+    return isinstance(given, tuple) and all(
+        hasattr(each, "edge_index") or hasattr(each, "adj") for each in given
+    )
+
+
+def _weighted(graph: Any) -> bool:
+    if hasattr(graph, "edge_index"):
+        return any(getattr(graph, name, None) is not None for name in ("edge_weight", "edge_attr"))
+    return hasattr(graph, "adj") and any(own for *_, own in graph.edges(data=True))
 
 
 def _of_networkx(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
@@ -178,15 +225,23 @@ def _of_networkx(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
         adjacency[place[a], place[b]] = adjacency[place[b], place[a]] = 1
     own = {name: [graph.nodes[node].get(name) for node in nodes] for name in (*ATTRIBUTES, *LABELS)}
     title = next((name for name in ATTRIBUTES if any(value is not None for value in own[name])), None)
+    if title and None in own[title]:
+        raise ValueError(
+            f"graph_set: {who}: node {nodes[own[title].index(None)]!r} has no {title!r}, others have"
+        )
     attributes = None if title is None else _rows(who, own[title], len(nodes))
     label = next((graph.graph[name] for name in LABELS if name in graph.graph), None)
-    of_nodes = next((own[name] for name in LABELS if all(value is not None for value in own[name])), None)
+    of_nodes = next((own[name] for name in LABELS if any(value is not None for value in own[name])), None)
     return attributes, adjacency, of_nodes if label is None else label
 
 
 def _of_geometric(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
     edges, x, y = graph.edge_index, getattr(graph, "x", None), getattr(graph, "y", None)
     number = getattr(graph, "num_nodes", None)
+    if edges is None:
+        raise ValueError(f"graph_set: {who} has no edge_index")
+    if edges.ndim != 2 or len(edges) != 2:
+        raise ValueError(f"graph_set: {who} has an edge_index of {tuple(edges.shape)}, but must have (2, E)")
     n = len(x) if x is not None else number if number is not None else int(edges.max()) + 1
     adjacency = _adjacency(who, torch.as_tensor(edges).T, int(n), both=False)
     if not torch.equal(adjacency, adjacency.T):
@@ -194,7 +249,7 @@ def _of_geometric(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:
         raise ValueError(f"graph_set: {who} is directed: {mend}")
     if y is not None:
         y = torch.as_tensor(y)
-        y = y.item() if y.numel() == 1 else y.flatten()
+        y = y.item() if y.numel() == 1 else y.squeeze(-1)
     return None if x is None else _rows(who, x, int(n)), adjacency, y
 
 
@@ -207,9 +262,21 @@ def _of_pairs(who: str, edges: Any, features: Any, label: Any = None) -> tuple[T
 
 def _adjacency(who: str, edges: Any, n: int, both: bool = True) -> Tensor:
     """(n, n) of pairs (E, 2); both: a pair named once is an edge both ways."""
-    ends = torch.from_numpy(np.array(_array(edges), np.int64).reshape(-1, 2))
+    try:
+        given = np.asarray(_array(edges if hasattr(edges, "shape") else list(edges)), np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"graph_set: {who} has edges that are no pairs of numbers: {error}") from error
+    given = given.reshape(-1, 2) if given.size == 0 else given
+    if given.ndim != 2 or given.shape[1] != 2:
+        mend = ": edges.T has" if given.ndim == 2 and len(given) == 2 else ""
+        raise ValueError(f"graph_set: {who} has edges {given.shape}, but must have pairs (E, 2){mend}")
+    if (given != np.floor(given)).any():
+        wrong = given[given != np.floor(given)][0]
+        raise ValueError(f"graph_set: {who} has an edge of node {wrong:g}, but nodes are 0 to {n - 1}")
+    ends = torch.from_numpy(given.astype(np.int64))
     if len(ends) and (ends.min() < 0 or ends.max() >= n):
-        raise ValueError(f"graph_set: {who} has edges of node {int(ends.max())}, but nodes are 0 to {n - 1}")
+        wrong = int(ends.min() if ends.min() < 0 else ends.max())
+        raise ValueError(f"graph_set: {who} has an edge of node {wrong}, but nodes are 0 to {n - 1}")
     if (loops := ends[:, 0] == ends[:, 1]).any():
         node = int(ends[loops][0, 0])
         mend = "edges = edges[edges[:, 0] != edges[:, 1]]"
@@ -263,9 +330,7 @@ def _set(
     samples = len(graphs[0][1]) if single else len(graphs)
     codes, names = torch.full((samples,), -1), tuple(class_names or ())
     if labels is not None:
-        values = np.asarray(_array(labels))
-        if values.dtype.kind == "f":  # a missing one is NaN
-            values = np.where(np.isnan(values), -1, values)
+        values = _array(labels)
         found, names = codes_of(who, values, samples, class_names, "nodes" if single else "graphs")
         codes = torch.from_numpy(found)
     return GraphSet(packed(full), codes, names, source)

@@ -5,18 +5,24 @@ with a run: any sentence, also one that nobody had when it was trained, has its 
 some words share a number; of 3,500 different words a third do.
 """
 
+import csv
 import hashlib
+import io
 import re
 import unicodedata
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from clutils.data import tables
+from clutils.data.arrays import codes_of
 from clutils.data.sets import WORD_RULE, SentenceSet, asked, own_file, whole_number
 from clutils.settings import within
 
@@ -29,6 +35,7 @@ HEADINGS = (  # what a file's first line may call its sentences, and their label
     ("sentence", "sentences", "text", "texts", "review", "tweet", "title", "question", "document"),
     ("label", "labels", "target", "class", "category", "topic", "sentiment", "intent"),
 )
+NUMBERS = ("", "id", "idx", "index", "number", "nr", "no")  # columns that number the lines
 PAIRS = 10  # lines, of which no two share a label, that are no toy
 WORDS_OF_1 = re.compile(r"[^\W\d]\w*|\d+")  # rule 1: cut at every combining mark
 JOINERS = "\u200c\u200d"  # inside words of Persian, Hindi ...
@@ -113,36 +120,105 @@ def topics(split: str, limit: int | None, length: int = LENGTH) -> SentenceSet:
     return SentenceSet(tokens(chosen, length=length), labels[rows], names, tuple(chosen), source)
 
 
+def sentence_set(
+    texts: Iterable[str],
+    labels: Tensor | np.ndarray | Sequence[int | str] | None = None,
+    class_names: Sequence[str] | None = None,
+    source: str = "sentences of your own",
+    length: int = LENGTH,
+) -> SentenceSet:
+    """A `SentenceSet` of these texts: a list, or a column of a DataFrame.
+
+    - labels, class_names: one a sentence, as of `vector_set`
+    - length: words of a sentence that are kept
+
+    `source` says how many repeat an earlier one, how many are cut, and where most letters are of a script
+    without blanks between words. Raises ValueError, quoting it, where one is no text or has no word.
+
+    >>> own = data.sentence_set(frame["review"], frame["stars"], length=64)
+    """
+    if isinstance(texts, str):
+        raise ValueError(f"sentence_set: texts is one text, {texts[:40]!r}, but must be a list of sentences")
+    found = tuple(texts)
+    for at, text in enumerate(found):
+        if not isinstance(text, str) or not first_words(text, 1):
+            raise ValueError(f"sentence_set: sentence {at} is {text!r}, but must be text with a word")
+    if not found:
+        raise ValueError("sentence_set: texts is empty, but must hold a sentence or more")
+    return _made("sentence_set", found, labels, class_names, [source], length)
+
+
+def _made(
+    name: str,
+    texts: tuple[str, ...],
+    labels: Any,
+    class_names: Sequence[str] | None,
+    notes: list[str],
+    length: int,
+) -> SentenceSet:
+    codes, names = np.full(len(texts), -1), tuple(class_names or ())
+    if labels is not None:
+        codes, names = codes_of(name, labels, len(texts), class_names, "sentences")
+    if repeated := len(texts) - len(set(texts)):
+        notes.append(f"{repeated:,} repeat an earlier one")
+    if longer := cut(texts, length):
+        notes.append(longer)
+    letters, unspaced = (
+        sum(of(text) for text in texts)
+        for of in (lambda text: sum(map(str.isalpha, text)), lambda text: len(UNSPACED.findall(text)))
+    )
+    if 3 * unspaced > letters:
+        notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
+    return SentenceSet(tokens(texts, length=length), torch.from_numpy(codes), names, texts, "; ".join(notes))
+
+
 def read(path: str, split: str, limit: int | None) -> SentenceSet:
     """The sentences in a text file in UTF-8, a line each, all of them 'train'; behind a tab, the label.
 
-    Behind the path, as in 'FILE?text=2&label=3&length=64': which column holds the sentence and which the
-    label, by number from 1, of lines with more columns than these; how many words of a sentence are kept, 24
-    where nobody asks.
+    A .csv has its columns as a spreadsheet writes them. Behind the path, as in
+    'FILE?text=2&label=3&length=64': which column holds the sentence and which the label, by number from 1 or
+    by its name in the first line; how many words of a sentence are kept, 24 where nobody asks.
 
     A label that is a whole number below 0 is none, but -1 and 1 alone are two classes. A first line that
-    names the columns, as "text" and "label", is left out. `source` says so, how many lines repeat an earlier
-    one, how many are cut, and where most letters are of a script without blanks between words.
+    names the columns, as "text" and "label", is left out, and says which is which. `source` tells, and what
+    `sentence_set` says.
 
     Raises `Unavailable` where there is no such file; ValueError where no line has a word, some lines have a
     label and others none, or columns are not a sentence and its label.
     """
     path, wanted = asked(path, ("text", "label", "length"))
     name, file = f"sentences:file:{path}", own_file("sentences:file", path, split)
-    at = {word: whole_number(name, word, value) for word, value in wanted.items()}
-    length = at.pop("length", LENGTH)
+    length = whole_number(name, "length", wanted.pop("length")) if "length" in wanted else LENGTH
+    if file.suffix.lower() in (".json", ".jsonl"):
+        mend = "data.sentence_set(frame['text']) takes a column of pandas.read_json"
+        raise ValueError(f"{name} is JSON, but must have a line a sentence; {mend}")
     try:
         read = file.read_text("utf-8-sig")  # which makes every kind of line's end \n
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no text in UTF-8: {error}") from error
-    lines = [line for line in read.split("\n") if first_words(line, 1)]
-    columns = [line.rstrip("\t").split("\t") for line in lines]
-    if at:
-        columns = [_chosen(name, number, fields, at) for number, fields in enumerate(columns, 1)]
-    heading = _heading("\t".join(columns[0])) if lines else ""
-    columns = columns[1:] if heading else columns
+    if file.suffix.lower() == ".csv":
+        mark = tables.delimiter_of([line for line in read.split("\n") if line.strip()][:2])
+        columns = [
+            row for row in csv.reader(io.StringIO(read), delimiter=mark) if first_words(" ".join(row), 1)
+        ]
+    else:
+        lines = [line for line in read.split("\n") if first_words(line, 1)]
+        columns = [line.rstrip("\t").split("\t") for line in lines]
     if not columns:
         raise ValueError(f"{name} holds no line with a word")
+    first = [field.strip().lower() for field in columns[0]]
+    heading = _heading(first) or any(not value.isdecimal() for value in wanted.values())
+    at = {word: _column(name, word, value, first) for word, value in wanted.items()}
+    if heading:
+        columns = columns[1:]
+        for word, known in zip(("text", "label"), HEADINGS, strict=True):
+            named = [place for place, field in enumerate(first, 1) if field in known]
+            if named and not wanted and len(first) > 1:
+                at[word] = named[0]
+    if at:
+        columns = [_chosen(name, number, fields, at) for number, fields in enumerate(columns, 1)]
+    if not columns:
+        raise ValueError(f"{name} holds no line with a word, but {', '.join(map(repr, first))}")
     wide = next((at for at, fields in enumerate(columns, 1) if len(fields) > 2), None)
     if wide is not None:
         raise ValueError(
@@ -150,14 +226,20 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
             f"sentence and perhaps its label: say which they are, as in {name}?text=2&label=3"
         )
     texts = tuple(fields[0] for fields in columns)
-    given = [fields[1] if len(fields) > 1 else "" for fields in columns]
+    given = [fields[1].strip() if len(fields) > 1 else "" for fields in columns]
+    given = ["" if label.lower() in ("nan", "<na>") else label for label in given]
     empty = next((at for at, text in enumerate(texts, 1) if not first_words(text, 1)), None)
     if empty is not None:
         raise ValueError(f"{name}: line {empty} of those with words has none before its tab")
     if any(given) and not all(given):
-        first = next(number for number, label in enumerate(given, 1) if not label)
-        raise ValueError(f"{name}: line {first} of those with words has no label behind a tab, others have")
-    classes = tuple(sorted({label.strip() for label in given if label}))
+        first_without = next(number for number, label in enumerate(given, 1) if not label)
+        raise ValueError(
+            f"{name}: line {first_without} of those with words has no label behind a tab, others have"
+        )
+    classes = {label for label in given if label}
+    broken = [label for label in classes if re.fullmatch(r"[+-]?\d*[.,]\d+", label)]
+    if len(broken) and 2 * len(broken) >= len(classes):
+        raise ValueError(f"{name}: a label is {broken[0]!r}, but must be a class: a whole number or a name")
     long = sum(len(words(label)) for label in given) > 2 * len(given)
     if (2 * len(classes) > len(texts) and long) or len(classes) == len(texts) >= PAIRS:
         raise ValueError(
@@ -166,31 +248,30 @@ def read(path: str, split: str, limit: int | None) -> SentenceSet:
             f"sentences, as in {name}?text=2"
         )
     below = {label for label in classes if re.fullmatch(r"-\d+", label)}
-    if below and all(label.lstrip("-").isdecimal() for label in classes) and set(classes) != {"-1", "1"}:
-        classes = tuple(label for label in classes if label not in below)
-    place = {label: code for code, label in enumerate(classes)}
-    codes = [place.get(label.strip(), -1) for label in given]
+    if below and all(label.lstrip("-").isdecimal() for label in classes) and classes != {"-1", "1"}:
+        given = ["" if label in below else label for label in given]
     notes = [f"{len(texts):,} sentences from the file {file}"]
     if heading:
-        notes.append(f"its first line, {heading}, names the columns")
-    if any(given) and (without := codes.count(-1)):
+        notes.append(f"its first line, {' and '.join(map(repr, first))}, names the columns")
+    if classes and (without := given.count("")):
         notes.append(f"{without:,} have a label below 0, which is none")
-    if repeated := len(texts) - len(set(texts)):
-        notes.append(f"{repeated:,} repeat an earlier one")
-    if longer := cut(texts, length):
-        notes.append(longer)
-    letters, unspaced = sum(map(str.isalpha, read)), len(UNSPACED.findall(read))
-    if 3 * unspaced > letters:
-        notes.append("its script has no blanks between words: put some, or a whole phrase counts as one word")
-    whole = SentenceSet(tokens(texts, length=length), torch.tensor(codes), classes, texts, "; ".join(notes))
-    return whole.subset(slice(limit))
+    return _made(name, texts, given if classes else None, None, notes, length).subset(slice(limit))
 
 
-def _heading(line: str) -> str:
-    """The first line of a file where it names the columns, quoted; else ""."""
-    fields = [field.strip().lower() for field in line.split("\t")]
-    named = [field in known for field, known in zip(fields, HEADINGS, strict=False)]
-    return " and ".join(map(repr, fields)) if named == [True, True] and len(fields) == 2 else ""
+def _heading(first: Sequence[str]) -> bool:
+    """Whether a file's first line, in lower case, names its columns: the sentences', and all others."""
+    others = [field for field in first if field not in HEADINGS[0]]
+    named = len(others) < len(first)
+    return named and all(field in HEADINGS[1] or field in NUMBERS for field in others)
+
+
+def _column(name: str, word: str, value: str, first: Sequence[str]) -> int:
+    """Which column, from 1, is asked for by its number or by its name in the first line."""
+    if value.lower() in first:
+        return first.index(value.lower()) + 1
+    if value.isdecimal():
+        return whole_number(name, word, value)
+    raise ValueError(f"{name}: {word} is {value!r}, but the first line names {', '.join(map(repr, first))}")
 
 
 def _chosen(name: str, number: int, fields: Sequence[str], at: Mapping[str, int]) -> list[str]:

@@ -28,9 +28,12 @@ NAMELESS = re.compile(r"(Unnamed: \d+(\.\d+)*(_level_\d+)?)?")  # pandas' word f
 NUMBERED = re.compile(r"(?i:(.*[ _.-])?(index|idx|id|row|rownames?|level_\d))|.*[a-z](Id|ID)")
 FEW = 100  # different whole numbers that may be classes
 MISSING = ("", "nan", "na", "n/a", "<na>", "null", "none", "nat", "?")
-LABEL = "?label="  # behind a path: which column of a .csv has the labels
 MOST_VALUES = 64  # of a category
 SEED = 0  # of which rows are the test part
+LIKE_A_NUMBER = re.compile(  # 1.234,5 or 10 % or $3: what is no number as it stands
+    r"[$€£]?\s*[+-]?\d{1,3}([.,' \u00a0\u202f]?\d{3})*([.,]\d+)?\s*[%$€£]?"
+)
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?")
 DECIMAL = re.compile(
     r"[+-]?\d+,\d+(e[+-]?\d+)?", re.IGNORECASE
 )  # a comma, where columns are parted otherwise
@@ -55,9 +58,6 @@ class Table(NamedTuple):
 def from_csv(name: str, file: Path, label: str | None) -> Table:
     """The table in a text file; label: see `made`. Raises ValueError, naming line or column."""
     fields, rows = rows_of(name, file)
-    for at, row in enumerate(rows, start=1):
-        if len(row) != len(fields):
-            raise ValueError(f"{name}: row {at} has {len(row)} fields, the first line has {len(fields)}")
     return made(name, fields, [list(column) for column in zip(*rows, strict=True)], label)
 
 
@@ -66,7 +66,7 @@ def from_frame(name: str, frame: Any, label: str | None) -> Table:
     fields = [str(title) for title in frame.columns]
     values = [frame.iloc[:, at] for at in range(len(fields))]
     columns = [
-        ["" if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)]
+        ["" if missing else str(value).strip() for value, missing in zip(column, column.isna(), strict=True)]
         for column in values
     ]
     if not fields or not len(frame):
@@ -75,30 +75,38 @@ def from_frame(name: str, frame: Any, label: str | None) -> Table:
 
 
 def rows_of(name: str, file: Path) -> tuple[list[str], list[list[str]]]:
-    """The titles of a text file's columns, '1', '2', ... where it has none, and its rows of fields.
+    """The titles of a text file's columns, '1', '2', ... where it has none, and its rows of as many fields.
 
     Columns are parted by tabs, semicolons or commas; without commas between them numbers may have one.
     """
     try:
         with open(file, newline="", encoding="utf-8-sig") as lines:
-            delimiter = _delimiter([line for line in islice(lines, 20) if line.strip()][:2])
+            delimiter = delimiter_of([line for line in islice(lines, 20) if line.strip()][:2])
             lines.seek(0)
             rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=delimiter) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{name} is no text in UTF-8 with commas: {error}") from error
     if delimiter != ",":
         rows = [[_with_point(field) for field in row] for row in rows]
-    fields = rows[0] if rows else []
+    fields = first = rows[0] if rows else []
     if _are_names(fields, rows[1] if len(rows) > 1 else ()):
         rows.pop(0)
     else:
         fields = [str(at + 1) for at in range(len(fields))]
     if not rows:
         raise ValueError(f"{name} holds no row of numbers")
+    for at, row in enumerate(rows, start=1):
+        if len(row) != len(fields):
+            begins = f"the first line, {delimiter.join(first)[:60]!r}, has {len(fields)}"
+            raise ValueError(f"{name}: row {at} has {len(row)} fields, {begins}")
+        if len(fields) == 1 and " " in row[0] and " " in first[0]:
+            raise ValueError(
+                f"{name}: row {at} is {row[0]!r}, but columns must be parted by commas, semicolons or tabs"
+            )
     return fields, rows
 
 
-def _delimiter(first: Sequence[str]) -> str:
+def delimiter_of(first: Sequence[str]) -> str:
     """What parts the columns: the mark by which the first two lines have equally many, more than one."""
     for mark in "\t;,":
         widths = {len(row) for row in csv.reader(first, delimiter=mark)}
@@ -114,11 +122,11 @@ def made(name: str, fields: Sequence[str], columns: Sequence[Sequence[str]], lab
     Raises ValueError, naming the column, for what is neither numbers nor a category; and for a category
     where nobody has said which column has the labels: it may be that one.
     """
-    at_label = _label_column(name, fields, label)
+    at_label = label_column(name, fields, label)
     labels, kept, left = None, [], []
     for at, (title, values) in enumerate(zip(fields, columns, strict=True)):
         if at == at_label:
-            labels = _labels(name, title, values)
+            labels = labels_of(name, title, values)
         elif NAMELESS.fullmatch(title):
             left.append("a column without a name")
         elif NUMBERED.fullmatch(title) and _all_different(values):
@@ -140,7 +148,7 @@ def made(name: str, fields: Sequence[str], columns: Sequence[Sequence[str]], lab
     elif label is None:
         coded = [fields[at] for at in kept if _may_be_labels(columns[at])]
         if 0 < len(coded) < len(kept) / 2 and coded[0] in (fields[kept[0]], fields[kept[-1]]):
-            notes.append(f"if {coded[0]!r}, a few whole numbers, holds labels: {name}{LABEL}{coded[0]}")
+            notes.append(f"if {coded[0]!r}, a few whole numbers, holds labels: {labelled(name, coded[0])}")
     notes += [part.note for part in parts if part.note] + [f"left out: {', '.join(left)}"] * bool(left)
     return Table(
         np.concatenate([part.values for part in parts], axis=1),
@@ -155,13 +163,17 @@ def made(name: str, fields: Sequence[str], columns: Sequence[Sequence[str]], lab
 def divided(labels: np.ndarray, share: float) -> np.ndarray:
     """(N,) bool: the rows to train by. Of every class that share, drawn with seed 0, is the test part.
 
-    labels: (N,) numbers of classes, below 0 = none.
+    labels: (N,) numbers of classes, below 0 = none. Raises ValueError where one of the parts has no row.
     """
     within("vectors", "test", share, 0, 1, open_below=True, open_above=True)
     dice, is_train = np.random.default_rng(SEED), np.ones(len(labels), bool)
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
         is_train[dice.permutation(own)[: round(share * len(own))]] = False
+    if is_train.all() or not is_train.any():
+        sizes = ", ".join(map(str, np.unique(labels, return_counts=True)[1]))
+        part = "test" if is_train.all() else "training"
+        raise ValueError(f"vectors: test is {share:g}, which leaves no {part} row of classes of {sizes} rows")
     return is_train
 
 
@@ -233,10 +245,17 @@ def _category(
     holds = f"{who} holds {values[first]!r} in row {first + 1}"
     if not said:
         raise ValueError(
-            f"{holds}: if these are the labels, {name}{LABEL}{title} says so; if they are a category as any "
-            f"other, {name}{LABEL} says that no column has labels"
+            f"{holds}: if these are the labels, {labelled(name, title)} says so; if they are a category as "
+            f"any other, {labelled(name, '')} says that no column has labels"
         )
-    known = sorted({value for value, gone in zip(values, missing, strict=True) if not gone})
+    given = [value for value, gone in zip(values, missing, strict=True) if not gone]
+    for alike, what, mend in (
+        (LIKE_A_NUMBER, "a number", "write it as 1234.5, without %, blanks and signs of thousands"),
+        (DATE, "a date", "give the year, or days since another date, as a number, or leave the column out"),
+    ):
+        if 2 * sum(bool(alike.fullmatch(value)) for value in given) > len(given):
+            raise ValueError(f"{holds}, which seems to be {what}: {mend}")
+    known = sorted(set(given))
     if len(known) > MOST_VALUES or 2 * len(known) > len(values) > MOST_VALUES:
         raise ValueError(
             f"{holds}, and {len(known):,} different texts in all, but a category has {MOST_VALUES} at most, "
@@ -251,7 +270,7 @@ def _category(
     return _Feature(found, [f"{title} = {value or 'missing'}" for value in titles], False, note)
 
 
-def _labels(name: str, title: str, values: Sequence[str]) -> np.ndarray:
+def labels_of(name: str, title: str, values: Sequence[str]) -> np.ndarray:
     """Labels as numbers, NaN where one is missing; or as names, "" where one is."""
     missing = [value.lower() in MISSING for value in values]
     numbered = all(gone or _is_number(value) for gone, value in zip(missing, values, strict=True))
@@ -265,12 +284,12 @@ def _labels(name: str, title: str, values: Sequence[str]) -> np.ndarray:
         wrong = f"{found[found != np.floor(found)][0]:g}"
         raise ValueError(
             f"{name}: column {title!r} was taken for the labels, but holds {wrong}, which is no class: "
-            f"{name}{LABEL} takes all columns as features"
+            f"{labelled(name, '')} takes all columns as features"
         )
     return numbers
 
 
-def _label_column(name: str, titles: Sequence[str], asked: str | None) -> int | None:
+def label_column(name: str, titles: Sequence[str], asked: str | None) -> int | None:
     """Which column holds the labels, None = none. Raises ValueError where it is not there, or two may."""
     if asked == "":
         return None
@@ -286,8 +305,8 @@ def _label_column(name: str, titles: Sequence[str], asked: str | None) -> int | 
     if len(found) > 1:
         names = " and ".join(repr(titles[at]) for at in found)
         raise ValueError(
-            f"{name}: {names} may be the labels: say which, as in {name}{LABEL}{titles[found[0]]}, and leave "
-            "the others out of the file: they would be features"
+            f"{name}: {names} may be the labels: say which, as in {labelled(name, titles[found[0]])}, and "
+            "leave the others out: they would be features"
         )
     return found[0] if found else None
 
@@ -319,6 +338,11 @@ def _may_be_labels(values: Sequence[str]) -> bool:
         return False
     lowest = 0 if "0" in counts else 1
     return set(counts) == set(map(str, range(lowest, lowest + len(counts))))
+
+
+def labelled(name: str, title: str) -> str:
+    """How one says which column has the labels, of a file or of a DataFrame; title: "" = none has."""
+    return f"{name}?label={title}" if ":" in name else f"{name}(..., label={title!r})"
 
 
 def plain(title: str) -> str:

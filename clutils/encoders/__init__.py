@@ -183,7 +183,7 @@ def computes_bfloat16(device: str) -> bool:
 
 
 def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
-    """What an encoder makes of images (N, C, H, W) or vectors (N, D): (N, features) float32 on the CPU.
+    """What an encoder makes of samples, of any kind in `KINDS`: (N, features) float32 on the CPU.
 
     In evaluation mode, on the encoder's device; nothing about it changes. Images may be uint8, or float in
     [0, 1]; ValueError on anything else.
@@ -191,8 +191,8 @@ def embed(encoder: nn.Module, images: Tensor, batch_size: int = 512) -> Tensor:
     if not isinstance(images, Tensor) or not len(images):
         what = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
         shapes = ", ".join(f"{kind} {kind.shape}" for kind in KINDS)
-        raise ValueError(f"embed: images is {what}, but must be a tensor of {shapes}, at least one")
-    kind_of(images, "embed: images")
+        raise ValueError(f"embed: the tensor is {what}, but must be {shapes}, at least one")
+    kind_of(images, "embed: the tensor")
     parameter = next(encoder.parameters(), images)
     with evaluating(encoder), torch.no_grad():
         parts = images.split(batch_size)

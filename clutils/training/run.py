@@ -223,10 +223,12 @@ class Run(RunState):
         inputs: Any = getattr(images, "inputs", images)
         if isinstance(inputs, Tensor):
             kind, channels, came = self.kind, datasets.width(self.images), tuple(inputs.shape)
-            if inputs.ndim != self.images.ndim:
-                raise ValueError(f"embed: images is {came}, but must be the run's {kind} {kind.shape}")
+            no_words = kind.dtype == torch.int64 and inputs.is_floating_point()
+            if inputs.ndim != self.images.ndim or no_words:
+                what = f"{came} {inputs.dtype}"
+                raise ValueError(f"embed: the tensor is {what}, but must be the run's {kind} {kind.shape}")
             if datasets.width(inputs) != channels:
-                raise ValueError(f"embed: images is {came}, but the run's have {channels} {kind.parts}")
+                raise ValueError(f"embed: the {kind} are {came}, but the run's have {channels} {kind.parts}")
         # not compiled, which it would be again for each new shape and mode
         eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
         with eager, half_precision(self.device, half):

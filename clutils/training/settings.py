@@ -10,7 +10,7 @@ import inspect
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -284,4 +284,6 @@ def plain(value: Any) -> Any:
 def shortened(value: Any) -> str:
     """What came in, for an error: an array is said by its type and shape."""
     kind, shape = type(value).__name__, getattr(value, "shape", None)
-    return repr(value) if shape is None or len(repr(value)) < 80 else f"of type {kind}, {tuple(shape)}"
+    said = repr(value)
+    short = shape is None or (len(said) < 80 and "\n" not in said)
+    return said if short else f"of type {kind}, {tuple(cast(Any, shape))}"

@@ -282,6 +282,8 @@ def _hint(data: Any) -> str:
     one = data[0] if isinstance(data, list | tuple) and data else data
     if hasattr(one, "edge_index") or hasattr(one, "edges"):
         return ": data.graph_set(graphs) makes one of graphs"
+    if isinstance(one, str):
+        return ": data.sentence_set(texts) makes one of sentences"
     if hasattr(data, "iloc") or hasattr(data, "dtype"):
         return ": data.vector_set(table) makes one of rows"
     return ""

@@ -362,13 +362,20 @@ def test_one_graph_has_its_nodes_as_samples():
         (Data([[0, 1], [1, 2]]), r"the graph is directed: torch_geometric\.utils\.to_undirected"),
         (Data([[0, 1, 1], [1, 0, 1]]), r"ties node 1 to itself: torch_geometric\.utils\.remove_self_loops"),
         (([(0, 1), (2, 2)], 3), r"ties node 2 to itself: edges = edges\[edges"),
-        (([(0, 7)], 3), "has edges of node 7, but nodes are 0 to 2"),
+        (([(0, 7)], 3), "has an edge of node 7, but nodes are 0 to 2"),
         (
             [nx.path_graph(3), nx.path_graph(200)],
             r"graph 1 has 200 nodes, more than 128: most_nodes=200",
         ),
         ([([(0, 1)], torch.ones(2, 3)), ([(0, 1)], torch.ones(2, 1))], "graph 1 has 1 attributes a node"),
         ([([(0, 1)], torch.ones(2, 3)), ([(0, 1)], 2)], "graph 1 has no attributes, others have"),
+        (([(0, 0.5)], 3), "has an edge of node 0.5, but nodes are 0 to 2"),
+        (([[0, 1, 2], [1, 2, 0]], 3), r"has edges \(2, 3\), but must have pairs \(E, 2\): edges\.T has"),
+        (Data([[0, 1], [1, 2], [2, 0]]), r"has an edge_index of \(3, 2\), but must have \(2, E\)"),
+        ([nx.path_graph(3), nx.Graph()], "graph 1 has no nodes"),
+        ([([(0, 1)], 2, "a"), ([(0, 1)], 2)], "graph 1 of 2 has no label, others have"),
+        ([([(0, 1)], 2, 0.5), ([(0, 1)], 2, 1)], "labels hold 0.5, but must be classes"),
+        (nx.to_numpy_array(nx.path_graph(3)), r"of an adjacency A, networkx\.from_numpy_array\(A\)"),
         ([nx.path_graph(3)], "holds one graph: give it alone"),
         ([], "graphs is empty"),
         ("karate", "the graph is str, but must be a networkx graph"),
@@ -395,6 +402,10 @@ def test_geometrics_own_data_are_read():
     one = geometric.Data(x=torch.eye(3), edge_index=torch.tensor(BOTH), y=torch.tensor([1]))
     found = data.graph_set([one, one])
     assert found.labels.tolist() == [1, 1] and torch.equal(found.graphs[0, :, 1:4], torch.eye(3))
+    for several in (geometric.Batch.from_data_list([one, one]), iter([one, one]), (one, one)):
+        assert torch.equal(data.graph_set(several).graphs, found.graphs)
+    one.edge_weight = torch.rand(4)
+    assert data.graph_set([one, one]).source.endswith("weights and attributes of edges are left out")
 
 
 def test_a_network_of_ones_own_is_an_edge_list_and_perhaps_a_table_of_its_nodes(tmp_path):
@@ -419,12 +430,52 @@ def test_a_network_of_ones_own_is_an_edge_list_and_perhaps_a_table_of_its_nodes(
         ("a b\nc\n", "", "line 2 is 'c', but must name two nodes"),
         ("a a\n", "", "line 1 ties node 'a' to itself: leave that line out"),
         ("", "", "names no edge"),
-        ("ann eve\n", f"?nodes={nodes}", "has no row for 1 nodes: eve"),
+        ("ann eve\n", f"?nodes={nodes}", "no row for 1 nodes, eve: its first column, 'who', holds 'ann', "),
+        ("ann bob\n", f"?nodes={nodes}&label=kind", "no column 'kind'"),
         ("a b\nb c\n", "?most=2", r"has 3 nodes, more than 2: .*\?most=3 takes it"),
     ):
         edges.write_text(text)
         with pytest.raises(ValueError, match=said):
             data.load(f"nodes:file:{edges}{behind}")
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ('"Person A","Person B"\n"Smith, J",b\n', "Smith, J, b"),
+        ("source_id,target_id\n1,2\n2,3\n", "1, 2, 3"),
+        ("Kunde\tProdukt\n1\t2\n", "1, 2"),
+        ("% sym unweighted\n1 2\n", "1, 2"),
+        ("u v\nv w\n", "u, v, w"),
+        ("ann bob\nbob cy\n", "ann, bob, cy"),
+    ],
+)
+def test_the_first_line_of_an_edge_list_is_a_heading_or_an_edge(tmp_path, text, nodes):
+    (tmp_path / "own.txt").write_text(text)
+    source = data.load(f"nodes:file:{tmp_path / 'own.txt'}").source
+    assert f"; nodes: {nodes}" in source + ";" and source.endswith(nodes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "codes"),
+    [
+        ("-1 1 -1", ("-1", "1"), [0, 1, 0]),
+        ("0.0 1.0 NA", ("0", "1"), [0, 1, -1]),
+        ("b a b", ("a", "b"), [1, 0, 1]),
+    ],
+)
+def test_nodes_labels_are_read_as_a_tables_whether_or_not_there_are_attributes(
+    tmp_path, labels, classes, codes
+):
+    (tmp_path / "edges.txt").write_text("x y\ny z\n")
+    for attribute in ("", "1,"):
+        rows = [f"{node},{attribute}{label}" for node, label in zip("xyz", labels.split(), strict=True)]
+        (tmp_path / "own.csv").write_text("\n".join(["who," + "age," * bool(attribute) + "label", *rows]))
+        found = data.load(f"nodes:file:{tmp_path / 'edges.txt'}?nodes={tmp_path / 'own.csv'}")
+        assert found.class_names == classes and found.labels.tolist() == codes
+    (tmp_path / "own.csv").write_text("who,label\nx,0.5\ny,1\nz,1\n")
+    with pytest.raises(ValueError, match=r"holds 0\.5, which is no class"):
+        data.load(f"nodes:file:{tmp_path / 'edges.txt'}?nodes={tmp_path / 'own.csv'}")
 
 
 def test_citations_have_a_validation_part_and_rows_that_may_be_even(own_folder, shared):

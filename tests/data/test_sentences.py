@@ -124,6 +124,7 @@ def test_ones_own_file_is_a_line_a_sentence_and_a_label_behind_a_tab(tmp_path):
         ("the cat sat\ta cat was sitting\nit rains\tthere is some rain\n", r"as of pairs.*as in .*\?text=2"),
         ("".join(f"hello {k}\tbonjour {k}\n" for k in range(10)), "as of pairs"),
         ("\tpets\n", "line 1 of those with words has none before its tab"),
+        ("a cat\t0.5\na dog\t1.5\na fox\t0.5\n", r"a label is '[01]\.5', but must be a class"),
     ],
 )
 def test_a_file_that_can_not_be_is_refused_in_one_line(tmp_path, text, message):
@@ -154,6 +155,10 @@ def test_a_first_line_that_names_the_columns_is_no_sentence_and_a_label_below_0_
     assert found.class_names == ("0", "1")
     said = "its first line, 'text' and 'label', names the columns; 1 have a label below 0, which is none"
     assert found.source.endswith(said)
+    file.write_text("id\tSentence\ttopic\n1\ta cat\tx\n2\ta dog\tx\n", "utf-8")
+    for behind in ("", "?text=2&label=3", "?text=sentence&label=topic"):
+        found = data.load(f"sentences:file:{file}{behind}")
+        assert found.texts == ("a cat", "a dog") and found.class_names == ("x",)
     file.write_text("a cat\t-1\na dog\t1\ntext\tnoun\n", "utf-8")
     assert data.load(f"sentences:file:{file}").class_names == ("-1", "1", "noun")
     file.write_text("a cat\t-1\na dog\t1\n", "utf-8")
@@ -199,12 +204,37 @@ def test_columns_and_length_are_those_asked_for_behind_the_path(tmp_path):
     assert run.step()["step"] == 1 and run.encoder.places.num_embeddings == 5
     for behind, said in (
         ("text=4", "line 1 of those with words has 3 columns, but column 4 is asked for"),
-        ("text=two", "text is 'two', but must be a whole number from 1 on"),
+        ("text=two", "text is 'two', but the first line names '1', 'the cat sat on the mat', 'pets'"),
         ("length=0", "length is '0', but must be a whole number from 1 on"),
         ("words=9", "there is no 'words' behind a path, but text, label, length"),
     ):
         with pytest.raises(ValueError, match=said):
             data.load(f"sentences:file:{file}?{behind}")
+
+
+def test_a_csv_and_a_list_of_texts_are_sentences_as_a_file_of_lines_is(tmp_path):
+    (tmp_path / "own.txt").write_text("the cat, it sat\tpets\ntea is hot\tdrinks\ntea is hot\tdrinks\n")
+    lines = data.load(f"sentences:file:{tmp_path / 'own.txt'}")
+    (tmp_path / "own.csv").write_text(
+        'text,label\n"the cat, it sat",pets\ntea is hot,drinks\ntea is hot,drinks\n'
+    )
+    for found in (
+        data.load(f"sentences:file:{tmp_path / 'own.csv'}"),
+        data.sentence_set(list(lines.texts), ["pets", "drinks", "drinks"]),
+    ):
+        assert found.texts == lines.texts and torch.equal(found.tokens, lines.tokens)
+        assert found.class_names == lines.class_names and torch.equal(found.labels, lines.labels)
+        assert "1 repeat an earlier one" in found.source
+    (tmp_path / "own.jsonl").write_text('{"text": "a cat"}\n')
+    with pytest.raises(ValueError, match=r"is JSON, .*data\.sentence_set\(frame\['text'\]\)"):
+        data.load(f"sentences:file:{tmp_path / 'own.jsonl'}")
+    for texts, said in (
+        (["a cat", None], "sentence 1 is None"),
+        (["..."], "0 is '...'"),
+        ("a cat", "one text"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            data.sentence_set(texts)
 
 
 def test_topics_may_keep_longer_sentences_and_say_how_many_they_cut(parts):

@@ -322,7 +322,7 @@ def test_a_set_does_not_change_with_the_array_it_was_made_of():
         ((np.array([[1e39]]),), r"row 0, column 0 .* is 1e\+39"),
         (([[1.0], [2.0]], [0]), r"labels are \(1,\) for 2 vectors"),
         (([[1.0], [2.0]], [0, 20261122]), "labels go up to 20,261,122, but must stay below 1,000,000"),
-        (([[1.0], [2.0]], [0.5, 1]), "whole numbers or names"),
+        (([[1.0], [2.0]], [0.5, 1]), "labels hold 0.5, but must be classes: whole numbers or names"),
         (([[1.0], [2.0]], ["a", "x"], ["a", "b"]), "'x'.*none of the classes a, b"),
         (([[1.0], [2.0]], [0, 3], ["a", "b"]), "from 0 to 3, but there are 2"),
     ],
@@ -389,11 +389,12 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
         ("a.npz", {"vectors": np.zeros((2, 2)), "labels": np.zeros(3, int)}, r"labels are \(3,\) for 2"),
         ("a.npz", b"PK\x03\x04 cut short", "can't be read"),
         ("a.csv", b"a,b\n", "no row of numbers"),
-        ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line has 2"),
+        ("a.csv", b"1,2\n3\n", "row 2 has 1 fields, the first line, '1,2', has 2"),
+        ("a.csv", b"a b\n1 2\n", "row 1 is '1 2', but columns must be parted by commas, semicolons or tabs"),
         ("a.csv", b"1,2\n3,x\n", "column '2' holds 'x' in row 2, but numbers in other rows"),
         ("a.csv", b"a,b\n1,\n", "column 'b' has no value in 1 of 1 rows: leave it out"),
         ("a.csv", b"\xff\xfe1,2\n", "no text in UTF-8"),
-        ("a.txt", b"1,2\n", r"\.txt; one of \.npy, \.npz, \.csv"),
+        ("a.parquet", b"PAR1", r"\.parquet; one of \.npy.* takes a DataFrame, as of pandas\.read_parquet"),
     ],
 )
 def test_files_that_hold_no_vectors_say_what_they_hold(tmp_path, name, content, message):
@@ -545,6 +546,9 @@ def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        (["1.234,5", "2.000,0", "1,5"], "column 'a' holds '1.234,5' in row 1, which seems to be a number"),
+        (["10%", "20%", "5 %"], "column 'a' holds '10%' in row 1, which seems to be a number"),
+        (["2020-01-02", "3.1.2021", "2020-01-02 10:00"], "'2020-01-02' in row 1, which seems to be a date"),
         ([None, None, None], r"column 'a' has no value in 3 of 3 rows"),
         (
             ["red", "blue", "red"],
@@ -556,8 +560,9 @@ def test_the_first_line_names_columns_or_is_a_row(tmp_path, text, shape, asked):
 )
 def test_what_is_no_number_is_refused_by_the_name_of_its_column(tmp_path, values, message):
     name = table(tmp_path / "a.csv", {"b": [1, 2, 3], "a": values}, index=False)
+    asked = "" if "label=a" in message else "?label="
     with pytest.raises(ValueError, match=message):
-        data.load(name)
+        data.load(name + asked)
 
 
 def test_labels_minus_one_and_one_are_two_classes_and_a_missing_label_is_none(tmp_path):
@@ -575,6 +580,9 @@ def test_labels_minus_one_and_one_are_two_classes_and_a_missing_label_is_none(tm
         told = data.load(table(tmp_path / "d.csv", {"a": [1, 2, 3], "label": [0, gone, 1]}, index=False))
         assert told.labels.tolist() == [0, -1, 1] and told.source.endswith("; 1 have no label")
     assert data.vector_set([[1.0], [2.0]], [-100, 3]).labels.tolist() == [-1, 3]
+    assert data.vector_set([[1.0], [2.0]], [-1, 1]).class_names == ("-1", "1")
+    assert data.vector_set([[1.0]] * 3, [1, np.nan, 0]).labels.tolist() == [1, -1, 0]
+    assert data.vector_set([[1.0]] * 3, np.array(["b", None, "a"], object)).labels.tolist() == [1, -1, 0]
     assert data.vector_set(pd.DataFrame([[1.0], [2.0]]), pd.Series(["b", "a"])).labels.tolist() == [1, 0]
 
 
@@ -645,6 +653,16 @@ def test_a_test_part_is_apart_and_scaled_by_the_training_part(tmp_path):
         data.load(f"{name}?label=y", "test")
     with pytest.raises(ValueError, match="test is 'some', but must be a share"):
         data.load(f"{name}?test=some")
+
+
+def test_a_test_part_without_a_row_is_refused_and_labels_of_a_frame_are_said_by_argument():
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "y": ["p", "q", "p"]})
+    with pytest.raises(ValueError, match=r"test is 0\.25, which leaves no test row of classes of 2, 1 rows"):
+        data.vector_set(frame, test=0.25)
+    with pytest.raises(
+        ValueError, match=r"holds 0\.5, which is no class: vector_set\(\.\.\., label=''\) takes"
+    ):
+        data.vector_set(frame.assign(y=0.5))
 
 
 def test_a_dataframe_is_a_table_as_its_file_is(tmp_path):

@@ -203,7 +203,7 @@ def test_on_vectors_encoder_and_generator_are_three_layers_and_there_is_no_penal
     assert isinstance(run.encoder, encoders.MLP) and run.method.network == "mlp" and run.method.penalty == 0
     assert run.embed(VECTORS).shape == (200, 256)
     assert type(run.augmentation) is views.Identity
-    with pytest.raises(ValueError, match=r"embed: images is \(4, 10\), but the run's have 64 numbers"):
+    with pytest.raises(ValueError, match=r"embed: the vectors are \(4, 10\), but the run's have 64 numbers"):
         run.embed(torch.rand(4, 10))
 
 

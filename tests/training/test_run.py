@@ -216,7 +216,7 @@ def test_embed_is_the_encoder_before_the_head_and_project_behind_it():
     assert z.shape == (100, 128) and z.dtype == torch.float32
     assert torch.equal(z, run.embed(DIGITS.images)) and torch.equal(z, run.embed(DIGITS.images.float() / 255))
     torch.testing.assert_close(run.method.head.eval()(z), run.project(DIGITS))
-    with pytest.raises(ValueError, match=r"images is \(2, 3, 8, 8\), but the run's have 1 channels"):
+    with pytest.raises(ValueError, match=r"images are \(2, 3, 8, 8\), but the run's have 1 channels"):
         run.embed(torch.zeros(2, 3, 8, 8))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clutils import data, figures
 from clutils.course.panels import Panel, below, panel, slider
-from clutils.data.sentences import tokens, words
+from clutils.data.sentences import words
 from clutils.figures import style
 
 Embed = Callable[[data.SentenceSet], Tensor]
@@ -59,8 +59,7 @@ def nearest(
     query: str, train: data.SentenceSet, ways: dict[str, Embed], count: int = 5
 ) -> dict[str, list[int]]:
     """The rows of `train` nearest to a new sentence, by cosine: way -> rows, the nearest first."""
-    words_of = tokens([query], length=train.tokens.shape[1])
-    asked = data.SentenceSet(words_of, torch.tensor([-1]), (), (query,), "asked")
+    asked = data.sentence_set([query], length=train.tokens.shape[1])
     found = {}
     for name, embed in ways.items():
         cosines = F.normalize(embed(train), dim=1) @ F.normalize(embed(asked), dim=1)[0]
