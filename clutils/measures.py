@@ -502,7 +502,7 @@ class Metric:
 
     - label: as pages and charts write it; settings: what it is computed with, since one name means several
       computations
-    - measure: `Features` -> the number, or a value for each judged image, whose mean it is
+    - measure: `Features` -> the number, or a value for each test image, whose mean it is
     - needs: "labels", "views" or "" (features alone); least: images that a gallery must have
     - unit: "share", "dimensions" or "exponent"
     """

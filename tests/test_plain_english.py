@@ -1,7 +1,15 @@
-"""Plain English, as far as it can be counted: README's size, long sentences, words, help read alone."""
+"""Plain English, as far as it can be counted: README's size, long sentences, words, help read alone.
+
+The words are looked for in all that a reader meets: guides, help, notebooks, and what the package says.
+"""
 
 import argparse
+import ast
+import json
 import re
+import tokenize
+from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +18,16 @@ from clutils.course import records
 
 README = records.ROOT / "README.md"
 MOST_BYTES, MOST_WORDS = 7168, 40
+CLUTILS, NOTEBOOKS = records.ROOT / "clutils", sorted((records.ROOT / "notebooks").glob("*.ipynb"))
 GUIDES = [
     *(README, records.ROOT / "CONTRIBUTING.md", records.ROOT / "data" / "README.md"),
     *sorted((records.ROOT / "docs").glob("*.md")),
-    *sorted((records.ROOT / "clutils" / "course" / "book").glob("*.md")),
+    *sorted((CLUTILS / "course" / "book").glob("*.md")),
+]
+SPEAKING = [  # whatever shows text: panels, figures, messages, the report, the book, explorers, speaker notes
+    file
+    for file in sorted(CLUTILS.rglob("*.*"))
+    if file.suffix in (".py", ".html", ".js", ".md") and not {"mathjax", "reveal"} & set(file.parts)
 ]
 guide = pytest.mark.parametrize("path", GUIDES, ids=lambda path: f"{path.parent.name}/{path.name}")
 PLAIN = {  # a word -> what to say; code and the names of flags, settings and records are not prose
@@ -29,6 +43,7 @@ PLAIN = {  # a word -> what to say; code and the names of flags, settings and re
     r"judged": "test images; evaluated",
     r"course of the learning rate": "learning-rate schedule",
 }
+RECORDED = r"pictures ==|scale, dealt to other pictures"  # a column and a row of records, as they are named
 PREPOSITIONS = "of|as|with|at|on|in|from|to|by|for|besides|beside|that|which|where|when|see|is|are|how|what"
 
 
@@ -37,6 +52,51 @@ def prose(text: str) -> str:
     text = re.sub(r"```.*?```|`[^`\n]*`", " ", text, flags=re.DOTALL)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     return text.replace("|", "\n")
+
+
+def spoken(code: str) -> list[str]:
+    """What Python code says to a reader: its comments and strings of several words, without code in them."""
+    tree = ast.parse(code)
+    inside = {id(part) for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
+    found = [
+        one.string
+        for one in tokenize.generate_tokens(StringIO(code).readline)
+        if one.type == tokenize.COMMENT
+    ]
+    for one in ast.walk(tree):
+        if isinstance(one, ast.JoinedStr):
+            found.append(
+                "".join(part.value if isinstance(part, ast.Constant) else "0" for part in one.values)
+            )
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in inside:
+            found.append(one.value)
+    arguments = r"(?m)^\s*- [\w, ]+:|^ *\w+  +\(.*|^\w+ = .*"  # names in a docstring's list
+    return [re.sub(arguments, " ", prose(one)) for one in found if " " in one.strip()]
+
+
+def said(path: Path) -> str:
+    """The text of a file that a reader meets, a paragraph for each string."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".py":
+        return "\n\n".join(spoken(text))
+    if path.suffix == ".html":
+        return re.sub(r"(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>|{[{%].*?[}%]}|{\w+}", " ", text)
+    if path.suffix == ".js":
+        strings = re.findall(
+            r""""[^"\n]* [^"\n]*"|`[^`]* [^`]*`""", re.sub(r"(?m)//.*$|\$\{[^}]*\}", "0", text)
+        )
+        return "\n\n".join(one[1:-1] for one in strings)
+    return prose(text)
+
+
+def not_plain(text: str) -> dict[str, list[str]]:
+    """What to say -> places with the word that it replaces."""
+    text = re.sub(RECORDED, " ", text)
+    found = {
+        say: re.findall(rf"(?i).{{0,30}}(?<![-.])\b(?:{word})\b.{{0,20}}", text)
+        for word, say in PLAIN.items()
+    }
+    return {say: places for say, places in found.items() if places}
 
 
 def sentences(text: str) -> list[str]:
@@ -74,9 +134,30 @@ def test_no_sentence_of_a_guide_is_longer_than_forty_words(path):
 
 @guide
 def test_a_guide_uses_the_terms_of_the_field(path):
-    text = prose(path.read_text("utf-8"))
-    found = {say: re.findall(rf"(?i).{{0,30}}\b(?:{word})\b.{{0,20}}", text) for word, say in PLAIN.items()}
-    assert not {say: those for say, those in found.items() if those}
+    assert not not_plain(said(path))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_uses_the_terms_of_the_field(path):
+    found = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        found[cell["id"]] = not_plain(
+            prose(source) if cell["cell_type"] == "markdown" else "\n\n".join(spoken(source))
+        )
+    assert not {cell: those for cell, those in found.items() if those}
+
+
+def test_what_the_package_says_uses_the_terms_of_the_field():
+    found = {str(file.relative_to(CLUTILS)): not_plain(said(file)) for file in SPEAKING}
+    assert not {file: those for file, those in found.items() if those}
+
+
+def test_the_rule_itself():
+    code = 'x = f"{n} pictures are judged"  # drawn anew, if n\ny = "pictures"\nz = f(pictures, "A GPU")'
+    assert len(not_plain("\n".join(spoken(code)))) == 3 and not not_plain(
+        prose("images; `pictures`; I judge")
+    )
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -88,8 +169,7 @@ def test_each_option_of_help_begins_with_a_noun_or_a_verb_and_says_more_than_its
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_each_option_of_help_uses_the_terms_of_the_field(option):
-    found = [say for word, say in PLAIN.items() if re.search(rf"(?i)(?<!-)\b(?:{word})\b", OPTIONS[option])]
-    assert not found, OPTIONS[option]
+    assert not not_plain(OPTIONS[option])
 
 
 @pytest.mark.parametrize("command", COMMANDS)

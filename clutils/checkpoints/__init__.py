@@ -1,7 +1,7 @@
 """Open any checkpoint safely: `open(path)` gives the encoder in it, and says whose layout it was.
 
 Reading (`reading`) never runs what a file holds; `layouts` is a table of where libraries keep their encoder;
-`backbones` tells networks apart by the shapes of their weights and builds them.
+`backbones` distinguishes networks by the shapes of their weights and builds them.
 """
 
 import argparse

@@ -153,7 +153,7 @@ def check(options: argparse.Namespace) -> int:
         gallery, judged = report.load(name, options.pictures)
     gallery = report.covering(gallery, judged, options.quick)
     pictures = gallery, judged
-    say(f"{len(judged):,} images are judged: {judged.source}")
+    say(f"{len(judged):,} test images: {judged.source}")
     say(f"{len(gallery):,} are their labelled neighbours: {gallery.source}")
     reports: list[report.Report] = []
     many = len(options.files) > 2

@@ -252,8 +252,8 @@ class Difference:
         mean, low, high, detectable = (100 * x for x in (self.mean, self.low, self.high, self.detectable))
         said = "" if self.decided else ", not decided"
         return (
-            f"{mean:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}{said}; these seeds tell "
-            f"{detectable:.1f} points apart)"
+            f"{mean:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}{said}; these seeds detect "
+            f"{detectable:.1f} points)"
         )
 
 

@@ -38,7 +38,7 @@ def _draw(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, 
     place = rng.beta(0.2, 0.2, (2, n))
     centre = reach + place * (scenes.SIDE - 2 * reach)  # the whole object is in the image
     origin = rng.uniform(0, scenes.SIDE, (2, n))  # the background's own, not the object's
-    near = (rng.uniform(size=n) < 2 / 3) & (labels != behind)  # of one texture, only colour tells them apart
+    near = (rng.uniform(size=n) < 2 / 3) & (labels != behind)  # of one texture, only colour separates them
     colours = _colours(rng, near)
 
     inside = scenes.within(shape, reach, *scenes.offsets(size, centre))

@@ -43,7 +43,7 @@ KINDS = (
 
 
 def said(name: str) -> str:
-    """A kind's name in messages: "images" for "pictures", which is its name in code and on the disk."""
+    """A kind's name in messages: "images" for `pictures`, which is its name in code and on the disk."""
     return "images" if name == "pictures" else name
 
 

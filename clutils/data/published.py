@@ -106,7 +106,7 @@ def load(name: str, split: str, limit: int | None, root: Path, download: bool) -
         labels=labels,
         class_names=class_names,
         masks=None,
-        source=f"{published.title}, {count} pictures of its {split} split, {side}x{side} (real)",
+        source=f"{published.title}, {count} images of its {split} split, {side}x{side} (real)",
     )
 
 

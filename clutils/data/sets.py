@@ -149,7 +149,7 @@ class ImageSet(SampleSet):
             kept,
             labels=labels[labels >= 0],
             class_names=tuple(names),
-            source=f"{len(kept):,} pictures of the classes {', '.join(names)}, out of {self.source}",
+            source=f"{len(kept):,} images of the classes {', '.join(names)}, out of {self.source}",
         )
 
     def long_tailed(self, ratio: float = 100.0, seed: int = 0) -> ImageSet:
@@ -172,7 +172,7 @@ class ImageSet(SampleSet):
             count = max(1, round(int(sizes.min()) * ratio ** (-place / (len(found) - 1))))
             kept.append((self.labels == c).nonzero().flatten()[:count])
         few = self.subset(torch.cat(kept).sort().values)
-        few.source = f"{len(few):,} pictures with a long tail, {ratio:g} to 1, out of {self.source}"
+        few.source = f"{len(few):,} images with a long tail, {ratio:g} to 1, out of {self.source}"
         return few
 
     def resized(self, size: int) -> ImageSet:

@@ -118,7 +118,7 @@ class GraphNetwork(nn.Module):
     - attributes: F; layer: `GCNLayer` or `GINLayer`; width: of a layer; layers: how many
     - of_nodes: rows are nodes, those with a 1 in the first column, and not graphs
     - normalise: False = PReLU in the place of ReLU and normalisation. Normalised over the nodes of one graph,
-      a feature's mean is the same for any edges and attributes: no summary could tell two graphs apart
+      a feature's mean is the same for any edges and attributes: no summary could distinguish two graphs
 
     Computed in float32, also under autocast: a sum of neighbours is a count, and bfloat16 has eight bits.
     """

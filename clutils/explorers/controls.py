@@ -268,8 +268,8 @@ INDEX = (
     Part(
         "run",
         "From first weights to a trained encoder",
-        "A recorded run of SimCLR on generated images. Drag along its steps: classes that the loss was never "
-        "told come apart in the map.",
+        "A recorded run of SimCLR on generated images. Drag along its steps: classes "
+        "separate in the map, although the loss never saw a class.",
         {},
     ),
 )

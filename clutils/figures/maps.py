@@ -20,7 +20,7 @@ from clutils import maps
 from clutils.figures import axes_for, describe, new, style
 from clutils.similarities import normalise
 
-# ten classes: the course's colours, brown and a darker yellow; the markers tell them apart without colour
+# ten classes: the course's colours, brown and a darker yellow; the markers distinguish them without colour
 COLORS = (
     *(style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.ORANGE, style.SKY, style.BLACK),
     *("#8C564B", "#B8A800", style.GREY),

@@ -15,7 +15,7 @@ class DualTemperature(Loss):
       \nabla\ell = W(m\tau)\,\nabla c$$
 
     -log p+ and the shares p̂ of the push are at τ; the gate W that shuts for easy anchors is at the
-    hotter mτ, where it tells anchors apart less. Pull W(mτ)/τ, push (W(mτ)/τ) p̂_j. m = 1 is InfoNCE; for
+    hotter mτ, where it distinguishes anchors less. Pull W(mτ)/τ, push (W(mτ)/τ) p̂_j. m = 1 is InfoNCE; for
     m → ∞, W(mτ) → K/(K+1), the same for all anchors: the decoupled loss's gradient, a little weaker.
 
     For an easy pair the authors' code has infinity times zero. From the contrasts c at τ and at mτ the value

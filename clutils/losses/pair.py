@@ -15,7 +15,7 @@ class PairMargin(Loss):
 
     $$\ell = \frac1P\sum_p d_p^2 + \frac1K\sum_j \max(0,\; m - d_j)^2, \qquad d = \sqrt{2 - 2s}$$
 
-    d is the distance on the unit sphere (0 to 2). Each pair is judged alone: push_j depends on d_j only, not
+    d is the distance on the unit sphere (0 to 2). Each pair counts alone: push_j depends on d_j only, not
     on how the anchor's other negatives lie. Positives and negatives are averaged apart, so that both count
     the same whatever their numbers.
 

@@ -29,7 +29,7 @@ class PiNDA(WrappedMethod):
       is as much as 7 on 3 x 32 x 32, 21 on 3 x 96 x 96
     - share (live): of the images whose first view is the noisy one, drawn again each step. The penalty counts
       every image, so λ acts as λ / share. In algorithm 2 view two may be noisy, too; here never
-    - on: "picture", noise on the whole image as in algorithm 1, or "view", on top of crop and colours
+    - on: `"picture"`, noise on the whole image as in algorithm 1, or `"view"`, on top of crop and colours
     - noise_rate: the generator's learning rate as a share of the run's; 0.2 of conv16's 5e-3 is the paper's
 
     x + ε is not clamped to [0, 1]: the paper does not, and a clamp would hide the gradient where it acts.

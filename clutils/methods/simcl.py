@@ -12,7 +12,7 @@ class SimCL(Method):
 
     $$h_v = f_\theta(x_v) + s\,\frac{n_v}{\|n_v\|},\quad n_v\sim N(0, I)$$
 
-    PiNDA's baseline for data without augmentations, where only the noise tells the views apart (arXiv
+    PiNDA's baseline for data without augmentations, where only the noise makes the views differ (arXiv
     2408.09929, section 4.2.1, which calls it SimCL). A unit is much or little depending on the features'
     length, which no one holds fixed.
 

@@ -171,7 +171,7 @@ def check(
         if kind.name != "pictures":
             given = data if isinstance(data, str) else kind.name
             raise ValueError(
-                f"report.check: data is {given!r}, but must be pictures; of other samples `measures` and "
+                f"report.check: data is {given!r}, but must be images; for other samples `measures` and "
                 "`maps` take the embeddings"
             )
     gallery, judged = load(data, limit) if isinstance(data, str) else data

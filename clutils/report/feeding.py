@@ -1,6 +1,6 @@
 """What reaches an encoder's first layers, beside what they remember of training: feeding and stem.
 
-A batch normalisation keeps mean and variance of what it was trained on. Where pictures of the same kind give
+A batch normalisation keeps mean and variance of what it was trained on. Where images of the same kind give
 others, they are fed in another way, or the network was put together in another way.
 """
 
@@ -18,7 +18,7 @@ VIEWED = 256  # images that are looked at
 CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
 NEAR = 0.15  # nats within which images arrive as in training
 ALIKE = 0.05  # nats that two ways to feed must differ by: healthy encoders are so far from training
-NORMALISATIONS = {  # name -> (mean, std) by which pictures in [0, 1] are usually shifted and scaled
+NORMALISATIONS = {  # name -> (mean, std) by which images in [0, 1] are usually shifted and scaled
     "none": ((0.0,), (1.0,)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
@@ -50,7 +50,7 @@ def fitting(
     if found and not gaps:  # of weights that are far too large
         unknown["input_gap"] = "what its first layer gives is not finite"
     if not gaps:
-        reason = unknown.get("input_gap", "nothing in it remembers its pictures")
+        reason = unknown.get("input_gap", "no layer stores statistics of its training images")
         return None, f"which normalisation fits can't be told: {reason}; the images are fed as they are"
     best, *equal = alike(gaps)
     others = sorted(gaps.keys() - {best}, key=lambda name: gaps[name])
@@ -112,7 +112,7 @@ def first_layer(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[
     layers = [m for m in opened.encoder.modules() if isinstance(m, nn.BatchNorm2d)]
     first = layers[0] if layers else None
     if first is None or first.running_mean is None or first.running_var is None:
-        unknown["input_gap"] = "the encoder has no batch normalisation that remembers its pictures"
+        unknown["input_gap"] = "the encoder has no batch normalisation with running statistics of its images"
         return {}
     counted = max(
         (int(m.num_batches_tracked) for m in layers if m.num_batches_tracked is not None), default=0
@@ -120,9 +120,9 @@ def first_layer(opened: Opened, prepared: Prepared, seen: Tensor, unknown: dict[
     fresh = counted == 0 and bool((first.running_mean == 0).all() and (first.running_var == 1).all())
     moved = any(m.bias is not None and bool(m.bias.any()) for m in layers)
     if fresh or not bool((first.running_var > 1e-10).any()):
-        why = "its first batch normalisation remembers pictures that do not vary: there were none"
+        why = "the running variance of its first batch normalisation is zero: it has seen no images"
         if fresh:
-            why = "its batch normalisation has never seen a picture"
+            why = "its batch normalisation has never seen an image"
         if fresh and moved:
             why = "its batch normalisations hold no statistics, though they were trained: folded into the "
             why += "weights, or not loaded"

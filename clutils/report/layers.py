@@ -107,7 +107,7 @@ def measure(
     output: Tensor | None = None,
     k: int = NEIGHBOURS,
 ) -> list[Layer]:
-    """The layers, from what was read of judged images, with labels y, and of a gallery behind them.
+    """The layers, from what was read of test images, with labels y, and of a gallery behind them.
 
     output: of the same images, what the encoder gives in the end, a further line where it is not the last.
     gallery_y: None = there are no labels; k: of kNN. Where fewer than two layers were read, there are none.

@@ -15,7 +15,7 @@ def predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
 
 
 def copies(images: Tensor, others: Tensor) -> float:
-    """The share of pictures that are among the others, to the bit."""
+    """The share of images that are among the others, to the bit."""
     known = {one.numpy().tobytes() for one in others}
     return sum(one.numpy().tobytes() in known for one in images) / len(images)
 
@@ -46,7 +46,7 @@ def relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
 def exchanged(y: Tensor, predicted: Tensor) -> float:
     """How surely two classes stand in each other's place: the largest of all pairs, in standard errors, or 0.
 
-    Of the pictures of both that get one of the two names, those that get the other's less those that get
+    Of the images of both that get one of the two names, those that get the other's less those that get
     their own, over the root of their number: normal with deviation 1 where a name is as good as the other.
     """
     table = confusion(y, predicted)

@@ -1,4 +1,4 @@
-"""HTML page of a report, style and pictures inside: `page.html` filled in."""
+"""HTML page of a report, style and images inside: `page.html` filled in."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def page(
 ) -> str:
     """One encoder's report; two side by side, a line for each thing that was looked at; or a series.
 
-    - pictures: heading -> a figure's HTML with its picture inside (`figures.page`)
+    - pictures: heading -> a figure's HTML with its image inside (`figures.page`)
     - numbers: JSON, which the page carries for programs
     - panels: heading -> a figure's HTML and the sentence that reads it, of the first screen
     - moments: of a series, as `series` has them; then there are no reports

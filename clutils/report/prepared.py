@@ -15,7 +15,7 @@ from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 
 LARGEST = 1e15  # of a feature: a sum of squares of larger ones may overflow in float32
-SIDES = (8, 1024)  # the least and the largest width that pictures may be resized to
+SIDES = (8, 1024)  # the least and the largest width that images may be resized to
 
 
 class Unfit(ValueError):
@@ -23,7 +23,7 @@ class Unfit(ValueError):
 
 
 class Prepared(nn.Module):
-    """An encoder and what stands before it: pictures in [0, 1] are resized, shifted and scaled for it.
+    """An encoder and what stands before it: images in [0, 1] are resized, shifted and scaled for it.
 
     - layer: "encoder", "head", or the name of a module within the encoder (its output averaged over space)
     """
@@ -75,10 +75,10 @@ class Prepared(nn.Module):
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:
-            advice = "pictures here are grey or red, green and blue"
+            advice = "images here are grey or red, green and blue"
             if self.channels == 1 and images.shape[1] == 3:
                 advice = "--grey (grey=True) averages their colours, and digits and fashion-mnist are grey"
-            said = f"pictures have {images.shape[1]} channels, but the encoder takes {self.channels}"
+            said = f"images have {images.shape[1]} channels, but the encoder takes {self.channels}"
             raise Unfit(f"{said}: {advice}")
         if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
             images = nn.functional.interpolate(
@@ -154,11 +154,9 @@ def demand_finite(z: Tensor) -> None:
 
 
 def demand_side(opened: Opened, size: int | None) -> int | None:
-    """`size`. Raises Unfit where pictures can't be resized to it."""
+    """`size`. Raises Unfit where images can't be resized to it."""
     if size is not None and not SIDES[0] <= size <= SIDES[1]:
         raise Unfit(f"size is {size}, but must be from {SIDES[0]} to {SIDES[1]}")
     if size is not None and opened.side not in (None, size):
-        raise Unfit(
-            f"size is {size}, but {opened.arch} takes pictures of {opened.side} x {opened.side} alone"
-        )
+        raise Unfit(f"size is {size}, but {opened.arch} takes images of {opened.side} x {opened.side} only")
     return size

@@ -161,7 +161,8 @@ def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
     """
     if not torch.equal(a.judged.images, b.judged.images):
         raise ValueError(
-            f"check: A judged {len(a.judged)} images and B {len(b.judged)}, but both must judge the same"
+            f"check: A was evaluated on {len(a.judged)} images and B on {len(b.judged)}, but both need "
+            "the same test images"
         )
     if not (a.has_directions and b.has_directions):
         return {}

@@ -57,7 +57,7 @@ def sampled(images: Tensor) -> list[int]:
 def demand_same_data(run: RunState, state: Mapping[str, Any], path: str | Path) -> None:
     """Raise ValueError unless a run has the images, labels and class names that its checkpoint's run had.
 
-    A file from before version 2 of the fingerprint is judged by version 1. Labels and names are compared
+    A file from before version 2 of the fingerprint is compared by version 1. Labels and names are compared
     where both have them: images without may be given as a tensor.
     """
     before = state.get("fingerprint", {})

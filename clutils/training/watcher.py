@@ -97,8 +97,7 @@ class Watcher:
     """Effective rank, kNN accuracy and a map of a fixed sample of images, at some steps of a run.
 
     - pictures: the sample of the map and of the effective rank
-    - bank, test: labelled images, whose features vote and are judged; without a bank no kNN; test None = the
-      sample
+    - bank, test: labelled images that vote, and test images; without a bank no kNN; test None = the sample
     - every: steps from a look to the next at the least; None = as often as the time allows
     - numbers: names of `measures.BY_NAME` that a look measures besides, as `check` does
 
@@ -121,7 +120,7 @@ class Watcher:
         within("Watcher", "every", every, 1, whole=True, also=(None,))
         self.pictures, self.every = pictures, every
         self.measures_knn = _labelled(bank, test)
-        self._votes = (test, bank) if bank is not None and self.measures_knn else None  # judged, and by whom
+        self._votes = (test, bank) if bank is not None and self.measures_knn else None  # test images, voters
         self.looked = 0.0  # seconds, of all looks beside a run that trains
         self.spent = (
             0.0  # those, and what a caller adds that draws: the run waits for Python's lock meanwhile
@@ -270,7 +269,7 @@ class Watcher:
         saved.add_evaluations(folder, self.table[[*columns]][-last:], self.map)
 
     def _judged(self, features: Callable[[SampleSet], Tensor]) -> measures.Features | None:
-        """The judged images and the bank by their features; None where there are no labels."""
+        """The test images and the bank by their features; None where there are no labels."""
         if self._votes is None:
             return None
         (z, gallery_z), (test, bank) = map(features, self._votes), self._votes
@@ -309,11 +308,11 @@ def aligned(positions: np.ndarray, before: np.ndarray) -> np.ndarray:
 def parts(
     pictures: SampleSet, name: str | None = None
 ) -> tuple[SampleSet, SampleSet | None, SampleSet | None]:
-    """What a run on these images is watched by: the sample, and for kNN the bank and what is judged.
+    """What a run on these images is watched by: the sample, and for kNN the bank and the test images.
 
-    - name: of the set, as `data.load` knows it: then its test part is judged, and is the sample too. Without
-      one, or where it has no such part, some of the images themselves are, drawn at random but always the
-      same: in order they may be a class alone.
+    - name: of the set, as `data.load` knows it: then its test part is the test images and the sample. Without
+      a name or such a part, some of the images themselves are, drawn at random but always the same:
+      in order they may be a class alone.
 
     The bank is None where the images have no labels.
     """

@@ -11,7 +11,7 @@ from clutils.views.checks import checked, drawn
 
 @dataclass
 class Dropout(OnlyFields):
-    """The sentence itself: both views are equal, and dropout in the encoder, which trains, tells them apart.
+    """The sentence itself: both views are equal, and dropout in the encoder, which trains, makes them differ.
 
     Gao, Yao & Chen 2021, "SimCSE: simple contrastive learning of sentence embeddings" (arXiv 2104.08821),
     section 3. `encoders.Transformer` has the dropout, drawn again for every row of a batch.

@@ -35,7 +35,7 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     assert command(file, *given, "--out", out[0], "--out", out[1]) == 0
     said = capsys.readouterr()
     first, second = said.out.splitlines()[:2]
-    assert first.startswith("300 images are judged: ") and "split test" in first
+    assert first.startswith("300 test images: ") and "split test" in first
     assert second.startswith("900 are their labelled neighbours: ") and "split train" in second
     assert "run.pt on" in said.out and "✓ collapse" in said.out and "no images were named" not in said.out
     stages = re.findall(r"^\[ *\d+ s\] (\d) of 6: ", said.err, re.MULTILINE)

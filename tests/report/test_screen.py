@@ -208,13 +208,13 @@ def test_images_without_labels_are_measured_without_classes_and_the_badge_is_not
 @pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])
 def test_samples_that_are_no_pictures_are_refused_in_one_line(name):
     for given in (name, (data.load(name, limit=20),) * 2):
-        with pytest.raises(ValueError, match=r"report\.check: data is .*, but must be pictures") as error:
+        with pytest.raises(ValueError, match=r"report\.check: data is .*, but must be images") as error:
             report.check(nn.Flatten(), given)
         assert "\n" not in str(error.value)
 
 
 def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
-    with pytest.raises(Unfit, match="pictures have 3 channels, but the encoder takes 1: --grey"):
+    with pytest.raises(Unfit, match="images have 3 channels, but the encoder takes 1: --grey"):
         Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
     with pytest.raises(ValueError, match="std must be above 0"):
         Prepared(nn.Flatten(), std=(0.0,))
@@ -223,7 +223,7 @@ def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
     with pytest.raises(Unfit, match="size is 7, but must be from 8 to 1024"):
         report.check(case.opened, few, map_names=(), size=7)
     fixed = dataclasses.replace(case.opened, side=224)
-    with pytest.raises(Unfit, match="takes pictures of 224 x 224 alone"):
+    with pytest.raises(Unfit, match="takes images of 224 x 224 only"):
         report.check(fixed, few, map_names=(), size=64)
 
 
@@ -312,7 +312,7 @@ def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
 
 def test_other_images_can_not_be_compared(whole):
     other = dataclasses.replace(whole.examination, judged=whole.examination.judged.subset(slice(0, 50)))
-    with pytest.raises(ValueError, match="A judged 100 images and B 50, but both must judge the same"):
+    with pytest.raises(ValueError, match="evaluated on 100 images and B on 50, but both need the same"):
         standard.likeness(whole.examination, other)
 
 

@@ -52,7 +52,7 @@ def lidar(views: Tensor, delta: float, epsilon: float, inside: bool = False) -> 
 
 
 def queued(views: Tensor) -> Tensor:
-    """The same embeddings as a queue without the pictures' numbers has them: each 'class' mixes pictures."""
+    """The same embeddings as a queue without the images' numbers has them: each 'class' mixes images."""
     count, each, wide = views.shape
     return views.transpose(0, 1).reshape(count, each, wide)
 
@@ -61,7 +61,7 @@ LIDAR: dict[str, Callable[[Tensor], float]] = {
     "means over N and N V, δ = 1e-4, ε = 1e-7": measures.lidar,
     "public code: over N - 1 and N (V - 1), δ = ε = 1e-6": lambda v: lidar(v, 1e-6, 1e-6),
     "stable-pretraining: the same, δ = 1e-4, (λ + ε)/Σ(λ + ε)": lambda v: lidar(v, 1e-4, 1e-8, inside=True),
-    "the same, of a queue that mixes pictures": lambda v: lidar(queued(v), 1e-4, 1e-8, inside=True),
+    "the same, of a queue that mixes images": lambda v: lidar(queued(v), 1e-4, 1e-8, inside=True),
 }
 
 

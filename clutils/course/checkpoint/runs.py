@@ -36,7 +36,7 @@ def eight(
 ) -> Iterator[tuple[str, Ill]]:
     """What was done to an encoder of digits -> that encoder; each is trained as it is asked for.
 
-    images: of digits; opened: an encoder of coloured pictures, which is asked about their brightness
+    images: of digits; opened: an encoder of coloured images, which is asked about their brightness
     """
 
     def run(loss: Any, steps: int) -> checkpoints.Opened:

@@ -100,7 +100,7 @@ EXERCISES = [
             "blind to the number of seeds": lambda arm, other, *rest: _verdict(
                 [*arm] * 3, [*other] * 3, *rest
             ),
-            "arms judged by the controls": lambda arm, other, untrained, ceiling: (
+            "arms compared with the controls": lambda arm, other, untrained, ceiling: (
                 _verdict(arm, other, untrained, ceiling) if min(arm) > max(untrained) else "not decided"
             ),
             "without controls": lambda arm, other, *_: _verdict(arm, other, [0.0], [1.0]),

@@ -53,7 +53,7 @@ def supervised(
     The supervised reference of a contrastive run: the same encoder, augmentation (SimCLR's) and schedule
     (a short rise, then a cosine), one view of each image.
 
-    - looks: steps after which `test` is judged: (N,) bools for each of them
+    - looks: steps after which `test` is evaluated: (N,) bools for each of them
     """
     torch.manual_seed(seed)
     dice = torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Graph embeddings judged as the papers do it, beside counts that learn nothing; over-smoothing by depth."""
+"""Evaluating graph embeddings as the papers do it, beside counts that learn nothing; over-smoothing."""
 
 import copy
 from collections import Counter
@@ -107,10 +107,10 @@ def compare(
     """Ten-fold accuracy of counts, of fresh weights and of what was learned: features, seed, accuracy.
 
     Fresh weights twice: as they are, and after their batch normalisations have seen these graphs; no weight
-    moves in that. Every trained encoder is judged in the second way, too.
+    moves in that. Every trained encoder is evaluated in the second way, too.
 
     - learned: name -> settings of the run (method, loss), `LEARNED` where none are given; the first of those
-      is the control, which learns with the labels that are judged. settings: of every run
+      is the control, which learns with the labels that it is tested on. settings: of every run
     - a seed draws folds, weights and views; of counts, the folds alone
 
     With CLUTILS_FAST=1 two seeds, short runs.
@@ -202,7 +202,7 @@ def summary(rows: pd.DataFrame) -> str:
 
 
 def half_of_each_class(labels: Tensor, seed: int = 0) -> Tensor:
-    """(N,) bool: a random half of each class, for a probe; the other half is judged."""
+    """(N,) bool: a random half of each class, for a probe; the other half is the test set."""
     draw, chosen = torch.Generator().manual_seed(seed), torch.zeros(len(labels), dtype=torch.bool)
     for label in labels.unique():
         own = torch.nonzero(labels == label)[:, 0]

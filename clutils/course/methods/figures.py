@@ -337,7 +337,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
         ax.plot(ages, mean, **look, markevery=max(1, len(mean) // 6), label=f"m = {momentum:g}")
         ax.plot([len(mean) + 0.5], [found.others], "<", color=look["color"], markersize=8, gid="others")
         phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different images {found.others:.2f})")
-    ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\npictures, today")
+    ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\nimages, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
     style.legend_outside(ax)
     oldest = max(len(found.by_age) for found in measured.values()) - 1

@@ -170,7 +170,7 @@ def found(table: pandas.DataFrame) -> Figure:
 def turning(records: pandas.DataFrame) -> Figure:
     """Where the noise goes as the run goes on: a panel for each kind of images, a thin line a seed.
 
-    - records: of `benchmarks/pinda.py along`: pictures, seed, step, object_plain, object_textured
+    - records: of `benchmarks/pinda.py along`: `pictures`, seed, step, object_plain, object_textured
     """
     parts = {"object_textured": "objects with a texture", "object_plain": "plain objects"}
     groups = list(records.groupby("pictures", sort=False))

@@ -118,7 +118,7 @@ def noise_maps(maps: Maps, masks: Tensor | None = None, generator: torch.Generat
         len(maps.steps),
         label="map, first to last",
         interval=400,
-        picture=slider("picture", 1, max(2, len(maps.pictures)), 1),
+        picture=slider("image", 1, max(2, len(maps.pictures)), 1),
         strength=slider("strength, 1 = learned", 0.0, 3.0, 1.0, 0.05),
         channels=choose("channels of the scale", channels),
         colours=choose("dark to bright: range", RANGES),
