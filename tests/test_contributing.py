@@ -11,7 +11,7 @@ from tests.faults import ROOT, copied
 from tests.faults import pytest as run_in
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-FILE = re.search(r"Say `(clutils/losses/\w+\.py)`", TEXT)[1]
+FILE = re.search(r"For example, `(clutils/losses/\w+\.py)`", TEXT)[1]
 EXAMPLE, LINE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 NAME = re.search(r"^class (\w+)", EXAMPLE, re.MULTILINE)[1]
 # where a loss is asked for by its place in the catalogue
