@@ -41,8 +41,8 @@ def follow(notebooks: Path) -> tuple[Path, list[str]]:
 
 
 def moved(text: str) -> str:
-    """The notebook's text, its links to files outside `notebooks` one folder deeper."""
-    return text.replace("](../", "](../../")
+    """The notebook's text, its links to files outside `notebooks` and to its images one folder deeper."""
+    return text.replace("](../", "](../../").replace("](pictures/", "](../pictures/")
 
 
 def print_of(text: str) -> str:

@@ -20,7 +20,8 @@ def written(path, *sources, output=""):
 
 @pytest.fixture
 def notebooks(tmp_path):
-    written(tmp_path / "00_start_here.ipynb", "1 + 1", "[data](../data/README.md), [next](01.ipynb)")
+    linked = "[data](../data/README.md), [next](01.ipynb), ![map](pictures/00.png)"
+    written(tmp_path / "00_start_here.ipynb", "1 + 1", linked)
     written(tmp_path / "01_next.ipynb", "2 + 2")
     written(tmp_path / "stage_01.ipynb", "for a lecture")
     return tmp_path
@@ -36,7 +37,8 @@ def test_every_notebook_is_copied_and_its_links_lead_where_they_led(notebooks):
         "00_start_here.ipynb",
         "01_next.ipynb",
     }
-    assert sources(mine / "00_start_here.ipynb")[1] == "[data](../../data/README.md), [next](01.ipynb)"
+    followed = "[data](../../data/README.md), [next](01.ipynb), ![map](../pictures/00.png)"
+    assert sources(mine / "00_start_here.ipynb")[1] == followed
 
 
 def test_a_copy_that_was_only_run_follows_and_one_that_was_worked_in_stays(notebooks):

@@ -6,6 +6,7 @@ needs the address of the site; a link that opens a copy in Colab also needs the 
 """
 
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from clutils.course.book.running import ROOT, sources
+from clutils.course.book.running import NOTEBOOKS, ROOT, sources
 
 BRANCH = "colab"
 PACKED = "course.zip"
@@ -65,9 +66,13 @@ def in_colab(stem: str, repository: str) -> str:
 def copy(notebook: NotebookNode, stem: str, base_url: str, repository: str = "") -> NotebookNode:
     """The notebook, with a link to Colab under its title and a cell before its code that fetches the package.
 
-    The notebook itself is not changed.
+    Its images come from the site. The notebook itself is not changed.
     """
     cells = [nbformat.from_dict(cell) for cell in notebook.cells]
+    images = f"]({base_url.rstrip('/')}/notebooks/pictures/"
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace("](pictures/", images)
     if repository:
         cells[0].source = titled(cells[0].source, f"[Open in Colab]({in_colab(stem, repository)})")
     code = next(n for n, cell in enumerate(cells) if cell.cell_type == "code")
@@ -87,6 +92,7 @@ def write(out: Path, base_url: str, repository: str) -> None:
     for path in sources():
         made = copy(nbformat.read(path, 4), path.stem, base_url, repository)
         nbformat.write(made, out / "notebooks" / path.name)
+    shutil.copytree(NOTEBOOKS / "pictures", out / "notebooks" / "pictures", dirs_exist_ok=True)
     pack(out / PACKED)
 
 

@@ -1,0 +1,58 @@
+"""The image under each notebook's title: a figure of its own, taken from a run of it.
+
+    python benchmarks/openings.py [FOLDER]
+
+FOLDER has executed notebooks; without it they are run first, as for the book. Writes
+notebooks/pictures/NN.png.
+"""
+
+import base64
+import io
+import sys
+from pathlib import Path
+
+import nbformat
+from PIL import Image
+
+from clutils.course.book import running
+
+OPENS = {  # notebook -> the cell whose figure says what it found, and which of the cell's figures
+    "01": ("cell-063", 0),
+    "02": ("cell-032", 0),
+    "03": ("cell-031", 0),
+    "04": ("cell-045", 0),
+    "05": ("colder04", 0),
+    "06": ("5da132ef", 0),
+    "07": ("1b54f496", 0),
+    "08": ("one00017", 0),
+    "11": ("b0900036", 0),
+}  # 00 and 12 show images that README and docs/ show, too
+WIDTH, HEIGHT, COLOURS = 880, 380, 64
+
+
+def figure(notebook: nbformat.NotebookNode, cell: str, which: int) -> bytes:
+    """The PNG of one figure in a cell's outputs."""
+    outputs = next(c.outputs for c in notebook.cells if c.id == cell)
+    found = [o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+    return base64.b64decode(found[which])
+
+
+def small(png: bytes) -> Image.Image:
+    """As large as fits under a title, in few colours."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+    return image.quantize(COLOURS, dither=Image.Dither.NONE)
+
+
+def main(arguments: list[str]) -> None:
+    folder = Path(arguments[0]) if arguments else running.executed()
+    for path in running.sources(folder):
+        if path.stem[:2] in OPENS and path.exists():
+            png = figure(nbformat.read(path, 4), *OPENS[path.stem[:2]])
+            file = running.NOTEBOOKS / "pictures" / f"{path.stem[:2]}.png"
+            small(png).save(file, optimize=True)
+            print(file.name, file.stat().st_size)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
