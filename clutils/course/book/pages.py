@@ -24,7 +24,7 @@ from PIL import Image, ImageChops, ImageStat
 import clutils
 from clutils import explorers
 from clutils.course import claims
-from clutils.course.book import copies, questions
+from clutils.course.book import copies, questions, stage
 from clutils.course.book.running import ROOT, sources
 
 HERE = Path(__file__).parent
@@ -74,7 +74,7 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
 
 
 def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") -> NotebookNode:
-    """The notebook for a page with no kernel: panels as stills, images as files, cells folded by tag.
+    """The notebook for a page with no kernel: panels as stills, images as files, cells and answers folded.
 
     Cells of comments alone, which a reader would take the # from, are left out.
 
@@ -83,6 +83,8 @@ def prepared(notebook: NotebookNode, pictures: Path, at: str = "../pictures") ->
     from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 
     notebook.metadata.pop("widgets", None)
+    for number in set().union(*stage.answers(notebook).values()):
+        notebook.cells[number].metadata.setdefault("tags", []).append("hide-output")
     notebook.cells = [cell for cell in notebook.cells if not _mute(cell)]
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):

@@ -70,9 +70,12 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
     """A copy for the stage: every run of cells off the path folded under a line that says how many.
 
     JupyterLab folds what stands under a heading up to the next one, so a cell on the path without one gets a
-    line of its own above it. No cell is moved, changed or left out: *Run All* runs them all.
+    line of its own above it. What is folded as an answer stays so. No cell is moved, changed or left out:
+    *Run All* runs them all.
     """
     on_stage = set(path(notebook, minutes))
+    closed = {number: inside for number, inside in answers(notebook).items() if on_stage & inside}
+    behind = set().union(*closed.values())  # an answer
     cells: list[NotebookNode] = []
     aside: list[NotebookNode] = []
 
@@ -85,12 +88,17 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
         return bool(aside) and not aside.clear()
 
     for number, cell in enumerate(notebook.cells):
-        if number not in on_stage:
+        if number in closed:
+            put_away()
+            cells.append(nbformat.from_dict({**cell, "source": f"###### {cell.source.lstrip('# ')}"}))
+        elif number in behind:
+            cells.append(_flat(cell))
+        elif number not in on_stage:
             aside.append(cell)
-            continue
-        if put_away() and not (cell.cell_type == "markdown" and HEADING.search(cell.source)):
-            cells.append(new_markdown_cell("###### ▾"))
-        cells.append(_shown(cell))
+        else:
+            if (put_away() or number - 1 in behind) and _depth(cell) > 6:
+                cells.append(new_markdown_cell("###### ▾"))
+            cells.append(_shown(cell))
     if put_away():  # *Run All* ends in the last cell, and would open its fold
         cells.append(new_markdown_cell("###### The end of the path"))
     return nbformat.from_dict({**notebook, "cells": cells})
@@ -103,14 +111,30 @@ def standing_open(notebook: NotebookNode) -> list[NotebookNode]:
     """
     cells, folded_at = [], 0
     for cell in notebook.cells:
-        found = HEADING.search(cell.source) if cell.cell_type == "markdown" else None
-        depth = len(found[0]) - len(found[0].lstrip("#")) if found else 7
+        depth = _depth(cell)
         folded_at = 0 if depth <= folded_at else folded_at
         if not folded_at and cell.metadata.get(FOLDED):
             folded_at = depth
         elif not folded_at:
             cells.append(cell)
     return cells
+
+
+def answers(notebook: NotebookNode) -> dict[int, set[int]]:
+    """The folded headings that are tagged `answer` -> the cells under each, all by number."""
+    found: dict[int, set[int]] = {}
+    for number, cell in enumerate(notebook.cells):
+        if cell.metadata.get(FOLDED) and "answer" in cell.metadata.get("tags", []):
+            depth, rest = _depth(cell), range(number + 1, len(notebook.cells))
+            end = next((k for k in rest if _depth(notebook.cells[k]) <= depth), len(notebook.cells))
+            found[number] = set(range(number + 1, end))
+    return found
+
+
+def _depth(cell: NotebookNode) -> int:
+    """How deep the first heading of a cell is, from 1 to 6; of a cell without one, 7."""
+    found = HEADING.search(cell.source) if cell.cell_type == "markdown" else None
+    return len(found[0]) - len(found[0].lstrip("#")) if found else 7
 
 
 def _shown(cell: NotebookNode) -> NotebookNode:
