@@ -50,7 +50,7 @@ benchmarks: test-environment  ## measure again what the course says of speed; AR
 book: book-environment  ## run the notebooks and build the book: build/book opens with a double click
 	@"$(BIN)/python" -m clutils book $(ARGS)
 
-slides: book-environment  ## build the slides of the stage paths
+slides: book-environment  ## build the slides of all notebooks
 	@"$(BIN)/python" -m clutils slides $(ARGS)
 
 site: book-environment  ## book and slides for a static host; ARGS="--base-url https://..."

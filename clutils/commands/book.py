@@ -10,7 +10,7 @@ from clutils.commands.arguments import Add
 def add_to(add: Add) -> None:
     for name, what in (
         ("book", "run the notebooks and build the book, which opens with a double click"),
-        ("slides", "build slides of each notebook's stage path"),
+        ("slides", "build the slides of each notebook, for 50 and for 20 minutes"),
         ("site", "build book and slides in one folder, for a static host"),
     ):
         parser, out = add(name, build, what), Path("build", name)
@@ -18,10 +18,10 @@ def add_to(add: Add) -> None:
         parser.add_argument(
             "--out", type=Path, metavar="DIR", default=out, help=f"folder to write to; default: {out}"
         )
+        if name != "book":
+            host = "address that will host the site, for links and QR codes; default: none"
+            parser.add_argument("--base-url", metavar="URL", default="", help=host)
         if name == "site":
-            parser.add_argument(
-                "--base-url", metavar="URL", default="", help="address that will host the site; default: none"
-            )
             about = "GitHub repository that has the notebooks in its branch colab, for 'Open in Colab'"
             parser.add_argument("--repository", metavar="OWNER/NAME", default="", help=about)
 
@@ -32,7 +32,7 @@ def build(options: argparse.Namespace) -> int:
 
     notebooks, lines = running.executed(), []
     if options.what == "slides":
-        slides.write(options.out, notebooks)
+        slides.write(options.out, notebooks, base_url=options.base_url)
     elif options.what == "book":
         lines = site.book(options.out, notebooks)
     else:

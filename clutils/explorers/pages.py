@@ -159,7 +159,7 @@ def page(
     }
     data |= {"source": f"clutils {clutils.__version__}."}
     data |= {
-        "qr": _code(link, {key: of for key, of in given.items() if of != plain.get(key)}) if link else ""
+        "qr": qr_code(link, {key: of for key, of in given.items() if of != plain.get(key)}) if link else ""
     }
     if name == "run":
         data |= {"run": dict(run) if run is not None else replay.recorded()}
@@ -308,7 +308,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: "inf" if value == math.inf else value for key, value in values.items()}
 
 
-def _code(link: str, settings: Mapping[str, Any]) -> str:
+def qr_code(link: str, settings: Mapping[str, Any]) -> str:
     """A QR code of a link with settings in its hash, as SVG.
 
     Raises ImportError, with what to install, where segno is missing.

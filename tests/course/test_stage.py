@@ -46,7 +46,8 @@ def test_the_speaker_has_notes_for_every_need(path):
         )
         assert source, f"neither a source nor that there is none: {belief}"
     on_stage = {cell.id for cell in shown(nbformat.read(path, 4), 50)}
-    assert set(said) - set(slides.PARTS) <= on_stage, "a note at a slide that is not shown"
+    on_stage |= {cell for slide in slides.listed(path.stem) for cell, _ in slide.cells}
+    assert set(said) - {*slides.PARTS, "Slides"} <= on_stage, "a note at a slide that is not shown"
 
 
 def test_a_notebook_without_notes_is_told_by_name():
@@ -100,16 +101,67 @@ def test_an_unknown_number_names_the_known_ones():
         stage.find("77")
 
 
-def test_a_long_table_is_dealt_over_slides_with_its_head_and_nothing_is_lost():
-    rows = [f"<tr><td>row {k}</td></tr>" for k in range(29)]
-    head = "<table><thead><tr><th>head</th></tr></thead><tbody>"
-    page = f'<div class="text"><p>before<br></p>{head}{"".join(rows)}</tbody></table><p>after</p></div>'
-    dealt = slides.parts(page)
-    assert len(dealt) == 3 and re.findall(r"<tr><td>.*?</tr>", "".join(dealt)) == rows
-    for k, part in enumerate(dealt):
-        assert head in part and part.count("<tr><td>") <= slides.MOST_ROWS
-        assert all(part.count(f"<{tag}") == part.count(f"</{tag}>") for tag in ("div", "table", "tbody"))
-        assert ("before" in part, "after" in part) == (k == 0, k == 2)
-    assert slides.parts(head + "".join(rows[:5]) + "</tbody></table>") == [
-        head + "".join(rows[:5]) + "</tbody></table>"
-    ]
+POINTS = re.compile(  # words of a text that stands beside a figure, a table or what was printed
+    r"\b(the figure|the panel|these curves|the (?:last )?lines?|each line|printed|in (?:the|a) title|the legend|"
+    r"dashed|dotted|solid|by rows|read a row|left of its|right of its|a black triangle|the triangle|the arrows?|"
+    r"(?:above|below|beneath)(?=[,:;]))(?!\w)"
+)
+
+
+@each_lesson
+def test_a_slide_has_a_title_few_words_and_what_its_text_points_at(path):
+    notebook = nbformat.read(path, 4)
+    cells = {cell.id: cell for cell in notebook.cells}
+    opening, *found = slides.listed(path.stem)
+    assert opening.cells, "the title slide has no picture"
+    for minutes, most in ((50, 25), (20, 12)):
+        shown = [slide for slide in found if minutes == 50 or slide.short]
+        assert 8 <= len(shown) + 2 <= most, (
+            f"{len(shown) + 2} slides, with title and outline, in {minutes} minutes"
+        )
+        assert shown[-1].section == "What we found", "a deck ends with what was found"
+    for slide in (opening, *found):
+        unknown = [name for name, _ in slide.cells if name not in cells]
+        assert not unknown, f"{slide.title!r} shows {unknown}, which is no cell of {path.name}"
+        own = f"{slide.title} {re.sub(r'[$]{2}.*?[$]{2}', '', slide.text)}"
+        assert len(own.split()) <= 60, f"{slide.title!r} has {len(own.split())} words"
+        drawn = [cells[n] for n, _ in slide.cells if cells[n].cell_type == "code" or "\n|" in cells[n].source]
+        pointing = POINTS.search(slide.text.lower())
+        assert drawn or not pointing, f"{slide.title!r} says {pointing[0]!r}, and shows no figure"
+
+
+def test_a_line_that_is_no_slide_is_quoted(monkeypatch):
+    said = {"Slides": "Why?\n### One\n- `cell-1` **A title**: a sentence\n- a sentence alone"}
+    monkeypatch.setattr(slides, "notes", lambda stem: said)
+    with pytest.raises(ValueError, match="'- a sentence alone' is no slide"):
+        slides.listed("02")
+    said["Slides"] = "- **A title**"
+    with pytest.raises(ValueError, match="a question as the first line"):
+        slides.listed("02")
+
+
+def test_a_deck_shows_the_figure_of_a_cell_its_code_where_asked_and_refuses_a_cell_without_output(
+    monkeypatch,
+):
+    figures = "".join(f'<figure><img alt="{n}" width="400" height="300"></figure>' for n in (1, 2))
+    output = nbformat.v4.new_output("display_data", {"text/html": figures})
+    text = nbformat.v4.new_output("stream", text="some printed lines")
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell("draw()", id="drawn", outputs=[text, output]),
+            nbformat.v4.new_code_cell("silent()", id="silent"),
+        ]
+    )
+    notebook.cells[0].metadata["tags"] = ["stage"]
+    said = {"Timing": "50 minutes: all 50. 20 minutes: all 20."}
+    monkeypatch.setattr(slides, "notes", lambda stem: said)
+    said["Slides"] = "`drawn` Why?\n### One\n- 20 `drawn.2` **Second**: read it\n- `drawn` code **Both**"
+    long, short = (slides.deck(notebook, "02", "A deck", minutes) for minutes in (50, 20))
+    assert "Second" in short and "Both" not in short and "Both" in long
+    second = re.search(r"<section[^>]*><p class=.where.>One</p><h2>Second.*?</section>", short, re.DOTALL)[0]
+    assert 'alt="2"' in second and 'alt="1"' not in second and "read it" in second
+    assert "printed lines" not in long, "beside a figure what a cell printed is noise"
+    assert long.count('class="code"') == 1
+    said["Slides"] += "\n- `silent` **Nothing**"
+    with pytest.raises(ValueError, match="'Nothing' shows the cell 'silent', which has no output"):
+        slides.deck(notebook, "02", "A deck", 50)

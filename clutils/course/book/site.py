@@ -60,7 +60,7 @@ def whole(out: Path, executed: Path, base_url: str = "", repository: str = "") -
     """
     copies.checked(base_url, repository)
     warnings = book(out, executed, base_url, repository)
-    slides.write(out / "slides", executed, pictures="../pictures")
+    slides.write(out / "slides", executed, pictures="../pictures", base_url=base_url)
     for name, words in {"index": "slides and speaker notes", "lecturer": "<strong>Slides</strong>"}.items():
         page = out / f"{name}.html"  # links to what a book without slides has not
         linked = page.read_text("utf-8").replace(words, f'<a href="slides/index.html">{words}</a>')

@@ -1,23 +1,58 @@
-"""Decks of the stage paths: reveal.js pages that open from the disk, with the speaker's notes in them."""
+"""Decks: reveal.js pages that open from the disk, from the lists of slides in the lessons' notes.md.
+
+A slide is a title, what a cell of the notebook shows, and the sentence that reads it, as in the line
+
+    - 20 `cell-011` **The gate is a sigmoid**: When the positive wins, the gate is shut. // $$W = \\sigma(c)$$
+
+- `20`: the slide is in the deck of 20 minutes as well as in the one of 50
+- the cells that it shows, by their ids, if any; `cell-063.2` is the second figure of a cell. Then `code`
+  where their code is shown, too
+- the title, and after a colon the text; `//` begins a paragraph
+
+`### ` before a group of slides is its name in the outline. The line before all of them is the question of the
+hour, with the cell that illustrates it.
+"""
 
 import html
+import json
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
+from clutils import explorers
 from clutils.course.book import pages, stage
 from clutils.course.book.running import sources
 
 HERE = Path(__file__).parent
-VOID = ("img", "br", "hr", "input", "meta", "link", "wbr", "col", "source")  # elements that nothing closes
-MOST_ROWS, MOST_LINES = 12, 24  # of a table, and of what is printed, on one slide
-WIDE, HIGH = 1232, 660  # of a slide in pixels, within its padding
-BLOCK = re.compile(r"<(figure|iframe|table|pre|details)\b.*?</\1>", re.DOTALL)
-ROW = {"table": re.compile("<tr.*?</tr>", re.DOTALL), "pre": re.compile("[^\n]+\n?")}
 PARTS = ("Goal", "Timing", "Ask", "What students believe wrongly", "Where to stop")
+CELL = r"`([\w-]+)(?:\.(\d))?`"
+LINE = re.compile(rf"- (20 )?((?:{CELL} )*)(code )?\*\*(.+?)\*\*(?:: (.+))?")
+QUESTION = re.compile(rf"(?:{CELL} )?(.+\?)")
+KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
+WIDE = 1.75  # width through height from which on a figure stands over its text, and not beside it
+HEADING = re.compile(r"^# (?:\d\d · )?(.+)")
+
+
+@dataclass(frozen=True)
+class Slide:
+    """One line of a list of slides.
+
+    - section: name of its group, for the outline
+    - cells: (id, number of the figure or 0 for all) of each cell that it shows
+    - code: whether the code of these cells is shown, too
+    - short: whether it is in the deck of 20 minutes
+    """
+
+    title: str
+    text: str
+    section: str
+    cells: tuple[tuple[str, int], ...] = ()
+    code: bool = False
+    short: bool = False
 
 
 def notes(stem: str) -> dict[str, str]:
@@ -35,13 +70,41 @@ def notes(stem: str) -> dict[str, str]:
     raise ValueError(f"no speaker notes for {stem}: a lesson's notes.md has them under '# {stem}'")
 
 
-def write(out: Path, executed: Path, pictures: str = "pictures") -> None:
+def listed(stem: str) -> list[Slide]:
+    """The slides of a notebook's deck of 50 minutes, the first with the question of the hour as its text.
+
+    Raises ValueError where its notes have no list of slides, or a line that is not one.
+    """
+    lines = notes(stem).get("Slides", "").splitlines()
+    asked = QUESTION.fullmatch(lines[0]) if lines else None
+    if asked is None:
+        raise ValueError(
+            f"no slides for {stem}: its notes need '## Slides', and a question as the first line"
+        )
+    found = [Slide("", asked[3], "", ((asked[1], int(asked[2] or 0)),) if asked[1] else (), short=True)]
+    section = ""
+    for line in filter(None, map(str.strip, lines[1:])):
+        if line.startswith("### "):
+            section = line.removeprefix("### ")
+            continue
+        one = LINE.fullmatch(line)
+        if one is None:
+            raise ValueError(
+                f"slides of {stem}: {line!r} is no slide, as in '- 20 `cell-011` **Title**: text'"
+            )
+        cells = tuple((cell, int(number or 0)) for cell, number in re.findall(CELL, one[2]))
+        found.append(Slide(one[6], one[7] or "", section, cells, bool(one[5]), bool(one[1])))
+    return found
+
+
+def write(out: Path, executed: Path, pictures: str = "pictures", base_url: str = "") -> None:
     """Write the decks of all notebooks that have a stage path, two cuts each, and a page that lists them.
 
     - executed: the folder of notebooks with outputs, as from `running.executed`
     - pictures: the folder of their images, as the decks in `out` call it
+    - base_url: host of the folder `explorers`, for a QR code beside each explorer (needs segno)
 
-    Raises ValueError where a notebook has no speaker notes.
+    Raises ValueError where a notebook has no speaker notes or no slides, or a slide shows nothing.
     """
     out.mkdir(parents=True, exist_ok=True)
     for name in ("reveal", "mathjax"):
@@ -49,60 +112,146 @@ def write(out: Path, executed: Path, pictures: str = "pictures") -> None:
     shutil.copy(HERE / "static" / "slides.css", out)
     rows = []
     for path in sources():
-        kept = executed / path.name
         plain = nbformat.read(path, 4)
         if not stage.path(plain):
             continue
+        kept = executed / path.name
         notebook = nbformat.read(kept, 4) if kept.exists() else plain
-        for ours, its in zip(notebook.cells, plain.cells, strict=True):
-            ours.metadata = its.metadata  # tags may be newer than the outputs
         pages.prepared(notebook, out / pictures, pictures)
         title = HEADING.match(plain.cells[0].source)
         name = title[1] if title else path.stem
         for minutes in stage.CUTS:
             file = out / f"{path.stem}{'' if minutes == 50 else f'-{minutes}'}.html"
-            file.write_text(deck(notebook, path.stem, name, minutes), "utf-8")
+            file.write_text(deck(notebook, path.stem, name, minutes, base_url), "utf-8")
         rows.append(
-            f'<li>{html.escape(name)}: <a href="{path.stem}.html">50 minutes</a>, '
-            f'<a href="{path.stem}-20.html">20 minutes</a></li>'
+            f"<li>{html.escape(name)}: "
+            + ", ".join(
+                f'<a href="{path.stem}{cut}.html">{minutes} minutes</a> '
+                f'(<a href="{path.stem}{cut}.html?handout">hand-out</a>)'
+                for minutes, cut in ((50, ""), (20, "-20"))
+            )
+            + "</li>"
         )
-    listed = (HERE / "static" / "decks.html").read_text("utf-8").replace("{pictures}", pictures)
-    (out / "index.html").write_text(listed.replace("{decks}", "\n".join(rows)), "utf-8")
+    found = (HERE / "static" / "decks.html").read_text("utf-8").replace("{pictures}", pictures)
+    (out / "index.html").write_text(found.replace("{decks}", "\n".join(rows)), "utf-8")
 
 
-HEADING = re.compile(r"^# (.+)")
-
-
-def deck(notebook: NotebookNode, stem: str, title: str, minutes: int) -> str:
-    """One deck: a slide for each cell on stage, the first with the notes on the whole."""
-    said = notes(stem)
+def deck(notebook: NotebookNode, stem: str, title: str, minutes: int, base_url: str = "") -> str:
+    """One deck, HTML: title and question, outline, the slides; errors and base_url as in `write`."""
+    said, (opening, *rest) = notes(stem), listed(stem)
     said |= {"Timing": timing(said.get("Timing", ""), minutes)}
-    whole = "\n\n".join(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))
-    keys = "arrow keys turn the slides, S opens the notes, O shows all"
-    first = f"<h1>{html.escape(title)}</h1><p>{minutes} minutes · {keys}</p>"
-    sections = [f"<section>{first}{aside(whole)}</section>"]
-    heading, before = "", []  # at a cell's foot: of the next slide
-    for number in stage.path(notebook, minutes):
-        cell = notebook.cells[number]
-        if number == 0:  # the opening: its title stands on the slide before
-            text = re.sub(r"^- \*\*Time\*\*.*\n", "", HEADING.sub("", cell.source), flags=re.MULTILINE)
-            cell = nbformat.from_dict({**cell, "source": text})  # and how long it runs is not for a hall
-        tags, tell = cell.metadata.get("tags", []), said.get(cell.get("id", ""), "")
-        if "predict" in tags:
-            tell = f"Ask, let them write a number down, and wait. {tell}"
-        if cell.cell_type == "code" and not cell.outputs and stage.CUTS[minutes] not in tags:
-            continue  # it came along, and has nothing to show
-        for page in of_cell(cell):
-            if section := re.search(r'<h2 id="(\d+)', page):  # what the speaker has to know here
-                before.append(of_section(section[1], said))
-            if "<h2" in page and not re.sub(r"<h2.*?</h2>|<[^>]+>", "", page, flags=re.DOTALL).strip():
-                heading = page
-                continue
-            notes_ = aside("\n\n".join(filter(None, [*before, tell])))
-            sections.append(f'<section data-cell="{cell.get("id", "")}">{heading}{page}{notes_}</section>')
-            heading, before = "", []
+    slides = [slide for slide in rest if minutes == 50 or slide.short]
+    places = {cell.get("id", ""): number for number, cell in enumerate(notebook.cells)}
+    for cell, _ in (cell for slide in (opening, *slides) for cell in slide.cells):
+        if cell not in places:
+            raise ValueError(f"slides of {stem}: {cell!r} is no cell of the notebook")
+    whole = "\n\n".join([KEYS, *(f"**{part}**\n\n{said[part]}" for part in PARTS if said.get(part))])
+    first = f'<h1>{html.escape(title)}</h1><p class="asked">{inline(opening.text)}</p>'
+    shown = drawn(opening, notebook, places, base_url)
+    sections = [
+        f'<section class="first"><div>{first}</div><div class="shown">{shown}</div>{aside(whole)}</section>'
+    ]
+    names = list(dict.fromkeys(slide.section for slide in slides))
+    outline = "".join(f"<li>{inline(name)}</li>" for name in names)
+    sections.append(f"<section><h2>In this hour</h2><ol>{outline}</ol>{aside(said['Timing'])}</section>")
+    before = ""
+    for slide, after in zip(slides, [*slides[1:], None], strict=True):
+        tell = [of_section(slide.section, said)] if slide.section != before else []
+        tell += [said.get(cell, "") for cell, _ in slide.cells]
+        tell += around(slide, after, notebook, places)
+        sections.append(
+            of_slide(slide, drawn(slide, notebook, places, base_url), "\n\n".join(filter(None, tell)))
+        )
+        before = slide.section
     template = (HERE / "static" / "deck.html").read_text("utf-8")
     return template.replace("{title}", html.escape(title)).replace("{slides}", "\n".join(sections))
+
+
+def of_slide(slide: Slide, shown: str, tell: str) -> str:
+    """A slide, HTML: where we are, its title, what it shows, the text; `tell` is Markdown for the speaker."""
+    texts = "".join(markdown(part) for part in slide.text.split(" // ") if part)
+    sizes = [
+        [int(n) for n in re.findall(r'(?:width|height)="(\d+)"', tag)]
+        for tag in re.findall("<img[^>]*>", shown)
+    ]
+    wide = not sizes or any(len(size) == 2 and max(size) > WIDE * min(size) for size in sizes)
+    kind = "live" if "<iframe" in shown else "alone" if not shown else "over" if wide else "beside"
+    inside = f'<div class="shown">{shown}</div>' * bool(shown) + f'<div class="text">{texts}</div>' * bool(
+        texts
+    )
+    cell = slide.cells[0][0] if slide.cells else ""
+    head = f'<p class="where">{inline(slide.section)}</p><h2>{inline(slide.title)}</h2>'
+    return f'<section data-cell="{cell}">{head}<div class="body {kind}">{inside}</div>{aside(tell)}</section>'
+
+
+def drawn(slide: Slide, notebook: NotebookNode, places: dict[str, int], base_url: str = "") -> str:
+    """What a slide's cells show, HTML: explorers, figures and tables; without any, what they printed.
+
+    Of a cell of text it is its table. Raises ValueError where a cell that ran shows nothing.
+    """
+    ran = any(cell.get("outputs") for cell in notebook.cells)
+    parts = []
+    for name, number in slide.cells:
+        cell = notebook.cells[places[name]]
+        if cell.cell_type == "markdown":
+            rows = re.findall(r"^\|.*$", cell.source, re.MULTILINE)
+            parts.append(markdown("\n".join(rows)) if rows else "")
+            continue
+        page = "".join(map(of_output, cell.outputs))
+        found = re.findall(r"<iframe.*?</iframe>", page, re.DOTALL)
+        if found:
+            codes = "".join(qr_code(frame, base_url) for frame in found) if base_url else ""
+            found += [codes, *re.findall(r'<div class="still">.*?</div>', page, re.DOTALL)]
+        for kind in ("figure", "table"):
+            found = found or re.findall(rf"<{kind}\b.*?</{kind}>", page, re.DOTALL)
+        found = found[number - 1 : number] if number else found
+        code = f'<pre class="code">{coloured(cell.source)}</pre>' if slide.code else ""
+        parts.append(code + ("".join(found) or page))
+        if ran and not parts[-1]:
+            raise ValueError(
+                f"slide {slide.title or slide.text!r} shows the cell {name!r}, which has no output"
+            )
+    return "".join(parts)
+
+
+def around(slide: Slide, after: Slide | None, notebook: NotebookNode, places: dict[str, int]) -> list[str]:
+    """What the notebook says around a slide's cells, up to those of the next slide, for the speaker."""
+    if not slide.cells:
+        return []
+    start = places[slide.cells[0][0]]
+    stop = (
+        max((places[cell] for cell, _ in after.cells[:1]), default=start + 2)
+        if after
+        else len(notebook.cells)
+    )
+    on_stage = set(stage.path(notebook))
+    texts = [
+        re.sub(r"</?details>|<summary>.*?</summary>", "", notebook.cells[number].source)
+        for number in range(max(start - 1, 1), min(stop, start + 6))
+        if number in on_stage and notebook.cells[number].cell_type == "markdown"
+    ]
+    return (
+        ["**In the notebook**", *(re.sub(r"^#+ (.+)", r"*\1*", text, flags=re.MULTILINE) for text in texts)]
+        if texts
+        else []
+    )
+
+
+def qr_code(frame: str, base_url: str) -> str:
+    """A QR code for the explorer in this <iframe>, as it stands there, and its address; "" without segno."""
+    inside = html.unescape(re.findall(r'srcdoc="([^"]*)"', frame)[0])
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', inside, re.DOTALL)
+    if found is None:
+        return ""
+    data = json.loads(found[1])
+    changed = {name: of for name, of in data["defaults"].items() if of != data["plain"].get(name)}
+    link = f"{base_url.rstrip('/')}/explorers/{data['name']}.html"
+    try:
+        return (
+            f'<div class="qr">{explorers.qr_code(link, changed)}<br>{html.escape(link.split("://")[1])}</div>'
+        )
+    except ImportError:
+        return ""
 
 
 def timing(text: str, minutes: int) -> str:
@@ -111,10 +260,10 @@ def timing(text: str, minutes: int) -> str:
     return found[1].strip() if found else text
 
 
-def of_section(number: str, said: dict[str, str]) -> str:
+def of_section(name: str, said: dict[str, str]) -> str:
     """Notes of a section's first slide: what students believe wrongly there, the timing, where to stop."""
-    wrong = said.get("What students believe wrongly", "")
-    here = [line for line in wrong.splitlines() if re.search(rf"\bsection {number}\b", line)]
+    number, wrong = re.match(r"\d+", name), said.get("What students believe wrongly", "")
+    here = [line for line in wrong.splitlines() if number and re.search(rf"\bsection {number[0]}\b", line)]
     parts = {"Believed wrongly here": "\n".join(here), "Timing": said["Timing"]}
     parts["Where to stop"] = said.get("Where to stop", "")
     return "\n\n".join(f"**{part}**\n\n{text}" for part, text in parts.items() if text)
@@ -122,73 +271,6 @@ def of_section(number: str, said: dict[str, str]) -> str:
 
 def aside(text: str) -> str:
     return f'<aside class="notes">{markdown(text)}</aside>' if text else ""
-
-
-def of_cell(cell: NotebookNode) -> list[str]:
-    """A cell as slides: text by its sections; of code its outputs, itself folded beside images."""
-    if cell.cell_type == "markdown":
-        texts = filter(str.strip, re.split(r"^(?=## \d)", cell.source, flags=re.MULTILINE))
-        return [part for text in texts for part in parts(f'<div class="text">{markdown(text)}</div>', 1e6)]
-    shown = "".join(map(of_output, cell.outputs))
-    code = f'<pre class="code">{coloured(cell.source)}</pre>'
-    if "<iframe" in shown:  # an explorer stands alone
-        shown = re.sub(r'<p class="live-note">[^<]*</p>(?=<iframe)|<div class="still">.*?</div>', "", shown)
-        return parts(shown)
-    full = sum(high for _, high, _ in pieces(code + shown)) > HIGH
-    if shown and (full or re.search("<figure|<table", shown)):
-        return parts(f"{shown}<details><summary>code</summary>{code}</details>")
-    return parts(code + shown)
-
-
-def parts(page: str, room: float = HIGH) -> list[str]:
-    """A slide; what is too tall for the room as several, each begins with a figure, a table, a row or a line.
-
-    What is open at a cut is closed before it and opened again after it, a table with its head.
-    """
-    cuts, filled = [], 0.0
-    for start, high, goes_on in pieces(page):
-        if filled and (goes_on or (high and filled + high > room)):
-            cuts.append(start)
-            filled = 0.0
-        filled += high
-    made, again, start = [], "", 0
-    for place in (*cuts, len(page)) if cuts else ():
-        around: list[tuple[str, str]] = []
-        for closes, name, rest in re.findall(r"<(/?)(\w+)([^>]*)>", page[:place]):
-            if closes:
-                around.pop()
-            elif name not in VOID:
-                head = re.findall("<thead.*?</thead>", page[:place], re.DOTALL)[-1:] * (name == "tbody")
-                around.append((name, f"{''.join(head)}<{name}{rest}>"))
-        made.append(again + page[start:place] + "".join(f"</{name}>" for name, _ in reversed(around)))
-        again, start = "".join(whole for _, whole in around), place
-    return made or [page]
-
-
-def pieces(page: str) -> list[tuple[int, float, bool]]:
-    """Where a page can be cut, how tall about it is from there on, in pixels, and whether it goes on there.
-
-    It goes on in a long table, and in much that is printed. A figure may lose a tenth.
-    """
-    found, start = [], 0
-    for block in BLOCK.finditer(page):
-        kind, text = block[1], block[0]
-        high = {"iframe": HIGH, "table": 41}.get(kind, 0.0)  # of a table its head
-        for image in re.findall("<img[^>]*>", text):
-            wide, tall = (int(re.findall(rf'{name}="(\d+)"', image)[0]) for name in ("width", "height"))
-            high += min(0.9, WIDE / wide) * tall + 30 * text.count("<figcaption")
-        rows = list(ROW[kind].finditer(text, max(text.find("<tbody"), 0))) if kind in ROW else []
-        printed = text.startswith('<pre class="printed"')
-        most = MOST_ROWS if kind == "table" else MOST_LINES if printed else 1000
-        size = -(-len(rows) // max(-(-len(rows) // most), 1)) or 1
-        for k in range(0, max(len(rows), 1), size):
-            for row in rows[k : k + size]:
-                wraps = -(-len(row[0]) // 88) if printed else 1 + row[0].count("<t") // 10  # or many columns
-                high += wraps * (41 if kind == "table" else 30 if printed else 24.3)
-            found.append((block.start() + rows[k].start() if k else start, high, k > 0))
-            high = 0.0
-        start = block.end()
-    return found
 
 
 def of_output(output: NotebookNode) -> str:
@@ -212,6 +294,11 @@ def markdown(text: str) -> str:
     page = re.sub(r'<a class="anchor-link"[^>]*>.*?</a>', "", page)
     page = re.sub(r'<a href="(?:\.\./|claims\.ipynb)[^>]*>(.*?)</a>', r"\1", page)  # no deck has these
     return re.sub(r'href="(\d\d_\w+)\.ipynb', r'href="\1.html', page)
+
+
+def inline(text: str) -> str:
+    """A line of Markdown as HTML, without the paragraph around it."""
+    return re.sub(r"^<p>(.*)</p>$", r"\1", markdown(text).strip(), flags=re.DOTALL)
 
 
 def coloured(source: str) -> str:
