@@ -102,8 +102,8 @@ def test_an_unknown_number_names_the_known_ones():
 
 
 POINTS = re.compile(  # words of a text that stands beside a figure, a table or what was printed
-    r"\b(the figure|the panel|these curves|the (?:last )?lines?|each line|printed|in (?:the|a) title|the legend|"
-    r"dashed|dotted|solid|by rows|read a row|left of its|right of its|a black triangle|the triangle|the arrows?|"
+    r"\b(the figure|the panel|these curves|the (?:last )?lines?|each line|printed|in (?:the|a) title|"
+    r"the legend|dashed|dotted|solid|by rows|read a row|left of its|right of its|the triangle|the arrows?|"
     r"(?:above|below|beneath)(?=[,:;]))(?!\w)"
 )
 
