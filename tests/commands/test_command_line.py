@@ -343,12 +343,14 @@ def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path):
             Image.fromarray(image).save(folder + b"/%d.png" % number)
     out = os.fsencode(tmp_path) + b"/out\xff"
     given = ["--data", f"folder:{tmp_path / 'own'}", "--batch-size", "8", "--steps", "2", "--device", "cpu"]
-    command = [sys.executable, "-m", "clutils", "train", *given, "--out", out]
+    both = "from sys import argv, exit; from clutils.__main__ import main; own = ['train', *argv[1:]]; "
+    both += "exit(main(own) or main([*own, '--resume', '--steps', '3']))"
     settings = {"cwd": ROOT, "env": os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, "timeout": 300}
-    for more in ([], ["--resume", "--steps", "3"]):
-        ended = subprocess.run([*command, *more], capture_output=True, **settings)
-        assert ended.returncode == 0, ended.stderr
-        assert rb"out\udcff" in ended.stdout
+    ended = subprocess.run(
+        [sys.executable, "-c", both, *given, "--out", out], capture_output=True, **settings
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count(rb"checkpoint.pt, history.csv") == 2 and rb"out\udcff" in ended.stdout
     assert '"bad' in (Path(os.fsdecode(out)) / "replay.html").read_text("utf-8")
 
 

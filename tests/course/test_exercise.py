@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib
+import inspect
 import math
 from dataclasses import replace
 
@@ -35,8 +36,16 @@ def imported_where(call: str) -> dict:
 EVERY = [pytest.param(e, id=f"{room}.{e.name}") for room, es in exercise.catalogue().items() for e in es]
 
 
+def vandal(*arguments):
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            argument.zero_()
+
+
 @pytest.mark.parametrize("exercise", EVERY)
-def test_its_own_answer_is_right(exercise):
+def test_its_own_answer_is_right_also_after_one_that_changed_its_cases(exercise):
+    if callable(exercise.answer):
+        exercise.check(vandal)
     result = exercise.check(exercise.answer)
     assert result, result
     assert "right" in repr(result)
@@ -73,7 +82,9 @@ LAZY = {
 
 @pytest.mark.parametrize("exercise", [each for each in EVERY if callable(each.values[0].answer)])
 def test_no_lazy_answer_is_taken(exercise):
-    taken = [name for name, answer in LAZY.items() if exercise.judged(answer)]
+    alone = len(inspect.signature(exercise.answer).parameters) == 1  # then the last argument is the first
+    tried = {name: answer for name, answer in LAZY.items() if not (alone and "last" in name)}
+    taken = [name for name, answer in tried.items() if exercise.judged(answer)]
     assert taken == []
 
 
@@ -105,21 +116,6 @@ def test_it_has_hints_and_a_solution_that_shows_code(exercise):
         scope = dict(imported_where(f"lesson.{exercise.name}.check("))
         exec(compile(shown, "pasted", "exec", dont_inherit=True), scope)  # as in a reader's own cell
         assert exercise.check(scope[exercise.name]), "the printed solution does not pass its own check"
-
-
-@pytest.mark.parametrize("exercise", EVERY)
-def test_checking_does_not_change_the_cases(exercise):
-    if not callable(exercise.answer):
-        pytest.skip("a value")
-
-    def vandal(*arguments):
-        for argument in arguments:
-            if isinstance(argument, torch.Tensor):
-                argument.zero_()
-        return None
-
-    exercise.check(vandal)
-    assert exercise.check(exercise.answer)
 
 
 def test_names_are_unique_and_each_lesson_has_its_exercises_by_name():
