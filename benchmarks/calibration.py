@@ -29,7 +29,7 @@ from clutils.report import calibration
 
 NAME = "calibration"
 KINDS = ("scenes", "digits", "cifar")
-SEED = {"tune": 21, "test": 41}
+SEED = {"tune": 21, "second": 41, "test": 61}
 COLLAPSE = ("collapsed", "collapsed behind the head")
 
 
@@ -50,28 +50,37 @@ class Case(NamedTuple):
 
 
 def cases(kind: str, group: str) -> Iterator[Case]:
-    """Those of one kind of images; the second group has other seeds, steps, temperatures and methods."""
-    first = group == "tune"
-    long = {"scenes": 800, "digits": 200, "cifar": 600}[kind] + (0 if first else 50)
-    short = {"scenes": 100, "digits": 100, "cifar": 200}[kind]
-    tau = 0.2 if first else 0.3
+    """Those of one kind of images; each group has other seeds, steps, temperatures and methods."""
+    at = ("tune", "second", "test").index(group)
+    long = {"scenes": (800, 850, 400), "digits": (200, 250, 220), "cifar": (600, 650, 700)}[kind][at]
+    short = {"scenes": (100, 100, 120), "digits": (100, 100, 120), "cifar": (200, 200, 150)}[kind][at]
+    tau, warm = (0.2, 0.3, 0.15)[at], (0.5, 0.5, 0.4)[at]
     plain: dict[str, Any] = {"loss": losses.NTXent(tau)}
-    alone = {"method_settings": {"stop_gradient": False}}
     yield Case("healthy", ("healthy",), plain, long)
-    if first or kind != "cifar":  # the longest
-        yield Case("healthy-warm", ("healthy",), {"loss": losses.NTXent(0.5)}, long)
-    if kind != "cifar":
-        other = losses.Decoupled(0.2) if first else losses.MACL()
+    if group != "second" or kind != "cifar":  # the longest
+        yield Case("healthy-warm", ("healthy",), {"loss": losses.NTXent(warm)}, long)
+    if group == "test" or kind != "cifar":
+        other = (losses.Decoupled(0.2), losses.MACL(), losses.HardNegative(0.5, 0.1, 1.0))[at]
         yield Case("healthy-other", ("healthy",), {"loss": other}, long)
+    if group == "test" and kind == "scenes":
+        queue = {"method": "moco", "method_settings": {"queue_size": 1024}}
+        yield Case("healthy-moco", ("healthy",), {"loss": losses.NTXent(0.2)} | queue, long)
     yield Case("never", ("never trained",), plain, 0)
-    wrong = ("half" if kind == "digits" else "imagenet") if first else "bytes"
+    wrong = ("half" if kind == "digits" else "imagenet", "bytes", "bytes" if kind == "digits" else "half")[at]
     yield Case("fed", ("fed wrongly",), {}, long, "healthy", (("mean", wrong),))
     yield Case("collapsed", COLLAPSE, {"loss": experiments.PullOnly()}, short)
-    behind = {"method": "simsiam"} | alone if first else {"method": "vicreg", "loss": printed()}
+    alone: dict[str, Any] = {"method": "simsiam", "method_settings": {"stop_gradient": False}}
+    behind = (alone, {"method": "vicreg", "loss": printed()}, alone | {"learning_rate": 3e-2})[at]
     yield Case("behind", COLLAPSE, behind, short)
-    yield Case("half", ("half-trained",), plain, 12 if first else 40)
-    yield Case("cold", ("too cold or too hot",), {"loss": losses.NTXent(0.01 if first else 0.007)}, short)
-    yield Case("hot", ("too cold or too hot",), {"loss": losses.NTXent(10.0 if first else 5.0)}, short)
+    for steps in ((12,), (40,), (20, 60))[at]:
+        yield Case(f"half{'' if at < 2 else f'-{steps}'}", ("half-trained",), plain, steps)
+    for called, taus in (
+        ("cold", ((0.01,), (0.007,), (0.004, 0.008))[at]),
+        ("hot", ((10,), (5,), (3, 20))[at]),
+    ):
+        for given in taus:
+            name = called if at < 2 else f"{called}-{given:g}"
+            yield Case(name, ("too cold or too hot",), {"loss": losses.NTXent(float(given))}, short)
     learned = ("learned but not these classes",)
     yield Case("classes", learned, {}, long, "healthy", (("labels", "brightness"),))
 

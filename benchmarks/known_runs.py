@@ -1,8 +1,7 @@
 """Runs known to be good, recorded step by step, for `python -m clutils ruler --curve` to draw others over.
 
-    python benchmarks/known_runs.py simclr-scenes
+    python benchmarks/known_runs.py simclr-scenes moco-scenes
     python benchmarks/known_runs.py simclr-cifar10 --cifar folder:PATH     10,000 images of CIFAR-10
-    python benchmarks/known_runs.py moco-cifar10 --cifar folder:PATH
 
 Each writes its rows into clutils/figures/known_runs.csv, in the place of its earlier ones. The loss is the
 mean of the last 20 steps. The rest is of test images: W and uniformity after the head, of two views of a
@@ -21,13 +20,13 @@ from clutils import anatomy, data, files, losses, measures, similarities, traini
 from clutils.figures import known_runs
 
 RUNS: dict[str, dict[str, Any]] = {
-    "simclr-cifar10": {"encoder": "conv32", "method": "simclr", "steps": 3120},
+    "simclr-cifar10": {"encoder": "conv16", "method": "simclr", "steps": 1560},
     "simclr-scenes": {"encoder": "conv16", "method": "simclr", "steps": 600},
-    "moco-cifar10": {
+    "moco-scenes": {
         "encoder": "conv16",
         "method": "moco",
-        "method_settings": {"queue_size": 2048},
-        "steps": 1560,
+        "method_settings": {"queue_size": 1024},
+        "steps": 600,
     },
 }
 TEMPERATURE, BATCH, SEED, LOOKS = 0.2, 128, 0, 24

@@ -230,3 +230,24 @@ def test_with_labels_the_best_is_a_point_a_class_and_not_that_of_pairs():
     fails(lambda: anatomy.ruler(losses.NTXent(0.1), 128, classes=10), "classes is 10, but NTXent takes no")
     fails(lambda: anatomy.ruler(losses.SupCon(0.1), 128, 64, classes=10), "of a queue no labels are known")
     fails(lambda: anatomy.ruler(losses.SupCon(0.1), 128, classes=65), "classes is 65")
+
+
+def test_a_curve_is_drawn_over_the_known_runs_and_its_loss_is_a_share_of_the_way(tmp_path, capsys):
+    from clutils.__main__ import main
+    from clutils.figures import known_runs
+
+    known = known_runs.read()
+    assert {"loss", *known_runs.PANELS, "what"} <= set(known.columns)
+    for name, column in (("knn", 0.05), ("learned", 0.2)):  # each of them did learn
+        assert all(
+            rows[name].iloc[-1] > rows[name].dropna().iloc[0] + column for _, rows in known.groupby("run")
+        )
+    curve, out = tmp_path / "history.csv", tmp_path / "curve.png"
+    marks = anatomy.ruler(losses.NTXent(0.5), 64)
+    curve.write_text(f"step,loss,head_uniformity\n0,{marks.chance},-0.1\n40,{marks.best},-2.5\n")
+    given = ["ruler", "--set", "temperature=0.5", "--batch-size", "64", "--curve", str(curve)]
+    assert main([*given, "--out", str(out)]) == 0 and out.read_bytes()[:4] == b"\x89PNG"
+    said = capsys.readouterr().out
+    assert "from chance to the best: 1 at step 40; " in said and ": -2.5 at step 40" in said
+    curve.write_text("epoch,loss\n0,1\n")
+    fails(lambda: known_runs.own_curve(curve, 1.0, 0.0), "needs a column step", "it has epoch, loss")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import SETTINGS, Add, Parser, positive, usage
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, usage
+from clutils.commands.check import demand_writable
 
 if TYPE_CHECKING:
-    from clutils.anatomy import Stand
+    from clutils.anatomy import Ruler, Stand
 
 
 def add_to(add: Add) -> None:
@@ -52,10 +54,14 @@ def _flags(to_measure: Parser) -> None:
     ):
         help = f"{what}, in the row of a trained encoder; default: {default}"
         to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
+    help = "table of your run by step (history.csv, or a Watcher's), drawn over three runs known to be good"
+    to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
+    help = "figure to draw of it; default: curve.png"
+    to_measure.add_argument("--out", metavar="FILE", type=Path, default=Path("curve.png"), help=help)
 
 
 def ruler(options: argparse.Namespace) -> int:
-    """Print the marks of a loss's scale, and a sentence on each value that is asked about."""
+    """Print the marks of a loss's scale, a sentence on each value, a run beside those known to be good."""
     from clutils import anatomy
     from clutils.commands.chosen import chosen_loss
 
@@ -65,6 +71,8 @@ def ruler(options: argparse.Namespace) -> int:
             loss, options.batch_size, options.queue, options.positive, options.spread, options.classes
         )
         said = [marks.says(value) for value in options.value]
+    if options.curve is not None:
+        said += _beside_known(options.curve, options.out, marks)
     of = "" if marks.K is None else f": an anchor has {marks.K:,} negatives"
     where = f"a batch of {options.batch_size:,}" + (
         f", a queue of {options.queue:,}" if options.queue else ""
@@ -93,6 +101,20 @@ def ruler(options: argparse.Namespace) -> int:
             print(f"W is none: the pull of {loss.name} is not NT-Xent's, (1 - p+)/τ")
     print("".join(f"\n{sentence}" for sentence in said), end="\n" if said else "")
     return 0
+
+
+def _beside_known(curve: Path, out: Path, marks: Ruler) -> list[str]:
+    """Draw a run's curve over the recorded ones; what they are and what the last row is beside."""
+    from clutils import files
+    from clutils.figures import known_runs, png
+
+    if out.suffix != ".png":
+        raise BadUsage(f"--out {out}: a curve is drawn as .png")
+    demand_writable(out)
+    own = known_runs.own_curve(curve, marks.chance, marks.best)
+    files.write_atomically(out, png(known_runs.over_known(own, curve.name), scale=1.0))
+    what = [f"{run}: {rows['what'].iloc[0]}" for run, rows in known_runs.read().groupby("run", sort=False)]
+    return ["Runs known to be good:", *what, *known_runs.in_words(own), f"written: {out}"]
 
 
 def _row(name: str, stand: Stand) -> str:

@@ -22,8 +22,8 @@ from clutils.report.facts import MAPPED, Examination, Facts, Row
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
 
-COMPARED = (PROBED, 500)  # labelled images and test images of the table: fresh weights cost twice as much
-LEARNED = 256  # images by which fresh batch statistics settle
+COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
+LEARNED = 128  # images by which fresh batch statistics settle
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
 QUICK = "a quick look stops before it"
@@ -64,7 +64,7 @@ def examine(
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
     - layer: where features are read: "encoder", "head" or the name of a module within the encoder
     - map_names: of "t-SNE" and "UMAP", those that are drawn; numbers: further ones of `measures.BY_NAME`
-    - quick: what the first screen shows, and no more, of at most 750 labelled images
+    - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
       the time that all will take
 
@@ -74,12 +74,12 @@ def examine(
     side = demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
     prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
-    made = _untrained(opened, side, shift, layer, seed)
+    fresh = _untrained(opened, side, shift, layer, seed)
     gallery = covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
-    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=made is not None, quick=quick)
+    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=len(fresh), quick=quick)
     with layers.reading(prepared.encoder, 0 if quick else len(judged) + PROBED) as caught:
         z = finite(prepared, judged, lambda one: on_hint(cost(one)))
         gallery_z = finite(prepared, gallery)
@@ -104,13 +104,14 @@ def examine(
     if "temperature" in n and opened.temperature not in (None, tau):
         n["temperature_in_file"] = opened.temperature
     on_stage("classes and fresh weights")
+    fresh += [way.settled(gallery.images[:LEARNED]) for way in fresh if _has_statistics(way)]
     found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), Facts(**n), unknown)
     found.quick, found.layer, found.spectrum, found.head_views = quick, layer, spectrum, head_views
     if _labelled(found, gallery, gallery_z):
-        n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, made)
-    if made is not None:
-        like = made if encoders.unseen(opened.encoder) else made.settled(gallery.images[:LEARNED])
-        found.fresh_views = embed(like, seen[0][:CHANGED]), embed(like, seen[1][:CHANGED])
+        n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, fresh)
+    if fresh:
+        found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
+        n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
     found.found = Facts(**n)
     if quick:
         unknown |= dict.fromkeys(("probe", "kept"), QUICK)
@@ -134,13 +135,13 @@ def examine(
 
 
 def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageSet:
-    """The gallery with an image of each class that is asked about ahead, where its first 750 lack one.
+    """The gallery with an image of each class that is asked about ahead, where its first 500 lack one.
 
-    Numbers by few labels take the first of them. A quick look takes 750, or one of each class.
+    The table and numbers by few labels take the first of them. A quick look takes 500, or one of each class.
     """
     asked = judged.labels.unique()
     asked = asked[torch.isin(asked, gallery.labels)]
-    if not torch.isin(asked, gallery.labels[:PROBED]).all():
+    if not torch.isin(asked, gallery.labels[: COMPARED[0]]).all():
         order = gallery.labels.argsort(stable=True)
         ordered = gallery.labels[order]
         begins = torch.ones_like(ordered, dtype=torch.bool)
@@ -149,18 +150,18 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
         others = torch.ones(len(gallery), dtype=torch.bool)
         others[first] = False
         gallery = gallery.subset(torch.cat([first, others.nonzero()[:, 0]]))
-    return gallery.subset(slice(0, max(PROBED, len(asked)))) if quick else gallery
+    return gallery.subset(slice(0, max(COMPARED[0], len(asked)))) if quick else gallery
 
 
 # ---- the images as they come in ----------------------------------------------------------------------------
 
 
-def _cost(one: float, judged: int, gallery: int, fresh: bool, quick: bool) -> str:
+def _cost(one: float, judged: int, gallery: int, fresh: int, quick: bool) -> str:
     """What all passes through a network take, in words; one: seconds for an image."""
     asked = judged + gallery
     further = 2 * min(VIEWED, judged) + (0 if quick else len(CHANGES) * min(CHANGED, judged))
     table = min(COMPARED[0], gallery) + min(COMPARED[1], judged)
-    further += fresh * (2 * table + min(LEARNED, gallery) + 2 * min(CHANGED, judged))
+    further += fresh * (2 * table + min(LEARNED, gallery) + 2 * min(VIEWED, judged))  # at the most
     said = f"about {one * (asked + further):.0f} s for {asked:,} images and {further:,} passes more"
     return f"{said}, by fresh weights too{'' if quick else '; then probes, the map, the page'}"
 
@@ -254,13 +255,25 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> Prepared | None:
-    """The same network with fresh weights, as it is made; None for a module that can't be built again."""
+def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> list[Prepared]:
+    """The same network with fresh weights, as it is made; empty for a module that can't be built again.
+
+    It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding
+    changes is far below what another draw of the weights does.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
+    if encoder is None:
+        return []
     where = layer if layer not in ("encoder", "head") else "encoder"
-    return None if encoder is None else Prepared(encoder.eval(), opened.channels, side, *shift, where)
+    made = Prepared(encoder.eval(), opened.channels, side, *shift, where)
+    made.in_bfloat16 = encoders.computes_bfloat16(made.mean.device.type)
+    return [made]
+
+
+def _has_statistics(net: nn.Module) -> bool:
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in net.modules())
 
 
 def _reset(module: nn.Module) -> nn.Module | None:
@@ -309,7 +322,9 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[s
     return numbers
 
 
-def _table(found: Examination, gallery: ImageSet, gallery_z: Tensor, made: Prepared | None) -> dict[str, Any]:
+def _table(
+    found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Sequence[Prepared]
+) -> dict[str, Any]:
     """kNN and probe of the encoder, of raw pixels and of fresh weights, all by the same images.
 
     Fresh weights' are the better of two: as made, and with batch statistics that have settled.
@@ -332,13 +347,10 @@ def _table(found: Examination, gallery: ImageSet, gallery_z: Tensor, made: Prepa
     numbers: dict[str, Any] = {"compared": len(few), "gallery_compared": len(many)}
     numbers["own"] = row(gallery_z[: len(many)], found.z[: len(few)])
     numbers["raw"] = Row(pixels, row(*principal).probe)
-    if made is None:
+    if not fresh:
         found.unknown["untrained"] = "of this module no untrained one can be built"
         return numbers
-    ways = [made]
-    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in made.modules()):
-        ways.append(made.settled(gallery.images[:LEARNED]))
-    rows = [row(embed(way, many.images), embed(way, few.images)) for way in ways]
+    rows = [row(embed(way, many.images), embed(way, few.images)) for way in fresh]
     best = (max((value for value in of if value == value), default=0.0) for of in zip(*rows, strict=True))
     return numbers | {"untrained": Row(*best)}
 

@@ -37,7 +37,7 @@ class Facts:
     - never_trained: there are batch normalisations, and none has seen an image; batches_seen: by the file
     - input_gap: nats from the statistics of its training; input_gaps: by normalisation
     - views: images of which two views were compared; finds_itself, nearer_than: how often a view is nearest
-      to the other one, and nearer than another image's
+      to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made
     - head_*: after the projection head; temperature: the τ that was used, in_file: of the file
     - share_of_negatives: that share the push, after the head; share_before_head: if the loss saw the features
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
@@ -62,6 +62,7 @@ class Facts:
     negative_similarity: float
     finds_itself: float
     nearer_than: float
+    fresh_nearer_than: float | None = None
     weights_zero: float = 0.0
     plain_normalisations: bool = False
     never_trained: bool = False

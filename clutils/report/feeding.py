@@ -14,7 +14,8 @@ from clutils import checkpoints
 from clutils.checkpoints import Opened
 from clutils.report.prepared import Prepared, Unfit, embed
 
-VIEWED = 256  # images that are looked at
+VIEWED = 128  # images that are looked at
+DECIDED = 64  # of them, by which a stem is decided
 CLEARLY = 2.0  # how much nearer one way must be than the next to be taken
 NEAR = 0.15  # nats within which images arrive as in training
 ALIKE = 0.05  # nats that two ways to feed must differ by: healthy encoders are so far from training
@@ -79,7 +80,7 @@ def with_decided_stem(opened: Opened, seen: Tensor, size: int | None) -> Opened:
         if opened.backbone is None or setting not in opened.backbone.assumed:
             continue
         tried = {way: checkpoints.with_stem(opened, **{setting: way}) for way in ways}
-        gaps = {way: _nearest(other, behind, seen, size) for way, other in tried.items()}
+        gaps = {way: _nearest(other, behind, seen[:DECIDED], size) for way, other in tried.items()}
         best, other = sorted(ways, key=lambda way: gaps[way])
         if gaps[best] * CLEARLY < gaps[other]:
             opened = tried[best]

@@ -30,6 +30,7 @@ class Prepared(nn.Module):
 
     mean: Tensor
     std: Tensor
+    in_bfloat16 = False
 
     def __init__(
         self,
@@ -69,9 +70,14 @@ class Prepared(nn.Module):
         """The same network with batch statistics of these images, uint8."""
         mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
         made = Prepared(self.encoder, self.channels, self.side, mean, std, self.layer)
+        made.in_bfloat16 = self.in_bfloat16
         return cast(Prepared, encoders.settled(made, images, 2 * batch(self, images)))
 
     def forward(self, images: Tensor) -> Tensor:
+        with torch.autocast(self.mean.device.type, torch.bfloat16, enabled=self.in_bfloat16):
+            return self._features(images)
+
+    def _features(self, images: Tensor) -> Tensor:
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:

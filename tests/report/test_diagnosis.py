@@ -25,6 +25,7 @@ WELL = Facts(
 )
 ONE_POINT = {"head_uniformity": -0.02}
 CHANCE = Row(0.1, 0.11)
+VIEWS = {"fresh_nearer_than": 0.73}  # beside 0.95
 SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
     ({}, HEALTHY, GOOD, "Healthy: its kNN is at 60%, that of fresh weights at 30%."),
     (
@@ -88,6 +89,13 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"batches_seen": 12, "input_gap": 0.7, "input_gaps": {"none": 0.7}}, HALF, LOOK, "counted 12 batches"),
     ({"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)}, OTHER, BROKEN, "probe 24% beside 41% of fresh"),
     ({"own": Row(0.95, 0.95), "untrained": Row(0.94, 0.96)}, HEALTHY, GOOD, "too easy to show more"),
+    # views that were learned tell "not these classes" from "not yet", and few batches without them are early
+    (VIEWS | {"untrained": Row(0.62, 0.67)}, OTHER, LOOK, "probe 65% beside 67% of fresh"),
+    (VIEWS | {"untrained": Row(0.54, 0.62)}, HEALTHY, GOOD, "nearer than two images in 95%, by .* 73%"),
+    (VIEWS | {"batches_seen": 60}, HEALTHY, GOOD, ""),
+    ({"batches_seen": 60}, HALF, LOOK, "counted 60 batches"),
+    ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% beside 90%"),
+    ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
     ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "can't be told: kNN 60% beside 53%"),
     ({"own": None, "untrained": None, "raw": None}, OPEN, UNKNOWN, "without labels of two classes"),
     ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),

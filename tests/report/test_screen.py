@@ -136,7 +136,8 @@ def test_fresh_weights_are_the_better_of_as_made_and_with_settled_statistics(cas
     gallery, judged = few
     found = report.check(case.opened, few, map_names=(), quick=True).examination.found
     torch.manual_seed(0)
-    fresh = Prepared(case.opened.backbone.build(), 1)
+    fresh = Prepared(case.opened.backbone.build().eval(), 1)
+    fresh.in_bfloat16 = encoders.computes_bfloat16("cpu")
     rows = []
     for net in (fresh, fresh.settled(gallery.images[: examination.LEARNED])):
         z, gallery_z = (examination.embed(net, some.images) for some in (judged, gallery))
