@@ -1,6 +1,7 @@
 """Encoders made healthy and ill on purpose, and what `check` says of each: how often its diagnosis is right.
 
     python benchmarks/calibration.py make tune FOLDER --cifar folder:PATH     those that limits are set by
+    python benchmarks/calibration.py make second FOLDER --cifar folder:PATH   and by these, once held out
     python benchmarks/calibration.py make test FOLDER --cifar folder:PATH     others, made once, limits frozen
     python benchmarks/calibration.py judge tune FOLDER --cifar folder:PATH --record
 
@@ -160,7 +161,7 @@ def main() -> None:
     judge(options.group, options.folder, options.cifar, options.kinds, options.record)
     if options.record and options.group == "test":
         table = records.read(NAME)
-        tuned = int((table["group"] == "tune").sum())
+        tuned = int((table["group"] != "test").sum())
         kept = calibration.summary(table[table["group"] == "test"].to_dict("records"), tuned)
         files.write_atomically(calibration.KEPT, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
 
