@@ -14,6 +14,8 @@ from pathlib import Path
 import nbformat
 from PIL import Image
 
+from clutils import data, figures
+from clutils.course import graphs, records
 from clutils.course.book import running
 
 OPENS = {  # notebook -> the cell whose figure says what it found, and which of the cell's figures
@@ -25,8 +27,11 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "06": ("5da132ef", 0),
     "07": ("1b54f496", 0),
     "08": ("one00017", 0),
+    "09": ("a08f0085", 0),
+    "10": ("a08f0042", 0),
     "11": ("b0900036", 0),
-}  # 00 and 12 show images that README and docs/ show, too
+    "16": ("vec00009", 0),
+}  # 13 to 15 are drawn below; 00 and 12 show images that README and docs/ show, too
 WIDTH, HEIGHT, COLOURS = 880, 380, 64
 
 
@@ -44,6 +49,38 @@ def small(png: bytes) -> Image.Image:
     return image.quantize(COLOURS, dither=Image.Dither.NONE)
 
 
+def diagnoses() -> bytes:
+    """How often each diagnosis of encoders that were made for it is right, as recorded."""
+    made = records.read("calibration")
+    shares = {name: own["right"].astype(float).tolist() for name, own in made.groupby("expected")}
+    figure, ax = figures.new(8.8, 3.4)
+    for row, (name, right) in enumerate(sorted(shares.items(), key=lambda item: sum(item[1]) / len(item[1]))):
+        hits, misses = int(sum(right)), len(right) - int(sum(right))
+        ax.barh(row, hits, color=figures.style.BLUE)
+        ax.barh(row, misses, left=hits, color=figures.style.ORANGE, hatch="//")
+        ax.text(len(right) + 0.1, row, f"{hits} of {len(right)} right", va="center")
+        ax.text(-0.1, row, name, va="center", ha="right")
+    ax.set(yticks=[], xlabel="encoders that were made so (hatched: called something else)", xlim=(0, 18))
+    return figures.png(figure)
+
+
+def sentences() -> bytes:
+    """What each view of a sentence was worth, as recorded."""
+    rows = records.read("sentences")
+    ways = {way: own["encoder"].tolist() for way, own in rows.groupby("way", sort=False)}
+    says = "accuracy by neighbours (a tick a seed, diamond: mean)"
+    return figures.png(figures.training.accuracies(ways, says))
+
+
+def networks() -> bytes:
+    """Three networks whose nodes' classes are known."""
+    kept = {name: data.load(f"nodes:{name}") for name in ("karate", "florentine", "blocks")}
+    return figures.png(graphs.networks(kept))
+
+
+DRAWN = {"13": diagnoses, "14": networks, "15": sentences}
+
+
 def main(arguments: list[str]) -> None:
     folder = Path(arguments[0]) if arguments else running.executed()
     for path in running.sources(folder):
@@ -52,6 +89,8 @@ def main(arguments: list[str]) -> None:
             file = running.NOTEBOOKS / "pictures" / f"{path.stem[:2]}.png"
             small(png).save(file, optimize=True)
             print(file.name, file.stat().st_size)
+    for number, draw in DRAWN.items():
+        small(draw()).save(running.NOTEBOOKS / "pictures" / f"{number}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -141,8 +141,9 @@ def similarity_cells(ax: Axes, similarities: Tensor) -> AxesImage:
     )
     batch = len(similarities) // 2
     for i in range(2 * batch):
-        box = Rectangle(((i + batch) % (2 * batch) - 0.5, i - 0.5), 1, 1, fill=False, linewidth=1.8)
-        ax.add_patch(box).set_edgecolor(style.BLACK)
+        corner = (i + batch) % (2 * batch) - 0.5, i - 0.5
+        for color, width in (("white", 3.6), (style.BLACK, 1.6)):  # black alone is lost on dark red
+            ax.add_patch(Rectangle(corner, 1, 1, fill=False, linewidth=width, edgecolor=color))
     middles = [(batch - 1) / 2, batch + (batch - 1) / 2]
     ax.set_xticks(middles, ["view 1", "view 2"])
     ax.set_yticks(middles, ["view 1", "view 2"], rotation=90, va="center")

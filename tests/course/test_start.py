@@ -16,7 +16,7 @@ def test_the_journey_shows_each_encoders_similarities_as_they_are_and_its_loss()
     figure = lesson.journey(
         pictures[0], pictures, pairs["trained"][0][:2], pairs, {"untrained": 1.25, "trained": 0.5}
     )
-    for ax, both, loss in zip(figure.axes[3:], pairs.values(), ("1.25", "0.50"), strict=True):
+    for ax, both, loss in zip(figure.axes[3:5], pairs.values(), ("1.25", "0.50"), strict=True):
         z = torch.nn.functional.normalize(torch.cat(both), dim=1)
         np.testing.assert_allclose(ax.images[0].get_array(), (z @ z.T).numpy(), rtol=1e-5, atol=1e-6)
         assert loss in ax.get_title(loc="left") + ax.get_title()

@@ -28,7 +28,7 @@ def journey(
     - features: (2, D), one row a view
     - pairs: name of an encoder -> both views' embeddings (B, D) of a batch; losses: that name -> the loss
     """
-    figure, axes = new(11.6, 2.9, columns=3 + len(pairs), width_ratios=[1, 1, 1.25, *[1.45] * len(pairs)])
+    figure, axes = new(12.2, 2.9, columns=3 + len(pairs), width_ratios=[1, 1, 1.25, *[1.45] * len(pairs)])
     axes[0].imshow(pixels_of(picture))
     axes[0].set_title("1  an image")
     gap = np.ones((2, views[0].shape[-1], 3))
@@ -47,8 +47,12 @@ def journey(
         ax.set_axis_off()
     for number, (ax, (name, both)) in enumerate(zip(axes[3:], pairs.items(), strict=True), start=4):
         z = normalise(torch.cat(both).detach())
-        similarity_cells(ax, z @ z.T)
+        cells = similarity_cells(ax, z @ z.T)
         ax.set_title(f"{number}  {name}: loss {losses[name]:.2f}")
+    scale = figure.colorbar(cells, ax=axes[3:], shrink=0.75, ticks=[-1, 0, 1])
+    scale.set_label("cosine similarity")
+    for ax in axes[:2]:
+        ax.set_anchor("N")  # one line of titles
     said = ", ".join(f"{name} {losses[name]:.2f}" for name in pairs)
     return describe(
         figure,
