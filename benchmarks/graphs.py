@@ -5,22 +5,30 @@ python benchmarks/graphs.py graphs:motifs --plain --record       what no step ma
 
 python benchmarks/graphs.py graphs:mutag --judges --steps 40 --record    by GraphCL's judge as well
 python benchmarks/graphs.py nodes:cora --seeds 3 --record                nodes, on the public parts
+python benchmarks/graphs.py nodes:cora --time --record                   a step beside PyTorch Geometric's
 
 Prints ten-fold accuracy, a row a kind of features and a seed; --record adds them to
-benchmarks/records/graphs.csv, --judges to graph_judges.csv, nodes to nodes.csv.
+benchmarks/records/graphs.csv, --judges to graph_judges.csv, nodes to nodes.csv, --time to nodes_time.csv.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import re
+import statistics
+import time
+from collections.abc import Callable
 
 import pandas as pd
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from clutils import data, training
 from clutils.course import graphs as lesson
 from clutils.course import records
+from clutils.data.graphs import unpacked
 
 LEARNED_NODES = {"dgi": 100, "grace": 40}  # steps, which take half a minute of one core each on Cora
 
@@ -32,9 +40,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="only what no step made")
     parser.add_argument("--judges", action="store_true", help="two judges, GraphCL in batches of 128")
+    parser.add_argument("--time", action="store_true", help="CPU time of a step, beside PyTorch Geometric")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.time:
+        return times(options)
     if options.data.startswith("nodes:"):
         return nodes(options)
     if options.judges:
@@ -105,6 +116,92 @@ def nodes(options: argparse.Namespace) -> None:
                 keep("dgi's encoder, fresh weights", seed, 0, run.embed(network))
             run.finish(progress=False)
             keep(method, seed, steps, run.embed(network))
+
+
+# ---- the same step in PyTorch Geometric --------------------------------------------------------------------
+
+
+def times(options: argparse.Namespace, turns: int = 8) -> None:
+    """CPU seconds of a step, in turns with the same method in plain PyTorch Geometric at equal width."""
+    network = lesson.with_even_rows(data.load(options.data))
+    _, x, adjacency = (part[0] for part in unpacked(network.graphs))
+    edges = adjacency.nonzero().T.contiguous()
+    command = f"python benchmarks/graphs.py {options.data} --time --record"
+    for method, rival in (("dgi", plain_dgi), ("grace", plain_grace)):
+        run = training.Run(method=method, data=network, steps=turns, seed=0, threads=1)
+        steps = {"clutils": run.step, "PyTorch Geometric": rival(x, edges, copy.deepcopy(run.method.head))}
+        took: dict[str, list[float]] = {name: [] for name in steps}
+        for _ in range(turns):
+            for name, step in steps.items():
+                begun = time.process_time()
+                step()
+                took[name].append(time.process_time() - begun)
+        seconds = {name: statistics.median(own[1:]) for name, own in took.items()}  # the first one warms up
+        row = {"command": command, "data": network.source, "method": method, "turns": turns} | seconds
+        row["ratio"] = row["clutils"] / row["PyTorch Geometric"]
+        records.keep("nodes_time", row, options.record)
+
+
+class PlainEncoder(nn.Module):
+    """Convolutions of PyTorch Geometric, each with ReLU and batch normalisation, or with PReLU alone."""
+
+    def __init__(self, inputs: int, width: int, layers: int, normalise: bool) -> None:
+        super().__init__()
+        from torch_geometric.nn import GCNConv
+
+        self.layers = nn.ModuleList(GCNConv(width if at else inputs, width) for at in range(layers))
+        self.steps = nn.ModuleList(
+            nn.Sequential(nn.ReLU(), nn.BatchNorm1d(width)) if normalise else nn.PReLU()
+            for _ in range(layers)
+        )
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        outputs = []
+        for layer, step in zip(self.layers, self.steps, strict=True):
+            x = step(layer(x, edges))
+            outputs.append(x)
+        return torch.cat(outputs, dim=1)
+
+
+def plain_dgi(x: Tensor, edges: Tensor, weight: nn.Module) -> Callable[[], None]:
+    """DGI's step on nodes with attributes x (n, F) and edges (2, E): `gcn-prelu`, one layer of 512."""
+    encoder = PlainEncoder(x.shape[1], 512, 1, normalise=False)
+    optimiser = torch.optim.AdamW([*encoder.parameters(), *weight.parameters()], 1e-3)
+
+    def step() -> None:
+        real, wrong = encoder(x, edges), encoder(x[torch.randperm(len(x))], edges)
+        summary = torch.sigmoid(real.mean(dim=0))
+        loss = (F.softplus(-weight(real) @ summary) + F.softplus(weight(wrong) @ summary)).mean() / 2
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+def plain_grace(x: Tensor, edges: Tensor, head: nn.Module) -> Callable[[], None]:
+    """GRACE's step: `gcn-nodes`, two layers of 64; the loss as its authors' code writes it (semi_loss)."""
+    from torch_geometric.utils import dropout_edge
+
+    encoder = PlainEncoder(x.shape[1], 64, 2, normalise=True)
+    optimiser = torch.optim.AdamW([*encoder.parameters(), *head.parameters()], 1e-3)
+
+    def view() -> Tensor:
+        kept = dropout_edge(edges, p=0.3, force_undirected=True)[0]
+        return F.normalize(head(encoder(x * (torch.rand(x.shape[1]) >= 0.3), kept)), dim=1)
+
+    def half(one: Tensor, other: Tensor) -> Tensor:
+        own, across = torch.exp(one @ one.T / 0.4), torch.exp(one @ other.T / 0.4)
+        return -torch.log(across.diag() / (own.sum(1) + across.sum(1) - own.diag()))
+
+    def step() -> None:
+        one, two = view(), view()
+        loss = (half(one, two) + half(two, one)).mean() / 2
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
 
 
 if __name__ == "__main__":

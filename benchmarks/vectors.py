@@ -51,11 +51,11 @@ def main() -> None:
 def few(record: bool) -> None:
     """The rows of `experiments.with_few_labels`: on real tables and on the one that is made."""
     done = records.known(experiments.FEW_RECORD, "data", "seed") if record else set()
-    for name in (experiments.MADE, "vectors:breast-cancer"):
+    for name, steps in experiments.FEW_TABLES.items():
         for seed in experiments.FEW_SEEDS:
             if (name, seed) in done:
                 continue
-            for row in experiments.with_few_labels(name, seed):
+            for row in experiments.with_few_labels(name, seed, steps):
                 command = {"command": "python benchmarks/vectors.py --few --record"}
                 records.keep(experiments.FEW_RECORD, command | row, record)
 

@@ -123,14 +123,14 @@ def read_nodes(path: str, split: str = "train") -> GraphSet:
             raise ValueError(
                 f"{name}: {own} has no row for {len(strange)} nodes, {shortlist(strange)}: {first}"
             )
-        names, titles = listed, fields[1:]
+        names, titles, with_table = listed, fields[1:], f"{name}?nodes={wanted['nodes']}"
         columns = [list(column) for column in zip(*(row[1:] for row in rows), strict=True)]
-        at_label = tables.label_column(name, titles, wanted.get("label"))
+        at_label = tables.label_column(with_table, titles, wanted.get("label"))
         if len(titles) == 1 and at_label == 0:
-            labels = tables.labels_of(name, titles[0], columns[0])
+            labels = tables.labels_of(with_table, titles[0], columns[0])
             notes.append(f"labels: {titles[0]!r}")
         elif titles:
-            table = tables.made(name, titles, columns, wanted.get("label"))
+            table = tables.made(with_table, titles, columns, wanted.get("label"))
             attributes = torch.from_numpy(tables.filled(table, np.ones(len(rows), bool), scale=False))
             labels, notes = table.labels, notes + table.notes
     most = whole_number(name, "most", wanted["most"]) if "most" in wanted else MOST_OF_ONE

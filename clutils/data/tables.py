@@ -342,7 +342,8 @@ def _may_be_labels(values: Sequence[str]) -> bool:
 
 def labelled(name: str, title: str) -> str:
     """How one says which column has the labels, of a file or of a DataFrame; title: "" = none has."""
-    return f"{name}?label={title}" if ":" in name else f"{name}(..., label={title!r})"
+    mark = "&" if "?" in name else "?"
+    return f"{name}{mark}label={title}" if ":" in name else f"{name}(..., label={title!r})"
 
 
 def plain(title: str) -> str:

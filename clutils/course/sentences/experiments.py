@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,16 @@ def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.Sent
 
 def tf_idf(train: data.SentenceSet, *others: data.SentenceSet) -> list[Tensor]:
     """Words weighed by how rare they are in the training part: (N, words) of it and of each other set."""
+    weigh, weighed = _weighed(train.texts)
+    return [weighed, *(torch.from_numpy(weigh.transform(of.texts).toarray()).float() for of in others)]
+
+
+@lru_cache(maxsize=2)  # a search box asks for each query
+def _weighed(texts: tuple[str, ...]) -> tuple[Any, Tensor]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    weigh = TfidfVectorizer(analyzer=data.sentences.words, sublinear_tf=True).fit(train.texts)
-    return [torch.from_numpy(weigh.transform(of.texts).toarray()).float() for of in (train, *others)]
+    weigh = TfidfVectorizer(analyzer=data.sentences.words, sublinear_tf=True)
+    return weigh, torch.from_numpy(weigh.fit_transform(texts).toarray()).float()
 
 
 def counted(train: data.SentenceSet, test: data.SentenceSet, seeds: int = 3) -> pd.DataFrame:

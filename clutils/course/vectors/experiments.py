@@ -115,6 +115,7 @@ def _embedding(way: str, learned: data.VectorSet, seed: int) -> Any:
 
 FEW, FEW_STEPS, FEW_SEEDS, FEW_RECORD = 10, 800, range(3), "few_labels_of_rows"  # FEW: labels of each class
 MADE = "made: what goes together is the class"
+FEW_TABLES = {MADE: FEW_STEPS, "vectors:digits": 200}  # and for how many steps SCARF learns from each
 JUDGES = ("kNN", "logistic regression")
 FEATURES = ("raw", "PCA", "untrained", "SCARF, as above", "SCARF, as published")
 TREES = "boosted trees"  # on the raw columns
