@@ -56,7 +56,7 @@ UNSEEN = """async ([smallest, shrunk]) => { // what a hall would not see: too ta
             const by = image.getBoundingClientRect().width / own;
             if (shown(image) && by < shrunk) wrong.push(`a figure at ${by.toFixed(2)}`);
         }
-        if (frame && (images.length || frame.style.zoom < 0.75)) wrong.push(`zoom ${frame.style.zoom}`);
+        if (frame && (images.some(shown) || frame.style.zoom < 0.75)) wrong.push(`zoom ${frame.style.zoom}`);
         if (wrong.length) found[`${k + 1} ${slide.dataset.cell}`] = wrong;
     }
     return found; }"""

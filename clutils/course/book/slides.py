@@ -33,7 +33,7 @@ CELL = r"`([\w-]+)(?:\.(\d))?`"
 LINE = re.compile(rf"- (20 )?((?:{CELL} )*)(code )?\*\*(.+?)\*\*(?:: (.+))?")
 QUESTION = re.compile(rf"(?:{CELL} )?(.+\?)")
 KEYS = "Keys: arrows turn the slides, S opens these notes, O shows all slides, F the full screen."
-WIDE = 1.75  # width through height from which on a figure stands over its text, and not beside it
+WIDE = 1.6  # width through height from which on a figure stands over its text, and not beside it
 HEADING = re.compile(r"^# (?:\d\d · )?(.+)")
 
 
@@ -238,7 +238,7 @@ def around(slide: Slide, after: Slide | None, notebook: NotebookNode, places: di
 
 
 def qr_code(frame: str, base_url: str) -> str:
-    """A QR code for the explorer in this <iframe>, as it stands there, and its address; "" without segno."""
+    """A QR code of the explorer in this <iframe> as it stands there, with a link; "" without segno."""
     inside = html.unescape(re.findall(r'srcdoc="([^"]*)"', frame)[0])
     found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', inside, re.DOTALL)
     if found is None:
@@ -247,9 +247,7 @@ def qr_code(frame: str, base_url: str) -> str:
     changed = {name: of for name, of in data["defaults"].items() if of != data["plain"].get(name)}
     link = f"{base_url.rstrip('/')}/explorers/{data['name']}.html"
     try:
-        return (
-            f'<div class="qr">{explorers.qr_code(link, changed)}<br>{html.escape(link.split("://")[1])}</div>'
-        )
+        return f'<a class="qr" href="{link}">{explorers.qr_code(link, changed)}</a>'
     except ImportError:
         return ""
 
