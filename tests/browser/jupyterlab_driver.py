@@ -253,6 +253,10 @@ class Notebook:
         self.page.evaluate("() => { window.jupyterapp.shell.collapseLeft(); }")
         self.page.evaluate("() => {" + NOTEBOOK + WATCH_KERNEL + "}")
 
+    def unfold(self) -> None:
+        """Open every folded section: what stands in one has no size, and no slider to press."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:expand-all-headings')")
+
     def run_all(self, timeout: float = 120) -> None:
         """Run every cell with JupyterLab's own command and wait to the end; `problems` tells what failed."""
         # JupyterLab asks a fresh kernel for widgets before ipywidgets is imported, and the kernel grumbles

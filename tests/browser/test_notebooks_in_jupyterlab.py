@@ -11,6 +11,7 @@ def test_every_panel_of_the_notebook_answers_its_slider_and_nothing_breaks(lab):
     """Of one with a panel and an explorer; all run from a clean kernel in tests/course/test_notebooks.py."""
     name = "01_from_siamese_nets_to_infonce.ipynb"
     lab.open(name)
+    lab.unfold()
     lab.run_all(MANY_MINUTES)
     assert lab.problems() == []
     live = lab.live_cells()
