@@ -80,6 +80,12 @@ def test_the_copy_for_the_stage_leaves_the_notebook_as_it_was(tmp_path):
     original.write_bytes(LESSONS[2].read_bytes())
     copy = stage.write("2", tmp_path, minutes=20)
     assert copy.parent == tmp_path and copy.name == f"stage_{original.name}"
+    code = [
+        cell
+        for cell in nbformat.read(copy, 4).cells
+        if cell.id in {c.id for c in shown(nbformat.read(original, 4), 20)}
+    ]
+    assert all(c.metadata["jupyter"]["source_hidden"] for c in code if c.cell_type == "code"), "code is open"
     assert original.read_bytes() == LESSONS[2].read_bytes()
     nbformat.validate(nbformat.read(copy, 4))
     assert copy not in running.sources(tmp_path), "the course's notebooks are the originals alone"

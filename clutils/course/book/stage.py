@@ -20,7 +20,8 @@ from clutils.course.book.running import NOTEBOOKS, sources
 CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
 ASIDE = "▸ "  # before the name of a section that opens folded
-SETTINGS = {  # of JupyterLab's extensions: one document, and no bar below it
+SETTINGS = {  # of JupyterLab's extensions: one document, no bar below it, no button under a fold
+    "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"showHiddenCellsButton": False},
     "@jupyterlab/application-extension/shell.jupyterlab-settings": {"startMode": "single"},
     "@jupyterlab/statusbar-extension/plugin.jupyterlab-settings": {"visible": False},
 }
@@ -67,7 +68,7 @@ def find(number: str, notebooks: Path = NOTEBOOKS) -> Path:
 
 
 def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
-    """A copy for the stage: every run of cells off the path folded under a line that says how many.
+    """A copy for the stage: code folded, and every run of cells off the path under a small arrow.
 
     JupyterLab folds what stands under a heading up to the next one, so a cell on the path without one gets a
     line of its own above it. What is folded as an answer stays so. No cell is moved, changed or left out:
@@ -82,8 +83,7 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
     def put_away() -> bool:
         """Fold what stands aside; whether there was anything."""
         if aside:
-            said = f"{len(aside)} cell{'s' * (len(aside) > 1)} to read at home"
-            cells.append(new_markdown_cell(f"###### ▸ {said}", metadata={FOLDED: True}))
+            cells.append(new_markdown_cell("###### ▸", metadata={FOLDED: True}))
             cells.extend(map(_flat, aside))
         return bool(aside) and not aside.clear()
 
@@ -92,12 +92,12 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
             put_away()
             cells.append(nbformat.from_dict({**cell, "source": f"###### {cell.source.lstrip('# ')}"}))
         elif number in behind:
-            cells.append(_flat(cell))
+            cells.append(_shown(_flat(cell)))
         elif number not in on_stage:
             aside.append(cell)
         else:
             if (put_away() or number - 1 in behind) and _depth(cell) > 6:
-                cells.append(new_markdown_cell("###### ▾"))
+                cells.append(new_markdown_cell("###### &nbsp;"))
             cells.append(_shown(cell))
     if put_away():  # *Run All* ends in the last cell, and would open its fold
         cells.append(new_markdown_cell("###### The end of the path"))
@@ -138,8 +138,10 @@ def _depth(cell: NotebookNode) -> int:
 
 
 def _shown(cell: NotebookNode) -> NotebookNode:
-    """On the path nothing is folded, and no heading says that it is."""
+    """On the path nothing is folded but code, and no heading says that it is."""
     metadata = {name: value for name, value in cell.metadata.items() if name != FOLDED}
+    if cell.cell_type == "code":
+        metadata["jupyter"] = {**metadata.get("jupyter", {}), "source_hidden": True}
     source = cell.source.replace(f"# {ASIDE}", "# ") if cell.cell_type == "markdown" else cell.source
     return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
