@@ -173,13 +173,13 @@ class Batch:
         if self.labels is not None:
             return self.by_label(self.labels)
         first, second = self.views.unbind(dim=1)
-        positives = self.own_views[:, None]
+        positives = (first * second).sum(dim=1, keepdim=True)
         if self.queue is not None:
             return Pairs(positives, first @ self.queue.detach().T)
         if against == "one way":
             return Pairs(positives, self.to_others(first, self.keys[:, 1:]))
         if against == "other view":
-            return Pairs(positives.repeat(2, 1), self.crossed())
+            return Pairs(positives.repeat(2, 1), self.crossed(first, second))
         negatives = self.to_others(self.anchors, self.keys)
         if self.extra_views is None:
             return Pairs(positives.repeat(2, 1), negatives)
@@ -202,9 +202,8 @@ class Batch:
         table = anchors @ keys.flatten(0, 1).T
         return without_own(table, keys.shape[1])
 
-    def crossed(self) -> Tensor:
+    def crossed(self, first: Tensor, second: Tensor) -> Tensor:
         """Similarities of view 1 to view 2 of all other images, then of view 2 to view 1: (2B, B - 1)."""
-        first, second = self.views.unbind(dim=1)
         table = first @ second.T
         return without_own(torch.cat([table, table.T]), 1)
 

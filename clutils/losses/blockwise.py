@@ -35,8 +35,8 @@ class Block(Batch):
             return super().to_others(anchors, keys)
         return _Table.apply(anchors, keys, self.start, len(self.views))
 
-    def crossed(self) -> Tensor:
-        (first, second), keys = self.views.unbind(dim=1), self.keys
+    def crossed(self, first: Tensor, second: Tensor) -> Tensor:
+        keys = self.keys
         return torch.cat([self.to_others(first, keys[:, 1:]), self.to_others(second, keys[:, :1])])
 
 

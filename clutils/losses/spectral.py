@@ -28,7 +28,7 @@ class Spectral(Loss):
 
     level = "feature"
     works_on = "inner products of vectors that are not normalised"
-    against = "other view"
+    against = "one way"  # each pair once: the other way they are the same
     normalised = False
     unbounded = "it works on vectors of any length, and longer ones lower it without end"
     accepts = frozenset()
@@ -42,5 +42,4 @@ class Spectral(Loss):
         return -2 * products.diagonal().mean() + (squares.sum() - squares.diagonal().sum()) / (B * (B - 1))
 
     def formula(self, pairs: Pairs) -> Tensor:
-        """Inner products of 2B anchors, z1's with z2 and z2's with z1, which are the same -> (2B,)."""
         return -2 * mean_over_positives(pairs.positives, pairs) + pairs.negatives.square().mean(dim=1)
