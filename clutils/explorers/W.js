@@ -147,10 +147,14 @@ function current(state) { // the negatives as bars, to draw on from
 function draw(app) {
   const { state, data } = app, s = state.positive, K = state.count, crowd = population(state, K), found = ask(app, "loss");
   const titled = (menu) => data.losses[state[menu]].title;
-  const curve = (name, p, xs, point) => xs.map((x) => point(name, p, x));
-  const atT = (name, p, t) => opened(name, loss(name, "temperature" in p ? { ...p, temperature: t } : p, [s], crowd.n, crowd.m));
+  const curve = (name, p, xs, point) => { // what has no temperature is flat along it
+    const flat = point === atT && !("temperature" in p) ? point(name, p) : null;
+    return xs.map((x) => flat ?? point(name, p, x));
+  };
+  const pulls = (name, p, { n, m }) => opened(name, loss(name, p, [s], n, m, [s], false));
+  const atT = (name, p, t) => pulls(name, "temperature" in p ? { ...p, temperature: t } : p, crowd);
   const crowds = new Map(), of = (k) => { if (!crowds.has(k)) crowds.set(k, population(state, k)); return crowds.get(k); };
-  const atK = (name, p, k) => opened(name, loss(name, p, [s], of(k).n, of(k).m));
+  const atK = (name, p, k) => pulls(name, p, of(k));
   const T = along(COLD, HOT, 90), N = [...new Set(along(1, MOST, 60).map(Math.round))];
   const show = (parts, xs, point, here, coarse) => {
     const { chart } = parts;

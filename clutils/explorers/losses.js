@@ -34,32 +34,39 @@ export function softmax(n, m, logit) {
 
 let tape = [];
 
-// `of` holds one number or several; `slope`, once the tape is walked back, the loss's derivative by each
-function made(of, back = () => {}) {
-  const value = { of, slope: new Float64Array(of.length), back };
-  tape.push(value);
+// `of` holds one number or several; `slope`, once the tape is walked back, the loss's derivative by each.
+// Only what is made `from` something that moves has one to hand back.
+function made(of, from = [], back = () => {}) {
+  const value = { of, slope: new Float64Array(of.length), back, moves: from.some((x) => x.moves) };
+  if (value.moves) tape.push(value);
   return value;
 }
 const held = (x) => (x.of ? x : { of: [x], slope: [0] }); // a plain number takes part, too
 
-const each = (f, slope) => (a) => // slope(x, y): of y = f(x)
-  made(Float64Array.from(a.of, (x) => f(x)), (found) => a.of.forEach((x, i) => {
-    a.slope[i] += found.slope[i] * slope(x, found.of[i]);
-  }));
-
-const both = (f, slopes) => (a_, b_) => { // entry by entry; one number goes with each of the other's
-  const a = held(a_), b = held(b_), i = (x, k) => (x.of.length === 1 ? 0 : k);
-  const of = new Float64Array((a.of.length === 1 ? b : a).of.length).map((_, k) => f(a.of[i(a, k)], b.of[i(b, k)]));
-  return made(of, ({ slope }) => slope.forEach((g, k) => {
-    const [first, second] = slopes(a.of[i(a, k)], b.of[i(b, k)]);
-    a.slope[i(a, k)] += g * first;
-    b.slope[i(b, k)] += g * second;
-  }));
+const each = (f, slope) => (a) => { // slope(x, y): of y = f(x)
+  const of = new Float64Array(a.of.length);
+  for (let i = 0; i < of.length; i++) of[i] = f(a.of[i]);
+  return made(of, [a], (found) => {
+    for (let i = 0; i < of.length; i++) a.slope[i] += found.slope[i] * slope(a.of[i], of[i]);
+  });
 };
-const plus = both((x, y) => x + y, () => [1, 1]);
-const minus = both((x, y) => x - y, () => [1, -1]);
-const times = both((x, y) => x * y, (x, y) => [y, x]);
-const larger = both(Math.max, (x, y) => (x >= y ? [1, 0] : [0, 1]));
+
+const both = (f, first, second) => (a_, b_) => { // entry by entry; one number goes with each of the other's
+  const a = held(a_), b = held(b_), i = a.of.length === 1 ? 0 : 1, j = b.of.length === 1 ? 0 : 1;
+  const of = new Float64Array((i ? a : b).of.length);
+  for (let k = 0; k < of.length; k++) of[k] = f(a.of[k * i], b.of[k * j]);
+  return made(of, [a, b], ({ slope }) => {
+    for (let k = 0; k < of.length; k++) {
+      const x = a.of[k * i], y = b.of[k * j];
+      if (a.moves) a.slope[k * i] += slope[k] * first(x, y);
+      if (b.moves) b.slope[k * j] += slope[k] * second(x, y);
+    }
+  });
+};
+const plus = both((x, y) => x + y, () => 1, () => 1);
+const minus = both((x, y) => x - y, () => 1, () => -1);
+const times = both((x, y) => x * y, (x, y) => y, (x) => x);
+const larger = both(Math.max, (x, y) => (x >= y ? 1 : 0), (x, y) => (x >= y ? 0 : 1));
 const exp = each(Math.exp, (_, y) => y);
 const expm1 = each(Math.expm1, (_, y) => y + 1);
 const sqrt = each(Math.sqrt, (_, y) => 0.5 / y);
@@ -67,15 +74,15 @@ const softplus = each(soft, sigmoid);
 const logOfRest = each((x) => (x < -1e-30 ? Math.log(-Math.expm1(x)) : -Infinity), // log(1 - exp x)
   (x) => (x < -1e-30 ? -1 / Math.expm1(-x) : 0));
 const stopped = (a, f = (x) => x) => made(Float64Array.from(a.of, (x) => f(x))); // no gradient comes through
-const sum = (a, m) => made([total(a.of, m)], ({ slope: [g] }) => a.slope.forEach((_, j) => { a.slope[j] += m ? g * m[j] : g; }));
+const sum = (a, m) => made([total(a.of, m)], [a], ({ slope: [g] }) => a.slope.forEach((_, j) => { a.slope[j] += m ? g * m[j] : g; }));
 const mean = (a) => times(sum(a), 1 / a.of.length);
-const entry = (a, i) => made([a.of[i]], ({ slope: [g] }) => { a.slope[i] += g; });
+const entry = (a, i) => made([a.of[i]], [a], ({ slope: [g] }) => { a.slope[i] += g; });
 const logSum = (a, m) => {
   const { log, share } = softmax(a.of, m, (x) => x);
-  return made([log], ({ slope: [g] }) => share.forEach((q, j) => { a.slope[j] += g * (m ? m[j] : 1) * q; }));
+  return made([log], [a], ({ slope: [g] }) => share.forEach((q, j) => { a.slope[j] += g * (m ? m[j] : 1) * q; }));
 };
 const shares = (a, m) => exp(minus(a, logSum(a, m)));
-const joined = (a, b) => made([...a.of, ...b.of], ({ slope }) => {
+const joined = (a, b) => made([...a.of, ...b.of], [a, b], ({ slope }) => {
   a.of.forEach((_, i) => { a.slope[i] += slope[i]; });
   b.of.forEach((_, j) => { b.slope[j] += slope[a.of.length + j]; });
 });
@@ -83,7 +90,7 @@ const highest = (a, m, below = Infinity) => { // below that; those that tie shar
   const counts = (j) => (m ? m[j] : 1);
   const found = a.of.reduce((most, x, j) => (counts(j) && x < below && x > most ? x : most), -8);
   const ties = total(a.of.map((x, j) => (x === found ? counts(j) : 0)));
-  return made([found], ({ slope: [g] }) => a.of.forEach((x, j) => {
+  return made([found], [a], ({ slope: [g] }) => a.of.forEach((x, j) => {
     if (x === found) a.slope[j] += (g * counts(j)) / ties;
   }));
 };
@@ -226,16 +233,18 @@ export const LOSSES = {
   MACL: macl, ADNCE: adnce, Robust: robust, SigLIP: sigLIP, AttentionNCE: attentionNCE,
 };
 
-// Its value; pull = -dl/ds of each positive; push = dl/dn of each single negative; temperature as it was used,
-// where it has one
-export function loss(name, p, s_, n_, m = null, batch = s_) {
+// Its value; pull = -dl/ds of each positive; push = dl/dn of each single negative, unless nobody asks for it;
+// temperature as it was used, where it has one
+export function loss(name, p, s_, n_, m = null, batch = s_, pushes = true) {
   tape = [];
   const s = made(s_), n = made(n_), anchor = { s, n, m, N: m ? total(m) : n_.length, batch };
+  s.moves = true;
+  n.moves = pushes;
   const found = LOSSES[name](p, anchor);
   found.slope[0] = 1;
   for (let k = tape.length - 1; k >= 0; k--) tape[k].back(tape[k]);
   const push = m ? n.slope.map((x, j) => (m[j] ? x / m[j] : 0)) : n.slope;
-  return { value: found.of[0], pull: s.slope.map((x) => -x), push, temperature: anchor.temperature ?? p.temperature };
+  return { value: found.of[0], pull: s.slope.map((x) => -x), push: pushes ? push : null, temperature: anchor.temperature ?? p.temperature };
 }
 
 // The gate W = sigmoid(c) of one positive; 1 = open

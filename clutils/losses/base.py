@@ -408,27 +408,35 @@ def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
 
 class _LogSum(torch.autograd.Function):
-    """`log_sum` that keeps its softmax, which is its gradient: half as many passes over the table."""
+    """`log_sum` whose softmax, which is its gradient, is made again for it: a table less to keep.
+
+    Where the gradient follows at once, as in a block, it is kept.
+    """
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, temperature: float | Tensor, once: bool) -> Tensor:
         largest = values.amax(dim=1, keepdim=True)
-        if isinstance(temperature, Tensor):
-            weights = (values - largest).div_(temperature).exp_()
-        else:  # the same in one pass
-            weights = torch.add(largest / -temperature, values, alpha=1 / temperature).exp_()
+        weights = _of_the_largest(values, largest, temperature)
         total = weights.sum(dim=1, keepdim=True)
-        ctx.save_for_backward(values, weights, total)
-        ctx.temperature, ctx.once = temperature, once
+        ctx.save_for_backward(values, largest, total, weights if once else None)
+        ctx.temperature = temperature
         return largest / temperature + total.log()
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
-        values, weights, total = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: what is kept knows nothing of the values
+        values, largest, total, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: in operations that have a gradient themselves
             return (values / ctx.temperature).softmax(dim=1) * (slope / ctx.temperature), None, None
-        slope = slope / (total * ctx.temperature)
-        return weights.mul_(slope) if ctx.once else weights * slope, None, None
+        if weights is None:
+            weights = _of_the_largest(values, largest, ctx.temperature)
+        return weights.mul_(slope / (total * ctx.temperature)), None, None
+
+
+def _of_the_largest(values: Tensor, largest: Tensor, temperature: float | Tensor) -> Tensor:
+    """exp((s - largest)/τ)."""
+    if isinstance(temperature, Tensor):
+        return (values - largest).div_(temperature).exp_()
+    return torch.add(largest / -temperature, values, alpha=1 / temperature).exp_()  # the same in one pass
 
 
 def fill(values: Tensor, mask: Tensor | None, value: float) -> Tensor:
