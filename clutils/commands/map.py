@@ -96,15 +96,10 @@ def _features(
     few = pictures.subset(slice(0, feeding.VIEWED))
     seen = torch.cat(views.pair(few.images, 0))
     opened = feeding.with_decided_stem(opened, seen, size)
-    shift: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
-    if options.mean == "auto":
-        chosen, said = feeding.fitting(opened, seen, size)
+    mean, std, said = feeding.given(options.mean, None, opened, seen, size)
+    if said:
         say(said)
-        shift = chosen or shift
-    elif isinstance(options.mean, str):
-        shift = feeding.normalisation(options.mean)
-    else:
-        shift = (cast("tuple[float, ...]", options.mean), (1.0,))
+    shift = mean or (0.0,), std or (1.0,)
     spaces = {"raw pixels": explorers.photo_map.pixels(pictures.images)}
     if opened.backbone is not None:
         with torch.random.fork_rng(devices=[]):

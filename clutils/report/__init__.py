@@ -187,13 +187,10 @@ def check(
     given_as = options.get("mean")
     if given_as is None and options.get("std") is None and not isinstance(path, nn.Module):
         given_as = "auto"
-    if given_as == "auto":
-        chosen, said = feeding.fitting(opened, seen, side)
-        notes += [said] * (chosen != feeding.NORMALISATIONS["none"])
-        options["mean"], options["std"] = chosen or (None, None)
-    elif isinstance(given_as, str):
-        mean, std = feeding.normalisation(given_as)
-        options |= {"mean": mean, "std": options.get("std") or std}
+    mean, std, said = feeding.given(given_as, options.get("std"), opened, seen, side)
+    options |= {"mean": mean, "std": std}
+    if said and (mean, std) != feeding.NORMALISATIONS["none"]:
+        notes.append(said)
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
     own, layer = found.found, options.get("layer", "encoder")
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:

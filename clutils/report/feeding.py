@@ -5,7 +5,7 @@ others, they are fed in another way, or the network was put together in another 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -34,6 +34,26 @@ def normalisation(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         known = ", ".join(NORMALISATIONS)
         raise Unfit(f"the normalisation is {name!r}, but must be one of {known}, auto, or numbers")
     return NORMALISATIONS[name]
+
+
+def given(
+    mean: str | Sequence[float] | None,
+    std: Sequence[float] | None,
+    opened: Opened,
+    seen: Tensor,
+    size: int | None,
+) -> tuple[Sequence[float] | None, Sequence[float] | None, str]:
+    """Mean and std from numbers, a usual name or "auto"; and a sentence where "auto" chose.
+
+    seen: as in `fitting`. None where nothing is given, or none fits. Raises Unfit on another name.
+    """
+    if mean == "auto":
+        chosen, said = fitting(opened, seen, size)
+        return *(chosen or (None, None)), said
+    if isinstance(mean, str):
+        mean, usual = normalisation(mean)
+        std = std or usual
+    return mean, std, ""
 
 
 def fitting(
