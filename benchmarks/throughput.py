@@ -117,7 +117,7 @@ def lightlys(
         criterion = loss.NTXentLoss(TEMPERATURE) if method == "simclr" else loss.VICRegLoss()
         return model, lambda x0, x1: criterion(model(x0), model(x1)), lambda: None
 
-    target = copy.deepcopy(model)
+    target = nn.Sequential(copy.deepcopy(backbone), heads[method]()).train()
     utils.deactivate_requires_grad(target)
     follow = lambda: utils.update_momentum(model, target, m=0.99)  # noqa: E731
     if method == "moco":
