@@ -49,7 +49,8 @@ def given(
     """
     if mean == "auto":
         chosen, said = fitting(opened, seen, size)
-        return *(chosen or (None, None)), said
+        mean, std = chosen or (None, None)
+        return mean, std, said
     if isinstance(mean, str):
         mean, usual = normalisation(mean)
         std = std or usual
