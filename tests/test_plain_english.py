@@ -44,6 +44,7 @@ PLAIN = {  # a word -> what to say; code and the names of flags, settings and re
     r"course of the learning rate": "learning-rate schedule",
 }
 RECORDED = r"pictures ==|scale, dealt to other pictures"  # a column and a row of records, as they are named
+LABELLED = {"slider", "choose", "_slider", "_switch", "_menu", "Control"}  # calls with the label of a control
 PREPOSITIONS = "of|as|with|at|on|in|from|to|by|for|besides|beside|that|which|where|when|see|is|are|how|what"
 
 
@@ -70,6 +71,9 @@ def spoken(code: str) -> list[str]:
             )
         elif isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in inside:
             found.append(one.value)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in LABELLED:
+            labels = [one.args[0]] if one.func.id in ("slider", "choose") else one.args[1:2]
+            found += [f"label: {part.value}" for part in labels if isinstance(part, ast.Constant)]
     arguments = r"(?m)^\s*- [\w, ]+:|^ *\w+  +\(.*|^\w+ = .*"  # names in a docstring's list
     return [re.sub(arguments, " ", prose(one)) for one in found if " " in one.strip()]
 
@@ -154,8 +158,8 @@ def test_what_the_package_says_uses_the_terms_of_the_field():
 
 
 def test_the_rule_itself():
-    code = 'x = f"{n} pictures are judged"  # drawn anew, if n\ny = "pictures"\nz = f(pictures, "A GPU")'
-    assert len(not_plain("\n".join(spoken(code)))) == 3 and not not_plain(
+    code = 'x = f"{n} pictures are judged"  # drawn anew, if n\ny = "pictures"\nz = slider("accelerator", y)'
+    assert len(not_plain("\n".join(spoken(code)))) == 4 and not not_plain(
         prose("images; `pictures`; I judge")
     )
 

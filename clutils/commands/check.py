@@ -1,4 +1,4 @@
-"""`check`: measure and judge one encoder, or two side by side, and write the page."""
+"""`check`: measure one encoder, or two side by side, say what is wrong, and write the page."""
 
 from __future__ import annotations
 
@@ -89,10 +89,14 @@ def add_to(add: Add) -> None:
         "--std",
         metavar="X[,X,X]",
         type=deviations,
-        help="standard deviation to divide by; default: see --mean",
+        help="standard deviation to divide images by, after --mean; default: the one that belongs to --mean",
     )
     to_check.add_argument(
-        "--size", metavar="N", type=side, help="side in pixels that images are resized to, 8 to 1024"
+        "--size",
+        metavar="N",
+        type=side,
+        help="side in pixels to resize images to, 8 to 1024; default: the network's, if it takes only one, "
+        "else no resizing",
     )
     to_check.add_argument(
         "--layer",
@@ -103,7 +107,7 @@ def add_to(add: Add) -> None:
         "--grey",
         action="store_true",
         default=None,
-        help="average the colours, for an encoder of grey images",
+        help="average the colours, for an encoder of grey images; default: no",
     )
     to_check.add_argument(
         "--fail-on",
@@ -130,7 +134,7 @@ def _archs() -> str:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Measure and judge an encoder, two side by side, or a series; write the page; 0, or 3 by --fail-on."""
+    """Measure an encoder, two, or a series, and say what is wrong; write the page; 0, or 3 by --fail-on."""
     from clutils import checkpoints, report
 
     outs = [Path(out) for out in options.out or ["report.html"]]

@@ -34,7 +34,11 @@ def add_to(add: Add) -> None:
         default=2000,
         help="number of images, 20 to 5,000; default: 2000",
     )
-    to_map.add_argument("--arch", metavar="NAME", help="network in the file, as in check --arch")
+    to_map.add_argument(
+        "--arch",
+        metavar="NAME",
+        help="network in the file, as in check --arch; default: identified from the file",
+    )
     to_map.add_argument(
         "--weights", choices=("ema",), help="weights to open: ema, the moving average; default: the last ones"
     )
@@ -43,10 +47,15 @@ def add_to(add: Add) -> None:
         metavar="X[,X,X]",
         type=mean,
         default="auto",
-        help="input normalisation: imagenet, cifar10, half, bytes or none; or auto (default), the one that "
-        "fits what the encoder's batch normalisation holds",
+        help="mean to subtract from images in [0, 1], as in check --mean; default: auto, the one that fits "
+        "the batch-norm statistics best",
     )
-    to_map.add_argument("--size", metavar="N", type=side, help="side in pixels that images are resized to")
+    to_map.add_argument(
+        "--size",
+        metavar="N",
+        type=side,
+        help="side in pixels to resize images to, 8 to 1024; default: as check --size",
+    )
     to_map.add_argument(
         "--seed", metavar="N", type=int, default=0, help="random seed of the maps; default: 0"
     )

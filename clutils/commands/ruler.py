@@ -46,7 +46,7 @@ def _flags(to_measure: Parser) -> None:
     )
     help = "number of classes, for a loss that uses labels, such as SupCon; default: no labels"
     to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
-    help = "loss that you measured; prints one sentence that judges it; may be repeated"
+    help = "loss that you measured; prints one sentence on it; may be repeated; default: none"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
     for name, default, what in (
         ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),

@@ -138,13 +138,13 @@ W = (
 CIRCLE = (
     _menu("loss", "loss", "NTXent", "", NEEDS_MORE),
     _menu("beside", "beside it", "NTXent", "beside_", NEEDS_MORE, "none"),
-    _slider("pictures", "pictures", 16, 2, 64, whole=True),
+    _slider("pictures", "images", 16, 2, 64, whole=True),
     _slider("classes", "classes", 4, 1, 8, whole=True),
     _slider("scatter", "scatter of views", 0.1, 0, 1),
     _slider("arc", "arc of the start, in turns", 0.8, 0.02, 1),
     _slider("rate", "learning rate", 0.1, 0.005, 1, "log"),
     _switch("proportional", "steps in proportion to τ", True),
-    _switch("by_labels", "a class is positive, where the loss takes labels", False),
+    _switch("by_labels", "positives by class, if the loss takes labels", False),
     _switch("forces", "forces: pull, and outside push", False),
     _slider("seed", "seed", 0, 0, 99, whole=True),
     Control("at", "", "", kind="text", form=LETTERS),
@@ -158,7 +158,7 @@ MATRIX = (
     _slider("pictures", "B, images", 6, 2, 16, whole=True),
     _slider("dimensions", "dimensions", 8, 2, 64, whole=True),
     _slider("classes", "classes", 3, 1, 8, whole=True),
-    _slider("learned", "how far views have met", 0.6, 0, 1),
+    _slider("learned", "how close two views are", 0.6, 0, 1),
     _slider("seed", "seed", 0, 0, 99, whole=True),
     _slider("positive", "trained: s⁺", anatomy.POSITIVE, -1, 1),
     _slider("spread", "trained: spread of s⁻", anatomy.SPREAD, 0, 1),
@@ -190,20 +190,20 @@ EXPLORERS = {
     ),
     "circle": Explorer(
         "Points on a circle, under a loss",
-        "Two views of each image (filled, hollow), moved by the loss alone; trails run out "
-        "from the start. Drag a point; compare two losses.",
+        "Two views of each image (filled and hollow), moved only by the loss; trails begin at "
+        "the start. Drag a point, or compare two losses.",
         CIRCLE,
         {"temperature": 0.1, "beside_temperature": 1.0},
     ),
     "matrix": Explorer(
         "A batch's similarities, and what a loss makes of them",
-        "From similarities to shares, to the gate W, to the gradient. Choose an anchor, a row; below, the "
-        "loss's ruler.",
+        "From similarities to shares, to the gate W, to the gradient. Choose an anchor (a row). The loss's "
+        "ruler is below.",
         MATRIX,
         {"temperature": 0.2},
     ),
     "run": Explorer(
-        "A run, along its steps", "Drag along the steps: the map, and what was measured there.", RUN
+        "A run, step by step", "Drag along the steps to see the map and the measurements there.", RUN
     ),
 }
 NAMES = tuple(EXPLORERS)
@@ -225,9 +225,9 @@ INDEX = (
     Part(
         "circle",
         "Points on a circle, moved by a loss alone",
-        "Each image has two views, a filled and a hollow mark; its colour and shape say the class, which the "
-        "loss is not told. The loss pulls the two views together and pushes all others away. Left at "
-        "temperature τ = 0.1, right at τ = 1: which one spreads the points more evenly? Drag a point, or try "
+        "Each image has two views, a filled and a hollow mark; colour and shape show the class, which the "
+        "loss does not know. The loss pulls the two views together and pushes all others away. Left is "
+        "temperature τ = 0.1, right τ = 1: which one spreads the points more evenly? Drag a point, or try "
         "another start.",
         {
             "τ = 0.1 beside τ = 1": {},
@@ -240,9 +240,9 @@ INDEX = (
     Part(
         "W",
         "How much of the gradient gets through?",
-        "W is the factor before an anchor's gradient: 1 is all of it, 0 is nothing. It depends on the "
-        "temperature τ, on the number of negatives K and on their similarities. Move one and watch the "
-        "others.",
+        "W is the factor that scales an anchor's gradient: 1 is all of it, 0 is nothing. It depends on the "
+        "temperature τ, on the number of negatives K and on their similarities. Change one of them and "
+        "watch W.",
         {
             "SimCLR, batch of 256": {"temperature": 0.5, "count": 510, "shape": "gaussian", "similarity": 0},
             "MoCo, queue of 65,536": {
@@ -258,8 +258,8 @@ INDEX = (
     Part(
         "matrix",
         "Is my loss normal?",
-        "Type the value of your loss, your batch and your queue: the ruler says what chance gives, what is "
-        "reachable, and where you are. Above it stands a small batch: similarities, shares, W, gradient.",
+        "Type the value of your loss, your batch and your queue: the ruler shows the loss at chance, the "
+        "best reachable loss, and yours. Above it is a small batch: similarities, shares, W, gradient.",
         {
             "8.32 with a queue of 4,096": {"temperature": 0.1, "value": 8.32, "queue": 4096},
             "5.5 with a batch of 256 at τ = 0.5": {"temperature": 0.5, "value": 5.5, "batch_size": 256},

@@ -281,5 +281,5 @@ export function compare({ check }) {
     });
   }
   return worst < 1e-6 ? `✓ ${check.length} losses and their forces, compared with the package's own numbers: equal to 1e-6.`
-    : `✗ ${name} differs from the package by ${worst}: trust no number of this page.`;
+    : `✗ ${name} differs from the package by ${worst}: do not trust the numbers of this page.`;
 }

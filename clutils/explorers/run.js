@@ -101,7 +101,7 @@ function draw(app) {
   const chance = run.curves.chance?.[row] ?? null, knn = run.knn[k];
   return `${run.title}, step ${number(step)} of ${number(app.end)}: loss ${said("loss")}${chance === null ? "" : ` (chance ${number(chance)})`}, ` +
     `alignment ${said("alignment")}, uniformity ${said("uniformity")}; effective rank ${number(run.effective_rank[k])}` +
-    `${knn === null ? "" : `, kNN ${percent(knn)}`}, looked at in step ${number(looks[k])}${f ? `; the points slide towards step ${number(looks[next])}` : ""}.`;
+    `${knn === null ? "" : `, kNN ${percent(knn)}`}, measured at step ${number(looks[k])}${f ? `; the points move towards step ${number(looks[next])}` : ""}.`;
 }
 
 function buttons(app) {

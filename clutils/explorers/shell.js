@@ -397,11 +397,11 @@ function control(app, c) {
 function sharing(app, foot, model) {
   if (!model.link || app.hidden.has("share")) return;
   const box = html("details", { className: "share" }, foot);
-  html("summary", {}, box, "Link, and a page cut down");
+  html("summary", {}, box, "Link, and a reduced page");
   const row = html("p", { className: "copy" }, box);
   const link = html("input", { type: "text", readOnly: true, title: "link" }, row);
   const copy = html("button", { type: "button" }, row, "copy link");
-  html("p", {}, box, "It opens this page as it stands, without ticked controls:");
+  html("p", {}, box, "It opens this page in its present state, without the ticked controls:");
   const list = html("p", { className: "hide" }, box);
   const address = () => model.link(app.link(model.start));
   const fill = () => {

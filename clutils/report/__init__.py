@@ -34,11 +34,11 @@ __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_seri
 
 SUFFIXES = (".html", ".json", ".png")
 DEFAULTED = (
-    "no images were named (--data), so generated scenes were taken: judge an encoder on images of the kind "
+    "no images were named (--data), so generated scenes were used: check an encoder on images of the kind "
     "that it was trained on"
 )
 LEAST = 16  # images, of which a quarter is the test set
-FEW = 400  # images below which what is said of classes is uncertain
+FEW = 400  # images below which statements on classes are uncertain
 Made = TypeVar("Made")
 
 
@@ -179,7 +179,7 @@ def check(
         gallery, judged = _grey(gallery), _grey(judged)
     count = len(gallery) + len(judged)
     if count < FEW:
-        notes.append(f"{count} images are few: below about {FEW}, what is said of classes is uncertain")
+        notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
     seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
@@ -400,7 +400,7 @@ def _of_one(e: Examination) -> dict[str, Figure]:
         figures.add("Layer by layer", drawn.by_layer, e.layers)
     if e.predicted is not None:
         names = e.judged.class_names
-        figures.add("Who is taken for whom", drawn.confusion, e.judged.labels, e.predicted, names)
+        figures.add("Confused classes", drawn.confusion, e.judged.labels, e.predicted, names)
     if e.noise is not None:
         images, scale, sample, mean = e.noise
         learned = mean if bool(mean.any()) else None

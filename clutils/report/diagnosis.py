@@ -202,7 +202,7 @@ def half_trained(f: Facts) -> Diagnosis | None:
     learned = learned_views(f)
     causes = (
         "too few steps, or a learning rate far off",
-        "what it learned is not what these labels ask about",
+        "these labels describe something that it did not learn",
     )
     if not learned and f.batches_seen is not None and 0 < f.batches_seen < EARLY and f.own is not None:
         says = f"Half-trained: its batch normalisations have counted {f.batches_seen} batches{_beside(f)}."
@@ -232,7 +232,7 @@ def other_classes(f: Facts) -> Diagnosis | None:
     says = f"Learned, but not these classes: {_than_fresh(f)}."
     causes = (
         "labels of its training that were wrong",
-        "augmentation that removes what these labels ask about (colour, place)",
+        "augmentation that removes what these labels describe (colour, place)",
         "colours in another order than in training",
     )
     return Diagnosis(OTHER, level, says, causes)
@@ -274,7 +274,7 @@ RULES = (
 
 def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
     """The first rule that has something to say; else what is not known, or the first line worth a look."""
-    few = f"Not known: {f.pictures} test images are too few to judge it by ({FEWEST} are the least)."
+    few = f"Not known: {f.pictures} test images are too few for a diagnosis (at least {FEWEST})."
     found = next((d for rule in RULES if (d := rule(f)) is not None), None)
     if layer not in ("encoder", "head") and found is not None and found.name in (COLLAPSED, BEHIND):
         found = next((d for rule in (other_classes, half_trained, healthy) if (d := rule(f))), None)
@@ -289,7 +289,7 @@ def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
         return Diagnosis(HEALTHY if found else OPEN, worst.level, f"{worst.says} ({worst.value}.){beside}")
     if found is not None:
         return found
-    why = "without labels of two classes, what it learned can't be asked" if f.own is None else ""
+    why = "without labels of two classes, what it learned can't be measured" if f.own is None else ""
     if f.own is not None:
         why = "no fresh weights of this network can be made to compare with" if f.untrained is None else ""
     why = why or f"whether it learned these classes can't be told: {_than_fresh(f)}"
@@ -376,11 +376,11 @@ def _renamed(f: Facts) -> bool:
 
 
 def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Line]:
-    """At most six: what it is fed, the classes, the space of the loss, collapse, views, robustness."""
+    """At most six: the input, the classes, the space of the loss, collapse, views, robustness."""
     found = [fed(f), classes(f), loss_space(f), geometry(f), two_views(f), robustness(f)]
     keys = ("input_gap", "knn", "head_uniformity", "", "", "kept")
     names = (
-        "what it is fed",
+        "input",
         "classes",
         "the space of the loss",
         "collapse",
@@ -409,15 +409,13 @@ def fed(f: Facts) -> Line | None:
     value, found = f"{f.input_gap:,.2f} nats from its training", fed_wrongly(f)
     unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
     if found is None and unsettled:
-        return Line(
-            "what it is fed", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled."
-        )
+        return Line("input", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled.")
     best = feeding.alike(f.input_gaps)[:1]
     if found is None:
-        return Line("what it is fed", GOOD, value)
+        return Line("input", GOOD, value)
     mends = f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f}." if found.mean else ""
     said = mends or f"No usual normalisation is nearer than {f.input_gaps[best[0]]:.2f}." if best else ""
-    return Line("what it is fed", found.level, value, said)
+    return Line("input", found.level, value, said)
 
 
 def classes(f: Facts) -> Line | None:
@@ -443,9 +441,7 @@ def classes(f: Facts) -> Line | None:
     if _labels_wrong(f):
         return Line("classes", LOOK, value, "All at chance: labels and images seem not to belong together.")
     if (f.exchanged or 0) > EXCHANGED:
-        return Line(
-            "classes", LOOK, value, "Two classes stand in each other's place: see who is taken for whom."
-        )
+        return Line("classes", LOOK, value, "Two classes seem to be exchanged: see the confused classes.")
     found = other_classes(f) or half_trained(f)
     if found is not None:
         says = "Below fresh weights." if found.name == OTHER else "Not clearly above fresh weights."

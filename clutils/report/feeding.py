@@ -80,7 +80,7 @@ def fitting(
     if gaps[best] > NEAR:
         said = f"no usual normalisation fits (nats: {best} {gaps[best]:.2f}, {beside})"
         return None, f"{said}; the images are fed as they are"
-    near = f"; {' and '.join(equal)} too near to tell" if equal else ""
+    near = f"; {' and '.join(equal)} too close to choose between" if equal else ""
     said = f"normalisation {best} was chosen: {gaps[best]:.2f} nats away ({beside}{near})"
     return NORMALISATIONS[best], said
 

@@ -39,7 +39,7 @@ def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
 
 @style.in_course_style
 def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes | None = None) -> Axes:
-    """Who is taken for whom: a row a class, shares of its images; the first twenty that were asked about."""
+    """Confused classes: a row a class, the shares of its images; twenty classes at most."""
     asked = labels.unique()[:20]
     shown = len(asked)
     table = neighbours.confusion(labels, predicted, len(names))

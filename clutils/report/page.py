@@ -15,39 +15,38 @@ MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
 LETTERS = "AB"  # of two files side by side
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
-    "features": "the numbers that an encoder gives for an image, its embedding; compared by their cosine, so "
-    "that length does not count",
+    "features": "an encoder's output for an image; compared by cosine, so their length does not count",
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
-    "class has of them), by cosine s and weights exp(s / 0.1); the share that comes out right",
-    "linear probe": "a logistic regression on the features of labelled images, asked about the test images, "
-    "with one fixed penalty: a thermometer, not the papers' linear evaluation",
-    "fresh weights": "the same network before any training, the better of two: as it is made, and with batch "
-    "statistics of these images",
+    "class has of them), by cosine s and weights exp(s / 0.1); the number is the share of right answers",
+    "linear probe": "a logistic regression on the features of labelled images, tested on the test images, "
+    "with one fixed penalty: a quick measurement, not the papers' linear evaluation",
+    "fresh weights": "the same network before any training, measured twice, as initialised and with batch "
+    "statistics of these images; the better result counts",
     "raw pixels": "the images' own values (for the probe their principal directions)",
-    "chance": "the share of the largest class: what one gets who always says that",
-    "nats": "how far two distributions are apart, by the divergence of normal ones; 0 = the same",
-    "effective rank": "how many directions are in use, the exponential of the entropy of the singular "
-    "values' shares (Roy & Vetterli 2007; not of their squares, the variances)",
+    "chance": "the share of the largest class: the accuracy of always answering that class",
+    "nats": "the distance of two distributions, as the divergence of two normal ones; 0 = the same",
+    "effective rank": "how many directions are in use: the exponential of the entropy of the singular "
+    "values' shares (Roy & Vetterli 2007; of the values, not of their squares)",
     "view": "a random crop, mirrored, with other colours: what training compares",
     "alignment, uniformity": "the mean squared distance of an image's two views (0 = they coincide); the "
     "logarithm of how crowded images are on the sphere, at t = 2 (0 = all are one point, -4 = evenly spread)",
-    "lead": "how far two views of an image are more alike than two images: 1 = they coincide, 0 = not at all",
-    "head": "the small network between features and loss, thrown away after training",
-    "share of the push": "how many of an anchor's negatives have the loss's push between them, at its τ",
+    "lead": "how much more alike two views of an image are than two images: 1 = coincide, 0 = not at all",
+    "head": "the small network between features and loss, discarded after training",
+    "share of the push": "how many of an anchor's negatives receive the loss's push, at its τ",
     "RankMe": "the exponential of the entropy of the singular values' shares, of the features as they are; "
     "the effective rank, of centred ones",
     "LiDAR": "the rank of what distinguishes images, in units of how far the views of one image scatter",
-    "mAP": "mean average precision: all labelled images in the order of their similarity to a test image; of "
-    "each that has its class, the share of its class up to there; the mean",
+    "mAP": "mean average precision: all labelled images are sorted by their similarity to a test image; it "
+    "is the mean, over the images of its class, of the share of its class up to there",
     "few-label probe": "the linear probe on ten labels of each class, drawn five times",
-    "bootstrap": "the test images drawn again with replacement, a thousand times: where 95 % of the results "
-    "lie. Below some fifty images it is too narrow",
-    "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are: 1 = up to "
-    "rotation and scale; the share of nearest images that both have. CKA is near 1 for any two with one "
-    "strong direction in common, and too high where there are fewer images than features",
-    "layer by layer": "what an encoder's blocks give, averaged over space. It misleads where a layer keeps "
-    "what it knows in places, and between layers of different width",
-    "trustworthiness": "how far neighbours on a map are neighbours in truth: 1 = all, near 0.5 = by chance",
+    "bootstrap": "the test images are drawn again with replacement, a thousand times; the range has 95 % of "
+    "the results. Below about fifty images it is too narrow",
+    "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are (1 = up to "
+    "rotation and scale), and the share of nearest images that both have. CKA is near 1 for any two encoders "
+    "with one strong direction in common, and too high with fewer images than features",
+    "layer by layer": "the output of an encoder's blocks, averaged over space. It misleads if a layer stores "
+    "information in positions, and between layers of different width",
+    "trustworthiness": "whether neighbours on a map are true neighbours: 1 = all are, near 0.5 = by chance",
 }
 
 

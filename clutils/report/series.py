@@ -23,7 +23,7 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "spread and dead features": ("spread", "dead"),
     "share of the negatives with the push": ("share_of_negatives",),
     "kept under a change": ("kept_crop", "kept_flip", "kept_jitter", "kept_grey", "kept_blur"),
-    "what it is fed (nats)": ("input_gap",),
+    "input (nats)": ("input_gap",),
 }
 CALLED = {key: number.label for key, number in BY_NAME.items()} | {
     **{f"{how}_beside_untrained": "this encoder" for how in ("knn", "probe")},

@@ -83,39 +83,39 @@ def numbers(found: Examination) -> list[Number]:
         ),
         "alpha_req": (
             f"{of}, {{}} (Agrawal 2022)",
-            "The tail bends the line: another range or N gives another α. The paper's good sign is near 1.",
+            "The tail is not straight: another range or N gives another α. The paper's good sign is near 1.",
         ),
         "nesum": (
             f"{of}, {{}}; at most {most} (He & Ozay 2022)",
-            "One strong direction, though harmless, pulls it down.",
+            "One strong direction lowers it, even if harmless.",
         ),
         "lidar": (
             f"N = {int(n['views'])} images, {{}} (Thilak 2024)",
-            "2 views show their scatter poorly (the paper draws 50), and an ill encoder may be above a "
-            "healthy one; δ decides where features are small.",
+            "Two views measure their scatter poorly (the paper draws 50), and an ill encoder may be above "
+            "a healthy one; for small features, δ decides.",
         ),
         "knn": (
             f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled images",
-            "It grows with the labelled images, and asks for these classes alone.",
+            "It grows with the number of labelled images, and measures only these classes.",
         ),
         **{
             f"knn_dino_{k}": (
                 f"{{}}, {lent} labelled images (DINO's eval_knn.py)",
-                "A large k blurs small classes: of few labelled images it votes for the largest class.",
+                "With few labelled images, a large k votes for the largest class.",
             )
             for k in measures.DINO[0]
         },
         "map": (
             f"all {lent} labelled images ranked {{}}",
-            "It asks for whole classes: one in two far clusters scores low, though both are pure.",
+            "It measures whole classes: a class in two distant pure clusters scores low.",
         ),
         "probe": (
             f"{{}}, {probed} labels",
-            "It finds classes that no neighbour shows; another penalty moves it by points.",
+            "It finds classes that neighbours do not show; another penalty changes it by points.",
         ),
         "few": (
             f"the same on {int(n.get('few_labels', 0))} labels, mean and range of {DRAWS} draws",
-            "The draw moves it more than most encoders differ.",
+            "It varies more between draws than between most encoders.",
         ),
     }
     made = []

@@ -44,7 +44,7 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
         opened = checkpoints.open(tmp_path / f"{letter}.pt")
         found = report.check(opened, report.load("scenes", 800), map_names=())
         seen[letter] = {line.name: line for line in found.verdicts}, found.examination.found
-        assert "what it is fed" in lesson.summary(found).rpartition("good: ")[2]
+        assert "input" in lesson.summary(found).rpartition("good: ")[2]
     loss, collapse = "the space of the loss", "collapse"
     kept = {letter: facts.kept for letter, (_, facts) in seen.items()}
     assert min(kept["A"]["jitter"], kept["A"]["grey"]) < min(kept["B"]["jitter"], kept["B"]["grey"])

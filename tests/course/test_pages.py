@@ -99,7 +99,7 @@ def test_names_of_a_notebook_lead_to_where_they_are_defined():
     ("source", "title"),
     [
         ("lesson.dilemma()", "Points on a circle"),
-        ("lab = lesson.training_lab(data='scenes', **recipe.settings())\nlab", "A run, along its steps"),
+        ("lab = lesson.training_lab(data='scenes', **recipe.settings())\nlab", "A run, step by step"),
     ],
 )
 def test_where_a_panel_needs_a_kernel_an_explorer_of_the_same_stands_in_the_book(source, title):

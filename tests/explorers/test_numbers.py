@@ -293,7 +293,7 @@ def test_the_page_compares_itself_with_the_package_and_says_so(kept, opening, wr
     assert other != text
     (tmp_path / "other.html").write_text(other, "utf-8")
     with opening("W", path=tmp_path / "other.html") as page:
-        assert "trust no number of this page" in page.page.text_content(".source")
+        assert "do not trust the numbers of this page" in page.page.text_content(".source")
 
 
 def test_every_loss_of_level_similarity_is_there_or_left_out_with_a_reason(kept):

@@ -49,7 +49,7 @@ def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(im
     opened = reopened(settled(1, True, 0.5, 0.5, images[:320]), tmp_path)
     chosen, said = feeding.fitting(opened, images[320:], None)
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
-    assert "too near to tell" not in said
+    assert "too close to choose" not in said
     assert feeding.with_decided_stem(opened, images[320:], None).backbone.maxpool
 
 

@@ -99,7 +99,7 @@ def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
     assert said.items() <= held["not_measured"].items() and not said.keys() & held["numbers"].keys()
     assert "could not be drawn" not in out[0].read_text()
     if held["numbers"]["pictures"] < 20:
-        assert held["level"] == report.UNKNOWN and "too few to judge it by" in held["summary"]
+        assert held["level"] == report.UNKNOWN and "too few for a diagnosis" in held["summary"]
 
 
 def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(checkpoint, tmp_path):

@@ -67,7 +67,7 @@ def test_a_figure_that_fails_is_a_line_on_the_page_and_no_loss(whole, monkeypatc
     monkeypatch.setitem(report.screen.PANELS, "Spectrum", fails)
     text = whole.html()
     assert "Layer by layer could not be drawn: RuntimeError: bins &lt;of&gt; no $width" in text
-    assert "Who is taken for whom could not be drawn" in text
+    assert "Confused classes could not be drawn" in text
     assert "Spectrum could not be drawn: RuntimeError" in text
     assert Page(text).mute == 0 and "Map by class" in text
 

@@ -52,7 +52,7 @@ LEAD = exercise(
 
 REPORTS = """\
                                      A          B          C        usual
-what it is fed, nats away           0.01       7.1        0.02     near 0
+input, nats away                    0.01       7.1        0.02     near 0
 spread                              0.74       0.76       0.71     above 0.3
 effective rank, of 128              38         36         1.3      above 8
 share of negatives with the push    99 %       46 %       44 %     5 to 90 %
@@ -65,8 +65,8 @@ WHERE_TO_LOOK_FIRST = exercise(
     wrong={
         "the lowest accuracy first": list("ACB"),
         "the temperature before the collapse": list("BAC"),
-        "the collapse before what it is fed": list("CBA"),
-        "what it is fed at the end": list("CAB"),
+        "the collapse before the input": list("CBA"),
+        "the input at the end": list("CAB"),
         "the temperature first": list("ABC"),
     },
 )
