@@ -97,15 +97,16 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     away = f"{f.input_gap:,.{2 if f.input_gap < 10 else 0}f} nats"
     if mended:
         either = " or ".join([best, *equal])
-        says = f"Fed wrongly: values arrive {away} from those of its training, and {nearest:.2f} with --mean "
-        says += f"{either}; all else here says little until then."
+        says = f"Fed wrongly: its input statistics are {away} from those of its training, and {nearest:.2f} "
+        says += f"with --mean {either}; run the check again so, as the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
         return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
     if f.batches_seen is not None and 0 < f.batches_seen < SETTLED:
         return None  # its statistics had not settled: see `hardly_begun`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
     says = (
-        f"Fed wrongly, or with images of another kind: values arrive {away} from those of its training{near}."
+        f"Fed wrongly, or with images of another kind: its input statistics are {away} from those of its "
+        f"training{near}."
     )
     causes = ("images of another kind than it was trained on", "colours in another order, or another size")
     return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says, causes)
@@ -123,7 +124,7 @@ def hardly_begun(f: Facts) -> Diagnosis | None:
 def collapsed(f: Facts) -> Diagnosis | None:
     """Healthy encoders: 0.5 to 0.95 of an embedding's length is its own; a rank of 25 to 49 of 128."""
     causes = (
-        "nothing pushes apart: no stop-gradient, as the file says"
+        "nothing pushes images apart: by its file it was trained without a stop-gradient"
         if f.stop_gradient is False
         else "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
         "a learning rate so high that weights ran away",
@@ -143,6 +144,7 @@ def collapsed(f: Facts) -> Diagnosis | None:
         says += "encoders it has 20% to 40%."
     else:
         return None
+    says += " Behind the head all images are one point." if one_point(f) else ""
     return Diagnosis(COLLAPSED, BROKEN, says, causes)
 
 
@@ -163,13 +165,12 @@ def temperature(f: Facts) -> Diagnosis | None:
     share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
     asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
     other = f.temperature_in_file is not None  # then it was not trained at this one
-    if _one_point(f):
+    if one_point(f):
         if before is None or before >= BEFORE:
             return None
-        says = (
-            f"Too cold: at {tau} the push would fall on {before:.1%} {asked} by its own features, and behind "
-        )
-        says += f"the head all images have become one point (uniformity {_plain(f.head_uniformity)})."
+        even = _plain(f.head_uniformity)
+        says = f"Too cold: behind the head all images are one point (uniformity {even}), "
+        says += f"and by the features before the head {tau} would put the push on {before:.1%} {asked}."
         return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says, ("a temperature far below 0.05",))
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} take the whole push, images of the same "
@@ -177,7 +178,7 @@ def temperature(f: Facts) -> Diagnosis | None:
         level = BROKEN if share < COLD and not other else LOOK
         return Diagnosis(TEMPERATURE, level, says, ("a temperature far below 0.05", "duplicates"))
     if share > WARM:
-        says = f"Too hot: at {tau} {share:.1%} {asked} share the push, the far ones like the near."
+        says = f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones like the near."
         level = BROKEN if share > HOT and not other else LOOK
         return Diagnosis(TEMPERATURE, level, says, ("a temperature far above 0.5",))
     return None
@@ -185,14 +186,15 @@ def temperature(f: Facts) -> Diagnosis | None:
 
 def behind_the_head(f: Facts) -> Diagnosis | None:
     """After the head, healthy runs have a uniformity of -1.7 to -3.0; a head that collapsed nearly 0."""
-    if not _one_point(f):
+    if not one_point(f):
         return None
     before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
     says = (
         f"Collapsed behind the head: uniformity is {_plain(f.head_uniformity)} there (0: all are one point, "
     )
     says += f"-4: evenly spread){before}."
-    stop = "nothing pushes apart" + (": no stop-gradient, as the file says" * (f.stop_gradient is False))
+    stop = "nothing pushes images apart"
+    stop += ": by its file it was trained without a stop-gradient" if f.stop_gradient is False else ""
     causes = (stop, "a temperature far too low", "pairs that do not belong together")
     return Diagnosis(BEHIND, BROKEN, says, (*causes, "encoder and head that do not belong together"))
 
@@ -231,7 +233,7 @@ def other_classes(f: Facts) -> Diagnosis | None:
         return None
     says = f"Learned, but not these classes: {_than_fresh(f)}."
     causes = (
-        "labels of its training that were wrong",
+        "it was trained with labels, and these were wrong",
         "augmentation that removes what these labels describe (colour, place)",
         "colours in another order than in training",
     )
@@ -247,6 +249,7 @@ def healthy(f: Facts) -> Diagnosis | None:
         if by[1] > by[0]:
             name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
         says = f"Healthy: its {name} is at {own:.0%}, that of fresh weights at {fresh:.0%}"
+        says += f", of raw pixels at {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
         if not above(f):
             says += f" (which may be luck), and two views are nearer than two images in {f.nearer_than:.0%}, "
             says += f"by fresh weights in {f.fresh_nearer_than:.0%}"
@@ -406,7 +409,7 @@ def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Lin
 def fed(f: Facts) -> Line | None:
     if f.input_gap is None:
         return None
-    value, found = f"{f.input_gap:,.2f} nats from its training", fed_wrongly(f)
+    value, found = f"{f.input_gap:,.2f} nats from the statistics of its training", fed_wrongly(f)
     unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
     if found is None and unsettled:
         return Line("input", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled.")
@@ -444,7 +447,8 @@ def classes(f: Facts) -> Line | None:
         return Line("classes", LOOK, value, "Two classes seem to be exchanged: see the confused classes.")
     found = other_classes(f) or half_trained(f)
     if found is not None:
-        says = "Below fresh weights." if found.name == OTHER else "Not clearly above fresh weights."
+        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN
+        says = "Below fresh weights." if below or found.name == OTHER else "Not clearly above fresh weights."
         return Line("classes", found.level, value, says)
     return Line("classes", GOOD if above(f) or _easy(f) else UNKNOWN, value)
 
@@ -457,7 +461,7 @@ def loss_space(f: Facts) -> Line | None:
         given = "" if f.temperature_in_file is None else f" (the file says {f.temperature_in_file:g})"
         value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
         value += "share the push"
-    if _one_point(f):
+    if one_point(f):
         return Line("the space of the loss", BROKEN, value, "What the loss sees is one point.")
     found = temperature(f)
     if found is not None:
@@ -499,7 +503,8 @@ def geometry(f: Facts) -> Line:
 
 
 def two_views(f: Facts) -> Line:
-    value = f"lead {f.lead:.2f} (1: they coincide, 0: as any two); {f.finds_itself:.0%} find their other view"
+    value = f"lead over two images {f.lead:.2f} (1: they coincide, 0: none); "
+    value += f"{f.finds_itself:.0%} find their other view"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return Line(
             "views of an image", LOOK, value, "Two views of an image are hardly nearer than two images."
@@ -526,7 +531,8 @@ def worse(one: str, other: str) -> str:
     return max(one, other, key=LEVELS.index)
 
 
-def _one_point(f: Facts) -> bool:
+def one_point(f: Facts) -> bool:
+    """Whether all images are nearly one point behind the head, by the uniformity there."""
     return f.head_uniformity is not None and f.head_uniformity > ONE_POINT
 
 

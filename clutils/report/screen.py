@@ -19,7 +19,7 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
 from clutils.report import figures as drawn
-from clutils.report.diagnosis import CONSTANT
+from clutils.report.diagnosis import CONSTANT, one_point
 from clutils.report.facts import MAPPED, Examination, Facts
 
 SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
@@ -86,17 +86,17 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     points.update(at)
     ax.spines[:].set_visible(False)
     kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
-    trust = f"{name}, trustworthiness {kept:.2f}."
+    trust = f"Trustworthiness of this {name} map: {kept:.2f}."
     if found.predicted is None:
         return describe(ax, f"Map of {len(z)} images."), f"No labels of two classes or more. {trust}"
     wrong = found.predicted[:MAPPED] != labels
     for marks, c in zip(points.marks, points.classes, strict=True):
         offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
         ax.scatter(
-            offsets[:, 0], offsets[:, 1], s=58, linewidth=0.9, zorder=4, facecolors="none", edgecolors=RING
+            offsets[:, 0], offsets[:, 1], s=58, linewidth=0.5, zorder=4, facecolors="none", edgecolors=RING
         )
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"Ringed, {wrong.double().mean():.0%}: neighbours vote for another class. {trust}"
+    reading = f"Black ring ({wrong.double().mean():.0%}): labelled neighbours vote for another class. {trust}"
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
@@ -141,8 +141,8 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
     most = ((sizes[code] - 1).clamp(max=k).double() / k).mean().item()
     few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
-    reading = f"Framed: same class, as {own:.0%} of all {k} nearest (raw pixels {raw:.0%}{few}). "
-    reading += "Last 3 rows: the worst."
+    reading = f"Blue frame: same class. Of all {k} nearest, {own:.0%} are (by raw pixels {raw:.0%}{few}). "
+    reading += "Last 3 rows: this encoder's worst."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -178,8 +178,9 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
         if not k:
             place.legend(loc="upper left", fontsize=8.5)
-    reading = f"Two views of an image lead by {leads[0]:.2f} (0: as any two, 1: they coincide)"
-    reading += f", behind the head by {leads[1]:.2f}." if len(leads) > 1 else "."
+    reading = f"How far positives lead (0: as negatives, 1: all at similarity 1): {leads[0]:.2f}"
+    reading += f" before the head, {leads[1]:.2f} behind it" if len(leads) > 1 else ""
+    reading += ", where all similarities are nearly 1." if one_point(found.found) and len(leads) > 1 else "."
     if found.found.spread < CONSTANT:
         reading = "All similarities are near 1: images have nearly one embedding."
     return describe(ax, f"Histograms of cosine similarities. {reading}"), reading
@@ -201,7 +202,7 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
-    reading += " (noise fills dimensions, too)."
+    reading += ". A high rank alone is no sign of health: noise has one, too."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 
 

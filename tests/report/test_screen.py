@@ -50,7 +50,7 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
     assert quick.summary_text in texts and set(screen.PANELS) <= set(texts)
     own = quick.examination.found.own
     assert {"this encoder", "fresh weights", "raw pixels", f"{own.knn:.0%}", f"{own.probe:.0%}"} <= set(texts)
-    assert f"{1 - quick.examination.numbers['knn']:.0%}: neighbours vote" in figures.alt(figure)
+    assert f"({1 - quick.examination.numbers['knn']:.0%}): labelled neighbours vote" in figures.alt(figure)
     assert quick._repr_html_().count("<img") == 1
     figure.draw_without_rendering()
     for text in figure.texts:
@@ -94,7 +94,7 @@ def test_with_its_head_a_module_shows_a_collapse_behind_it(few):
     nn.init.zeros_(head[0].weight)
     found = report.check(net, few, map_names=(), quick=True, head=head)
     assert (found.diagnosis.name, found.level) == (BEHIND, BROKEN) and head.training
-    assert "behind the head" in screen.similarity(found.examination)[1]
+    assert "behind it, where all similarities are nearly 1" in screen.similarity(found.examination)[1]
     assert report.check(net, few, map_names=(), quick=True).diagnosis.name != BEHIND
 
 
