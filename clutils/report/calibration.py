@@ -14,7 +14,7 @@ TABLE: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exi
 
 
 def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
-    """What the page's foot shows of encoders made once, limits frozen.
+    """What the page's foot shows of encoders made once, after the limits were set.
 
     - rows: of the record: made, expected (diagnoses with " or " between), found, right; tuned: encoders that
       limits were set on
