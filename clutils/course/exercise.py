@@ -72,6 +72,7 @@ class Exercise:
       has it; None = what it returns
     - judge: for a question with many right answers: takes the reader's value, returns None where it has
       what is asked for, else the name of a known wrong answer, or a sentence on what it lacks
+    - by_hand: arguments for which a page asks what the function returns, where `cases` are too long for that
     - notebook: number and title of the notebook that asks it, as in "00 · Start here"
 
     `observe` and `judge` may raise: `Lacks` with a sentence to the reader, or whatever the reader's own code
@@ -87,6 +88,7 @@ class Exercise:
     tolerance: float = 1e-6
     observe: Callable[..., Mapping[str, Any]] | None = None
     judge: Callable[[Any], str | None] | None = None
+    by_hand: tuple[Any, ...] = ()
     notebook: str = ""
     _given: list[int] = field(default_factory=lambda: [0], repr=False)
 

@@ -37,6 +37,13 @@ def test_every_question_for_words_is_one_and_functions_of_few_numbers_are():
     }  # too many, compared in more
 
 
+def test_every_chapter_with_exercises_has_one_for_a_phone_and_it_names_mistakes():
+    for folder, asked in exercise.catalogue().items():
+        in_page = [e for e in asked if e.name in FORMS]
+        assert in_page, f"{folder} asks nothing that its page can judge"
+        assert any(len(data(FORMS[e.name])["said"]) >= 3 for e in in_page), folder  # right, and two mistakes
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_no_answer_stands_in_the_form_as_it_is_looked_up(name: str):
     form, asked = FORMS[name], KNOWN[name]

@@ -92,26 +92,31 @@ def _listed(answer: Any) -> list[Any]:
 
 
 def by_hand(asked: Exercise) -> tuple[Exercise, str] | None:
-    """A function's exercise as a question for a number, in the case that tells most wrong answers from the
-    right one, and this case in words; None where no case has few numbers in and one out.
+    """A function's exercise as a question for a number, and the arguments in words.
 
-    None, too, where more than what a function returns is compared.
+    That is in the case that the exercise names for it, else in the one of its cases with few numbers in and
+    one out that separates most wrong answers from the right one. None where it has neither, and where more
+    than what a function returns is compared. Of several numbers that it returns the first is asked for.
     """
-    if not callable(asked.answer) or asked.observe or asked.judge or not asked.cases:
+    if not callable(asked.answer) or not asked.by_hand and (asked.observe or asked.judge or not asked.cases):
         return None
     found = []
-    for case in asked.cases():
+    for case in [asked.by_hand] if asked.by_hand else asked.cases():
         case = tuple(_short(value) for value in case)
-        right = _number(asked.answer(*case)) if 0 < sum(map(_numbers, case)) <= MOST_NUMBERS else None
+        few = asked.by_hand or 0 < sum(map(_numbers, case)) <= MOST_NUMBERS
+        right = _number(asked.answer(*case), bool(asked.by_hand)) if few else None
         if right is None:
             continue
-        wrong = [Wrong(w.name, _number(w.answer(*case)), w.why) for w in asked.wrong]
+        wrong = [Wrong(w.name, _number(w.answer(*case), bool(asked.by_hand)), w.why) for w in asked.wrong]
         apart = [
             w for w in wrong if w.answer is not None and spelled(w.answer, right) != spelled(right, right)
         ]
         names = inspect.signature(asked.answer).parameters
         given = ", ".join(f"`{name} = {_written(value)}`" for name, value in zip(names, case, strict=False))
-        found.append((replace(asked, answer=right, wrong=apart, cases=None), given))
+        if _number(asked.answer(*case)) is None:
+            given += " (give its first number)"
+        one = replace(asked, answer=right, wrong=apart, cases=None, observe=None, judge=None)
+        found.append((one, given))
     return max(found, key=lambda one: len(one[0].wrong), default=None)
 
 
@@ -144,8 +149,10 @@ def _numbers(value: Any) -> int:
     return 1 if isinstance(value, int | float) else MOST_NUMBERS + 1
 
 
-def _number(returned: Any) -> int | float | None:
-    """One number, of torch or of Python; None for anything else."""
+def _number(returned: Any, first: bool = False) -> int | float | None:
+    """One number, of torch or of Python; None for anything else. `first`: of several, the first."""
+    if first and isinstance(returned, torch.Tensor):
+        returned = returned.flatten()[0]
     if isinstance(returned, torch.Tensor) and returned.numel() == 1:
         returned = returned.item()
     return returned if type(returned) in DIGITS and abs(returned) < 1e12 else None
@@ -153,6 +160,8 @@ def _number(returned: Any) -> int | float | None:
 
 def _written(value: Any) -> str:
     plain = value.tolist() if isinstance(value, torch.Tensor) else value
+    if isinstance(plain, dict):
+        return f"{{{', '.join(f'{key}: {own}' for key, own in plain.items())}}}"
     return json.dumps(plain) if isinstance(plain, list) else f"{plain:g}"
 
 

@@ -92,6 +92,7 @@ EXERCISES = [
             ),
         },
         cases=_pushes,
+        by_hand=(torch.tensor([[0.3, -0.1, 0.1], [0.3, 0.4, 0.4]]),),
     ),
     exercise(
         name="two_controls",

@@ -97,6 +97,7 @@ OTHER_VIEW_LOSS = exercise(
     },
     cases=_tables,
     observe=value_and_gradients("similarities"),
+    by_hand=(torch.tensor([[0.9, 0.1], [0.3, 0.7]]), 0.5),
 )
 
 EXERCISES = [PROPAGATE, OTHER_VIEW_LOSS]

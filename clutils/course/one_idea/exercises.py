@@ -156,6 +156,12 @@ MAP_LOSS = exercise(
     },
     cases=_map_cases,
     observe=value_and_gradients("positions"),
+    by_hand=(
+        torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]),
+        torch.tensor([[0], [1]]),
+        torch.tensor([[2]]),
+        0.5,
+    ),
 )
 
 
