@@ -98,7 +98,9 @@ def by_hand(asked: Exercise) -> tuple[Exercise, str] | None:
     one out that separates most wrong answers from the right one. None where it has neither, and where more
     than what a function returns is compared. Of several numbers that it returns the first is asked for.
     """
-    if not callable(asked.answer) or not asked.by_hand and (asked.observe or asked.judge or not asked.cases):
+    if not callable(asked.answer):
+        return None
+    if not asked.by_hand and (asked.observe or asked.judge or not asked.cases):
         return None
     found = []
     for case in [asked.by_hand] if asked.by_hand else asked.cases():
