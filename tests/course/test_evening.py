@@ -1,7 +1,5 @@
-"""The evening: what is open in notebooks 00 to 03 is short enough for one sitting, and whole by itself."""
+"""The evening: what is open in notebooks 00 to 03 is short enough for one sitting."""
 
-import ast
-import builtins
 import re
 
 import nbformat
@@ -43,34 +41,6 @@ def test_an_evening_is_short_and_asks_for_one_exercise_a_notebook():
         asked = [c.id for c in cells if c.cell_type == "code" and ".check(" in c.source]
         assert len(asked) == 1, f"{path.stem}: exercises {asked}"
     assert words <= MOST_WORDS
-
-
-@each_of_them
-def test_no_open_cell_needs_a_name_that_only_an_aside_makes(path):
-    assert lacking(on_path(nbformat.read(path, 4))) == []
-
-
-def lacking(cells: list[nbformat.NotebookNode]) -> list[str]:
-    """Names that the cells use and that no cell up to there has made, with the cell's id."""
-    known, faults = {*dir(builtins), "display"}, []
-    for cell in cells:
-        if cell.cell_type != "code":
-            continue
-        nodes = list(ast.walk(ast.parse(cell.source)))
-        known |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-        known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-        for node in nodes:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                known |= {(name.asname or name.name).split(".")[0] for name in node.names}
-        used = {node.id for node in nodes if isinstance(node, ast.Name)}
-        faults += [f"{cell.id}: {name}" for name in sorted(used - known)]
-    return faults
-
-
-def test_a_name_from_an_aside_is_found():
-    cells = [new_code_cell("a = 1", id="x"), new_code_cell("print(a, b)", id="y")]
-    assert lacking(cells) == ["y: b"]
 
 
 def test_a_fold_reaches_to_the_next_heading_that_is_not_deeper():
