@@ -7,9 +7,6 @@
     python benchmarks/evidence.py temperature --record       NT-Xent from cold to hot
     python benchmarks/evidence.py augmentations --record     SimCLR and BYOL, parts of the set left out
     python benchmarks/evidence.py batch --record            SimCLR and BYOL, fewer images compared at a time
-    python benchmarks/evidence.py pinda_factors --record     PiNDA, one setting changed at a time
-    python benchmarks/evidence.py pinda --record             PiNDA beside random noise and none
-    python benchmarks/evidence.py arms --record             PiNDA's noise and three others of the same amount
     python benchmarks/evidence.py further_methods --record   Barlow Twins, VICReg, MoCo v3, LeJEPA
     python benchmarks/evidence.py all --record               all of these, one after another
 
@@ -30,7 +27,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from clutils import data
-from clutils.course import arms, evidence, records
+from clutils.course import evidence, records
 from clutils.data import ImageSet
 
 RECORD = "evidence"
@@ -180,55 +177,6 @@ def batch() -> Iterator[Case]:
                 yield Case("batch", "seeds", f"{method}, {size} at a time", settings, seed, STEPS, LOOKS)
 
 
-PINDA = {"start": 0.02, "noise_rate": 0.2, "penalty": 1.0, "on": "view"}
-FACTORS: dict[str, tuple[Any, ...]] = {
-    "start": (0.005, 0.05, 0.2, 0.5),
-    "noise_rate": (0.05, 1.0),
-    "penalty": (0.01, 0.03, 0.1, 0.3, 3.0),
-    "share": (0.5,),
-    "on": ("picture",),
-    "network": ("unet",),
-    "positive": ("exp",),
-    "distribution": ("uniform",),
-    "learned_mean": (True,),
-}
-
-
-def pinda_factors() -> Iterator[Case]:
-    changes: list[dict[str, Any]] = [{}]
-    changes += [{name: value} for name, values in FACTORS.items() for value in values]
-    fixed = {"method": "pinda", "learning_rate": 5e-3, "loss": ["NTXent", {"temperature": 0.1}]}
-    for change in changes:
-        called = ", ".join(f"{name} = {value}" for name, value in change.items()) or "as it is"
-        settings = fixed | {"method_settings": PINDA | change}
-        for seed in SEEDS[:1]:
-            yield Case("pinda_factors", "seeds", called, settings, seed, GRID_STEPS, (0, 200, GRID_STEPS))
-
-
-def pinda() -> Iterator[Case]:
-    fixed = {"loss": ["NTXent", {"temperature": 0.1}]}
-    yield from tuned(
-        "pinda", "no noise", fixed | {"method": "simclr"}, [{"learning_rate": rate} for rate in RATES]
-    )
-    random = tuple({"network": "fixed", "start": s, "on": "view"} for s in (0.02, 0.05, 0.1))
-    yield from tuned("pinda", "random noise", fixed | {"method": "pinda"}, by(method_settings=random))
-    learned = tuple(PINDA | {"penalty": p} for p in (0.03, 0.1, 1.0))
-    yield from tuned("pinda", "PiNDA", fixed | {"method": "pinda"}, by(method_settings=learned))
-
-
-def placed() -> Iterator[Case]:
-    """Equal root mean square in every image and channel: what is owed to where the noise goes."""
-    fixed = {"method": "pinda", "learning_rate": 5e-3, "loss": ["NTXent", {"temperature": 0.1}]}
-    settings = fixed | {"method_settings": {"start": 0.02, "on": "view"}}
-    for rms, seeds in ((0.05, SEEDS), (0.02, SEEDS[:2]), (0.1, SEEDS[:2])):
-        for arm in arms.ARMS:
-            for seed in seeds:
-                case = settings | {"arm": [arm, rms]}
-                yield Case(
-                    "arms", "seeds", f"{arm}, {rms}", case, seed, GRID_STEPS, (0, 300, 650, GRID_STEPS)
-                )
-
-
 def further_methods() -> Iterator[Case]:
     """Methods beside those of the lecture, each with a loss of its own; to be compared with "methods"."""
 
@@ -248,10 +196,7 @@ def further_methods() -> Iterator[Case]:
 
 
 SUBJECTS = {
-    "pinda_factors": pinda_factors,
     "methods": methods,
-    "pinda": pinda,
-    "arms": placed,
     "temperature": temperature,
     "losses": family,
     "neighbours": neighbours,
@@ -267,13 +212,6 @@ def pictures() -> tuple[ImageSet, ImageSet, ImageSet]:
     count = 4000
     drawn = data.load("scenes", limit=count + KEPT_APART)
     return drawn.subset(slice(0, count)), drawn.subset(slice(count, None)), data.load("scenes", "test")
-
-
-def of_the_asked_amount(rows: list[dict[str, Any]], arm: str, rms: float) -> None:
-    """Stop where an arm's noise had another amount than all arms are to have: it would be no comparison."""
-    for row in rows:
-        if row["step"] and abs(row["noise"] - rms) > 1e-3:
-            raise SystemExit(f"{arm}: noise of {row['noise']:.4f} at step {row['step']}, not {rms}")
 
 
 def main() -> None:
@@ -304,8 +242,6 @@ def main() -> None:
             given = evidence.arguments(chosen) | {"seed": case.seed, "threads": options.threads}
             command = {"command": f"python benchmarks/evidence.py {subject} --record"}
             rows = evidence.looked_at(given, *drawn, case.steps, case.looks)
-            if "arm" in chosen:
-                of_the_asked_amount(rows, *chosen["arm"])
             for row in rows:
                 records.keep(RECORD, command | about | row, options.record)
 

@@ -1,4 +1,4 @@
-"""PiNDA at length: where its noise goes, what it is worth on vectors, and what it costs.
+"""PiNDA at length: where its noise goes, and what it costs.
 
     python benchmarks/pinda.py maps scenes                       generated scenes, plain backgrounds
     python benchmarks/pinda.py maps scenes-hard                  with textured backgrounds
@@ -8,7 +8,6 @@
     python benchmarks/pinda.py ceilings scenes-hard              what networks find that are told the answer
     python benchmarks/pinda.py ceilings folder:PHOTOS/images     the same of photographs, halved as above
     python benchmarks/pinda.py along scenes --steps 1600         long runs, measured on the way
-    python benchmarks/pinda.py vectors vectors:har               the paper's protocol, raw numbers beside
     python benchmarks/pinda.py cost scenes
 
 Maps are measured against the object and against its outline, beside what costs nothing, beside the untrained
@@ -17,7 +16,7 @@ masks, or the band along their outlines.
 Of photographs one half is trained on and the other measured.
 
 Prints a line a map or run; with --record numbers (and no images) are added to pinda_maps.csv,
-pinda_ceilings.csv, pinda_along.csv, pinda_vectors.csv or pinda_cost.csv in benchmarks/records/, which
+pinda_ceilings.csv, pinda_along.csv or pinda_cost.csv in benchmarks/records/, which
 notebook 10 shows. A run that the record holds already is left out, so an interrupted recording goes on where
 it stopped. --variants, --seeds and --steps choose among the runs.
 """
@@ -32,14 +31,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from clutils import data, figures, losses, training, views
 from clutils.course import experiments, records
 from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
-from clutils.data import ImageSet, VectorSet
+from clutils.data import ImageSet
 from clutils.training import noise_maps
 
 SHOWN = (
@@ -272,46 +270,6 @@ def along(options: argparse.Namespace) -> None:
                 records.keep("pinda_along", head | each, options.record)
 
 
-def vectors(options: argparse.Namespace) -> None:
-    """Each contender's features as the paper judges them, and the raw numbers beside: five runs."""
-    train, test = of_vectors(options.source)
-    name = options.called or Path(options.source.removeprefix("vectors:")).stem
-    done = records.known("pinda_vectors", "data", "contender", "seed", "steps") if options.record else set()
-    command = f"python benchmarks/pinda.py vectors {shown(options.source)} --steps {options.steps} --record"
-    head = {"command": command, "data": name, "trained_on": len(train), "measured_on": len(test)}
-    raw = noise_experiments.worth(train.vectors, train.labels, test.vectors, test.labels)
-    untrained = {"batch_size": 0, "steps": options.steps, "seed": 0}
-    if (name, "raw numbers", 0, options.steps) not in done:
-        row = {"contender": "raw numbers"} | untrained | raw | {"noise": 0.0, "loss": math.nan}
-        records.keep("pinda_vectors", head | row, options.record)
-    for seed in options.seeds:
-        for contender in options.variants or noise_experiments.CONTENDERS:
-            if (name, contender, seed, options.steps) not in done:
-                _, row = noise_experiments.does_it_help(
-                    contender,
-                    train,
-                    test,
-                    steps=options.steps,
-                    batch_size=options.batch_size,
-                    seed=seed,
-                )
-                records.keep("pinda_vectors", head | row, options.record)
-
-
-def of_vectors(source: str) -> tuple[VectorSet, VectorSet]:
-    """A set of `data.load`, or an .npz file with X and y: four fifths to train on, each feature to [0, 1]."""
-    if not source.endswith(".npz"):
-        return data.load(source), data.load(source, "test")
-    with np.load(source) as file:
-        x, y = torch.from_numpy(file["X"]).float(), torch.from_numpy(file["y"]).long()
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
-    cut = 4 * len(x) // 5
-    low, high = x[order[:cut]].amin(dim=0), x[order[:cut]].amax(dim=0)
-    x = (x - low) / (high - low).clamp(min=1e-9)
-    names = [str(k) for k in range(int(y.max()) + 1)]
-    return tuple(VectorSet(x[part], y[part], names, source) for part in (order[:cut], order[cut:]))
-
-
 def cost(options: argparse.Namespace) -> None:
     """Seconds a step with and without a generator, taking turns, as a ratio in one run."""
     train, _ = pictures(options)
@@ -363,7 +321,7 @@ def shown(source: str) -> str:
 
 
 ASKED = {"maps": maps, "photos": maps, "stl10": maps, "ceilings": ceilings, "along": along}
-ASKED |= {"vectors": vectors, "cost": cost}
+ASKED |= {"cost": cost}
 
 
 def main() -> None:

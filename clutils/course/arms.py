@@ -59,29 +59,30 @@ def use(run: Run, arm: str, rms: float) -> Run:
     shift = math.log(math.expm1(generator.start))  # as the generator adds it to its network's output
 
     def never_vanishing(module: object, given: tuple[object, ...], raw: Tensor) -> Tensor:
-        return _in_log_space(raw.float() + shift) - shift
+        return in_log_space(raw.float() + shift) - shift
 
     def replaced(module: NoiseGenerator, given: tuple[object, ...], drawn: Noise) -> Noise:
-        return _noise(drawn, arm, rms)
+        return noise_of(drawn, arm, rms)
 
     generator.network.register_forward_hook(never_vanishing)
     generator.register_forward_hook(replaced)
     return run
 
 
-def _noise(drawn: Noise, arm: str, rms: float) -> Noise:
+def noise_of(drawn: Noise, arm: str, rms: float | Tensor) -> Noise:
+    """A draw's noise as an arm has it: images (N, ...) first, each channel of this root mean square."""
     standard = (drawn.sample / drawn.scale.clamp(min=1e-30)).detach()  # of mean 0 and variance 1
-    scale = _levelled(torch.ones_like(drawn.scale) if arm == "uniform" else drawn.scale, rms)
-    sample = _levelled(scale * standard, rms)
+    scale = levelled(torch.ones_like(drawn.scale) if arm == "uniform" else drawn.scale, rms)
+    sample = levelled(scale * standard, rms)
     if arm == "dealt":
         scale = scale.detach().roll(1, dims=0)
-        sample = _levelled(scale * standard, rms) + sample - sample.detach()
+        sample = levelled(scale * standard, rms) + sample - sample.detach()
     if arm == "adversarial":
         sample = 2 * sample.detach() - sample
     return Noise(sample, scale, drawn.mean)
 
 
-def _in_log_space(a: Tensor) -> Tensor:
+def in_log_space(a: Tensor) -> Tensor:
     """An a' whose softplus is a's divided by the channel's largest: from e^-60 to 1, wherever a is."""
     over = tuple(range(2, a.ndim)) or (1,)
     log = torch.where(a < -15, a, torch.nn.functional.softplus(a.clamp(min=-15)).log())
@@ -90,7 +91,7 @@ def _in_log_space(a: Tensor) -> Tensor:
     return log + (torch.expm1(size) / size).log()  # the inverse of softplus
 
 
-def _levelled(x: Tensor, rms: float) -> Tensor:
+def levelled(x: Tensor, rms: float | Tensor) -> Tensor:
     """Every channel of every image, or every vector, rescaled to this root mean square."""
     over = tuple(range(2, x.ndim)) or (1,)
     largest = x.detach().abs().amax(dim=over, keepdim=True)

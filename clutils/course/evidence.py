@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
-from clutils.course import arms, records
+from clutils.course import records
 from clutils.course.experiments import accuracy
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment, Augmentation
@@ -42,8 +42,8 @@ def looked_at(
 ) -> list[dict[str, Any]]:
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
-    - settings: of `training.Run`, except data, steps and batch size; and two of its own: `at_a_time`, see
-      `in_parts`, and `arm`, the arguments of `arms.use`
+    - settings: of `training.Run`, except data, steps and batch size; and one of its own, `at_a_time`: see
+      `in_parts`
     - knn_validation, knn: accuracy (k = 20) on images to choose by and on those to judge by; the training
       images vote
     - effective_rank: of the test images' features
@@ -53,10 +53,8 @@ def looked_at(
       none; seconds: spent in steps so far
     """
     settings = dict(settings)
-    at_a_time, arm = settings.pop("at_a_time", batch_size), settings.pop("arm", None)
+    at_a_time = settings.pop("at_a_time", batch_size)
     run = training.Run(data=train, steps=steps, batch_size=batch_size, **settings)
-    if arm is not None:
-        arms.use(run, *arm)
     if at_a_time < batch_size:
         in_parts(run, at_a_time)
     rows = []
@@ -197,16 +195,21 @@ def phase(subject: str, contender: str) -> str:
     by_step = runs[runs["contender"] == contender].pivot(index="seed", columns="step", values="knn")
     if by_step.empty:
         raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
+    if settled(by_step):
+        return "past its learning phase"
+    ceiling = results(CEILING[0]).get(CEILING[1])
+    if ceiling and difference(by_step[by_step.columns.max()].tolist(), ceiling).low > -NEAR:
+        return "at the ceiling"
+    return LEARNING
+
+
+def settled(by_step: pandas.DataFrame) -> bool:
+    """Whether runs, a row a seed and a column a step, are past their learning phase, as `phase` has it."""
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
     gained = (by_step[end] - by_step[before]).tolist()
     certain = paired(gained, [0.0] * len(gained)).low > 0 and statistics.fmean(gained) >= NEAR
-    if statistics.fmean(gained) < by_step[end].std() and not certain:
-        return "past its learning phase"
-    ceiling = results(CEILING[0]).get(CEILING[1])
-    if ceiling and difference(by_step[end].tolist(), ceiling).low > -NEAR:
-        return "at the ceiling"
-    return LEARNING
+    return statistics.fmean(gained) < by_step[end].std() and not certain
 
 
 def has_learned(subject: str, *contenders: str) -> bool:

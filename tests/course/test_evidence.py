@@ -133,10 +133,6 @@ def test_a_run_is_looked_at_along_the_way():
     assert untrained["knn"] == untrained["knn_validation"] and 0 <= untrained["silent"] <= 1
     without = evidence.looked_at(settings | {"loss": losses.NTXent(0.5)}, train, few, few, 1, (1,), 64)
     assert without[0]["silent"] == 0
-    noisy = {"method": "pinda", "method_settings": {"on": "view"}, "arm": ["learned", 0.07]}
-    assert evidence.looked_at(noisy, train, few, few, 1, (1,), 64)[0]["noise"] == pytest.approx(
-        0.07, rel=1e-4
-    )
 
 
 def test_in_parts_a_picture_meets_the_others_of_its_part_alone_and_the_gradient_is_their_mean():

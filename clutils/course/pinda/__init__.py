@@ -1,6 +1,6 @@
 """Notebooks 09 and 10, PiNDA: its derivation and collapse; its maps and what they are worth."""
 
-from clutils.course.pinda import detectors, experiments, maps
+from clutils.course.pinda import detectors, experiments, maps, planted
 from clutils.course.pinda.exercises import EXERCISES
 from clutils.course.pinda.figures import along, auxiliary, collapse, cost, found, turning
 from clutils.course.pinda.panels import auxiliary_gaussian, noise_maps

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional as F
 
-from clutils import encoders, losses, measures, noise, training
-from clutils.course import experiments
+from clutils import encoders, noise, training
 from clutils.course.pinda import detectors
 from clutils.course.pinda.maps import detector_maps, indifference, measure, outline_band
-from clutils.data import ImageSet, VectorSet
+from clutils.data import ImageSet
 from clutils.training import noise_maps
 
 if TYPE_CHECKING:
     import pandas
 
 TEMPERATURE = 0.1  # the paper's, on all its data
-NEIGHBOURS = 5  # likewise
 
 
 def compared(
@@ -108,57 +106,6 @@ def measured(maps: Mapping[str, torch.Tensor], test: ImageSet) -> pandas.DataFra
     flat = test.masks.flatten(1)
     both = flat.any(dim=1) & ~flat.all(dim=1)
     return measure({name: each[both] for name, each in maps.items()}, test.masks[both])
-
-
-CONTENDERS: dict[str, tuple[str, dict[str, Any]]] = {  # on vectors, where the usual rate is the paper's 1e-3
-    "no noise": ("simclr", {}),
-    "random noise, σ = 0.1": ("pinda", {"network": "fixed", "start": 0.1}),
-    "random noise, σ = 0.3": ("pinda", {"network": "fixed", "start": 0.3}),
-    "random noise, σ = 1": ("pinda", {"network": "fixed", "start": 1.0}),
-    "SimCL": ("simcl", {}),
-    "CLAE, its adversarial half alone": ("clae", {}),
-    "PiNDA, μ = 0": ("pinda", {"noise_rate": 1.0}),
-    "PiNDA, μ learned": ("pinda", {"noise_rate": 1.0, "learned_mean": True}),
-    "PiNDA, λ = 1": ("pinda", {"noise_rate": 1.0, "penalty": 1.0}),  # the paper has none on vectors
-}
-
-
-def does_it_help(
-    contender: str, train: VectorSet, test: VectorSet, labels: int = 100, **settings: Any
-) -> tuple[training.Run, dict[str, Any]]:
-    """Train one of `CONTENDERS` on vectors -> the run, and a row: what its features are worth.
-
-    - labels: how many labelled inputs the small probe learns from
-    - settings: further ones of `training.Run`; 200 steps of 128 where they do not say otherwise
-
-    The encoder has the paper's three layers of 1,024; view two is x itself. The row: `knn`, `probe` and
-    `probe_few` of `worth`; `noise` and `loss` at the end.
-    """
-    method, own = CONTENDERS[contender]
-    usual = {"steps": 200, "batch_size": 128, "loss": losses.NTXent(TEMPERATURE), "augmentation": "none"}
-    run = training.Run(method=method, data=train, method_settings=own, **usual | settings)
-    row = experiments.measured(
-        run,
-        ("batch_size", "steps", "seed"),
-        lambda run: {
-            **worth(run.embed(train), train.labels, run.embed(test), test.labels, labels),
-            "noise": run.rows[-1].get("noise", 0.0),
-            "loss": experiments.late(run),
-        },
-    )
-    return run, {"contender": contender} | row
-
-
-def worth(
-    z: torch.Tensor, y: torch.Tensor, z_test: torch.Tensor, y_test: torch.Tensor, labels: int = 100
-) -> dict[str, float]:
-    """Accuracy on the test part, z (N, D) and y (N,): `knn` (cosine, k = 5 as in the paper), `probe` (softmax
-    regression on all labels) and `probe_few` (on the first `labels`)."""
-    return {
-        "knn": measures.knn_accuracy(z, y, z_test, y_test, k=NEIGHBOURS),
-        "probe": measures.linear_probe(z, y, z_test, y_test),
-        "probe_few": measures.linear_probe(z[:labels], y[:labels], z_test, y_test),
-    }
 
 
 def information(losses_of_draws: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
