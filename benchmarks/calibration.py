@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from torch import Tensor
 from clutils import data, files, losses, report, training
 from clutils.course import experiments, records
 from clutils.data import ImageSet
-from clutils.report import calibration
+from clutils.report import page
 
 NAME = "calibration"
 KINDS = ("scenes", "digits", "cifar")
@@ -149,6 +150,26 @@ def brightness(images: ImageSet, of: ImageSet) -> Tensor:
     return torch.bucketize(means[0], means[1].quantile(torch.tensor([0.25, 0.5, 0.75])))
 
 
+def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
+    """What the page's foot shows of encoders made once, after the limits were set.
+
+    - rows: of the record: made, expected (diagnoses with " or " between), found, right; tuned: encoders that
+      limits were set on
+    """
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_kind.setdefault(row["expected"], []).append(row)
+    told = []
+    for expected, own in by_kind.items():
+        others = Counter(row["found"] for row in own if not row["right"])
+        said = ", ".join(f"{name} ({count})" for name, count in others.items())
+        told.append([expected, len(own), sum(row["right"] for row in own), said])
+    right, healthy = sum(row["right"] for row in rows), by_kind.get("healthy", [])
+    alarms = sum(row["level"] in ("worth a look", "broken") for row in healthy)
+    says = f"{alarms} of {len(healthy)} healthy ones {'was' if alarms == 1 else 'were'} called ill."
+    return {"encoders": len(rows), "right": right, "tuned": tuned, "says": says, "rows": told}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=("make", "judge"))
@@ -165,8 +186,8 @@ def main() -> None:
     if options.record and options.group == "test":
         table = records.read(NAME)
         tuned = int((table["group"] != "test").sum())
-        kept = calibration.summary(table[table["group"] == "test"].to_dict("records"), tuned)
-        files.write_atomically(calibration.KEPT, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
+        kept = summary(table[table["group"] == "test"].to_dict("records"), tuned)
+        files.write_atomically(page.TRUST, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from clutils import checkpoints, files, views
 from clutils import data as datasets
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps as map_figures
-from clutils.figures import noise, png, style
 from clutils.figures import page as figure_html
+from clutils.figures import png, style
 from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
 from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
@@ -116,7 +116,6 @@ class Report:
             "verdicts": [vars(line) for line in self.verdicts],
             "numbers": found.numbers,
             "intervals": {m.key: m.interval for m in standard.numbers(found) if m.interval},
-            "layers": [vars(layer) for layer in found.layers],
             "not_measured": found.unknown,
             "notes": self.notes,
         }
@@ -301,10 +300,7 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: every number against the epoch, a line for each."""
     found = series.moments(reports)
-    curves = {"Numbers": series.curves(found)}
-    if any(moment.layers for moment in found):
-        curves["Layer by layer"] = series.layer_curves(found)
-    return page.page([], _drawn(curves), series.held(found), moments=found)
+    return page.page([], _drawn({"Numbers": series.curves(found)}), series.held(found), moments=found)
 
 
 def last(reports: Sequence[Report]) -> Report:
@@ -396,15 +392,9 @@ def _panel(name: str, found: Examination) -> Any:
 
 def _of_one(e: Examination) -> dict[str, Figure]:
     figures = _Figures()
-    if e.layers:
-        figures.add("Layer by layer", drawn.by_layer, e.layers)
     if e.predicted is not None:
         names = e.judged.class_names
         figures.add("Confused classes", drawn.confusion, e.judged.labels, e.predicted, names)
-    if e.noise is not None:
-        images, scale, sample, mean = e.noise
-        learned = mean if bool(mean.any()) else None
-        figures.add("The noise that it learned", noise.noise, images, scale, sample, learned)
     for name, at in list(e.maps.items())[1:]:
         figures.add(f"Map by {name}", _panel, "Map by class", replace(e, maps={name: at}))
     return figures

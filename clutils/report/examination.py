@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.measures import PROBED
-from clutils.report import feeding, layers, neighbours, standard
+from clutils.report import feeding, neighbours, standard
 from clutils.report.facts import MAPPED, Examination, Facts, Row
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
@@ -27,7 +26,6 @@ LEARNED = 128  # images by which fresh batch statistics settle
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
 QUICK = "a quick look stops before it"
-NOISED = 8  # images whose learned noise is shown
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
     "crop": ("crop_scale", (1.0, 1.0), (0.2, 1.0)),
@@ -80,9 +78,8 @@ def examine(
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
     cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=len(fresh), quick=quick)
-    with layers.reading(prepared.encoder, 0 if quick else len(judged) + PROBED) as caught:
-        z = finite(prepared, judged, lambda one: on_hint(cost(one)))
-        gallery_z = finite(prepared, gallery)
+    z = finite(prepared, judged, lambda one: on_hint(cost(one)))
+    gallery_z = finite(prepared, gallery)
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
@@ -118,15 +115,10 @@ def examine(
     else:
         on_stage("probes")
         n["others"] = standard.measure(found, gallery, gallery_z, numbers)
-        labels = gallery.labels if found.predicted is not None else None
-        output = torch.cat([z, gallery_z[:PROBED]]) if layer == "encoder" else None
-        found.layers = layers.measure(caught, judged.labels, labels, output, n.get("neighbours") or 1)
         on_stage("robustness")
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
-        if opened.generator is not None:
-            found.noise = _noise(opened, some, seed)
     for name in map_names[: 1 if quick else None]:
         on_stage(name)
         n["others"] = n.get("others", {}) | _map(found, name, seed)
@@ -198,7 +190,6 @@ def _shape(z: Tensor) -> tuple[Tensor | None, dict[str, float]]:
         "dimensions": z.shape[1],
         "spread": spread,
         "dead": (deviation <= 1e-6 * deviation.max().clamp(min=1e-12)).double().mean().item(),
-        "norm": norms.mean().item(),
         "norm_varies": (norms.std() / norms.mean().clamp(min=1e-12)).item(),
         "zero_norms": int((norms == 0).sum()),
     }
@@ -303,12 +294,12 @@ def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
 
 
 def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[str, float]:
-    """kNN by all labelled images; tolerance; what a renaming of classes would gain; copies."""
+    """kNN by all labelled images; what a renaming of classes would gain; copies."""
     y, gallery_y = found.judged.labels, gallery.labels
     k = measures.neighbours_for(gallery_y, y)
     found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
     found.each["knn"] = (found.predicted == y).double()
-    numbers = {
+    return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
@@ -316,10 +307,6 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[s
         "exchanged": neighbours.exchanged(y, found.predicted),
         "copies": neighbours.copies(found.judged.images, gallery.images),
     }
-    if len(y.unique()) < len(y):
-        return numbers | {"tolerance": measures.tolerance(found.z, y)}
-    found.unknown["tolerance"] = "no two test images are of one class"
-    return numbers
 
 
 def _table(
@@ -417,16 +404,6 @@ def _loss(
 
 def _share(negatives: Tensor, tau: float) -> float:
     return (anatomy.effective_negatives(negatives, tau) / negatives.shape[1]).mean().item()
-
-
-def _noise(opened: Opened, images: ImageSet, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-    """Some images, and the scale, a sample and the mean of the noise that was learned for each."""
-    some = images.images[:NOISED]
-    if some.shape[1] != opened.channels or opened.generator is None:
-        return None
-    with torch.no_grad():
-        drawn = opened.generator(some.float() / 255, generator=torch.Generator().manual_seed(seed))
-    return some, drawn.scale.cpu(), drawn.sample.cpu(), drawn.mean.cpu()
 
 
 def _map(found: Examination, name: str, seed: int) -> Mapping[str, float]:

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from clutils.data import ImageSet
-from clutils.report.layers import Layer
 
 MAPPED = 500  # test images on a map
 
@@ -53,7 +52,6 @@ class Facts:
     dimensions: int
     spread: float
     dead: float
-    norm: float
     norm_varies: float
     zero_norms: int
     views: int
@@ -88,7 +86,6 @@ class Facts:
     knn_relabelled: float | None = None
     exchanged: float | None = None
     copies: float | None = None
-    tolerance: float | None = None
     compared: int | None = None
     gallery_compared: int | None = None
     own: Row | None = None
@@ -123,7 +120,6 @@ class Examination:
     - numbers: name -> value, plain, as JSON takes it; unknown: name -> why it was not measured
     - each: name -> what the mean of a number is of, a value a test image
     - head_views: two views after the head; fresh_views: by the same network with fresh weights
-    - layers: from the first block to the output; none in a quick look
     - facts: where the page comes from (`provenance.facts`)
     """
 
@@ -143,8 +139,6 @@ class Examination:
     fresh_views: tuple[Tensor, Tensor] | None = None
     each: dict[str, Tensor] = field(default_factory=dict)
     maps: dict[str, np.ndarray] = field(default_factory=dict)
-    noise: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
-    layers: list[Layer] = field(default_factory=list)
 
     @property
     def numbers(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Figures of a report beside its first screen: spectrum, confusion of classes, layers."""
+"""Figures of a report beside its first screen: spectrum, confusion of classes."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
@@ -11,7 +11,6 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.figures.maps import class_name
 from clutils.report import neighbours
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
-from clutils.report.layers import Layer
 
 LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
     GOOD: ("✓", style.GREEN),
@@ -60,27 +59,6 @@ def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes 
                     ax.text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8, color=ink)
     right = table.diagonal().mean().item()
     return describe(ax, f"Confusion of {shown} classes: on average {right:.0%} of a class are taken for it.")
-
-
-@style.in_course_style
-def by_layer(layers: Sequence[Layer]) -> Figure:
-    """kNN and linear probe, and effective rank, of each layer from the first to the last."""
-    figure, (left, right) = new(6.4, 3.2, 1, 2)
-    at = range(1, len(layers) + 1)
-    for key, label, color, mark in (("knn", "kNN", style.GREEN, "o"), ("probe", "probe", style.BLUE, "s")):
-        values = [getattr(layer, key) for layer in layers]
-        left.plot(at, values, f"{mark}-", color=color, label=label)
-    left.set(ylim=(0, 1), xlabel="layer", ylabel="accuracy")
-    left.legend(loc="best")
-    right.plot(at, [layer.effective_rank for layer in layers], "D-", color=style.PURPLE)
-    right.set(ylim=(0, None), xlabel="layer", ylabel="effective rank")
-    for ax in (left, right):
-        ax.set_xticks(list(at))
-    said = "; ".join(
-        f"{layer.name}: kNN {layer.knn:.2f}, probe {layer.probe:.2f}, rank {layer.effective_rank:.1f}"
-        for layer in layers
-    )
-    return describe(figure, f"{len(layers)} layers from the first to the last. {said}.")
 
 
 @style.in_course_style

@@ -1,18 +1,21 @@
 """HTML page of a report, style and images inside: `page.html` filled in."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from clutils.measures import NEIGHBOURS
-from clutils.report import calibration, screen, series, standard
+from clutils.report import screen, series, standard
 from clutils.report.diagnosis import BROKEN, FED, GOOD, LOOK, UNKNOWN
 from clutils.report.figures import LEVEL_LOOKS
 
 MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
 LETTERS = "AB"  # of two files side by side
+TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
     "features": "an encoder's output for an image; compared by cosine, so their length does not count",
@@ -44,8 +47,6 @@ GLOSSARY = {
     "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are (1 = up to "
     "rotation and scale), and the share of nearest images that both have. CKA is near 1 for any two encoders "
     "with one strong direction in common, and too high with fewer images than features",
-    "layer by layer": "the output of an encoder's blocks, averaged over space. It misleads if a layer stores "
-    "information in positions, and between layers of different width",
     "trustworthiness": "whether neighbours on a map are true neighbours: 1 = all are, near 0.5 = by chance",
 }
 
@@ -92,7 +93,7 @@ def page(
         differences=differences,
         better=better(reports, differences) if differences else "",
         likeness=standard.likeness(*found) if len(found) == 2 else {},
-        trust=calibration.TABLE,
+        trust=json.loads(TRUST.read_text(encoding="utf-8")),
         shown=shown,
         apart=apart,
         glossary=GLOSSARY,

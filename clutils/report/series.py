@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from clutils.figures import describe, new, style
 from clutils.measures import BY_NAME
 from clutils.report.facts import as_json
-from clutils.report.layers import Layer
 
 ACROSS = 3  # panels in a row
 DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
@@ -56,7 +55,6 @@ class Moment:
     level: str
     sentence: str
     numbers: Mapping[str, float]
-    layers: Sequence[Layer] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     epoch: float | None = None
 
@@ -69,7 +67,7 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
     found = []
     for at, r in zip(places, reports, strict=True):
         e, name = r.examination, r.title.partition(" on ")[0]
-        found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.layers, e.facts, r.epoch))
+        found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.facts, r.epoch))
     return sorted(found, key=lambda moment: moment.at)
 
 
@@ -129,24 +127,6 @@ def curves(found: Sequence[Moment]) -> Figure:
     return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")
 
 
-@style.in_course_style
-def layer_curves(found: Sequence[Moment]) -> Figure:
-    """kNN, linear probe and effective rank of each layer against the epoch; the first is the darkest."""
-    names = list(dict.fromkeys(layer.name for moment in found for layer in moment.layers))
-    figure, axes = new(12.4, 3.4, 1, 3)
-    said = []
-    for name, look in zip(names, style.series(len(names)), strict=True):
-        own = [(m.at, layer) for m in found for layer in m.layers if layer.name == name]
-        for ax, key in zip(axes, ("knn", "probe", "effective_rank"), strict=True):
-            values = [getattr(layer, key) for _, layer in own]
-            ax.plot([at for at, _ in own], values, markersize=5, label=style.literal(name), **look)
-            said.append(f"{key} of {name} from {values[0]:.3g} to {values[-1]:.3g}")
-    for ax, title in zip(axes, ("kNN", "linear probe", "effective rank"), strict=True):
-        ax.set(title=f"{title} of each layer", xlabel=counted(found))
-    axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return describe(figure, f"{len(names)} layers in {len(found)} checkpoints: {', '.join(said)}.")
-
-
 def held(found: Sequence[Moment]) -> str:
     """Every number of every checkpoint as JSON."""
-    return as_json([vars(m) | {"layers": [vars(layer) for layer in m.layers]} for m in found])
+    return as_json([vars(m) for m in found])

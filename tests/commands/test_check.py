@@ -84,7 +84,7 @@ def series(file, folder, names, **changed):
     return copies
 
 
-def test_more_than_two_files_are_a_series_with_every_number_and_layer_against_the_epoch(file, tmp_path):
+def test_more_than_two_files_are_a_series_with_every_number_against_the_epoch(file, tmp_path):
     copies = series(file, tmp_path, "cab", epoch=(3, 2, 1))
     out = tmp_path / "s.html", tmp_path / "s.json"
     given = ("--data", "digits", "--pictures", 200, "--maps", "none", "--out", out[0], "--out", out[1])
@@ -93,11 +93,9 @@ def test_more_than_two_files_are_a_series_with_every_number_and_layer_against_th
     assert [moment["at"] for moment in held] == [1, 2, 3]
     assert [moment["name"].rpartition("/")[2] for moment in held] == ["b.pt", "a.pt", "c.pt"]
     assert held[0]["numbers"]["knn"] == held[2]["numbers"]["knn"]
-    layers = [moment["layers"] for moment in held]
-    assert len(layers[0]) > 2 and layers[0] == layers[1] and 0 < layers[0][0]["knn"] <= 1
     text = out[0].read_text()
     assert Page(text).loads == [] and Page(text).mute == 0 and "3 checkpoints" in text
-    assert "kNN, this encoder from" in text and f"knn of {layers[0][0]['name']} from" in text
+    assert "kNN, this encoder from" in text
     assert text.count("in short") == 1 and "may not be of one run" not in text
     provenance = html.unescape(text.partition("Where this page comes from")[2].partition("</details>")[0])
     for fact in (

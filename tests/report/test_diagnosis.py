@@ -12,7 +12,7 @@ from tests.report import ailing
 from tests.report.ailing import SHUFFLES, checked, checks
 
 WELL = Facts(
-    **{"pictures": 500, "gallery": 1500, "dimensions": 128, "spread": 0.8, "dead": 0.0, "norm": 3.0},
+    **{"pictures": 500, "gallery": 1500, "dimensions": 128, "spread": 0.8, "dead": 0.0},
     **{"norm_varies": 0.3, "zero_norms": 0, "views": 256, "alignment": 0.4, "positive_similarity": 0.8},
     **{"negative_similarity": 0.4, "finds_itself": 0.2, "nearer_than": 0.95, "batches_seen": 500},
     **{"input_gap": 0.01, "input_gaps": {"none": 0.01, "imagenet": 3.0, "half": 2.0}},
