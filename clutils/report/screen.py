@@ -22,7 +22,7 @@ from clutils.report import figures as drawn
 from clutils.report.diagnosis import CONSTANT, one_point
 from clutils.report.facts import MAPPED, Examination, Facts
 
-SIZE = (6.1, 2.7)  # inches of one panel: two by two of them, and the sentence, fill 1280 x 800
+SIZE = (4.6, 1.95)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
 NEAR = 5  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
@@ -50,9 +50,9 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
     for k, (name, panel) in enumerate(PANELS.items()):
         left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
-        _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.315)))
+        _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.3)))
         figure.text(left - 0.048, bottom + 0.369, name, fontsize=11.5, weight="bold", **put)
-        figure.text(left - 0.048, bottom + 0.345, fill(reading, 104), fontsize=9.5, color=style.GREY, **put)
+        figure.text(left - 0.048, bottom + 0.345, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
         said.append(f"{name}: {reading}")
     return describe(figure, f"{level}: {sentence} {' '.join(said)}")
 
@@ -127,11 +127,11 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         if known:
             name = map_figures.class_name(found.judged.class_names, int(labels[query]))
             at = (-side / 4, top + high / 2)
-            said = style.literal(fill(name, 16))
-            ax.text(*at, said, ha="right", va="center", fontsize=9.5, color=style.GREY)
+            said = style.literal(fill(name, 10))
+            ax.text(*at, said, ha="right", va="center", fontsize=8.5, linespacing=1.0, color=style.GREY)
     for name, start in starts.items():
         ax.text(start, -high / 8, name, fontsize=10, color=style.GREY, va="bottom")
-    ax.set(xlim=(-side * (2.6 if known else 0.1), starts["raw pixels"] + k * across))
+    ax.set(xlim=(-side * (2.9 if known else 0.1), starts["raw pixels"] + k * across))
     ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
     ax.set_axis_off()
     if not known:
@@ -164,7 +164,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax.set_axis_off()
     leads = []
     for k, (name, both) in enumerate(pairs.items()):
-        place = ax.inset_axes((0.0, 1 - (k + 1) * share, 1.0, share - 0.12))
+        place = ax.inset_axes((0.0, 1 - (k + 1) * share, 1.0, share - 0.17))
         for side, values in both.items():
             shares = torch.histc(values.clamp(low, 1.0), BINS, low, 1.001) / values.numel()
             color, line = style.role(side.removesuffix("s"))["color"], "--" if side == "negatives" else "-"
@@ -233,7 +233,7 @@ def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
     wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)
-    style.legend_outside(ax, handles=[*listed, wrong], fontsize=8.5, title=title, title_fontsize=8.5)
+    style.legend_outside(ax, handles=[*listed, wrong], fontsize=8, title=title, title_fontsize=8)
 
 
 def _nothing(ax: Axes, why: str) -> tuple[Axes, str]:
