@@ -21,7 +21,7 @@ function start(state) { // angles of 2N points, those of view 1 first
 // Value, and what draws and drives each point along the circle: sums over all anchors that it takes part in
 function forces(app, menu, angles) {
   const { pictures: N, classes } = app.state, name = app.state[menu], p = settingsOf(app, menu), of = app.data.losses[name];
-  const all = 2 * N, by = of.labels && app.state.by_labels && classes > 1, opposite = of.against === "other view";
+  const all = 2 * N, by = of.labels && app.state.by_labels && classes > 1, opposite = of.opposite;
   const x = angles.map(Math.cos), y = angles.map(Math.sin), pulled = new Float64Array(all), pushed = new Float64Array(all);
   const batch = new Float64Array(N);
   for (let i = 0; i < N; i++) batch[i] = x[i] * x[i + N] + y[i] * y[i + N];

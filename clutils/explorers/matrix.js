@@ -15,7 +15,7 @@ function embeddings({ pictures: B, dimensions, classes, learned, seed }) { // 2B
 // Every anchor's row: similarities, shares of the softmax, gate, forces
 function rows(app) {
   const { state } = app, B = state.pictures, p = settingsOf(app, "loss"), z = embeddings(state);
-  const opposite = app.data.losses[state.loss].against === "other view";
+  const { opposite } = app.data.losses[state.loss]; // of pairs taken one way, view 2 has the same from its side
   const S = z.map((a) => z.map((b) => a.reduce((sum, v, d) => sum + v * b[d], 0)));
   const batch = Array.from({ length: B }, (_, i) => S[i][i + B]);
   return S.map((row, a) => {
@@ -50,7 +50,7 @@ function quantiles(K) { // of K evenly spaced levels, by Newton from the middle 
 function ruler(app) {
   const { state, data } = app, of = data.losses[state.loss], p = settingsOf(app, "loss");
   const queue = of.queue ? state.queue : null, B = state.batch_size;
-  const K = queue ?? (of.against === "both views" ? 2 * B - 2 : B - 1), n = queue === null ? B : queue + 1;
+  const K = queue ?? (of.opposite ? B - 1 : 2 * B - 2), n = queue === null ? B : queue + 1;
   const at = (s, x) => loss(state.loss, p, [s], [x], [K]).value;
   const negatives = quantiles(K).map((x) => Math.min(Math.max(state.spread * x, -1), 1));
   const found = loss(state.loss, p, [state.positive], negatives), t = found.temperature ?? 0;

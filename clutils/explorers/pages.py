@@ -279,7 +279,7 @@ def _described(name: str) -> dict[str, Any]:
     return {
         "title": style.title(name),
         "source": f"{entry.paper}, {entry.year}, {entry.equation}",
-        "against": entry.cls.against,
+        "opposite": entry.cls.against in ("other view", "one way"),
         "unbounded": entry.cls.unbounded,
         "labels": "labels" in entry.cls.accepts,
         "queue": "queue" in entry.cls.accepts,

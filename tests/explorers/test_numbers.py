@@ -235,8 +235,13 @@ def test_each_row_of_the_matrix_is_its_anchors_pairs_shares_and_forces(kept):
             torch.tensor([row["others"] for row in rows]),
         )
         s, n = of.gather(1, own[:, None]), of.gather(1, others)
-        assert_close(s, pairs.positives, "positives")
-        assert_close(n.sort().values, pairs.negatives.sort().values, f"negatives of {state['loss']}")
+        anchors = len(pairs.positives)  # of pairs taken one way: those of view 1
+        assert anchors == (B if loss.against == "one way" else 2 * B)
+        assert_close(s[:anchors], pairs.positives, "positives")
+        assert_close(
+            n[:anchors].sort().values, pairs.negatives.sort().values, f"negatives of {state['loss']}"
+        )
+        assert_close(loss.per_anchor(s, n).mean(), loss(z[:B], z[B:]), "the mean over all rows")
         pull, push = anatomy.forces(loss, s, n)
         force = torch.tensor([[v or 0.0 for v in row["force"]] for row in rows], dtype=torch.float64)
         scale = float(push.abs().max())

@@ -71,7 +71,7 @@ def move(
     """Gradient descent of the points themselves, each step brought back to the sphere.
 
     - z1, z2: (N, D), two views; labels: (N,), for losses that take them
-    - learning_rate: times the gradient of the anchors' summed loss, so that it does not shrink with N
+    - learning_rate: times the gradient of 2N times the mean loss, so that it does not shrink with N
     - longest_step: no point moves farther than this in a step (radians, about): a low temperature makes
       forces of 1/τ, which would otherwise throw points across the sphere
 
@@ -104,7 +104,8 @@ def forces(loss: Loss, z1: Tensor, z2: Tensor, labels: Tensor | None = None) -> 
 
     Index 0 holds the points of z1 (N, D), 1 those of z2. The pull is the part of the force that comes through
     positives, the push the part through negatives, both summed over all anchors that a point takes part in;
-    pull + push is minus the gradient of the anchors' summed loss, which is what `move` follows.
+    pull + push is minus the gradient of 2N times the mean loss, which is what `move` follows: where each pair
+    is taken one way, its N anchors count twice.
 
     Raises ValueError as the loss does.
     """
@@ -115,8 +116,9 @@ def forces(loss: Loss, z1: Tensor, z2: Tensor, labels: Tensor | None = None) -> 
         masks = pairs.positive_mask, pairs.negative_mask
         pull, push = anatomy.forces(loss, pairs.positives, pairs.negatives, *masks)
         # the normalisation inside `compare` leaves only what is tangent to the sphere
-        (drawn,) = torch.autograd.grad((pull * pairs.positives).sum(), here, retain_graph=True)
-        (driven,) = torch.autograd.grad(-(push * pairs.negatives).sum(), here)
+        times = 2 * len(z1) / len(pull)
+        (drawn,) = torch.autograd.grad(times * (pull * pairs.positives).sum(), here, retain_graph=True)
+        (driven,) = torch.autograd.grad(-times * (push * pairs.negatives).sum(), here)
     return drawn, driven
 
 
