@@ -87,8 +87,10 @@ def graph_set(
         if 0 < len(without) < len(given):
             raise ValueError(f"graph_set: graph {without[0]} of {len(given)} has no label, others have")
         labels = None if without else given
-    weighted = "; weights and attributes of edges are left out" if any(map(_weighted, every)) else ""
-    return _set("graph_set", [each[:2] for each in found], labels, class_names, source + weighted)
+    notes = ["weights and attributes of edges are left out"] if any(map(_weighted, every)) else []
+    if left := sorted({name for graph in every for name in _of_no_use(graph)}):
+        notes.append(f"attributes of nodes left out: {shortlist(left)}")
+    return _set("graph_set", [each[:2] for each in found], labels, class_names, "; ".join([source, *notes]))
 
 
 def read_nodes(path: str, split: str = "train") -> GraphSet:
@@ -211,6 +213,13 @@ def _weighted(graph: Any) -> bool:
     if hasattr(graph, "edge_index"):
         return any(getattr(graph, name, None) is not None for name in ("edge_weight", "edge_attr"))
     return hasattr(graph, "adj") and any(own for *_, own in graph.edges(data=True))
+
+
+def _of_no_use(graph: Any) -> set[str]:
+    """Names of what networkx's nodes have and nobody reads, as the karate club's "club"."""
+    if not hasattr(graph, "adj"):
+        return set()
+    return {str(name) for _, own in graph.nodes(data=True) for name in own} - {*ATTRIBUTES, *LABELS}
 
 
 def _of_networkx(who: str, graph: Any) -> tuple[Tensor | None, Tensor, Any]:

@@ -62,7 +62,10 @@ def from_csv(name: str, file: Path, label: str | None) -> Table:
 
 
 def from_frame(name: str, frame: Any, label: str | None) -> Table:
-    """The table in a DataFrame, without its index; label: see `made`."""
+    """The table in a DataFrame, without its index; label: see `made`.
+
+    A column of pandas' type "category" is one, also where it holds numbers.
+    """
     fields = [str(title) for title in frame.columns]
     values = [frame.iloc[:, at] for at in range(len(fields))]
     columns = [
@@ -71,7 +74,8 @@ def from_frame(name: str, frame: Any, label: str | None) -> Table:
     ]
     if not fields or not len(frame):
         raise ValueError(f"{name}: the table is {frame.shape}, but must have rows and columns")
-    return made(name, fields, columns, label)
+    chosen = frozenset(at for at, column in enumerate(values) if str(column.dtype) == "category")
+    return made(name, fields, columns, label, chosen)
 
 
 def rows_of(name: str, file: Path) -> tuple[list[str], list[list[str]]]:
@@ -115,10 +119,18 @@ def delimiter_of(first: Sequence[str]) -> str:
     return next((mark for mark in ",;\t" if first and mark in first[0]), ",")
 
 
-def made(name: str, fields: Sequence[str], columns: Sequence[Sequence[str]], label: str | None) -> Table:
+def made(
+    name: str,
+    fields: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    label: str | None,
+    categories: frozenset[int] = frozenset(),
+) -> Table:
     """A table of texts as numbers.
 
-    label: which column has the labels; "" = there are none, None = that of a usual name (`LABEL_COLUMNS`).
+    - label: which column has the labels; "" = there are none, None = that of a usual name (`LABEL_COLUMNS`)
+    - categories: columns, from 0, that are categories whatever they hold
+
     Raises ValueError, naming the column, for what is neither numbers nor a category; and for a category
     where nobody has said which column has the labels: it may be that one.
     """
@@ -136,7 +148,7 @@ def made(name: str, fields: Sequence[str], columns: Sequence[Sequence[str]], lab
     if not kept:
         raise ValueError(f"{name}: {', '.join(map(repr, fields))} are its columns, none of them a feature")
     said = at_label is not None or label is not None
-    parts = [_feature(name, fields[at], columns[at], said) for at in kept]
+    parts = [_feature(name, fields[at], columns[at], said, at in categories) for at in kept]
     has = "no labels" if at_label is None else f"labels: {fields[at_label]!r}"
     notes = [f"columns: {shortlist([fields[at] for at in kept], 20)}", has]
     if at_label is not None:
@@ -208,8 +220,8 @@ class _Feature(NamedTuple):
     note: str = ""
 
 
-def _feature(name: str, title: str, values: Sequence[str], said: bool) -> _Feature:
-    """said: whether it is known which column has the labels."""
+def _feature(name: str, title: str, values: Sequence[str], said: bool, category: bool = False) -> _Feature:
+    """said: whether it is known which column has the labels; category: it is one, whatever it holds."""
     who = f"{name}: column {title!r}"
     missing = np.array([value.lower() in MISSING for value in values])
     given = [value for value, gone in zip(values, missing, strict=True) if not gone]
@@ -218,8 +230,8 @@ def _feature(name: str, title: str, values: Sequence[str], said: bool) -> _Featu
     numbers = sum(map(_is_number, given))
     if {value.lower() for value in given} <= {"true", "false"}:
         given = [str(int(value.lower() == "true")) for value in given]
-    elif 2 * numbers < len(given):
-        return _category(who, name, title, values, missing, said)
+    elif category or 2 * numbers < len(given):
+        return _category(who, name, title, values, missing, said, category)
     elif numbers < len(given):
         at = next(at for at, value in enumerate(values) if not missing[at] and not _is_number(value))
         raise ValueError(f"{who} holds {values[at]!r} in row {at + 1}, but numbers in other rows")
@@ -238,9 +250,12 @@ def _feature(name: str, title: str, values: Sequence[str], said: bool) -> _Featu
 
 
 def _category(
-    who: str, name: str, title: str, values: Sequence[str], missing: np.ndarray, said: bool
+    who: str, name: str, title: str, values: Sequence[str], missing: np.ndarray, said: bool, sure: bool
 ) -> _Feature:
-    """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well."""
+    """A column of 0 and 1 a value, in alphabetical order; a missing one is a value as well.
+
+    sure: its values may look like numbers or dates.
+    """
     first = next(at for at, gone in enumerate(missing) if not gone)
     holds = f"{who} holds {values[first]!r} in row {first + 1}"
     if not said:
@@ -253,7 +268,7 @@ def _category(
         (LIKE_A_NUMBER, "a number", "write it as 1234.5, without %, blanks and signs of thousands"),
         (DATE, "a date", "give the year, or days since another date, as a number, or leave the column out"),
     ):
-        if 2 * sum(bool(alike.fullmatch(value)) for value in given) > len(given):
+        if not sure and 2 * sum(bool(alike.fullmatch(value)) for value in given) > len(given):
             raise ValueError(f"{holds}, which seems to be {what}: {mend}")
     known = sorted(set(given))
     if len(known) > MOST_VALUES or 2 * len(known) > len(values) > MOST_VALUES:

@@ -408,6 +408,15 @@ def test_geometrics_own_data_are_read():
     assert data.graph_set([one, one]).source.endswith("weights and attributes of edges are left out")
 
 
+def test_what_nodes_of_networkx_have_and_nobody_reads_is_said():
+    club = nx.karate_club_graph()
+    found = data.graph_set(club)
+    assert found.source.endswith("are left out; attributes of nodes left out: club")
+    assert found.labels.max() == -1
+    told = data.graph_set(club, [club.nodes[node]["club"] for node in club])
+    assert told.class_names == ("Mr. Hi", "Officer")
+
+
 def test_a_network_of_ones_own_is_an_edge_list_and_perhaps_a_table_of_its_nodes(tmp_path):
     edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
     edges.write_text("# mine\nsource,target,weight\nann,bob,2\nbob,cy,1\n")

@@ -687,6 +687,15 @@ def test_a_dataframe_is_a_table_as_its_file_is(tmp_path):
         training.Run(data=pd.concat([frame] * 9))
 
 
+def test_a_column_that_pandas_calls_a_category_is_one_where_it_holds_numbers():
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "code": [7, 10, 7, None], "y": [0, 1, 0, 1]})
+    assert data.vector_set(frame, label="y").columns == ("a", "code", "code is missing")
+    frame["code"] = pd.Categorical([7, 10, 7, None])
+    found = data.vector_set(frame, label="y")
+    assert found.columns == ("a", "code = 10", "code = 7", "code = missing") and found.groups == (0, 1, 1, 1)
+    assert found.vectors[:, 1:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
 def test_columns_of_one_category_are_corrupted_together_also_after_resuming(tmp_path):
     rows = "".join(f"{k},{'abc'[k % 3]},{k % 2}\n" for k in range(60))
     name = written(tmp_path / "a.csv", "n,kind,y\n" + rows)
