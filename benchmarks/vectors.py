@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def few(record: bool) -> None:
-    """The rows of `experiments.with_few_labels`: on real tables and on the one that is made."""
+    """The rows of `experiments.with_few_labels`: on the table that is made and on a real one."""
     done = records.known(experiments.FEW_RECORD, "data", "seed") if record else set()
     for name, steps in experiments.FEW_TABLES.items():
         for seed in experiments.FEW_SEEDS:

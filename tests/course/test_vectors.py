@@ -72,12 +72,15 @@ def test_scarf_as_published_replaces_exactly_its_share_of_each_row_out_of_the_wh
     assert len({int(value) // 10 for value in seen.flatten() if value >= 0}) > 50  # rows outside the batch
 
 
-def test_the_made_table_tells_its_class_by_no_column_and_few_labels_are_as_many_of_each(monkeypatch):
+def test_the_made_table_tells_its_class_by_no_one_column_and_few_labels_are_as_many_of_each(monkeypatch):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     monkeypatch.setattr(training, "FAST_STEPS", 1)
     made = experiments.made_table(600, 0)
     assert made.vectors.shape == (600, 120) and made.vectors.std(dim=0).sub(1).abs().max() < 0.15
     monkeypatch.setattr(experiments, "both_parts", lambda name: (made, experiments.made_table(200, 1)))
+    whole = experiments.made_table(1500, 0), experiments.made_table(600, 1)
+    most = whole[1].labels.bincount().max().item() / 600
+    assert most < 0.2 and 0.3 < experiments.by_one_column(*whole) < 0.4  # all kNN's columns: 0.96
     rows = pd.DataFrame(experiments.with_few_labels(experiments.MADE, 0))
     assert set(rows["labels"]) == {"all", "few"} and rows["test"].between(0, 1).all()
     table = experiments.few_labels_table(rows)

@@ -11,6 +11,8 @@ from clutils.course.vectors.experiments import (
     WAYS,
     accuracy,
     against,
+    both_parts,
+    by_one_column,
     differences,
     few_labels_table,
     judged,
