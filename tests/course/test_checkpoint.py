@@ -8,7 +8,8 @@ import torch
 
 from clutils import checkpoints, data, losses, report, training
 from clutils.course import checkpoint as lesson
-from clutils.course.checkpoint import exercises, names
+from clutils.course import records
+from clutils.course.checkpoint import exercises, limit, names
 from clutils.report import diagnosis, feeding
 from tests.course.answers import Mistake, judged
 
@@ -141,3 +142,16 @@ def test_a_queue_that_mixes_pictures_has_no_lidar():
     mixed = names.queued(views)
     assert sorted(mixed.flatten().tolist()) == sorted(views.flatten().tolist())
     assert not any(torch.equal(a, b) for a, b in zip(mixed, views, strict=True))
+
+
+def test_no_limit_of_one_line_is_free_of_mistakes_and_the_panel_counts_them():
+    made = records.read("calibration")
+    encoders = limit.gains(made)
+    assert len(encoders) == 13
+    assert limit.mistakes(encoders, 0.0) == (1, 0)  # MoCo after 400 steps
+    assert limit.mistakes(encoders, -0.2) == (0, 4)
+    found = [limit.mistakes(encoders, at / 100) for at in range(-20, 61)]
+    assert min(map(sum, found)) == 1
+    panel = lesson.one_limit(made)
+    panel.set(limit=0.03)
+    assert "3 of 9 healthy" in panel.readout.value and "0 of 4 half-trained" in panel.readout.value

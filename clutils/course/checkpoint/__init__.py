@@ -1,6 +1,7 @@
 """Notebook 13, is this checkpoint healthy?"""
 
 from clutils.course.checkpoint.exercises import EXERCISES, REPORTS
+from clutils.course.checkpoint.limit import one_limit
 from clutils.course.checkpoint.names import LIDAR, RANKME, ledger
 from clutils.course.checkpoint.runs import eight, ill_runs, summary
 
