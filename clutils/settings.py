@@ -29,7 +29,10 @@ SYNONYMS = {  # what people type -> the name here
         "backbone": "encoder",
         "arch": "encoder",
         "views": "extra_views",
+        "queue": "queue_size",
     },
+    **dict.fromkeys(("infonce", "nt-xent", "nt_xent", "simclr", "moco"), "ntxent"),  # losses, in lower case
+    **{"hcl": "hardnegative", "dcl": "decoupled", "byol": "regression", "simsiam": "regression"},
 }
 
 
@@ -284,6 +287,6 @@ def did_you_mean(name: object, known: Iterable[Any], listed: bool = False) -> st
     lower = {k.rsplit(":", 1)[-1].lower(): k for k in known} | {k.lower(): k for k in known}
     word = str(name).lower()
     synonym = [meant] if (meant := SYNONYMS.get(word)) in lower else []
-    close = synonym or difflib.get_close_matches(word, lower, n=1, cutoff=0.5)
+    close = synonym or difflib.get_close_matches(word, lower, n=1, cutoff=0.6)
     meant = f"; did you mean {lower[close[0]]!r}?" if close else ""
-    return f"{meant or ';'} Known: {', '.join(known) or 'none'}" if listed else meant
+    return f"{meant or '.'} Known: {', '.join(known) or 'none'}" if listed else meant

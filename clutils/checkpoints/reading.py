@@ -211,7 +211,11 @@ def within(folder: Path) -> Path:
     if len(found := usual[:1] or files) == 1:
         return found[0]
     names = ", ".join(path.name for path in files[:5]) + (", ..." if len(files) > 5 else "")
-    holds = f"; name one of the files in it: {names}" if files else ""
+    holds = (
+        f"; name one of the files in it: {names}"
+        if files
+        else "; name the file, or the folder that train wrote"
+    )
     raise Refused(f"{folder} is a folder, but a checkpoint is a file{holds}")
 
 
@@ -261,7 +265,11 @@ def _kind(file: BinaryIO, path: Path) -> str:
     elif _begins_tar(start):
         looks = "a tar archive, as torch wrote before 0.4; only newer files are opened"
     else:
-        looks = "a text file" if start.isascii() else "no checkpoint of torch and no .safetensors"
+        looks = (
+            "a text file, not a checkpoint"
+            if start.isascii()
+            else "no checkpoint of torch and no .safetensors"
+        )
         looks = "nothing but zeros where it begins: a download that broke off" if not any(start) else looks
         looks = next((what for sign, what in LOOKS.items() if start.lstrip().startswith(sign)), looks)
     raise Refused(f"{path} is {looks}")

@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(*arguments, **named)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"clutils: {printable(message)} ({self.prog} --help says what there is)\n")
+        self.exit(2, f"clutils: {printable(message)} (see {self.prog} --help)\n")
 
     def _filled(self) -> None:
         fill, self._fill = self._fill, None
@@ -88,6 +88,8 @@ def unknown(argument: str, parser: Parser) -> str:
     of_losses = {setting for entry in losses.catalogue().values() for setting in entry.cls.ranges}
     if "set" in options and SYNONYMS.get(name, name) in of_losses - set(options):
         return f"; did you mean --set {SYNONYMS.get(name, name)}=...?"
+    if "method_set" in options and SYNONYMS.get(name) == "queue_size":
+        return "; did you mean --method moco --method-set queue_size=...?"
     hint = did_you_mean(name, options)
     return f"; did you mean {options[hint.split(chr(39))[1]]}?" if hint else ""
 

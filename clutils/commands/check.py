@@ -58,8 +58,8 @@ def add_to(add: Add) -> None:
         metavar="N",
         type=positive,
         default=2000,
-        help="number of images, at least 80; a quarter is the test set, the rest are the labelled "
-        "neighbours; default: 2000",
+        help="number of images, at least 16, and at least 80 for a diagnosis; a quarter is the test set, "
+        "the rest are the labelled neighbours; default: 2000",
     )
     to_check.add_argument(
         "--arch",

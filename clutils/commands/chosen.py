@@ -162,18 +162,21 @@ def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
     from clutils.settings import did_you_mean
 
     if name not in known:
-        raise BadUsage(f"{option} {name}{did_you_mean(name, known, listed=True)}")
+        hint = did_you_mean(name, known, listed=True)
+        raise BadUsage(f"{option} {name}: there is no {option[2:]} of this name{hint}")
 
 
 def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
     """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
-    from clutils.settings import did_you_mean
+    from clutils.settings import SYNONYMS, did_you_mean
 
     given = {}
     for setting in settings:
         key, _, text = setting.partition("=")
         if key not in usual:
             hint = did_you_mean(key, usual, listed=True)
+            if (meant := SYNONYMS.get(key, key)) in {"learning_rate", "weight_decay", "batch_size"}:
+                hint = f"; did you mean --{meant.replace('_', '-')}?"
             raise BadUsage(f"{option} {setting}: {name} has no setting {key}{hint}")
         given[key] = value(text)
         a_word = isinstance(given[key], str) and not isinstance(usual[key], str | None)  # as network=conv may

@@ -71,7 +71,7 @@ def map_(options: argparse.Namespace) -> int:
     demand_writable(out)
     fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
     if not fewest <= options.pictures <= most:
-        raise BadUsage(f"--pictures {options.pictures}: must be from {fewest} to {most:,}")
+        raise BadUsage(f"--images {options.pictures}: must be from {fewest} to {most:,}")
     if isinstance(options.mean, str) and options.mean != "auto":
         with usage("--mean"):
             report.feeding.normalisation(options.mean)

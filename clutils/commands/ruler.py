@@ -110,6 +110,8 @@ def _beside_known(curve: Path, out: Path, marks: Ruler) -> list[str]:
 
     if out.suffix != ".png":
         raise BadUsage(f"--out {out}: a curve is drawn as .png")
+    if not curve.is_file():
+        raise BadUsage(f"--curve {curve}: there is no such file; `train` writes history.csv into its --out")
     demand_writable(out)
     own = known_runs.own_curve(curve, marks.chance, marks.best)
     files.write_atomically(out, png(known_runs.over_known(own, curve.name), scale=1.0))

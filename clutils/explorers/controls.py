@@ -9,7 +9,7 @@ from typing import Any
 
 from clutils import anatomy, losses
 from clutils.figures import style
-from clutils.settings import SWITCH, Setting, one_of
+from clutils.settings import SWITCH, Setting, did_you_mean, one_of
 
 CLASSES = {name: entry.cls for name, entry in losses.catalogue().items()}
 SOURCES = resources.files("clutils.explorers")
@@ -313,7 +313,8 @@ def settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
             for hidden in filter(None, str(value).split(",")):
                 one_of(who, "hide", hidden, [*known, "lead", "share", "buttons"])
         elif setting not in known:
-            raise ValueError(f"{who}: there is no setting {setting}; there are {', '.join(known)}")
+            hint = did_you_mean(setting, known, listed=True)
+            raise ValueError(f"{who}: there is no setting {setting}{hint}")
         else:
             known[setting].check(value, who)
     return found

@@ -124,7 +124,7 @@ class Report:
 def demand_suffix(path: Path) -> None:
     """Raise ValueError where a report can't be written under this name."""
     if path.suffix == ".pdf":
-        raise ValueError(f"report: {path}: a PDF is no longer written: print the .html page into one")
+        raise ValueError(f"report: {path}: no PDF is written: write an .html page, and print it to a PDF")
     if path.suffix not in SUFFIXES:
         raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
 

@@ -360,7 +360,7 @@ def demand_known(numbers: Iterable[str]) -> tuple[str, ...]:
     """These names, each once. Raises ValueError, listing those of `measures.BY_NAME`, on another."""
     names = tuple(dict.fromkeys([numbers] if isinstance(numbers, str) else numbers))
     for name in names:
-        one_of("training", "a number", name, BY_NAME)
+        one_of("training", "the metric", name, BY_NAME)
     return names
 
 

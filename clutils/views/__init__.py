@@ -222,7 +222,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def preset(name: str, size: int = 32) -> Augmentation:
     """A named choice of settings: 'simclr', 'digits', 'crop' (crop and flip alone), 'colour' (jitter and
     grayscale alone) or 'none' (the whole image at the right size)."""
-    one_of("preset", "name", name, PRESETS)
+    one_of("views.preset", "the augmentation", name, PRESETS)
     return Augmentation(size=size, **PRESETS[name])
 
 

@@ -212,7 +212,7 @@ def test_a_file_that_is_no_picture_is_named_though_it_lies_in_the_test_split(fil
         (["nothing.pt"], 1, "there is no file"),
         ([], 2, "FILE"),
         (["x", "--out", "a.txt"], 2, "must end in"),
-        (["x", "--out", "a.pdf"], 2, "a PDF is no longer written: print the .html page into one"),
+        (["x", "--out", "a.pdf"], 2, "no PDF is written: write an .html page, and print it"),
         (["x", "--mean", "1,2"], 2, "not one number, or three"),
         (["x", "--mean", "foo"], 2, "--mean: the normalisation is 'foo', but must be one of none, imagenet"),
         (["x", "--std", "0"], 2, "--std: 0 must be above 0"),

@@ -37,7 +37,7 @@ def test_photographs_without_classes_become_three_maps_with_the_names_of_their_f
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--pictures", 10), "--pictures 10: must be from 20"),
+        (("--pictures", 10), "--images 10: must be from 20"),
         (("--out", "map.pdf"), "--out map.pdf: must end in .html"),
         (("--data", "sentences:toy"), "sentences"),
         (("--mean", "cifar"), "cifar"),

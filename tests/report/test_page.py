@@ -112,5 +112,5 @@ def test_each_kind_of_file_is_written(whole, suffix, start, tmp_path):
     assert whole.write(tmp_path / "new" / f"a{suffix}").read_bytes().startswith(start)
     with pytest.raises(ValueError, match=r"must end in \.html"):
         whole.write(tmp_path / "a.txt")
-    with pytest.raises(ValueError, match=r"a PDF is no longer written: print the \.html page"):
+    with pytest.raises(ValueError, match=r"no PDF is written: write an \.html page"):
         whole.write(tmp_path / "a.pdf")

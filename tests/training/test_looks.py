@@ -134,7 +134,7 @@ def test_a_collapsed_encoder_has_no_numbers_and_stops_nothing():
 @pytest.mark.parametrize(
     ("pictures", "numbers", "said"),
     [
-        (JUDGED, ("knn", "rankmee"), "a number is 'rankmee', but must be one of rankme, effective_rank"),
+        (JUDGED, ("knn", "rankmee"), "the metric is 'rankmee', but must be one of rankme, effective_rank"),
         (NAMELESS, ("rankme", "knn"), "'knn' needs labels of two classes or more"),
         (NAMELESS, ("probe",), "'probe' needs labels"),
         (data.load("vectors:digits", limit=50), ("lidar",), "'lidar' needs views of images"),
