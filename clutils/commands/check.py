@@ -193,7 +193,7 @@ def _checked(
         except report.Unfit as error:
             raise BadUsage(f"{opened.path}: {error}") from error
     if opened.path != file:
-        found.notes.insert(0, f"of the folder {file}, {Path(opened.path).name} was opened")
+        found.notes.insert(0, f"in the folder {file}, {Path(opened.path).name} was opened")
     if options.data is None:
         found.notes.insert(0, report.DEFAULTED)
     say(str(found))

@@ -251,8 +251,8 @@ def healthy(f: Facts) -> Diagnosis | None:
         says = f"Healthy: its {name} is at {own:.0%}, that of fresh weights at {fresh:.0%}"
         says += f", of raw pixels at {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
         if not above(f):
-            says += f" (which may be luck), and two views are nearer than two images in {f.nearer_than:.0%}, "
-            says += f"by fresh weights in {f.fresh_nearer_than:.0%}"
+            says += ". The lead may be luck, but two views of an image are nearer than two images in "
+            says += f"{f.nearer_than:.0%} of cases, with fresh weights in {f.fresh_nearer_than:.0%}"
         return Diagnosis(HEALTHY, GOOD, f"{says}.")
     if _easy(f):
         says = (
@@ -409,7 +409,7 @@ def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Lin
 def fed(f: Facts) -> Line | None:
     if f.input_gap is None:
         return None
-    value, found = f"{f.input_gap:,.2f} nats from the statistics of its training", fed_wrongly(f)
+    value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
     unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
     if found is None and unsettled:
         return Line("input", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled.")
@@ -477,7 +477,7 @@ def geometry(f: Facts) -> Line:
     """Spread and one rank; dead features and lengths where they fire."""
     rank = "no" if f.effective_rank is None else f"{f.effective_rank:.1f}"
     value, level, says = (
-        f"{f.spread:.0%} of the length differs; effective rank {rank} of {_most(f)}",
+        f"{f.spread:.0%} of the length differs between images; effective rank {rank} of {_most(f)}",
         GOOD,
         "",
     )
@@ -487,7 +487,7 @@ def geometry(f: Facts) -> Line:
     if found is not None:
         level, says = found.level, found.says.partition(":")[0] + "."
     elif f.spread < NARROW:
-        level, says = LOOK, "All features share a constant far above what differs between images."
+        level, says = LOOK, "All features share a constant far larger than the differences between images."
     elif (f.effective_rank or 0) < FEW_RANKS:
         level, says = LOOK, "Few directions are in use."
     elif (f.first_direction or 1) > MUCH:
@@ -498,16 +498,16 @@ def geometry(f: Facts) -> Line:
         level, says = worse(level, LOOK), f"{says} Lengths vary by {f.norm_varies:.0%} of their mean.".strip()
     if f.dead > 0.25:
         level = worse(level, BROKEN if f.dead > 0.5 else LOOK)
-        says = f"{says} {f.dead:.0%} of {f.dimensions} features never move.".strip()
+        says = f"{says} {f.dead:.0%} of {f.dimensions} features have the same value for all images.".strip()
     return Line("collapse", level, value, says)
 
 
 def two_views(f: Facts) -> Line:
-    value = f"lead over two images {f.lead:.2f} (1: they coincide, 0: none); "
-    value += f"{f.finds_itself:.0%} find their other view"
+    value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
+    value += f"the other view is the nearest for {f.finds_itself:.0%}"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return Line(
-            "views of an image", LOOK, value, "Two views of an image are hardly nearer than two images."
+            "views of an image", LOOK, value, "Two views of one image are hardly nearer than two images."
         )
     return Line("views of an image", GOOD, value)
 
@@ -516,7 +516,7 @@ def robustness(f: Facts) -> Line | None:
     if not f.kept:
         return None
     said = ", ".join(f"{name} {share:.2f}" for name, share in f.kept.items())
-    return Line("robustness", GOOD, f"kept under {said} (1: stays where it is, 0: as far as another image)")
+    return Line("robustness", GOOD, f"kept under {said} (1: unchanged, 0: as far as another image)")
 
 
 def interval(share: float, count: float, confidence: float = 0.99) -> tuple[float, float]:

@@ -25,7 +25,7 @@ COMPARED = (500, 500)  # labelled images and test images of the table, at most: 
 LEARNED = 128  # images by which fresh batch statistics settle
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
-QUICK = "a quick look stops before it"
+QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
     "crop": ("crop_scale", (1.0, 1.0), (0.2, 1.0)),
@@ -154,8 +154,8 @@ def _cost(one: float, judged: int, gallery: int, fresh: int, quick: bool) -> str
     further = 2 * min(VIEWED, judged) + (0 if quick else len(CHANGES) * min(CHANGED, judged))
     table = min(COMPARED[0], gallery) + min(COMPARED[1], judged)
     further += fresh * (2 * table + min(LEARNED, gallery) + 2 * min(VIEWED, judged))  # at the most
-    said = f"about {one * (asked + further):.0f} s for {asked:,} images and {further:,} passes more"
-    return f"{said}, by fresh weights too{'' if quick else '; then probes, the map, the page'}"
+    said = f"about {one * (asked + further):.0f} s for {asked:,} images and {further:,} further passes"
+    return f"{said}, fresh weights included{'' if quick else '; then probes, the map, the page'}"
 
 
 def _zero(encoder: nn.Module) -> float:

@@ -91,7 +91,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"own": Row(0.95, 0.95), "untrained": Row(0.94, 0.96)}, HEALTHY, GOOD, "too easy to show more"),
     # views that were learned tell "not these classes" from "not yet", and few batches without them are early
     (VIEWS | {"untrained": Row(0.62, 0.67)}, OTHER, LOOK, "probe 65% beside 67% of fresh"),
-    (VIEWS | {"untrained": Row(0.54, 0.62)}, HEALTHY, GOOD, "nearer than two images in 95%, by .* 73%"),
+    (VIEWS | {"untrained": Row(0.54, 0.62)}, HEALTHY, GOOD, "two images in 95% of cases, with .* 73%"),
     (VIEWS | {"batches_seen": 60}, HEALTHY, GOOD, ""),
     ({"batches_seen": 60}, HALF, LOOK, "counted 60 batches"),
     ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% beside 90%"),
@@ -135,7 +135,7 @@ def test_a_badge_is_green_only_where_it_is_known_that_something_was_learned():
             LOOK,
             "belong together",
         ),
-        ({"dead": 0.6}, "collapse", BROKEN, "60% of 128 features never move"),
+        ({"dead": 0.6}, "collapse", BROKEN, "60% of 128 features have the same value"),
         ({"norm_varies": 1.4}, "collapse", LOOK, "Lengths vary by 140%"),
         ({"zero_norms": 3}, "collapse", BROKEN, "3 embeddings have length 0"),
         ({"first_direction": 0.7}, "collapse", LOOK, "One direction has 70%"),
@@ -158,7 +158,7 @@ def test_six_lines_and_a_green_one_has_no_sentence():
     assert len(found) == 6 and {line.level for line in found} == {GOOD}
     assert all(line.value and not line.says for line in found)
     none = dataclasses.replace(WELL, head_uniformity=None, kept={}, own=None, input_gap=None)
-    why = {"head_uniformity": "there is no projection head", "kept": "a quick look stops before it"}
+    why = {"head_uniformity": "there is no projection head", "kept": "a quick check does not measure it"}
     levels = {line.name: (line.level, line.value) for line in diagnosis.lines(none, why)}
     assert levels["the space of the loss"] == (UNKNOWN, "there is no projection head")
     assert levels["classes"] == (UNKNOWN, "not measured")
