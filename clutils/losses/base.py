@@ -164,11 +164,11 @@ class Loss(nn.Module, metaclass=Declared):
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
         with torch.autocast(z1.device.type, enabled=False):
-            rows = blockwise.images(self, batch)
-            if rows < len(z1) and self.level != "batch" and index is None:
-                return blockwise.mean(self, batch, rows)
+            at_once = blockwise.images(self, batch)
+            if at_once < len(z1) and self.level != "batch" and index is None:
+                return blockwise.mean(self, batch, at_once)
             self.samples = index
-            try:
+            try:  # a batch as people have it: one table of similarities, an anchor a row, and the formula
                 return self.formula(self.pair_up(batch)).mean()
             finally:
                 self.samples = None

@@ -153,7 +153,10 @@ class Method(nn.Module, metaclass=Declared):
         raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
 
     def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:
-        """The loss of two batches of embeddings; one with a state per sample gets their numbers."""
+        """The loss of two batches of embeddings; one with a state per sample gets their numbers.
+
+        The loss decides who is compared with whom: `losses.Loss.compare` shows those pairs.
+        """
         if "index" in takes(self.loss):
             given["index"] = index
         return self.loss(z1, z2, **given)
