@@ -179,6 +179,17 @@ def test_what_a_cell_calls_leads_to_its_source(built: Path):
     assert (built / name).exists() and code[int(line) - 1].startswith("class PairMargin")
 
 
+def test_a_chapter_loads_at_most_3_5_megabytes_at_first(built: Path):
+    sizes = {}
+    for path in running.sources():
+        chapter = built / "notebooks" / f"{path.stem}.html"
+        named = re.findall(r'<(?:script|link)[^>]* (?:src|href)="([^"?]+)', chapter.read_text("utf-8"))
+        files = {(chapter.parent / name).resolve() for name in named if re.search(r"\.(js|css)$", name)}
+        font = next(built.rglob("fa-solid-900.woff2"))  # of the icons
+        sizes[path.stem] = sum(file.stat().st_size for file in (chapter, font, *files) if file.exists()) / 1e6
+    assert 2.5 < max(sizes.values()) < 3.5, sizes  # MathJax alone is 2.1
+
+
 def test_search_finds_a_word_with_no_network(built: Path, page):
     page.faults.clear()
     page.goto((built / "search.html").as_uri() + "?q=temperature")
