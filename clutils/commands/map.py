@@ -80,9 +80,13 @@ def map_(options: argparse.Namespace) -> int:
         images = data.load(options.data, limit=options.pictures)
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
-    say(f"{len(images):,} images: {images.source}")
+    say(f"read {images.source}")
+    fed = images
+    if opened.channels == 1 and images.images.shape[1] == 3:
+        fed = report.in_grey(images)
+        say("colours averaged for the maps, since the encoder takes grey images")
     try:
-        spaces = _features(opened, images, options)
+        spaces = _features(opened, fed, options)
     except report.Unfit as error:
         raise BadUsage(f"{opened.path}: {error}") from error
     say(f"features computed; drawing {len(spaces)} maps")

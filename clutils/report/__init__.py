@@ -27,7 +27,7 @@ from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
-from clutils.report.prepared import Unfit
+from clutils.report.prepared import Unfit, in_grey
 
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "beside"]
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
@@ -175,7 +175,7 @@ def check(
             )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     if grey:
-        gallery, judged = _grey(gallery), _grey(judged)
+        gallery, judged = in_grey(gallery), in_grey(judged)
     count = len(gallery) + len(judged)
     if count < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
@@ -326,14 +326,6 @@ def _short(source: str) -> str:
     """A set's name or source without its folder's path, and without what stands in brackets."""
     said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0])
     return said.removeprefix("folder:")
-
-
-def _grey(pictures: ImageSet) -> ImageSet:
-    """The mean of the colours, (N, 1, H, W) uint8."""
-    if pictures.images.shape[1] == 1:
-        return pictures
-    images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
-    return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
 
 
 def _tried(name: str, make: Callable[[], Made], instead: Callable[[Figure], Made]) -> Made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -113,6 +114,14 @@ def pooled(made: Tensor) -> Tensor:
     if made.ndim == 4 and made.shape[1] == made.shape[2] != made.shape[3]:  # channels last, as Swin's
         return made.mean(dim=(1, 2))
     return made.flatten(2).mean(dim=2) if made.ndim > 2 else made
+
+
+def in_grey(pictures: ImageSet) -> ImageSet:
+    """The mean of the colours, (N, 1, H, W) uint8."""
+    if pictures.images.shape[1] == 1:
+        return pictures
+    images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
+    return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")
 
 
 def embed(prepared: Prepared, images: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from tests.commands.asked import complaint, run
 def photos(tmp_path_factory):
     folder = tmp_path_factory.mktemp("photos")
     for k in range(24):
-        Image.new("RGB", (20 + k % 3, 20), (10 * k, 255 - 10 * k, 90)).save(folder / f"photo {k}.png")
+        Image.new("RGB", (20 + k % 3, 20), (10 * k, 255 - 10 * k, 9 * k)).save(folder / f"photo {k}.png")
     return folder
 
 
@@ -32,6 +32,13 @@ def test_photographs_without_classes_become_three_maps_with_the_names_of_their_f
     assert all(f'"name":"{name}"' in text for name in ("raw pixels", "fresh weights", "this encoder"))
     assert '"photo 7.png"' in text and '"labels":[]' in text
     assert "24 images" in capsys.readouterr().out
+
+
+def test_an_encoder_of_grey_images_maps_photographs_in_colour(photos, tmp_path, capsys):
+    digits = training.train(data="digits", encoder="conv16", steps=1, batch_size=16, seed=0)
+    digits.save(tmp_path / "checkpoint.pt")
+    assert run("map", tmp_path, "--data", f"folder:{photos}", "--out", tmp_path / "map.html") == 0
+    assert "colours averaged" in capsys.readouterr().out and (tmp_path / "map.html").exists()
 
 
 @pytest.mark.parametrize(
