@@ -3,6 +3,7 @@
 from clutils.course import records
 from clutils.course.sentences.exercises import EXERCISES
 from clutils.course.sentences.experiments import (
+    NEIGHBOURS,
     RECORD,
     VIEWS,
     WAYS,

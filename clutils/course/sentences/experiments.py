@@ -72,7 +72,11 @@ def differences(rows: pd.DataFrame) -> str:
 
 
 def accuracy(z: Tensor, train: data.SentenceSet, z_test: Tensor, test: data.SentenceSet) -> float:
-    """How often a test sentence's ten nearest training sentences, by cosine, vote for its topic."""
+    """How often a test sentence's ten nearest training sentences, by cosine, vote for its topic.
+
+    A vote weighs exp(cosine / 0.1), as in `measures.knn_accuracy`. For TF-IDF that is several points above
+    scikit-learn's KNeighborsClassifier, where all votes are equal.
+    """
     return measures.knn_accuracy(z, train.labels, z_test, test.labels, k=NEIGHBOURS)
 
 
