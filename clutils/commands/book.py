@@ -22,7 +22,9 @@ def add_to(add: Add) -> None:
             host = "address that will host the site, for links and QR codes; default: none"
             parser.add_argument("--base-url", metavar="URL", default="", help=host)
         if name == "site":
-            about = "GitHub repository that has the notebooks in its branch colab, for 'Open in Colab'"
+            about = (
+                "GitHub repository whose branch colab has the notebooks, for 'Open in Colab'; default: none"
+            )
             parser.add_argument("--repository", metavar="OWNER/NAME", default="", help=about)
 
 

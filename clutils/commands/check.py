@@ -30,7 +30,7 @@ def add_to(add: Add) -> None:
         "files",
         metavar="FILE",
         nargs="+",
-        help="checkpoint, or folder that train wrote; two files are put side by side, more are a series: "
+        help="checkpoint, or folder that train wrote; two files are compared, three or more are a series: "
         "every number against the epoch",
     )
     to_check.add_argument(
@@ -70,7 +70,8 @@ def add_to(add: Add) -> None:
     to_check.add_argument(
         "--weights",
         choices=("ema",),
-        help="weights to open: ema, the moving average saved beside the last ones; default: the last ones",
+        help="weights to open: ema, the moving average saved with the last weights; default: the last "
+        "weights",
     )
     to_check.add_argument(
         "--temperature",
@@ -89,7 +90,8 @@ def add_to(add: Add) -> None:
         "--std",
         metavar="X[,X,X]",
         type=deviations,
-        help="standard deviation to divide images by, after --mean; default: the one that belongs to --mean",
+        help="standard deviation to divide images by, after subtracting --mean; default: the one that "
+        "belongs to --mean",
     )
     to_check.add_argument(
         "--size",
@@ -107,13 +109,13 @@ def add_to(add: Add) -> None:
         "--grey",
         action="store_true",
         default=None,
-        help="average the colours, for an encoder of grey images; default: no",
+        help="average the colour channels, for an encoder of grey images; default: no",
     )
     to_check.add_argument(
         "--fail-on",
         choices=("broken", "look"),
-        help="diagnosis that gives exit code 3: broken, or at least worth a look; of a series, the last "
-        "file's; default: exit code 0 in any case",
+        help="lowest level that gives exit code 3: look (worth a look) or broken; for a series, the level "
+        "of the last file; default: exit code 0 for every level",
     )
     to_check.add_argument(
         "--maps",

@@ -35,7 +35,9 @@ class Finding(NamedTuple):
 
 def add_to(add: Add) -> None:
     add(
-        "doctor", doctor, "check which Python the notebooks use and whether sliders will show; say what to do"
+        "doctor",
+        doctor,
+        "check which Python the notebooks use and whether sliders will show; say how to fix what is wrong",
     )
 
 

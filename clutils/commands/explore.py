@@ -28,7 +28,7 @@ def _flags(to_explore: Parser) -> None:
     to_explore.add_argument(
         "--set",
         **SETTINGS,
-        help="first value of a control, such as --set loss=MACL; --set hide=seed,rate leaves controls out; "
+        help="initial value of a control, such as --set loss=MACL; --set hide=seed,rate hides controls; "
         "may be repeated",
     )
     to_explore.add_argument(

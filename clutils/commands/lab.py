@@ -18,7 +18,11 @@ LAB_DEFAULTS = Path(__file__).parent / "jupyterlab"
 def add_to(add: Add) -> None:
     what = "open the course in JupyterLab; takes JupyterLab's options, too, such as --port 9999"
     stage = add("lab", lab, what).add_argument
-    stage("--stage", metavar="NUMBER", help="notebook to open for a lecture: its stage path, in large type")
+    stage(
+        "--stage",
+        metavar="NUMBER",
+        help="number of the notebook to open on its stage path, in large type, for a lecture",
+    )
     stage(
         "--minutes",
         type=int,

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_to(add: Add) -> None:
-    to_map = add(
-        "map", map_, "draw your own images on maps: one page with a click and a lasso that needs no network"
-    )
+    to_map = add("map", map_, "draw your own images on maps, in one interactive page that needs no network")
     to_map.add_argument("file", metavar="FILE", help="checkpoint, or folder that train wrote")
     to_map.add_argument(
         "--data", metavar="NAME", required=True, help="images, such as folder:photos or cifar10 (required)"
@@ -40,7 +38,9 @@ def add_to(add: Add) -> None:
         help="network in the file, as in check --arch; default: identified from the file",
     )
     to_map.add_argument(
-        "--weights", choices=("ema",), help="weights to open: ema, the moving average; default: the last ones"
+        "--weights",
+        choices=("ema",),
+        help="weights to open: ema, the moving average; default: the last weights",
     )
     to_map.add_argument(
         "--mean",
@@ -54,7 +54,7 @@ def add_to(add: Add) -> None:
         "--size",
         metavar="N",
         type=side,
-        help="side in pixels to resize images to, 8 to 1024; default: as check --size",
+        help="side in pixels to resize images to, 8 to 1024; default: the network's, as in check --size",
     )
     to_map.add_argument(
         "--seed", metavar="N", type=int, default=0, help="random seed of the maps; default: 0"

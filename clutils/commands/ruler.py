@@ -17,7 +17,7 @@ def add_to(add: Add) -> None:
     add(
         "ruler",
         ruler,
-        "say whether a value of a loss is normal: its chance level, collapse and best",
+        "say whether a loss value is normal, beside the values at chance, after a collapse and at best",
         fill=_flags,
     )
 
@@ -46,17 +46,17 @@ def _flags(to_measure: Parser) -> None:
     )
     help = "number of classes, for a loss that uses labels, such as SupCon; default: no labels"
     to_measure.add_argument("--classes", metavar="C", type=positive, help=help)
-    help = "loss that you measured; prints one sentence on it; may be repeated; default: none"
+    help = "measured value of the loss, to explain in one sentence; may be repeated; default: none"
     to_measure.add_argument("--value", type=float, **SETTINGS | {"metavar": "X"}, help=help)
     for name, default, what in (
         ("positive", anatomy.POSITIVE, "similarity of an anchor to its positive"),
-        ("spread", anatomy.SPREAD, "standard deviation of its similarities to negatives"),
+        ("spread", anatomy.SPREAD, "standard deviation of an anchor's similarities to its negatives"),
     ):
-        help = f"{what}, in the row of a trained encoder; default: {default}"
+        help = f"{what}, for the row 'trained' of the table; default: {default}"
         to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
     help = "table of your run by step (history.csv, or a Watcher's), drawn over three runs known to be good"
     to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
-    help = "figure to draw of it; default: curve.png"
+    help = "file for the figure of --curve; default: curve.png"
     to_measure.add_argument("--out", metavar="FILE", type=Path, default=Path("curve.png"), help=help)
 
 

@@ -54,15 +54,15 @@ def _flags(to_train: Parser) -> None:
     to_train.add_argument(
         "--schedule",
         **SETTINGS | {"metavar": "NAME=LOWEST:HIGHEST:PERIOD"},
-        help="setting that follows a cosine of PERIOD steps, beginning at HIGHEST, such as "
-        "--schedule temperature=0.1:1:400; may be repeated",
+        help="setting to vary between LOWEST and HIGHEST along a cosine of PERIOD steps, starting at "
+        "HIGHEST, such as --schedule temperature=0.1:1:400; may be repeated",
     )
     to_train.add_argument(
         "--look",
         metavar="NAMES",
         type=_numbers,
         help="metrics to record in history.csv at the start, every --look-every steps and at the end, "
-        f"separated by commas: {', '.join(BY_NAME)}; default: none, or with --look-every rankme, and knn if "
+        f"separated by commas: {', '.join(BY_NAME)}; default: none; with --look-every: rankme, and knn if "
         "there are labels",
     )
     to_train.add_argument(
@@ -76,8 +76,8 @@ def _flags(to_train: Parser) -> None:
         choices=tuple(logs.KINDS),
         action="append",
         default=[],
-        help="logger that gets the history as well, in DIR, if it is installed (wandb stays offline unless "
-        "WANDB_MODE says otherwise); may be repeated; default: none",
+        help="logger that also records the history in DIR; its package must be installed (wandb stays "
+        "offline unless WANDB_MODE is set); may be repeated; default: none",
     )
     to_train.add_argument("--out", metavar="DIR", required=True, help="folder to write to (required)")
     to_train.add_argument("--resume", action="store_true", help="continue the run in DIR")

@@ -274,7 +274,7 @@ def compared(first: Report, second: Report) -> str:
     for d in found:
         sure = "" if d.interval is None else " (certain)" if d.certain else " (may be luck)"
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
-        told.append(f"  {d.name}: {values}, B less A {page.apart(d.b - d.a, bool(d.better))}{sure}")
+        told.append(f"  {d.name}: {values}, B minus A {page.apart(d.b - d.a, bool(d.better))}{sure}")
     if alike := standard.likeness(*both):
         told.append(
             f"  alike: linear CKA {alike['cka']:.3g}, {alike['overlap']:.1%} of the neighbours shared"

@@ -74,12 +74,10 @@ def never_trained(f: Facts) -> Diagnosis | None:
     """
     causes = ("saved before the first step", "weights did not load into the network that was saved")
     if f.weights_zero == 1:
-        says = "Never trained: 100 % of its convolutions and linear layers are 0."
+        says = "Never trained: 100 % of the weights of its convolutions and linear layers are 0."
         return Diagnosis(NEVER, BROKEN, says, ("weights that were made and never filled", *causes))
     if f.never_trained:
-        says = (
-            "Never trained: its batch normalisations have counted 0 batches, and hold mean 0 and variance 1."
-        )
+        says = "Never trained: its batch-norm layers have counted 0 batches, and store mean 0 and variance 1."
         return Diagnosis(NEVER, BROKEN, says, causes)
     if f.plain_normalisations and not above(f):
         says = "Never trained: all gains of its layer normalisations are 1 and all biases 0."
@@ -97,15 +95,16 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     away = f"{f.input_gap:,.{2 if f.input_gap < 10 else 0}f} nats"
     if mended:
         either = " or ".join([best, *equal])
-        says = f"Fed wrongly: its input statistics are {away} from those of its training, and {nearest:.2f} "
-        says += f"with --mean {either}; run the check again so, as the other numbers here mean little."
+        says = f"Fed wrongly: its input statistics are {away} from those in training, and {nearest:.2f} "
+        says += f"with --mean {either}; run the check again with this option, "
+        says += "because the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
         return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
     if f.batches_seen is not None and 0 < f.batches_seen < SETTLED:
         return None  # its statistics had not settled: see `hardly_begun`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
     says = (
-        f"Fed wrongly, or with images of another kind: its input statistics are {away} from those of its "
+        f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
         f"training{near}."
     )
     causes = ("images of another kind than it was trained on", "colours in another order, or another size")
@@ -140,8 +139,8 @@ def collapsed(f: Facts) -> Diagnosis | None:
         )
         says += f"direction has {first:.0%} of the variance."
     elif first > FIRST:
-        says = f"Collapsed onto a line: one direction has {first:.0%} of the variance, where in healthy "
-        says += "encoders it has 20% to 40%."
+        says = f"Collapsed onto a line: one direction has {first:.0%} of the variance; in healthy "
+        says += "encoders the first direction has 20% to 40%."
     else:
         return None
     says += " Behind the head all images are one point." if one_point(f) else ""
@@ -173,12 +172,14 @@ def temperature(f: Facts) -> Diagnosis | None:
         says += f"and by the features before the head {tau} would put the push on {before:.1%} {asked}."
         return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says, ("a temperature far below 0.05",))
     if share < COOL:
-        says = f"Too cold: at {tau} the hardest {share:.1%} {asked} take the whole push, images of the same "
-        says += "kind among them."
+        says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
+        says += "the same kind are among them."
         level = BROKEN if share < COLD and not other else LOOK
         return Diagnosis(TEMPERATURE, level, says, ("a temperature far below 0.05", "duplicates"))
     if share > WARM:
-        says = f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones like the near."
+        says = (
+            f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near ones."
+        )
         level = BROKEN if share > HOT and not other else LOOK
         return Diagnosis(TEMPERATURE, level, says, ("a temperature far above 0.5",))
     return None
@@ -189,10 +190,8 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
     if not one_point(f):
         return None
     before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
-    says = (
-        f"Collapsed behind the head: uniformity is {_plain(f.head_uniformity)} there (0: all are one point, "
-    )
-    says += f"-4: evenly spread){before}."
+    says = f"Collapsed behind the head: uniformity after it is {_plain(f.head_uniformity)} (0: all are "
+    says += f"one point, -4: evenly spread){before}."
     stop = "nothing pushes images apart"
     stop += ": by its file it was trained without a stop-gradient" if f.stop_gradient is False else ""
     causes = (stop, "a temperature far too low", "pairs that do not belong together")
@@ -248,8 +247,8 @@ def healthy(f: Facts) -> Diagnosis | None:
         name, own, fresh = ("kNN", f.own.knn, f.untrained.knn)
         if by[1] > by[0]:
             name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
-        says = f"Healthy: its {name} is at {own:.0%}, that of fresh weights at {fresh:.0%}"
-        says += f", of raw pixels at {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
+        says = f"Healthy: its {name} accuracy is {own:.0%}, that of fresh weights {fresh:.0%}"
+        says += f", that of raw pixels {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += f"{f.nearer_than:.0%} of cases, with fresh weights in {f.fresh_nearer_than:.0%}"
@@ -294,8 +293,8 @@ def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
         return found
     why = "without labels of two classes, what it learned can't be measured" if f.own is None else ""
     if f.own is not None:
-        why = "no fresh weights of this network can be made to compare with" if f.untrained is None else ""
-    why = why or f"whether it learned these classes can't be told: {_than_fresh(f)}"
+        why = "no fresh weights of this network can be made for comparison" if f.untrained is None else ""
+    why = why or f"these accuracies do not decide whether it learned the classes: {_than_fresh(f)}"
     return Diagnosis(OPEN, UNKNOWN, f"No fault was found, but {why}.")
 
 
@@ -401,7 +400,7 @@ def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Lin
                 name,
                 UNKNOWN,
                 line.value,
-                f"How {layer} should be is not known: ranges are for the last features.",
+                f"The healthy range of {layer} is not known: the ranges are for the last features.",
             )
         made.append(line)
     return made
@@ -413,12 +412,14 @@ def fed(f: Facts) -> Line | None:
     value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
     unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
     if found is None and unsettled:
-        return Line("input", LOOK, value, f"Its statistics are of {f.batches_seen} batches: not settled.")
+        return Line(
+            "input", LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
+        )
     best = feeding.alike(f.input_gaps)[:1]
     if found is None:
         return Line("input", GOOD, value)
-    mends = f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f}." if found.mean else ""
-    said = mends or f"No usual normalisation is nearer than {f.input_gaps[best[0]]:.2f}." if best else ""
+    mends = f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f} nats." if found.mean else ""
+    said = mends or f"No usual normalisation is nearer than {f.input_gaps[best[0]]:.2f} nats." if best else ""
     return Line("input", found.level, value, said)
 
 
@@ -443,7 +444,9 @@ def classes(f: Facts) -> Line | None:
         says = f"Classes are found under wrong names: {f.knn_relabelled:.0%} under the best renaming."
         return Line("classes", BROKEN, value, says)
     if _labels_wrong(f):
-        return Line("classes", LOOK, value, "All at chance: labels and images seem not to belong together.")
+        return Line(
+            "classes", LOOK, value, "All at chance: labels and images do not seem to belong together."
+        )
     if (f.exchanged or 0) > EXCHANGED:
         return Line("classes", LOOK, value, "Two classes seem to be exchanged: see the confused classes.")
     found = other_classes(f) or half_trained(f)
@@ -505,10 +508,13 @@ def geometry(f: Facts) -> Line:
 
 def two_views(f: Facts) -> Line:
     value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
-    value += f"the other view is the nearest for {f.finds_itself:.0%}"
+    value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return Line(
-            "views of an image", LOOK, value, "Two views of one image are hardly nearer than two images."
+            "views of an image",
+            LOOK,
+            value,
+            "Two views of one image are hardly nearer than two different images.",
         )
     return Line("views of an image", GOOD, value)
 

@@ -27,20 +27,21 @@ GLOSSARY = {
     "statistics of these images; the better result counts",
     "raw pixels": "the images' own values (for the probe their principal directions)",
     "chance": "the share of the largest class: the accuracy of always answering that class",
-    "nats": "the distance of two distributions, as the divergence of two normal ones; 0 = the same",
+    "nats": "the unit of the divergence between two distributions, both taken as normal; 0 = equal",
     "effective rank": "how many directions are in use: the exponential of the entropy of the singular "
     "values' shares (Roy & Vetterli 2007; of the values, not of their squares)",
     "view": "a random crop, mirrored, with other colours: what training compares",
     "alignment, uniformity": "the mean squared distance of an image's two views (0 = they coincide); the "
     "logarithm of how crowded images are on the sphere, at t = 2 (0 = all are one point, -4 = evenly spread)",
-    "lead": "how much more alike two views of an image are than two images: 1 = coincide, 0 = not at all",
+    "lead": "how much more similar two views of one image are than two images: 1 = the views "
+    "coincide, 0 = no more similar",
     "head": "the small network between features and loss, discarded after training",
-    "share of the push": "how many of an anchor's negatives receive the loss's push, at its τ",
+    "share of the push": "the share of an anchor's negatives that receive the loss's push, at its τ",
     "RankMe": "the exponential of the entropy of the singular values' shares, of the features as they are; "
     "the effective rank, of centred ones",
     "LiDAR": "the rank of what distinguishes images, in units of how far the views of one image scatter",
-    "mAP": "mean average precision: all labelled images are sorted by their similarity to a test image; it "
-    "is the mean, over the images of its class, of the share of its class up to there",
+    "mAP": "mean average precision: all labelled images are sorted by their similarity to a test image; at "
+    "each image of its class, the share of its class so far is taken; their mean is the average precision",
     "few-label probe": "the linear probe on ten labels of each class, drawn five times",
     "bootstrap": "the test images are drawn again with replacement, a thousand times; the range has 95 % of "
     "the results. Below about fifty images it is too narrow",

@@ -79,7 +79,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     ax = axes_for(ax, *SIZE)
     z, labels = found.z[:MAPPED], found.judged.labels[:MAPPED]
     if not found.has_directions:
-        return _nothing(ax, "All images lie at one place, or have no length: there is no map.")
+        return _nothing(ax, "All features are equal or have length 0, so there is no map.")
     name, at = next(iter(found.maps.items()), ("PCA", None))
     at = maps.pca(z) if at is None else at
     points = map_figures.Points(ax, labels, found.judged.class_names, 26, names=False)
@@ -105,7 +105,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     """Six images, half of them the worst, and their nearest by the encoder and by raw pixels."""
     ax = axes_for(ax, *SIZE)
     if not found.has_directions:
-        return _nothing(ax, "All images lie at one place, or have no length: none is nearer than another.")
+        return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
     labels, images = found.judged.labels, found.judged.images
     known = found.predicted is not None
     asked, k = queries(found, known), min(NEAR, len(labels) - 1)
@@ -135,13 +135,13 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
     ax.set_axis_off()
     if not known:
-        reading = f"Six images, and the {k} nearest of each: do they belong together?"
+        reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (share_of_class(z, labels, k) for z in (found.z, found.raw))
     _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
     most = ((sizes[code] - 1).clamp(max=k).double() / k).mean().item()
     few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
-    reading = f"Blue frame: same class. Of all {k} nearest, {own:.0%} are (by raw pixels {raw:.0%}{few}). "
+    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%}{few}). "
     reading += "Last 3 rows: this encoder's worst."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
@@ -178,11 +178,11 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
         if not k:
             place.legend(loc="upper left", fontsize=8.5)
-    reading = f"How far positives lead (0: as negatives, 1: all at similarity 1): {leads[0]:.2f}"
+    reading = f"Lead of the positives (0: as similar as negatives, 1: all at similarity 1): {leads[0]:.2f}"
     reading += f" before the head, {leads[1]:.2f} behind it" if len(leads) > 1 else ""
     reading += ", where all similarities are nearly 1." if one_point(found.found) and len(leads) > 1 else "."
     if found.found.spread < CONSTANT:
-        reading = "All similarities are near 1: images have nearly one embedding."
+        reading = "All similarities are near 1: all images have nearly the same embedding."
     return describe(ax, f"Histograms of cosine similarities. {reading}"), reading
 
 
@@ -195,14 +195,14 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     both = {"this encoder": torch.cat([z[:count] for z in found.views])}
     both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
     if not found.found.spread:
-        return _nothing(ax, "No dimension is in use: all images have one embedding.")
+        return _nothing(ax, "No dimension is in use: all images have the same features.")
     values = {name: measures.spectrum(z) for name, z in both.items()}
     ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
     drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
-    reading += ". A high rank alone is no sign of health: noise has one, too."
+    reading += ". A high rank alone does not show health: noise also has a high rank."
     return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
 
 

@@ -78,11 +78,11 @@ class Settings:
         STEPS,
         also=(None,),
         default=None,
-        about="number of passes through the data, in place of steps; an incomplete last batch is left out",
+        about="number of passes through the data, instead of steps; an incomplete last batch is left out",
         metadata={"kept": False},
     )
     steps: int = setting(
-        STEPS, default=300, about="number of batches; the learning-rate schedule is stretched to it"
+        STEPS, default=300, about="number of batches, which the learning-rate schedule spans"
     )
     batch_size: int | None = setting(
         2,
@@ -134,8 +134,8 @@ class Settings:
     compile: bool = setting(
         SWITCH,
         default=False,
-        about="compile the encoder with torch.compile: adds up to a minute before the first step, and made "
-        "conv16 and conv32 slower on a CPU",
+        about="compile the encoder with torch.compile; this takes up to a minute before the first step, and "
+        "made conv16 and conv32 slower on a CPU",
         metadata={"fixed": False},
     )
     threads: int | None = setting(
@@ -145,7 +145,7 @@ class Settings:
         also=(None,),
         default=None,
         about="number of CPU threads for torch; the last bits of results depend on it",
-        unset="torch's own number when the run begins",
+        unset="the number that torch uses when the run begins",
     )
 
     def __post_init__(self) -> None:

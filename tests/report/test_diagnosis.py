@@ -27,15 +27,15 @@ ONE_POINT = {"head_uniformity": -0.02}
 CHANCE = Row(0.1, 0.11)
 VIEWS = {"fresh_nearer_than": 0.73}  # beside 0.95
 SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
-    ({}, HEALTHY, GOOD, "Healthy: its kNN is at 60%, that of fresh weights at 30%."),
+    ({}, HEALTHY, GOOD, "Healthy: its kNN accuracy is 60%, that of fresh weights 30%."),
     (
         {"untrained": Row(0.59, 0.5)},
         HEALTHY,
         GOOD,
-        "Healthy: its probe is at 65%, that of fresh weights at 50%.",
+        "Healthy: its probe accuracy is 65%, that of fresh weights 50%.",
     ),
     ({"never_trained": True, "batches_seen": None}, NEVER, BROKEN, "counted 0 batches"),
-    ({"weights_zero": 1.0}, NEVER, BROKEN, "100 % of its convolutions"),
+    ({"weights_zero": 1.0}, NEVER, BROKEN, "100 % of the weights"),
     ({"plain_normalisations": True, "untrained": Row(0.6, 0.65)}, NEVER, BROKEN, "gains of its layer"),
     (
         {"plain_normalisations": True},
@@ -65,7 +65,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         BROKEN,
         "one direction has 95% .* 20% to 40%",
     ),
-    (ONE_POINT, BEHIND, BROKEN, "uniformity is -0.02 there .* before it -1.80"),
+    (ONE_POINT, BEHIND, BROKEN, "uniformity after it is -0.02 .* before it -1.80"),
     ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2, 99.0% of its 510 negatives"),
     ({"share_of_negatives": 0.93}, TEMPERATURE, LOOK, "Too hot"),
     ({"share_of_negatives": 0.004}, TEMPERATURE, BROKEN, "Too cold: at τ = 0.2 the hardest 0.4%"),
@@ -96,7 +96,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"batches_seen": 60}, HALF, LOOK, "counted 60 batches"),
     ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% beside 90%"),
     ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
-    ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "can't be told: kNN 60% beside 53%"),
+    ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "do not decide whether .*: kNN 60% beside 53%"),
     ({"own": None, "untrained": None, "raw": None}, OPEN, UNKNOWN, "without labels of two classes"),
     ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),

@@ -299,7 +299,7 @@ def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page
     beside, text = report.beside(whole, other), report.compared(whole, other)
     for said in (beside, text):
         assert "A is better at kNN (by " in said and "linear CKA 1" in said
-    assert "B less A" in text and "(certain)" in text
+    assert "B minus A" in text and "(certain)" in text
     held = json.loads(report.beside_json(whole, other))["beside"]
     (knn,) = (each for each in held["differences"] if each["name"] == "kNN")
     assert knn["interval"][1] < 0 and held["likeness"]["cka"] == pytest.approx(1)
