@@ -173,7 +173,7 @@ def test_cifar10_has_each_batch_in_its_order(cifar10, tmp_path):
         assert found.labels.tolist() == [label for part in parts for label in part["labels"]]
         assert found.class_names[9] == "class 9" and found.masks is None
     assert len(data.load("cifar10", limit=7, root=tmp_path)) == 7
-    assert "7 of 20 pictures" in data.load("cifar10", limit=7, root=tmp_path).source
+    assert "7 of 20 images" in data.load("cifar10", limit=7, root=tmp_path).source
 
 
 def test_cifar100_gives_the_fine_labels(server, monkeypatch, tmp_path):

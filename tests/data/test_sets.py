@@ -309,7 +309,6 @@ def test_a_set_refuses_parts_that_do_not_fit(change, message):
         ({"name": "sentences:topics", "size": 8}, "sentences:topics has sentences, not images"),
         ({"name": "sentences:file:nowhere.txt"}, "is no file"),
         ({"name": "vectors:array:no.npy"}, r"array:no\.npy: .* is no file"),
-        ({"name": f"vectors:array:{__file__}", "split": "test"}, "no split 'test', only 'train'"),
         ({"name": "vectors:array:"}, "array: names no file"),
     ],
 )

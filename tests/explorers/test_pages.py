@@ -162,7 +162,7 @@ def test_a_teacher_leaves_controls_out(opening, tmp_path):
         assert "rate" not in page.ask("(app) => Object.keys(app.inputs)")
         assert page.settled() == ""
         page.page.click("summary")
-        page.page.click(".hide label:has-text('pictures') input")
+        page.page.click(".hide label:has-text('images') input")
         assert page.settled() == "#hide=rate,pictures"
         assert page.page.input_value(".copy input").endswith("cut.html#hide=rate,pictures")
 

@@ -287,7 +287,7 @@ def test_parameters_that_do_not_fit_are_taken():
     for box in ([-1, 0, 4, 4], [0, -1, 4, 4], [0, 0, 0, 4], [0, 0, 4, 0], [7, 0, 4, 4], [0, 7, 4, 4]):
         drawn.boxes[5] = torch.tensor(box)
         fails(lambda: augment.apply(images, drawn), "crop: box [", " leaves the 10 x 10 image")
-    fails(lambda: views.preset("simclrr"), "name is 'simclrr', but must be one of simclr, digits")
+    fails(lambda: views.preset("simclrr"), "the augmentation is 'simclrr', but must be one of simclr, digits")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
