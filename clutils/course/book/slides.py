@@ -174,7 +174,7 @@ def of_slide(slide: Slide, shown: str, tell: str) -> str:
         [int(n) for n in re.findall(r'(?:width|height)="(\d+)"', tag)]
         for tag in re.findall("<img[^>]*>", shown)
     ]
-    wide = not sizes or any(len(size) == 2 and max(size) > WIDE * min(size) for size in sizes)
+    wide = not sizes or any(len(size) == 2 and max(size) >= WIDE * min(size) for size in sizes)
     kind = "live" if "<iframe" in shown else "alone" if not shown else "over" if wide else "beside"
     inside = f'<div class="shown">{shown}</div>' * bool(shown) + f'<div class="text">{texts}</div>' * bool(
         texts
