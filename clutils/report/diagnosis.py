@@ -339,19 +339,19 @@ def _easy(f: Facts) -> bool:
 
 
 def _than_fresh(f: Facts) -> str:
-    """'probe 24 % beside 41 % of fresh weights, kNN ...', the wider gap first, with what luck may give."""
+    """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
     by, own, fresh = leads(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
     luck = 100 * CERTAIN * _error(own.probe, fresh.probe, f)
-    said = [f"probe {own.probe:.0%} beside {fresh.probe:.0%}", f"kNN {own.knn:.0%} beside {fresh.knn:.0%}"]
+    said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
-    return f"{said[0]} of fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
+    return f"{said[0]} with fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
 
 
 def _beside(f: Facts) -> str:
     if f.own is None or f.untrained is None:
         return ""
-    return f", and its probe is at {f.own.probe:.0%} beside {f.untrained.probe:.0%} of fresh weights"
+    return f", and its probe is at {f.own.probe:.0%} against {f.untrained.probe:.0%} with fresh weights"
 
 
 def _labels_wrong(f: Facts) -> bool:

@@ -85,18 +85,18 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     (ONE_POINT | {"share_of_negatives": 1.0, "temperature": 0.01}, BEHIND, BROKEN, ""),
     (ONE_POINT | {"share_of_negatives": None, "temperature": None}, BEHIND, BROKEN, ""),  # a loss without τ
     ({"temperature": 0.01}, HEALTHY, GOOD, ""),
-    ({"untrained": Row(0.58, 0.66)}, HALF, LOOK, "kNN 60% beside 58% of fresh weights, probe 65% beside 66%"),
+    ({"untrained": Row(0.58, 0.66)}, HALF, LOOK, "kNN 60% against 58% with fresh weights, probe 65%"),
     ({"batches_seen": 12, "input_gap": 0.7, "input_gaps": {"none": 0.7}}, HALF, LOOK, "counted 12 batches"),
-    ({"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)}, OTHER, BROKEN, "probe 24% beside 41% of fresh"),
+    ({"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)}, OTHER, BROKEN, "24% against 41% with fresh"),
     ({"own": Row(0.95, 0.95), "untrained": Row(0.94, 0.96)}, HEALTHY, GOOD, "too easy to show more"),
     # views that were learned tell "not these classes" from "not yet", and few batches without them are early
-    (VIEWS | {"untrained": Row(0.62, 0.67)}, OTHER, LOOK, "probe 65% beside 67% of fresh"),
+    (VIEWS | {"untrained": Row(0.62, 0.67)}, OTHER, LOOK, "probe 65% against 67% with fresh"),
     (VIEWS | {"untrained": Row(0.54, 0.62)}, HEALTHY, GOOD, "two images in 95% of cases, with .* 73%"),
     (VIEWS | {"batches_seen": 60}, HEALTHY, GOOD, ""),
     ({"batches_seen": 60}, HALF, LOOK, "counted 60 batches"),
-    ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% beside 90%"),
+    ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% against 90%"),
     ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
-    ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "do not decide whether .*: kNN 60% beside 53%"),
+    ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "do not decide whether .*: kNN 60% against 53%"),
     ({"own": None, "untrained": None, "raw": None}, OPEN, UNKNOWN, "without labels of two classes"),
     ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),

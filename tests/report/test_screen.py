@@ -59,7 +59,7 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
 
 
 def test_a_long_sentence_runs_into_nothing(quick):
-    long = "Half-trained: probe 32% beside 41% of fresh weights, kNN 23% beside 28% "
+    long = "Half-trained: probe 32% against 41% with fresh weights, kNN 23% against 28% "
     long += "(less than 11 points may be luck)."
     figure = screen.screen(quick.examination, "a/checkpoint.pt on 200 images", UNKNOWN, f"{long} {long[:90]}")
     figure.draw_without_rendering()
