@@ -79,7 +79,7 @@ def moves(starts: Mapping[str, Tensor], ends: Mapping[tuple[str, str], Tensor]) 
     - starts: name -> (N, 2); ends: (term, start) -> (N, 2)
     """
     terms = list(dict.fromkeys(term for term, _ in ends))
-    figure, axes = new(2.6 * len(starts) + 0.5, 2.55 * len(terms), len(terms), len(starts), squeeze=False)
+    figure, axes = new(2.5 * len(starts) + 0.5, 2.55 * len(terms), len(terms), len(starts), squeeze=False)
     for row, term in zip(axes, terms, strict=True):
         row[0].set_ylabel(term, fontsize=12)
         for ax, (name, before) in zip(row, starts.items(), strict=True):
