@@ -1,6 +1,7 @@
 """Notebook 11: diagrams show what a method has and does, exercises agree with the package, records repeat."""
 
 import copy
+import json
 import math
 import runpy
 from itertools import combinations_with_replacement
@@ -14,9 +15,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from clutils import data, encoders, figures, losses, methods, training
+from clutils.course import claims, evidence, records
 from clutils.course import methods as lesson
-from clutils.course import records
-from clutils.course.methods import experiments
+from clutils.course.methods import experiments, recorded
 from clutils.course.methods import figures as draw
 from clutils.methods import momentum
 from tests.course.answers import Mistake, judged
@@ -490,6 +491,33 @@ def test_every_method_of_the_notebook_has_its_cost_and_simclr_is_the_measure():
     assert set(table.index) == set(SCRIPT["METHODS"]["cost"])
     assert table.loc["simclr", "processor_ratio"] == 1.0
     assert table.loc["moco", "parameters_and_buffers"] > 4096 * 128 + table.loc["moco", "parameters_trained"]
+
+
+def test_the_lectures_sentences_get_the_verdicts_on_record():
+    verdicts = {name: f for name, f in vars(recorded).items() if name.startswith("verdict_")}
+    kept = [json.loads(file.read_text("utf-8")) for file in claims.RECORDED.glob("the-lecture-byol-*.json")]
+    of_runs = {entry["shown_by"]: entry for entry in kept if entry["evidence"] == "runs here"}
+    for verdict in verdicts.values():
+        found = verdict()
+        entry = of_runs.pop(found["shown_by"])
+        assert found["control"] == entry["control"]
+        when = f"holds when {found.get('when')}" if found.get("holds_when") else claims.UNDECIDED
+        assert entry["verdict"] == ("holds" if found["always"] else when)
+    assert not of_runs, "a sentence of the lecture's table has no verdict"
+
+
+@pytest.mark.parametrize("subject", ["methods", "batch", "augmentations"])
+def test_what_is_compared_while_it_still_learns_is_not_decided(subject, tmp_path, monkeypatch):
+    rows = records.read(evidence.RECORD)
+    before = (rows["subject"] == subject) & rows["contender"].str.startswith("BYOL")
+    rows.loc[before & rows["step"].between(1, rows["steps"] - 1), "knn"] = 0.1
+    rows.loc[rows["contender"].str.startswith("BYOL") & (rows["step"] == rows["steps"]), "knn"] -= 0.1
+    rows.to_csv(tmp_path / f"{evidence.RECORD}.csv", index=False)
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    augmentations = recorded.verdict_on_robustness_to_augmentations()["always"]
+    sixteen = recorded.verdict_on_robustness_to_batches()["always"]
+    assert (augmentations is None) == (subject != "batch")
+    assert (sixteen is None) == (subject != "augmentations")
 
 
 ANSWERS = {
