@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
 from clutils.course import records
-from clutils.course.experiments import accuracy
+from clutils.course.experiments import accuracy, mispaired
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment, Augmentation
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
 RECORD = "evidence"
+APART = {"real_images": "evidence_real_images"}  # has further columns
 NEAR = 0.005  # of a ceiling: half a point
 CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same images
 LEARNING = "still learning"
@@ -39,6 +40,7 @@ def looked_at(
     steps: int,
     looks: Sequence[int],
     batch_size: int = 128,
+    also: Callable[[training.Run], Mapping[str, float]] | None = None,
 ) -> list[dict[str, Any]]:
     """Train one run and look at it after each of `looks` steps (0 = untrained): a row a look.
 
@@ -51,6 +53,7 @@ def looked_at(
     - silent: share of the anchors of a batch whose loss pushes no negative; NaN where there are none
     - loss, noise: means since the look before (at most the last 100 steps), NaN at step 0 and where there is
       none; seconds: spent in steps so far
+    - also: measures more of the run at each look; its values are added to the row
     """
     settings = dict(settings)
     at_a_time = settings.pop("at_a_time", batch_size)
@@ -79,6 +82,7 @@ def looked_at(
                 "precision": run.settings.precision,
                 "threads": run.settings.threads,
                 "seconds": run.rows[-1]["seconds"] if run.rows else 0.0,
+                **(also(run) if also else {}),
             }
         )
     return rows
@@ -121,12 +125,17 @@ def _silent(run: training.Run, train: ImageSet | VectorSet) -> float:
 # ---- reading the record ------------------------------------------------------------------------------------
 
 
+def record_of(subject: str) -> str:
+    """The name of the record in `benchmarks/records/` that holds a subject's runs."""
+    return APART.get(subject, RECORD)
+
+
 def chosen(subject: str, contender: str) -> dict[str, Any]:
     """The settings that did best on validation images among the grid's runs on record.
 
     Raises ValueError where there are none.
     """
-    grid = records.read(RECORD).query("stage == 'grid'")
+    grid = records.read(record_of(subject)).query("stage == 'grid'")
     own = grid[(grid["subject"] == subject) & (grid["contender"] == contender)]
     if own.empty:
         raise ValueError(f"evidence: no grid runs of {contender!r} in {subject!r} are on record")
@@ -141,7 +150,9 @@ def arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
         given["loss"] = getattr(losses, name).stored(
             {k: float(v) if v == "inf" else v for k, v in own.items()}
         )
-    if "augmentation" in given:
+    if given.get("augmentation") == "mispaired":
+        given["augmentation"] = mispaired
+    elif "augmentation" in given:
         given["augmentation"] = Augmentation(**given["augmentation"])
     return given
 
@@ -154,7 +165,7 @@ def finished(subject: str, least: int = 3) -> pandas.DataFrame:
     import pandas
 
     try:
-        table = records.read(RECORD)
+        table = records.read(record_of(subject))
     except FileNotFoundError:
         return pandas.DataFrame(columns=["contender", "seed", "step", "steps"])
     table = table[(table["subject"] == subject) & (table["stage"] == "seeds")]
