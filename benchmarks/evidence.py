@@ -21,8 +21,8 @@ test split to judge by; a grid of four (two learning rates, this course's settin
 steps; then three seeds of 1,500. Beside kNN by all labels stand 1 and 5 labels a class, a mean of 20 draws.
 
 Prints a line a look; with --record it is added to benchmarks/records/evidence.csv (`real_images`:
-evidence_real_images.csv), by which the notebooks
-judge. What the record holds is left out, so an interrupted recording goes on where it stopped.
+evidence_real_images.csv), by which the notebooks judge. What the record holds is left out, so an interrupted
+recording goes on where it stopped.
 """
 
 from __future__ import annotations

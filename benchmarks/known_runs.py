@@ -1,4 +1,4 @@
-"""Runs known to be good, recorded step by step, for `python -m clutils ruler --curve` to draw others over.
+"""Runs recorded step by step, for `python -m clutils ruler --curve` to draw others over.
 
     python benchmarks/known_runs.py simclr-scenes moco-scenes
     python benchmarks/known_runs.py simclr-cifar10 --cifar folder:PATH     10,000 images of CIFAR-10

@@ -54,14 +54,14 @@ def _flags(to_measure: Parser) -> None:
     ):
         help = f"{what}, for the row 'trained' of the table; default: {default}"
         to_measure.add_argument(f"--{name}", metavar="X", type=float, default=default, help=help)
-    help = "table of your run by step (history.csv, or a Watcher's), drawn over three runs known to be good"
+    help = "table of your run by step (history.csv, or a Watcher's), drawn over three recorded runs"
     to_measure.add_argument("--curve", metavar="FILE", type=Path, help=help)
     help = "file for the figure of --curve; default: curve.png"
     to_measure.add_argument("--out", metavar="FILE", type=Path, default=Path("curve.png"), help=help)
 
 
 def ruler(options: argparse.Namespace) -> int:
-    """Print the marks of a loss's scale, a sentence on each value, a run beside those known to be good."""
+    """Print the marks of a loss's scale, a sentence on each value, a run beside recorded ones."""
     from clutils import anatomy
     from clutils.commands.chosen import chosen_loss
 
@@ -116,7 +116,7 @@ def _beside_known(curve: Path, out: Path, marks: Ruler) -> list[str]:
     own = known_runs.own_curve(curve, marks.chance, marks.best)
     files.write_atomically(out, png(known_runs.over_known(own, curve.name), scale=1.0))
     what = [f"{run}: {rows['what'].iloc[0]}" for run, rows in known_runs.read().groupby("run", sort=False)]
-    return ["Runs known to be good:", *what, *known_runs.in_words(own), f"written: {out}"]
+    return ["Recorded runs:", *what, *known_runs.in_words(own), f"written: {out}"]
 
 
 def _row(name: str, stand: Stand) -> str:

@@ -1,4 +1,4 @@
-"""Curves of three runs known to be good, recorded by `benchmarks/known_runs.py`, and one's own over them."""
+"""Curves of three recorded runs, by `benchmarks/known_runs.py`, and one's own over them."""
 
 from __future__ import annotations
 
@@ -91,4 +91,4 @@ def over_known(own: pd.DataFrame, name: str = "this run") -> Figure:
     last.legend(handles, labels, loc="upper left", frameon=False)
     what = "\n".join(style.folded(what, 52) for what in recorded["what"].unique())
     last.text(0, 0.45, style.literal(what), transform=last.transAxes, va="top", fontsize=8, color=style.GREY)
-    return describe(figure, f"{name} over runs known to be good. {'; '.join(in_words(own))}.")
+    return describe(figure, f"{name} over recorded runs. {'; '.join(in_words(own))}.")

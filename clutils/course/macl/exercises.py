@@ -118,7 +118,7 @@ ADAPTIVE = exercise(
     wrong=ADAPTIVE_WRONG,
     cases=_alignments,
     observe=_temperature_of,
-    by_hand=(torch.tensor([[0.6], [0.8]]), 0.1, 2.0, 0.5, 0.01),
+    by_hand=(torch.tensor([[-0.9], [0.5]]), 0.1, 1.0, 0.0, 0.085),  # a mean below 0, and the floor acts
 )
 
 
