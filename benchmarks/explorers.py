@@ -2,6 +2,7 @@
 
 python benchmarks/explorers.py [--moves N]      prints milliseconds; a screen has 16.7 for a frame
 python benchmarks/explorers.py --record         trains the run that the page `run` opens on
+python benchmarks/explorers.py --record --images folder:PATH     CIFAR-10's: the run that notebook 12 replays
 
 A move is timed in the page, from the new value to the last attribute set (JavaScript alone), and to the next
 frame but one (with what the browser lays out and paints). Another program that takes the core shows in both.
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 
 from clutils import data, explorers, files, losses, training
+from clutils.course import evidence, records
 from clutils.training import watcher
 from clutils.training.provenance import provenance
 
@@ -61,9 +63,10 @@ def main() -> None:
     )
     parser.add_argument("--moves", type=int, default=100)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--images", metavar="folder:PATH", help="CIFAR-10 as folders of train and test")
     options = parser.parse_args()
     if options.record:
-        return record()
+        return record(options.images)
     sys.path.insert(0, str(ROOT / "tests" / "browser"))
     from jupyterlab_driver import browser
 
@@ -86,30 +89,36 @@ def _of(times: list[float]) -> str:
     return f"{statistics.median(times):.1f} ms (nine in ten: {statistics.quantiles(times, n=10)[-1]:.1f})"
 
 
-def record() -> None:
-    """Train on generated images, look every few steps, and write what the page `run` shows."""
-    pictures = data.load("scenes", limit=4000)
-    sample, bank, test = watcher.parts(pictures, "scenes")
+def record(images: str | None) -> None:
+    """Train, look every few steps, and write what the page `run` shows.
+
+    - images: CIFAR-10 as folders, with the settings that SimCLR's grid in `evidence.py real_images` chose;
+      None = generated scenes
+    """
+    given: dict[str, Any] = {"loss": losses.NTXent(0.2), "learning_rate": 0.01, "steps": STEPS}
+    kept, every, count = RECORDED, EVERY, 4000
+    if images:
+        given = evidence.arguments(evidence.chosen("real_images", "SimCLR")) | {"steps": 5 * STEPS}
+        kept, every, count = records.FOLDER / "real_images_run.json", 10 * EVERY, 10_000
+    pictures = data.load(images or "scenes", limit=count)
+    sample, bank, test = watcher.parts(pictures, images or "scenes")
     small = sample.subset(slice(0, PICTURES))
     looking = watcher.Watcher(small, bank, test)
-    run = training.Run(
-        data=pictures, loss=losses.NTXent(0.2), steps=STEPS, batch_size=128, learning_rate=0.01, seed=0
-    )
+    run = training.Run(data=pictures, batch_size=128, seed=0, **given)
     looking.look(run, free=True)
 
     def look(run: training.Run) -> None:
-        if run.steps_done % EVERY == 0:
+        if run.steps_done % every == 0:
             looking.look(run, free=True)
 
     run.finish(look, progress=False)
     made = provenance()
-    source = (
-        f"{pictures.source}; torch {torch.__version__}; {made['date']}, {made['machine']}, {made['commit']}"
-    )
-    title = "simclr with NTXent(temperature=0.2), batches of 128, seed 0"
+    named = f"{count:,} of CIFAR-10 (JPEG copies)" if images else pictures.source
+    source = f"{named}; torch {torch.__version__}; {made['date']}, {made['machine']}, {made['commit']}"
+    title = f"simclr with {run.loss}, batches of 128, seed 0"
     shown = explorers.of_run(run.history, looking.looks, small, title, source)
-    files.write_atomically(RECORDED, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
-    print(f"{RECORDED}: {RECORDED.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
+    files.write_atomically(kept, json.dumps(shown, ensure_ascii=False, separators=(",", ":")) + "\n")
+    print(f"{kept}: {kept.stat().st_size:,} bytes, kNN {looking.looks[-1].knn:.3f}")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ it stopped. --variants, --seeds and --steps choose among the runs.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import statistics
@@ -31,9 +32,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from clutils import data, figures, losses, training, views
+from clutils import data, figures, files, losses, training, views
 from clutils.course import experiments, records
 from clutils.course.pinda import detectors
 from clutils.course.pinda import experiments as noise_experiments
@@ -191,6 +193,8 @@ def maps(options: argparse.Namespace) -> None:
                 f"python benchmarks/pinda.py {options.what} {shown(options.source)} --size {options.size} "
                 f'--steps {options.steps} --variants "{variant}" --seeds {seed} --record'
             )
+            if options.measured_on:
+                command += " --measured-on folder:OTHER"
             head = {"command": command, "pictures": name, "size": options.size, "trained_on": len(train)}
             head |= {"measured_on": len(test), "variant": variant} | row
             measured = noise_experiments.measured(found, test)
@@ -198,6 +202,23 @@ def maps(options: argparse.Namespace) -> None:
                 records.keep("pinda_maps", head | each, options.record)
             if options.out:
                 draw(options.out, f"{variant} {seed}", run, test, measured)
+            if options.what == "stl10" and options.record and (variant, seed) == ("base", SEEDS[0]):
+                keep_maps(found, test, [path.stem.split("_")[0] for path in measured_files(options)])
+
+
+def keep_maps(found: dict[str, torch.Tensor], test: ImageSet, names: list[str]) -> None:
+    """The scale before and after a run, without the images: records/pinda_stl10_maps.npz."""
+    kept: dict[str, Any] = {"names": np.array(names)}
+    kept |= {when: found[f"scale, {when}"].half().numpy() for when in ("untrained", "trained")}
+    kept["object"] = detectors.auroc(found["scale, trained"], test.masks).numpy()
+    files.write_atomically(
+        records.FOLDER / "pinda_stl10_maps.npz", functools.partial(np.savez_compressed, **kept)
+    )
+
+
+def measured_files(options: argparse.Namespace) -> list[Path]:
+    """The files that `masked` read, in its order."""
+    return sorted(Path(options.measured_on.removeprefix("folder:")).glob("*.png"))
 
 
 def draw(folder: Path, name: str, run: training.Run, test: ImageSet, measured: Any = None) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RECORD = "evidence"
 APART = {"real_images": "evidence_real_images"}  # has further columns
 NEAR = 0.005  # of a ceiling: half a point
-CEILING = ("methods", "SupCon, told the classes")  # all subjects learn from the same images
+CEILING = ("methods", "SupCon, told the classes")  # of all subjects but those of APART, which have their own
 LEARNING = "still learning"
 POWER = 0.8  # with which a difference that the seeds can detect is detected
 
@@ -208,7 +208,7 @@ def phase(subject: str, contender: str) -> str:
         raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
     if settled(by_step):
         return "past its learning phase"
-    ceiling = results(CEILING[0]).get(CEILING[1])
+    ceiling = results(subject if subject in APART else CEILING[0]).get(CEILING[1])
     if ceiling and difference(by_step[by_step.columns.max()].tolist(), ceiling).low > -NEAR:
         return "at the ceiling"
     return LEARNING

@@ -261,9 +261,9 @@ class Frame:
         return self.picture or None
 
 
-def frame(name: str, height: int = 620, **settings: Any) -> Frame:
-    """An explorer as an <iframe> that needs no file beside it; settings and errors as in `page`."""
-    inside, title = page(name, settings), EXPLORERS[name].title
+def frame(name: str, height: int = 620, run: Mapping[str, Any] | None = None, **settings: Any) -> Frame:
+    """An explorer as an <iframe> that needs no file beside it; settings, run and errors as in `page`."""
+    inside, title = page(name, settings, run=run), EXPLORERS[name].title
     drawn = still.still(name, controls.settings(name, settings))
     if drawn is None:
         return Frame(inside, title, height)

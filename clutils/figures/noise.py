@@ -60,7 +60,7 @@ def noise(
         shown.append((f"mean,\n{what}", values, {"cmap": AROUND_0, "vmin": -most, "vmax": most}))
     shown.append(("a sample,\nmid grey = 0", sample + 0.5, {}))
     shown.append(("image\n+ noise", pictures + sample, {}))
-    figure = _strips(shown)
+    figure = strips(shown)
     low, high = (float(f(of_channels(scale, "mean"))) for f in (torch.amin, torch.amax))
     about = ""
     if mean is not None:
@@ -96,8 +96,11 @@ def _check_noise(pictures: Tensor, parts: Mapping[str, Tensor | None], channels:
         )
 
 
-def _strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]]) -> Figure:
-    """Rows of images (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale."""
+def strips(rows: Sequence[tuple[str, Tensor, dict[str, Any]]]) -> Figure:
+    """Rows of images (N, C, H, W) or maps (N, H, W), with a colour bar beside each row that has a scale.
+
+    - rows: name, values, and what `imshow` is to know of a map's colours (empty of an image)
+    """
     n, (height, width) = len(rows[0][1]), rows[0][1].shape[-2:]
     gap = max(1, round(GAP * width))
     wide = min(1.25, 7.6 / n)  # of an image; all lengths are inches

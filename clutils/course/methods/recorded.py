@@ -16,6 +16,7 @@ METHODS = ("SimCLR", "MoCo", "BYOL", "SimSiam")
 BOTH = ("SimCLR", "BYOL")  # of the lecture's table
 SETS = ("no grayscale", "no colour")  # augmentations left out
 NEIGHBOURS = ("NNCLR", "SwAV", "NPID", "SimCo", "DACL", "SDMP", "MODALS")
+REAL = "real_images"
 CONTROL = "SimCLR and BYOL with 128 at a time, untrained encoders, and SupCon: section 6, A"
 
 # ---- the lines ---------------------------------------------------------------------------------------------
@@ -80,6 +81,24 @@ def further_methods() -> str:
             lines.append(f"{'':13} minus SimCLR    {difference(ends, results('methods')['SimCLR'])}")
         else:
             lines.append(f"{'':13} still learning, so it is compared with no other method")
+    return "\n".join(lines)
+
+
+def real_images() -> str:
+    """CIFAR-10's images: accuracy with all labels, with 5 and 1 a class; each contender minus SimCLR."""
+    ends = results(REAL)
+    few = [results(REAL, f"knn_{count}_a_class") for count in (5, 1)]
+    before = results(REAL, step=0)
+    lines = [f"{'untrained':33} {_percent(before['SimCLR'])}"]
+    for name in ends:
+        said = "; ".join(_percent(found[name]) for found in (ends, *few))
+        setting = "" if name == evidence.CEILING[1] else f"; {_chosen(REAL, name)}"
+        lines.append(f"{name:33} {said}; {phase(REAL, name)}{setting}")
+    for name, values in ends.items():
+        if name != "SimCLR":
+            early = [each for each in ("SimCLR", name) if not has_learned(REAL, each)]
+            too_early = f"; too early for {' and '.join(early)}" if early else ""
+            lines.append(f"{name + ' minus SimCLR:':46} {difference(values, ends['SimCLR'])}{too_early}")
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from clutils.course.pinda import detectors, experiments, maps, planted
 from clutils.course.pinda.exercises import EXERCISES
-from clutils.course.pinda.figures import along, auxiliary, collapse, cost, found, turning
+from clutils.course.pinda.figures import along, auxiliary, collapse, cost, found, of_photographs, turning
 from clutils.course.pinda.panels import auxiliary_gaussian, noise_maps
 from clutils.figures.training import curves
 

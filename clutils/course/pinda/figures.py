@@ -20,6 +20,7 @@ from torch import Tensor
 
 from clutils.course.pinda.experiments import task_entropy
 from clutils.figures import axes_for, describe, new, style
+from clutils.figures.noise import strips
 
 if TYPE_CHECKING:
     import pandas
@@ -164,6 +165,26 @@ def found(table: pandas.DataFrame) -> Figure:
     return describe(
         figure, f"AUROC of maps as detectors of the object and of its outline; chance is 0.5. {phrases}."
     )
+
+
+@style.in_course_style
+def of_photographs(kept: Mapping[str, np.ndarray]) -> Figure:
+    """Recorded maps of images that cannot be shown: the scale before the first step and after the last.
+
+    - kept: names (N,), untrained and trained (N, H, W), object (N,): the trained map's AUROC against the mask
+    """
+    rows = []
+    for when in ("untrained", "trained"):
+        values = torch.from_numpy(kept[when]).float()
+        low, high = float(values.min()), float(values.max())
+        rows.append((f"scale,\n{when}", values, {"cmap": "viridis", "vmin": low, "vmax": high}))
+    figure = strips(rows)
+    places = np.linspace(0, 1, 2 * len(kept["names"]) + 1)[1::2]
+    for place, name, value in zip(places, kept["names"], kept["object"], strict=True):
+        said = {"transform": figure.axes[1].transAxes, "ha": "center", "va": "top", "fontsize": 9}
+        figure.axes[1].text(place, -0.08, f"{name}\n{value:.2f}", **said)
+    each = ", ".join(f"{name} {value:.2f}" for name, value in zip(kept["names"], kept["object"], strict=True))
+    return describe(figure, f"Scale of the noise for ten images; AUROC against the object's mask: {each}.")
 
 
 @style.in_course_style
