@@ -271,7 +271,7 @@ def _further(ax: Axes, method: methods.Method, moved: Flow, phrases: list[str]) 
     if "labels" in moved.taken:
         _box(ax, "labels", "labels", (LOSS, -0.75), "#FFF6CF")
         _arrow(ax, (LOSS, -0.75 + HEIGHT / 2), (LOSS, MIDDLE - HEIGHT / 2), "no gradient")
-        phrases.append("labels say who is a positive")
+        phrases.append("labels say which images are positives")
     if "extra_views" in moved.taken:
         number = method.extra_views
         said = f"{number} more views of the image\nthrough the same encoder and head"
