@@ -1,6 +1,9 @@
 """The evening: what is open in notebooks 00 to 03 is short enough for one sitting."""
 
+import ast
+import builtins
 import re
+import symtable
 
 import nbformat
 import pytest
@@ -47,6 +50,54 @@ def test_a_fold_reaches_to_the_next_heading_that_is_not_deeper():
     folded = new_markdown_cell("## ▸ aside", metadata={stage.FOLDED: True})
     cells = [folded, new_markdown_cell("### deeper"), new_code_cell("1"), new_markdown_cell("## next")]
     assert stage.standing_open(new_notebook(cells=cells)) == [cells[-1]]
+
+
+def names(code: str, nested: bool) -> tuple[set[str], set[str]]:
+    """The names that this code binds, and those that it reads: at once, or later in a function's body."""
+    top = symtable.symtable(code, "cell", "exec")
+    bound = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported()}
+    read = {s.get_name() for s in top.get_symbols() if s.is_referenced()}
+    if nested:
+        inner = list(top.get_children())
+        for table in inner:
+            inner.extend(table.get_children())
+        read = {s.get_name() for table in inner for s in table.get_symbols() if s.is_global()}
+    return bound, read
+
+
+def missing(sources: list[str]) -> list[str]:
+    """The names that cells read before any of them has bound them, each with the number of its cell."""
+    known, found = {*dir(builtins), "display"}, []
+    for number, source in enumerate(sources):
+        for statement in ast.parse(source).body:
+            bound, read = names(ast.unparse(statement), nested=False)
+            simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+            found += [f"{number}: {name}" for name in sorted(read - known - (set() if simple else bound))]
+            known |= bound
+        found += [f"{number}: {name}" for name in sorted(names(source, nested=True)[1] - known)]
+    return found
+
+
+@each_of_them
+def test_the_open_cells_of_an_evening_need_no_name_of_the_asides(path):
+    """`make test-all` runs them, too."""
+    cells = stage.standing_open(nbformat.read(path, 4))
+    assert missing([cell.source for cell in cells if cell.cell_type == "code"]) == []
+
+
+@pytest.mark.parametrize(
+    ("aside", "open_cell", "found"),
+    [
+        ("x = 1", "print(x)", ["0: x"]),
+        ("x = 1", "x = x + 1", ["0: x"]),
+        ("import math", "def f():\n    return math.pi", ["0: math"]),
+        ("x = 1", "[y * x for y in (1, 2)]", ["0: x"]),
+        ("", "for x in range(3):\n    print(x)", []),
+        ("", "def f(n):\n    return n and f(n - 1)", []),
+    ],
+)
+def test_a_name_of_an_aside_is_found(aside, open_cell, found):
+    assert missing([open_cell]) == found and missing([aside, open_cell]) == []
 
 
 @each_of_them

@@ -223,6 +223,7 @@ def test_a_notebook_runs_from_a_clean_kernel(path: Path, isolated: None, outputs
 
 
 @pytest.mark.notebook
+@pytest.mark.sweep  # test_evening.py reads the same out of their names
 @pytest.mark.parametrize("path", NOTEBOOKS[:4], ids=lambda path: path.stem)
 def test_the_open_cells_of_an_evening_run_without_the_asides(path: Path, isolated: None):
     notebook = nbformat.read(path, as_version=4)

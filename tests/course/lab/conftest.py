@@ -3,6 +3,7 @@
 import pytest
 
 from clutils.course.lab import panel as module
+from clutils.course.live import LiveFigure
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +16,15 @@ def settings(monkeypatch, tmp_path):
         if panel() is not None:
             panel().stop()
     module._panels.clear()
+
+
+@pytest.fixture
+def undrawn(request, monkeypatch):
+    """A panel draws no image, three quarters of a test's time, unless the test asks for `drawn`."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr(LiveFigure, "draw", lambda self: None)
+
+
+@pytest.fixture
+def drawn():
+    """The panel draws its image as ever."""
