@@ -1,6 +1,7 @@
 """The command line: what it writes, how a stopped run goes on to the bit, one clear line for each mistake."""
 
 import dataclasses
+import io
 import json
 import os
 import re
@@ -338,7 +339,7 @@ def test_an_interrupt_behind_the_last_step_says_what_is_missing_and_resume_write
 
 
 @pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names of bytes are Linux's")
-def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path):
+def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path, monkeypatch):
     for name in (b"bad\xff", b"good"):
         folder = os.fsencode(tmp_path / "own") + b"/" + name
         os.makedirs(folder)
@@ -347,14 +348,13 @@ def test_a_class_folder_whose_name_is_no_utf_8_does_not_end_a_run(tmp_path):
             Image.fromarray(image).save(folder + b"/%d.png" % number)
     out = os.fsencode(tmp_path) + b"/out\xff"
     given = ["--data", f"folder:{tmp_path / 'own'}", "--batch-size", "8", "--steps", "2", "--device", "cpu"]
-    both = "from sys import argv, exit; from clutils.__main__ import main; own = ['train', *argv[1:]]; "
-    both += "exit(main(own) or main([*own, '--resume', '--steps', '3']))"
-    settings = {"cwd": ROOT, "env": os.environ | {"PYTHONIOENCODING": "utf-8:strict"}, "timeout": 300}
-    ended = subprocess.run(
-        [sys.executable, "-c", both, *given, "--out", out], capture_output=True, **settings
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count(rb"checkpoint.pt, history.csv") == 2 and rb"out\udcff" in ended.stdout
+    strict = io.TextIOWrapper(io.BytesIO(), "utf-8", "strict")  # as a process has it
+    monkeypatch.setattr(sys, "stdout", strict)
+    assert run("train", *given, "--out", os.fsdecode(out)) == 0
+    assert run("train", *given, "--out", os.fsdecode(out), "--resume", "--steps", 3) == 0
+    strict.flush()
+    printed = strict.buffer.getvalue()
+    assert printed.count(b"checkpoint.pt, history.csv") == 2 and rb"out\udcff" in printed
     assert '"bad' in (Path(os.fsdecode(out)) / "replay.html").read_text("utf-8")
 
 

@@ -27,12 +27,12 @@ from tests.runs import advance, past, same, weights
 EVERY = 3  # steps between two checkpoints
 STEPS = 5000  # never reached
 RUNS = {
-    "moco": (16, ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL")),
-    "pinda": (16, ("--method", "pinda", "--loss", "MACL")),
+    "moco": (8, ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL")),
+    "pinda": (8, ("--method", "pinda", "--loss", "MACL")),
 }
 SSCL = ("--set", "hardest=8", "--set", "synthetic=4")
 WITHIN = ("open", "fsync", "replace", "replaced")  # moments of a write
-HOW = ("within a write", "from its start", "from its first step", "from its first step")  # in turns
+HOW = ("within a write", "from its start", "within a write", "from its first step")  # in turns
 
 
 def settings(name: str, folder: Path) -> list[str]:
@@ -99,7 +99,7 @@ def kill_once(name: str, folder: Path, number: int, draw: random.Random) -> dict
         arguments.append("--resume")
     reached = mmap.mmap(-1, 8)
     how = HOW[number % len(HOW)]
-    moment = WITHIN[number // len(HOW) % len(WITHIN)]
+    moment = WITHIN[number // 2 % len(WITHIN)]
     death = (moment, draw.randint(1, 8)) if how == "within a write" else None
     child = os.fork()
     if not child:

@@ -34,7 +34,7 @@ def kills(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict], list[di
 
 
 def test_a_run_killed_again_and_again_loses_no_more_than_the_steps_between_two_checkpoints(kills):
-    assert len(kills[0]) == 32 and all(kill["killed"] for kill in kills[0])
+    assert len(kills[0]) == 16 and all(kill["killed"] for kill in kills[0])
     assert {"open", "fsync", "replace", "replaced"} < {kill["how"] for kill in kills[0]}
     for kill in kills[0]:
         assert kill["reached"] - kill["kept"] <= EVERY, kill
