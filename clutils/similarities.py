@@ -51,12 +51,17 @@ def normalise(
     z = widen(z)
     length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
     if check:
-        shortest, longest = torch.stack(length.detach().aminmax()).tolist()
-        if USUAL[0] < shortest and longest < USUAL[1]:
+        if usual(length):
             return z / length
         check_rows(z, name, who)
     z = z / z.detach().abs().amax(dim=-1, keepdim=True)
     return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+
+
+def usual(length: Tensor, most: float = USUAL[1]) -> bool:
+    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits once."""
+    shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+    return bool(USUAL[0] < shortest and longest < most)
 
 
 def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = math.inf) -> None:
@@ -64,8 +69,10 @@ def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = mat
 
     z and name are as in `normalise`.
     """
+    if usual(torch.linalg.vector_norm(z.detach(), dim=-1), min(most, USUAL[1])):
+        return  # quicker than to look for the largest entries
     largest = z.detach().abs().amax(dim=-1)
-    low, high = torch.stack(largest.aminmax()).tolist()  # NaN where there is one
+    low, high = torch.stack(largest.aminmax()).tolist()
     if low > SHORTEST and high <= most and high < math.inf:
         return
     sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
@@ -177,7 +184,7 @@ class Batch:
         if self.queue is not None:
             return Pairs(positives, first @ self.queue.detach().T)
         if against == "one way":
-            return Pairs(positives, self.to_others(first, self.keys[:, 1:]))
+            return Pairs(positives, self.one_way(first, second))
         if against == "other view":
             return Pairs(positives.repeat(2, 1), self.crossed(first, second))
         negatives = self.to_others(self.anchors, self.keys)
@@ -202,10 +209,15 @@ class Batch:
         table = anchors @ keys.flatten(0, 1).T
         return without_own(table, keys.shape[1])
 
+    def one_way(self, first: Tensor, second: Tensor) -> Tensor:
+        """Similarities of view 1 to view 2 of all other images: (B, B - 1)."""
+        return without_own(first @ second.T, 1)
+
     def crossed(self, first: Tensor, second: Tensor) -> Tensor:
         """Similarities of view 1 to view 2 of all other images, then of view 2 to view 1: (2B, B - 1)."""
         table = first @ second.T
-        return without_own(torch.cat([table, table.T]), 1)
+        table = torch.cat([table, table.T])  # one table of the two is held while the third is made
+        return without_own(table, 1)
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""

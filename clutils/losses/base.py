@@ -6,6 +6,7 @@ A paper's own file holds its formula and nothing else.
 import copy
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -35,6 +36,7 @@ BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
+SMALL = 2**16  # numbers of a table whose softmax may be kept for its gradient
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
@@ -163,15 +165,22 @@ class Loss(nn.Module, metaclass=Declared):
         batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
         if index is None and "index" in self.accepts:
             raise ValueError(f"{self.name} keeps a state per sample: it needs index=, the samples' numbers")
-        with torch.autocast(z1.device.type, enabled=False):
+        with full_precision(z1.device):
+            if index is not None:
+                return self.of_samples(index, batch)
             at_once = blockwise.images(self, batch)
-            if at_once < len(z1) and self.level != "batch" and index is None:
+            if at_once < len(z1) and self.level != "batch":
                 return blockwise.mean(self, batch, at_once)
-            self.samples = index
-            try:  # a batch as people have it: one table of similarities, an anchor a row, and the formula
-                return self.formula(self.pair_up(batch)).mean()
-            finally:
-                self.samples = None
+            # a batch as people have it: one table of similarities, an anchor a row, and the formula
+            return self.formula(self.pair_up(batch)).mean()
+
+    def of_samples(self, index: Tensor, batch: Batch) -> Tensor:
+        """`forward` of a loss that keeps a state per sample: `self.samples` are theirs meanwhile."""
+        self.samples = index
+        try:
+            return self.formula(self.pair_up(batch)).mean()
+        finally:
+            self.samples = None
 
     def per_anchor(
         self,
@@ -190,7 +199,7 @@ class Loss(nn.Module, metaclass=Declared):
         """
         self.check_hyperparameters()
         pairs = self.checked(positives, negatives, positive_mask, negative_mask)
-        with torch.autocast(positives.device.type, enabled=False):
+        with full_precision(positives.device):
             return self.formula(pairs, **known)
 
     def chance(self, K: int) -> float | None:
@@ -390,6 +399,12 @@ class Loss(nn.Module, metaclass=Declared):
         return Pairs(widened[0], widened[1], positive_mask, negative_mask)
 
 
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """A context in which autocast, where it is on, lowers no precision."""
+    on = torch.is_autocast_enabled(device.type)
+    return torch.autocast(device.type, enabled=False) if on else nullcontext()
+
+
 def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """c = log Σ_j exp(s-_j/τ) - s+/τ for each positive, (A, P): the one number that carries the family.
 
@@ -410,7 +425,7 @@ def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 class _LogSum(torch.autograd.Function):
     """`log_sum` whose softmax, which is its gradient, is made again for it: a table less to keep.
 
-    Where the gradient follows at once, as in a block, it is kept.
+    Where the table is small, or the gradient follows at once, as in a block, it is kept.
     """
 
     @staticmethod
@@ -418,8 +433,9 @@ class _LogSum(torch.autograd.Function):
         largest = values.amax(dim=1, keepdim=True)
         weights = _of_the_largest(values, largest, temperature)
         total = weights.sum(dim=1, keepdim=True)
-        ctx.save_for_backward(values, largest, total, weights if once else None)
-        ctx.temperature = temperature
+        keep = once or weights.numel() <= SMALL
+        ctx.save_for_backward(values, largest, total, weights if keep else None)
+        ctx.temperature, ctx.once = temperature, once
         return largest / temperature + total.log()
 
     @staticmethod
@@ -427,9 +443,10 @@ class _LogSum(torch.autograd.Function):
         values, largest, total, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True: in operations that have a gradient themselves
             return (values / ctx.temperature).softmax(dim=1) * (slope / ctx.temperature), None, None
+        factor = slope / (total * ctx.temperature)
         if weights is None:
-            weights = _of_the_largest(values, largest, ctx.temperature)
-        return weights.mul_(slope / (total * ctx.temperature)), None, None
+            return _of_the_largest(values, largest, ctx.temperature).mul_(factor), None, None
+        return weights.mul_(factor) if ctx.once else weights * factor, None, None
 
 
 def _of_the_largest(values: Tensor, largest: Tensor, temperature: float | Tensor) -> Tensor:

@@ -35,9 +35,11 @@ class Block(Batch):
             return super().to_others(anchors, keys)
         return _Table.apply(anchors, keys, self.start, len(self.views))
 
+    def one_way(self, first: Tensor, second: Tensor) -> Tensor:
+        return self.to_others(first, self.keys[:, 1:])
+
     def crossed(self, first: Tensor, second: Tensor) -> Tensor:
-        keys = self.keys
-        return torch.cat([self.to_others(first, keys[:, 1:]), self.to_others(second, keys[:, :1])])
+        return torch.cat([self.one_way(first, second), self.to_others(second, self.keys[:, :1])])
 
 
 def images(loss: Any, batch: Batch) -> int:

@@ -135,6 +135,14 @@ def test_a_gradient_of_the_gradient_leaves_the_temperatures_of_the_last_call():
     assert loss.effective_temperature is kept and len(kept) == 10
 
 
+@pytest.mark.parametrize("batch", [11, 300])  # whose softmax is kept for the gradient, and made again
+def test_a_gradient_asked_for_twice_is_the_same_twice(batch):
+    z1, z2 = views(batch, 6)
+    value = losses.CLIP(0.3)(z1, z2)
+    first = torch.autograd.grad(value, (z1, z2), retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(value, (z1, z2)), first, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("kind", [losses.SogCLR, losses.ISogCLR])
 def test_a_state_per_sample_moves_once_a_call_whatever_the_block_size(kind):
     z1, z2 = views(11, 4)
