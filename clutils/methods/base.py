@@ -24,7 +24,7 @@ PARTS = ("encoder", "loss")  # what a method is made from, besides its settings
 
 @dataclass(frozen=True)
 class Given:
-    """What a step is given: see `Method.forward`."""
+    """What `Method.objective` is given: the arguments of `Method.forward`."""
 
     images: Tensor
     augment: Augment
@@ -55,7 +55,7 @@ SIMILARITIES = Need(  # which may then be of anything
 
 @collect
 class Method(nn.Module, metaclass=Declared):
-    """An encoder, a head and a loss; a step is for each method to say.
+    """An encoder, a head and a loss; `objective` is for each method to write.
 
     - encoder: with `.features`, as from `encoders.build`
     - loss: of `clutils.losses`, or any module that takes two batches of embeddings
@@ -145,12 +145,12 @@ class Method(nn.Module, metaclass=Declared):
         """
         self.check_settings()
         self.check_batch(len(images))
-        loss, z1, z2 = self.step(Given(images, augment, generator, labels, index))
+        loss, z1, z2 = self.objective(Given(images, augment, generator, labels, index))
         return loss, z1.detach(), z2.detach()
 
-    def step(self, given: Given) -> Compared:
-        """What a method says of `forward`: the scalar, and the embeddings that it compared."""
-        raise NotImplementedError(f"{type(self).__name__} says nothing about what a step does")
+    def objective(self, given: Given) -> Compared:
+        """The scalar to descend, and the embeddings that it compared: what each method writes itself."""
+        raise NotImplementedError(f"{type(self).__name__} has no `objective`")
 
     def compare(self, z1: Tensor, z2: Tensor, index: Tensor | None = None, **given: Tensor | None) -> Tensor:
         """The loss of two batches of embeddings; one with a state per sample gets their numbers.

@@ -45,7 +45,7 @@ class BYOL(Followed):
         self.predictor = encoders.ProjectionHead(self.out, encoders.width(encoder), self.out)
         self.start_target()
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The embeddings are the first view's prediction and the second view's target."""
         both = given.views()
         p1, p2 = (self.predictor(self.head(self.features_of(view))) for view in both)

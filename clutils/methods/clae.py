@@ -28,7 +28,7 @@ class CLAE(Method):
     )
     clean: float = setting(0, dial=(0, 2, "even"), default=0.0, about="weight of the loss of clean views")
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""
         first, second = given.views()
         first = first.detach().requires_grad_()

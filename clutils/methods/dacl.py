@@ -33,7 +33,7 @@ class DACL(Method):
         0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3, about="largest share of the other sample"
     )
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))
         return self.compare(z1, z2, given.index), z1, z2
 

@@ -68,7 +68,7 @@ class DGI(Method):
         """Of one positive and one negative: log 2 for its own loss."""
         return self.loss.chance(1) / 2
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h and their graph's summary."""
         graphs = encoders.as_input(given.images)
         nodes, corrupt = unpacked(graphs)[0], shuffled(graphs, given.generator)

@@ -69,7 +69,7 @@ class DINO(Followed):
         super().start_target()
         self.target_vectors = copy.deepcopy(self.vectors).requires_grad_(False)
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The history gets `prototypes_used` and `prototypes_of_an_image`."""
         both = torch.cat(given.views())
         z = normalize(self.head(self.features_of(both)), dim=1)

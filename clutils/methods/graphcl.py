@@ -26,7 +26,7 @@ class GraphCL(Method):
         """B - 1, whatever the loss compares elsewhere."""
         return batch_size - 1
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both views' embeddings (B, out)."""
         z1, z2 = self.embedded(*given.views())
         return self.one_way(z1, z2).mean(), z1, z2

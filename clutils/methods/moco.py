@@ -62,7 +62,7 @@ class MoCo(Queued, Followed):
     def default_loss(cls, version: int = 2, **settings: Any) -> nn.Module:
         return losses.NTXent(temperature=0.07 if version == 1 else 0.2)
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The embeddings are the queries and their keys."""
         first, second = given.views()
         queries = self.head(self.features_of(first))

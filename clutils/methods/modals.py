@@ -40,7 +40,7 @@ class MODALS(Method):
     operation: str = setting(choices=("any", *OPERATIONS), default="any", about="change of the features")
     strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3, about="size of the change")
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         features = self.features_of(torch.cat(given.views()))
         generator = drawing_on(features.device, given.generator)
         moved = [h + self.strength * self.direction(h, generator) for h in features.chunk(2)]

@@ -72,7 +72,7 @@ class MVGRL(DGI):
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(TwoStructures(encoder, self.restart), loss)
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h of both views."""
         graphs = encoders.as_input(given.images)
         nodes, encoder = unpacked(graphs)[0], self.encoder

@@ -40,7 +40,7 @@ class NNCLR(Queued):
         super().build(encoder, loss)
         self.start_queue()
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         z1, z2 = self.embedded(*given.views())
         self.entering = normalize(z2.detach(), dim=1)
         return self.compare(z1, z2, given.index, queue=self.queue), z1, z2

@@ -49,7 +49,7 @@ class NPID(Method):
         if len(self.bank) != samples:
             self.bank = normalize(torch.randn(samples, self.out), dim=1).to(self.bank)
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The embeddings are the batch's and the bank's. Raises ValueError without the samples' numbers."""
         index = given.index
         if index is None:

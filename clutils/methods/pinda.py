@@ -66,7 +66,7 @@ class PiNDA(WrappedMethod):
         self.noise = noise.NoiseGenerator(self.network, weights.shape[1], **own)
         self.check_settings()
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The scalar is loss + λ · penalty."""
         views = _WithNoise(given.augment, self)
         loss, z1, z2 = self.method(given.images, views, given.generator, given.labels, given.index)

@@ -39,7 +39,7 @@ class SDMP(Method):
     out, hidden = 128, None
     mixing: float = setting(0, dial=(0, 2, "even"), default=0.5, about="weight of the mixes' terms")
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""
         first, second = given.views()
         share = 0.1 + 0.8 * drawn((len(first),), first, drawing_on(first.device, given.generator))

@@ -12,7 +12,7 @@ class SimCLR(Method):
     takes_extra_views = True
     views_apart = False  # whether each view goes through the networks as a batch of its own
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """All views go through the encoder as one batch: its batch normalisation sees all of them."""
         views = given.views(2 + self.extra_views)
         apart = (self.head(self.features_of(view)) for view in views)

@@ -35,6 +35,6 @@ class SimCo(Method):
         layers = nn.Linear(features, width), nn.ReLU(inplace=True), nn.Linear(width, self.out)
         self.head = nn.Sequential(*layers)
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         z1, z2 = (self.head(self.features_of(view)) for view in given.views())
         return self.compare(z1, z2, given.index), z1, z2

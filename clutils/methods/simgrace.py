@@ -35,7 +35,7 @@ class SimGRACE(GraphCL):
         0, symbol="η", dial=(0, 2, "even"), default=1.0, about="size of the noise on the weights"
     )
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""
         with torch.no_grad():
             other = self.head(self.perturbed(given.images, given.generator))

@@ -17,7 +17,7 @@ class SupCon(Method):
     uses_labels = True
     needs = Need("takes labels", lambda loss: "labels" in takes(loss))
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         """Both views go through the encoder as one batch, as in SimCLR. Raises ValueError without labels."""
         if given.labels is None:
             size = len(given.images)

@@ -49,7 +49,7 @@ class SwAV(Method):
         super().build(encoder, loss)
         self.vectors = nn.Parameter(normalize(torch.randn(self.prototypes, self.out), dim=1))
 
-    def step(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> Compared:
         z = normalize(self.head(self.features_of(torch.cat(given.views()))), dim=1)
         scores = (z @ normalize(self.vectors, dim=1).T).chunk(2)  # (B, prototypes) each
         codes = [sinkhorn(each.detach(), self.sharpness, self.rounds) for each in scores]

@@ -72,7 +72,7 @@ class Prepared(nn.Module):
         mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
         made = Prepared(self.encoder, self.channels, self.side, mean, std, self.layer)
         made.in_bfloat16 = self.in_bfloat16
-        return cast(Prepared, encoders.settled(made, images, 2 * batch(self, images)))
+        return cast(Prepared, encoders.settled(made, images, 2 * batch_size(self, images)))
 
     def forward(self, images: Tensor) -> Tensor:
         with torch.autocast(self.mean.device.type, torch.bfloat16, enabled=self.in_bfloat16):
@@ -125,11 +125,11 @@ def in_grey(pictures: ImageSet) -> ImageSet:
 
 
 def embed(prepared: Prepared, images: Tensor) -> Tensor:
-    """Features, by batches of `batch` images."""
-    return encoders.embed(prepared, images, batch_size=batch(prepared, images))
+    """Features, by batches of `batch_size` images."""
+    return encoders.embed(prepared, images, batch_size=batch_size(prepared, images))
 
 
-def batch(prepared: Prepared, images: Tensor) -> int:
+def batch_size(prepared: Prepared, images: Tensor) -> int:
     """How many images at a time: what 32 of 32x32 take stays in a processor's cache, and is quickest."""
     side = prepared.side or max(images.shape[-2:])
     return max(4, min(512, 32 * 32 * 32 // side**2))
@@ -143,7 +143,7 @@ def finite(
     Raises ValueError as `demand_finite` does.
     """
     parts: list[Tensor] = []
-    batches = pictures.images.split(batch(prepared, pictures.images))
+    batches = pictures.images.split(batch_size(prepared, pictures.images))
     for k, images in enumerate(batches):
         began = time.perf_counter()
         parts.append(embed(prepared, images))

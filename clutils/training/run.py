@@ -112,7 +112,7 @@ class Run(RunState):
         dropout = any(isinstance(part, encoders.Dropout | nn.Dropout) for part in self.method.modules())
         if self.method.varies or self.method.uses_labels or dropout:
             return ""
-        images, draw = self.images[self.batch()], self.stream("views")
+        images, draw = self.images[self.batch_index()], self.stream("views")
         with torch.random.fork_rng(devices=[]):
             first, second, *_ = several_views(self.augmentation, images, draw)
         if not torch.equal(first, second):

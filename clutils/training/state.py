@@ -185,7 +185,7 @@ class RunState:
 
     # ---- what the next step takes ------------------------------------------------------------------------
 
-    def batch(self) -> Tensor:
+    def batch_index(self) -> Tensor:
         """(B,) the numbers of the images that the next step takes: its part of this epoch's order."""
         epoch, part = divmod(self.steps_done, self.steps_an_epoch)
         if self._order is None or self._order[0] != epoch:

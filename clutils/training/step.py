@@ -23,7 +23,7 @@ def step(run: RunState) -> dict[str, float]:
     """Take one step of a run; returns its row of the history. Errors as `Run.step`."""
     began = time.perf_counter()
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
-    index = run.batch()  # (B,) which images it takes
+    index = run.batch_index()  # (B,) which images it takes
     labels = run.labels[index] if method.uses_labels and run.labels is not None else None
     statistics = method.changing_buffers()  # of batch normalisation: the forward pass changes them
     with around.undone_on_failure(run, statistics):

@@ -255,7 +255,7 @@ def test_equal_sentences_are_no_negatives_of_each_other_and_an_earlier_run_keeps
     run = training.Run(data=f"sentences:file:{file}", steps=8, batch_size=8)
     assert (run.differing, run.steps_an_epoch) == (20, 2)
     for run.steps_done in range(4):
-        texts = [run.data.texts[row] for row in run.batch().tolist()]
+        texts = [run.data.texts[row] for row in run.batch_index().tolist()]
         assert len(set(texts)) == len(texts) == 8
     run.steps_done = 0
     run.step()

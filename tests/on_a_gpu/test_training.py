@@ -151,7 +151,7 @@ def test_a_run_goes_on_on_either_device(method, begun, resumed, tmp_path, gpu):
 
 def test_a_seed_gives_the_same_order_views_and_first_weights_on_both(gpu):
     there, here = a_run(), a_run(device="cpu")
-    assert torch.equal(there.batch().cpu(), here.batch())
+    assert torch.equal(there.batch_index().cpu(), here.batch_index())
     seen = [
         run.augmentation(run.images[:8], generator=torch.Generator().manual_seed(7)).cpu()
         for run in (there, here)
