@@ -14,7 +14,7 @@ from clutils import figures
 from clutils.course.live import LiveFigure
 from clutils.settings import Setting
 
-INPUT_WIDTH = "470px"
+INPUT_WIDTH = "450px"  # two beside each other in a cell of a laptop
 ROUND = (
     *("1", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "2", "2.2", "2.4", "2.6", "2.8"),
     *("3", "3.3", "3.6", "4", "4.4", "4.8", "5", "5.5", "6", "6.5", "7", "7.5", "8", "8.5", "9", "9.5"),
@@ -158,12 +158,14 @@ class Panel(W.VBox):
         self.error = ErrorLine()
         self.readout = W.HTML()
         self.reset = W.Button(description="reset", icon="undo", tooltip="Back to the values at the start")
-        self.reset.layout.width = "90px"
+        self.reset.layout = W.Layout(width="90px", margin="2px 2px 2px auto")  # at the right
         self._start = {name: widget.value for name, widget in self.inputs.items()}
         self._held = False
         _align(self.inputs.values())
+        line = W.Box(layout=W.Layout(width="100%", height="0px"))  # what follows starts a new one
+        first = [*extra, self.reset, line] if extra else []
         controls = W.Box(
-            [*extra, *self.inputs.values(), self.reset],
+            [*first, *self.inputs.values(), *([] if extra else [self.reset])],
             layout=W.Layout(flex_flow="row wrap", align_items="center"),
         )
         self._refresh()

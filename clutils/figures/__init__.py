@@ -8,6 +8,7 @@ import base64
 import html
 import importlib
 import io
+import os
 import sys
 from types import ModuleType
 from typing import Any, TypeVar
@@ -15,13 +16,15 @@ from typing import Any, TypeVar
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from clutils.figures import style
 
-__all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style"]
+__all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style", "svg"]
 
 KINDS = ("maps", "noise", "pictures", "training")  # figures.maps and so on load when they are first named
 Drawn = TypeVar("Drawn", bound=Axes | FigureBase)
+MARGIN = 0.06  # inches of white around what is drawn: on a dark page letters stand clear of the edge
 PIXELS_PER_INCH = 100  # of the page; the image itself holds `scale` times as many
 
 
@@ -42,7 +45,9 @@ def new(
     - options: handed on to `Figure.subplots`
     """
     with style.course():
-        figure = Figure(figsize=(width, height), dpi=PIXELS_PER_INCH, layout="constrained")
+        x, y = MARGIN / width, MARGIN / height
+        inside = (x, y, 1 - 2 * x, 1 - 2 * y)
+        figure = Figure((width, height), PIXELS_PER_INCH, layout=ConstrainedLayoutEngine(rect=inside))
         FigureCanvasAgg(figure)
         return figure, figure.subplots(rows, columns, **options)
 
@@ -79,6 +84,13 @@ def png(target: Axes | FigureBase, scale: float = 2.0) -> bytes:
     return buffer.getvalue()
 
 
+def svg(target: Axes | FigureBase) -> str:
+    """The figure as an SVG: letters are outlines, so that it looks the same on every machine."""
+    buffer = io.StringIO()
+    _root(target).savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
 def page(target: Axes | FigureBase, caption: str | None = None, picture: bytes | None = None) -> str:
     """The figure as HTML, its alt text in it; arguments and errors as in `show`.
 
@@ -92,7 +104,7 @@ def page(target: Axes | FigureBase, caption: str | None = None, picture: bytes |
     width = round(figure.get_figwidth() * PIXELS_PER_INCH)
     image = (
         f'<img src="data:image/png;base64,{data}" alt="{html.escape(text)}" width="{width}" '
-        'style="max-width: 100%; height: auto; background: white">'
+        'style="max-width: 100%; height: auto; background: white; border-radius: 6px">'
     )
     below = f'<figcaption style="max-width: {width}px">{html.escape(caption)}</figcaption>' if caption else ""
     return f'<figure style="margin: 0">{image}{below}</figure>'
@@ -113,6 +125,8 @@ def show(target: Axes | FigureBase, caption: str | None = None) -> None:
     figure = _root(target)
     picture = png(figure)
     shown = {"text/html": page(figure, caption, picture), "text/plain": alt(figure) or caption}
+    if os.environ.get("CLUTILS_SVG"):  # a book is made, which offers its figures
+        shown["image/svg+xml"] = svg(figure)
     display(shown | {"image/png": base64.b64encode(picture).decode()}, raw=True)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:  # a figure that a reader made with pyplot would be shown a second time

@@ -94,15 +94,16 @@ def embedding_map(
     title: str = "",
     ax: Axes | None = None,
     size: float = 14,
+    names: bool = True,
 ) -> Axes:
     """A map of embeddings, coloured by class; with the classes' names, unless it is too mixed for that.
 
-    positions: (N, 2), from `clutils.maps`; labels: (N,), below 0 = none, which is grey and nameless. Raises
-    ValueError when they differ in number.
+    positions: (N, 2), from `clutils.maps`; labels: (N,), below 0 = none, which is grey and nameless; names:
+    False where a legend has them. Raises ValueError when positions and labels differ in number.
     """
     ax = axes_for(ax, 5.4, 5.4)
     share = _share(positions, labels)
-    Points(ax, labels, class_names, size, names=share >= SORTED).update(positions)
+    Points(ax, labels, class_names, size, names=names and share >= SORTED).update(positions)
     ax.set_title(style.literal(title))
     nearest = "" if math.isnan(share) else f": of a point's ten nearest, {share:.0%} share its class"
     return describe(
@@ -122,11 +123,11 @@ def side_by_side(
     if not 1 <= len(found) <= 4:
         raise ValueError(f"side_by_side: {len(found)} maps; one to four fit into a row")
     width = min(4.9, 10.6 / len(found))
-    figure, axes = new(width * len(found), width + 0.95, 1, len(found), squeeze=False)
+    figure, axes = new(width * len(found), width + 1.15, 1, len(found), squeeze=False)
     for ax, (name, positions) in zip(axes[0], found.items(), strict=True):
         share = _share(positions, labels)
-        title = name if math.isnan(share) else f"{name}: {share:.0%} same class"
-        embedding_map(positions, labels, class_names, title, ax, size)
+        title = name if math.isnan(share) else f"{name}\nneighbours of its class: {share:.0%}"
+        embedding_map(positions, labels, class_names, title, ax, size, names=False)  # the legend has them
     names = [(c, class_name(class_names, c)) for c in torch.as_tensor(labels).unique().tolist() if c >= 0]
     place: dict[str, Any] = {"loc": "outside lower center", "handletextpad": 0.2, "columnspacing": 1.4}
     if names:

@@ -16,11 +16,15 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import matplotlib.colors
 import matplotlib.style
+import numpy as np
 from cycler import cycler
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.container import ErrorbarContainer
+from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 P = ParamSpec("P")
@@ -30,6 +34,9 @@ R = TypeVar("R")
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY, INK = "#767676", "#222222"
+
+NAME = "the name of a line"  # the gid of what `name_lines` writes
+MOST_MOVED = 2.5  # letters' heights that a name may lie from its line's end
 
 LINES = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -216,26 +223,122 @@ def title(name: str) -> str:
 def series(count: int, ordered: bool = True) -> list[dict[str, Any]]:
     """Colours, line styles and markers of `count` series, as keywords for plot calls.
 
-    - ordered: the series are steps of one quantity (temperatures, numbers of negatives), so their colours go
-      from dark to light along viridis; else they are as different as can be
+    - ordered: the series are steps of one quantity (temperatures, numbers of negatives), so they are solid
+      lines in one colour's shades, from light to dark; else they are as different as can be
     """
     if count < 1:
         raise ValueError(f"style.series: needs at least one series, got {count}")
     if ordered:
-        ramp = matplotlib.colormaps["viridis"]
-        # the last tenth is a yellow too pale for a line on white
-        colors = [matplotlib.colors.to_hex(ramp(0.85 * k / max(count - 1, 1))) for k in range(count)]
-    else:
-        colors = [SERIES[k % len(SERIES)] for k in range(count)]
+        ramp = matplotlib.colormaps["Blues"]  # its first half is too pale for a line on white
+        shades = [ramp(0.45 + 0.55 * k / (count - 1) if count > 1 else 0.75) for k in range(count)]
+        return [
+            {"color": matplotlib.colors.to_hex(shade), "linestyle": "-", "marker": ""} for shade in shades
+        ]
     return [
-        {"color": color, "linestyle": LINES[k % len(LINES)], "marker": MARKERS[k % len(MARKERS)]}
-        for k, color in enumerate(colors)
+        {
+            "color": SERIES[k % len(SERIES)],
+            "linestyle": LINES[k % len(LINES)],
+            "marker": MARKERS[k % len(MARKERS)],
+        }
+        for k in range(count)
     ]
 
 
 def legend_outside(ax: Axes, **options: Any) -> Legend:
     """A legend to the right of the axes, at half their height; options: of `Axes.legend`."""
     return ax.legend(**{"loc": "center left", "bbox_to_anchor": (1.0, 0.5), **options})
+
+
+def name_lines(ax: Axes, **options: Any) -> None:
+    """Write the name of each line at its right end; where lines end together, in a legend outside.
+
+    To be called when lines, limits and scales are final; what an earlier call wrote is replaced. A leader
+    joins a name to a line that ends elsewhere. What is no line with a right end needs the legend, too.
+
+    - options: of that legend, see `legend_outside`
+    """
+    for text in [text for text in ax.texts if text.get_gid() == NAME]:
+        text.remove()
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
+    handles, labels = ax.get_legend_handles_labels()
+    if not handles:
+        return
+    ax.get_xlim(), ax.get_ylim()  # settles them
+    ends = [end for handle in handles if (end := _right_end(ax, handle)) is not None]
+    size = FontProperties(size=matplotlib.rcParams["legend.fontsize"]).get_size_in_points()
+    tall = [1.25 * size * (1 + label.count("\n")) for label in labels]
+    points = 72 / ax.figure.dpi
+    heights = [float(min(max(y, ax.bbox.y0), ax.bbox.y1)) for _, y, _ in ends]
+    own = [points * height for height in heights]
+    moved = [place - at for place, at in zip(_apart(own, tall[: len(own)]), own, strict=True)]
+    far = len(ends) < len(handles) or max(map(abs, moved)) > MOST_MOVED * size
+    if far or (len(own) > 1 and max(own) - min(own) < sum(tall) / 2):
+        legend_outside(ax, **options)
+        return
+    last = max(x for x, _, _ in ends)
+    aside = 16 if max(map(abs, moved)) > 2 else 7  # room for leaders
+    for label, (x, _, color), y, up in zip(labels, ends, heights, moved, strict=True):
+        in_column = aside + points * (last - x if last - x < 0.1 * ax.bbox.width else 0)
+        leader = {"arrowstyle": "-", "color": color, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0}
+        ax.annotate(
+            label,
+            tuple(ax.transData.inverted().transform((x, y))),
+            (in_column, up),
+            textcoords="offset points",
+            va="center",
+            size=size,
+            color=readable(color),
+            annotation_clip=False,
+            arrowprops=leader if abs(up) > 2 else None,
+            gid=NAME,
+        )
+
+
+def readable(color: Any) -> str:
+    """A colour as letters on white need it: darkened until its contrast is 4.5."""
+    rgb: tuple[float, ...] = matplotlib.colors.to_rgb(color)
+    while 1.05 / (_luminance(rgb) + 0.05) < 4.5:
+        rgb = tuple(0.95 * part for part in rgb)
+    return matplotlib.colors.to_hex(rgb)  # type: ignore[arg-type]
+
+
+def _luminance(rgb: Any) -> float:
+    """Relative luminance as WCAG defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _right_end(ax: Axes, handle: Any) -> tuple[float, float, Any] | None:
+    """Where a line leaves the axes or ends, in pixels, and its colour; None of what has no such end."""
+    line = handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
+    if not isinstance(line, Line2D) or line.get_linestyle() in ("None", "", " "):
+        return None
+    x, y = (np.asarray(part, dtype=float) for part in (line.get_xdata(), line.get_ydata()))
+    spot = line.get_transform().transform(np.column_stack([x, y]))
+    spot = spot[np.isfinite(spot).all(axis=1) & (spot[:, 0] <= ax.bbox.x1 + 1)]
+    if len(spot) < 2 or np.ptp(spot[:, 0]) == 0:  # a vertical line
+        return None
+    right = spot[spot[:, 0].argmax()]
+    return float(right[0]), float(right[1]), line.get_color()
+
+
+def _apart(at: list[float], tall: list[float]) -> list[float]:
+    """Heights nearest to those given, in their order, at which names so tall do not overlap."""
+    order = sorted(range(len(at)), key=at.__getitem__)
+    need, below = {}, 0.0
+    for before, k in zip([None, *order], order, strict=False):
+        below += 0 if before is None else (tall[before] + tall[k]) / 2
+        need[k] = below
+    blocks: list[list[float]] = []  # mean of what its names want, how many they are
+    for k in order:
+        blocks.append([at[k] - need[k], 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (a, m), (b, n) = blocks.pop(), blocks.pop()
+            blocks.append([(a * m + b * n) / (m + n), m + n])
+    wanted = [mean for mean, count in blocks for _ in range(int(count))]
+    places = dict(zip(order, wanted, strict=True))
+    return [places[k] + need[k] for k in range(len(at))]
 
 
 def log_axis(axis: Axis) -> None:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
@@ -45,11 +47,15 @@ class Progress:
         curve |= {"color": style.VERMILLION, "linestyle": "--"}
         (self.uniformity,) = shape.plot([], [], label="uniformity", **curve)
         shape.set(ylim=(-4.2, 2.2), title="alignment and uniformity")
-        shape.legend(loc="center right", bbox_to_anchor=(1.0, 0.48))
+        halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=3, foreground="white")], "ha": "right"}
+        self.names = [
+            shape.text(steps, 0, "", color=line.get_color(), va=va, **halo)
+            for line, va in ((self.alignment, "bottom"), (self.uniformity, "top"))
+        ]
         heights = _apart(list(self.baselines.values()), 0.085)
         for k, ((name, value), at) in enumerate(zip(self.baselines.items(), heights, strict=True)):
             accuracy.axhline(value, linewidth=1.6, color=style.GREY, linestyle=("--", ":")[k % 2])
-            accuracy.text(steps, at, f"{name} {value:.2f}", ha="right", va="bottom", color=style.INK)
+            accuracy.text(steps, at, f"{name} {value:.2f}", va="bottom", color=style.INK, **halo)
         (self.accuracy,) = accuracy.plot([], [], color=style.GREEN, linestyle="-", marker="o")
         accuracy.set(ylim=(0, 1), title="kNN accuracy")
         for ax in (loss, shape, accuracy):
@@ -63,6 +69,8 @@ class Progress:
         steps = [row["step"] for row in rows]
         for name in ("loss", "alignment", "uniformity"):
             getattr(self, name).set_data(steps, [row[name] for row in rows])
+        for text, name, gap in zip(self.names, ("alignment", "uniformity"), (0.12, -0.12), strict=True):
+            text.set(text=name if rows else "", y=rows[-1][name] + gap if rows else 0)
         if rows and not self.chance:  # nothing else says how high the axis must be
             self.loss.axes.set_ylim(0, 1.1 * max(row["loss"] for row in rows))
         self.accuracy.set_data(list(measured), list(measured.values()))
@@ -109,7 +117,7 @@ def curves(
         first, last = (style.signed(float(value), digits) for value in (y[0], y[-1]))
         phrases.append(f"{label}: from {first} to {last}")
     ax.set(xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(ax, f"{ylabel} against {xlabel}. {'; '.join(phrases)}.")
 
 
@@ -136,9 +144,11 @@ def similarity_table(z1: Tensor, z2: Tensor, title: str = "", ax: Axes | None = 
 
 def similarity_cells(ax: Axes, similarities: Tensor) -> AxesImage:
     """The cells of `similarity_table`: similarities (2B, 2B) of both views, whose positives are outlined."""
-    image = ax.imshow(
-        similarities.detach().float().numpy(), cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
-    )
+    own = torch.eye(len(similarities), dtype=torch.bool)  # of a view with itself, which no loss uses: grey
+    cells = similarities.detach().float().cpu().masked_fill(own, math.nan).numpy()
+    ax.set_facecolor("#C4C4C4")
+    image = ax.imshow(cells, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    ax.set_xlabel("grey: itself, not used", fontsize=10)
     batch = len(similarities) // 2
     for i in range(2 * batch):
         corner = (i + batch) % (2 * batch) - 0.5, i - 0.5

@@ -231,7 +231,7 @@ def test_label_efficiency_draws_every_arm_and_says_its_means():
     table = pandas.DataFrame(rows, columns=["arm", "labels", "seed", "accuracy"])
     ax = lesson.label_efficiency(table, 0.1)
     assert "a 0.11 with 1, 0.51 with 5; b 0.11" in figures.alt(ax)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "guessing"]
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "guessing"]
 
 
 # ---- panels ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 from PIL import Image
 from scipy.optimize import minimize_scalar
 
@@ -17,6 +18,7 @@ from clutils import anatomy, figures, losses, similarities
 from clutils.course import forces
 from clutils.course.forces import figures as drawn
 from clutils.course.forces import gradient_scaling
+from clutils.figures import style
 from clutils.settings import setting
 
 SIMILARITY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
@@ -366,9 +368,14 @@ def test_a_figure_draws_on_the_axes_it_was_given(name):
 
 @pytest.mark.parametrize("name", FLAT)
 def test_lines_are_told_apart_without_colour(name):
-    legend = FIGURES[name]().get_legend()
-    lines = [] if legend is None else [line for line in legend.get_lines() if line.get_linestyle() != "None"]
-    looks = [(line.get_linestyle(), line._dash_pattern, line.get_marker()) for line in lines]
+    ax = FIGURES[name]()
+    named = {text.get_text() for text in ax.texts if text.get_gid() == style.NAME}
+    lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
+    looks = [
+        (line._dash_pattern, line.get_marker(), sum(to_rgb(line.get_color())))
+        for line in lines
+        if line.get_label() not in named
+    ]
     assert len(set(map(str, looks))) == len(looks)
 
 

@@ -6,11 +6,11 @@ import io
 
 import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from clutils import explorers, losses, training
-from clutils.course.book import pages
+from clutils.course.book import gallery, pages
 
 
 def shown(*outputs, tmp_path, source="lesson.panel()") -> list:
@@ -60,6 +60,33 @@ def test_a_picture_becomes_a_small_file_that_keeps_its_alt_text_and_size(tmp_pat
     assert 'alt="A."' in output.data["text/html"]
     kept = np.asarray(Image.open(file).convert("RGB"), float)
     assert kept.shape == (60, 100, 3) and (suffix == ".webp" or np.abs(kept - pixels).max() <= 1)
+
+
+def test_every_figure_can_be_taken_by_its_name_and_stands_on_one_page(tmp_path):
+    first, second = (
+        png(np.full((4, 6, 3), grey)).replace("A.", alt) for grey, alt in ((0, "W &amp; τ."), (9, "?"))
+    )
+    outputs = [
+        new_output("display_data", {"text/html": first, gallery.SVG: "<svg></svg>", "image/png": "x"}),
+        new_output("stream", text="no figure"),
+        new_output("display_data", {pages.WIDGET: {"model_id": "1"}, "text/html": second}),
+    ]
+    cells = [new_markdown_cell("# 02 · Gate"), *(new_code_cell("", outputs=[output]) for output in outputs)]
+    gallery.write(tmp_path, {"02_gate": new_notebook(cells=cells), "03_none": new_notebook(cells=cells[:1])})
+    files = sorted(file.name for file in (tmp_path / "figures").iterdir())
+    assert files == ["02-01-w.png", "02-01-w.svg", "02-02-figure.png"]
+    assert np.asarray(Image.open(tmp_path / "figures" / "02-02-figure.png")).max() == 9
+    page = (tmp_path / "figures.md").read_text("utf-8")
+    assert "[02 · Gate](notebooks/02_gate.ipynb)" in page and "03_none" not in page
+    assert page.count("<img") == 2 and 'alt="W &amp; τ."' in page and page.count(".svg") == 1
+    assert all(
+        "(figures.md)" in (pages.HERE / name).read_text("utf-8") for name in ("index.md", "lecturer.md")
+    )
+
+
+def test_a_long_alt_text_gives_a_name_of_whole_words():
+    name = gallery.words("Effective number of negatives against temperature, rising to K (dashed)")
+    assert name == "effective-number-of-negatives-against"
 
 
 def test_a_docstring_is_markdown_with_its_examples_fenced_and_its_arguments_listed():

@@ -1,11 +1,14 @@
 """The course's style: roles, losses and series are distinguished without colour."""
 
+from itertools import combinations, pairwise
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
-from clutils import losses
+from clutils import figures, losses
 from clutils.figures import style
 
 
@@ -33,10 +36,53 @@ def test_losses_keep_their_looks_and_none_shares_another_ones(monkeypatch):
 
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_a_series_is_known_by_colour_line_and_marker(count):
-    for ordered in (True, False):
-        looks = style.series(count, ordered)
-        for key in ("color", "linestyle", "marker"):
-            assert len({str(look[key]) for look in looks}) == count
+    looks = style.series(count, ordered=False)
+    for key in ("color", "linestyle", "marker"):
+        assert len({str(look[key]) for look in looks}) == count
+
+
+def test_steps_of_one_quantity_are_one_colours_shades_from_light_to_dark():
+    looks = style.series(5)
+    grey = [sum(to_rgb(look["color"])) for look in looks]
+    assert all(a - b > 0.2 for a, b in pairwise(grey))
+    assert all(to_rgb(look["color"])[2] == max(to_rgb(look["color"])) for look in looks), "not all are blue"
+
+
+def lines(ends, labels):
+    """Lines from 0 to these heights, with their names."""
+    _, ax = figures.new(5, 3)
+    for end, label in zip(ends, labels, strict=True):
+        ax.plot([0, 1], [0, end], label=label)
+    ax.set_ylim(0, 1)
+    style.name_lines(ax)
+    return ax
+
+
+def test_names_stand_where_their_lines_end_and_do_not_overlap():
+    ax = lines([0.2, 0.9, 0.21], ["low", "high", "near\nlow"])
+    ax.figure.canvas.draw()
+    assert ax.get_legend() is None and [text.get_text() for text in ax.texts] == ["low", "high", "near\nlow"]
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # without the leaders
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    assert all(box.x0 > ax.bbox.x1 - 0.06 * ax.bbox.width for box in boxes)
+    middle = {text.get_text(): (box.y0 + box.y1) / 2 for text, box in zip(ax.texts, boxes, strict=True)}
+    assert middle["high"] == pytest.approx(ax.transData.transform((1, 0.9))[1], abs=3)
+    assert middle["low"] < middle["near\nlow"] < middle["high"]
+    style.name_lines(ax)
+    assert len(ax.texts) == 3, "the names were written twice"
+
+
+@pytest.mark.parametrize("ends", [[0.5, 0.5, 0.501], [0.9, *[0.1 + 0.001 * k for k in range(8)]]])
+def test_lines_that_end_together_get_a_legend(ends):
+    ax = lines(ends, [f"line {k}" for k in range(len(ends))])
+    assert not ax.texts and len(ax.get_legend().get_texts()) == len(ends)
+
+
+@pytest.mark.parametrize("color", [style.YELLOW, style.SKY, style.BLACK, style.series(5)[0]["color"]])
+def test_letters_on_white_are_dark_enough_to_read(color):
+    rgb = to_rgb(style.readable(color))
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    assert 1.05 / (np.dot(channels, [0.2126, 0.7152, 0.0722]) + 0.05) >= 4.5
 
 
 @pytest.mark.parametrize(

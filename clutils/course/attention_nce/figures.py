@@ -76,7 +76,7 @@ def attention(
         ax.plot(s, torch.full_like(s, -0.25), marker="|", linestyle="none", color=style.INK, clip_on=False)
         ax.set(title=name, xlabel="similarity to the anchor")
         ax.set_ylabel(f"weight {'M ' if letter == 'α' else ''}{letter}")
-        ax.legend(loc="upper left")
+        style.name_lines(ax)
     return describe(
         figure,
         f"How much each of {len(positives)} positives and {len(negatives)} negatives counts against its "
@@ -138,7 +138,7 @@ def inside_or_outside(
     left.set(xlabel="s⁻", ylabel="log of its factor", title="the negative's term, against InfoNCE's")
     right.set(xlabel="s⁻", ylabel="push ∂ℓ/∂s⁻", yscale="log", title="the push on it")
     right.yaxis.set_minor_locator(NullLocator())
-    left.legend(loc="upper left")
+    style.name_lines(left)
     return describe(
         figure,
         f"Left: the log weight of each of {len(s)} negatives against its similarity: HCL's is a rising line; "
@@ -202,6 +202,7 @@ def pulls_by_similarity(positives: Tensor, pulls: Mapping[str, Tensor], ax: Axes
     lines = {name: pull[order] for name, pull in pulls.items()}
     ax = curves(positives[order], lines, "similarity of the positive s⁺", "pull −∂ℓ/∂s⁺", ax=ax)
     ax.axhline(0, color=style.GREY, linewidth=0.9, linestyle="-")
+    style.name_lines(ax)
     return ax
 
 
@@ -241,7 +242,7 @@ def published_ablations() -> Figure:
         simclr = TABLE_1["SimCLR"][DATA_SETS.index(data)][1]
         left.axhline(simclr, color=look["color"], linestyle=":", linewidth=1.4, label=f"{data}, SimCLR")
     left.set(xlabel="M, positives per anchor", ylabel="top-1, %", title="table 3", ylim=(79, 99))
-    left.legend(loc="upper left", fontsize=9, ncols=2)
+    style.name_lines(left)
     sides = (("SimCLR with labels", "", style.BLUE), ("AttentionNCE with labels", "//", style.VERMILLION))
     for side, (name, hatch, color) in enumerate(sides):
         places = [k + 0.36 * side - 0.18 for k in range(len(TABLE_4))]

@@ -24,7 +24,7 @@ from PIL import Image, ImageChops, ImageStat
 import clutils
 from clutils import explorers
 from clutils.course import claims
-from clutils.course.book import copies, questions, stage
+from clutils.course.book import copies, gallery, questions, stage
 from clutils.course.book.running import ROOT, sources
 
 HERE = Path(__file__).parent
@@ -51,17 +51,21 @@ def write(folder: Path, executed: Path, under_title: Callable[[str], str]) -> No
     (folder / "notebooks").mkdir(parents=True)
     shutil.copytree(ROOT / "notebooks" / "pictures", folder / "notebooks" / "pictures")
     for path in (ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")):
-        kept = folder / path.relative_to(ROOT)
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(path.read_text("utf-8").replace("](../clutils/course/book/", "](../"), "utf-8")
-    for path in sources():
-        kept = executed / path.name
-        notebook = nbformat.read(kept if kept.exists() else path, 4)
+        copy = folder / path.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(path.read_text("utf-8").replace("](../clutils/course/book/", "](../"), "utf-8")
+    kept = {path.stem: executed / path.name for path in sources()}
+    notebooks = {
+        path.stem: nbformat.read(kept[path.stem] if kept[path.stem].exists() else path, 4)
+        for path in sources()
+    }
+    gallery.write(folder, notebooks)
+    for stem, notebook in notebooks.items():
         prepared(notebook, folder / "pictures")
         questions.put_in(notebook)
-        if line := under_title(path.stem):
+        if line := under_title(stem):
             notebook.cells[0].source = copies.titled(notebook.cells[0].source, line)
-        nbformat.write(notebook, folder / "notebooks" / path.name)
+        nbformat.write(notebook, folder / "notebooks" / f"{stem}.ipynb")
     (folder / "api").mkdir()
     rooms = [name for name in dir(clutils) if not name.startswith("_") and name not in ABOVE_THE_LIBRARY]
     for name in rooms:
@@ -114,7 +118,8 @@ def still(output: NotebookNode, source: str, pictures: Path, at: str = "../pictu
         return new_output("display_data", {"text/html": with_files(panel(source, page or ""), pictures, at)})
     if page:
         output.data["text/html"] = with_files(TO_NOTEBOOK.sub(to_page, page), pictures, at)
-        output.data.pop("image/png", None)  # the same, for what shows no HTML
+        for same in ("image/png", gallery.SVG):  # for what shows no HTML, and to take
+            output.data.pop(same, None)
     return output
 
 

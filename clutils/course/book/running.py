@@ -80,7 +80,9 @@ def executed(names: Iterable[str] | None = None, folder: Path = KEPT) -> Path:
             continue
         print(f"running {path.name}", flush=True)
         with tempfile.TemporaryDirectory() as work:
-            done, _ = execute(notebook, Path(work), CLUTILS_CLAIMS=str(folder.absolute() / "claims"))
+            done, _ = execute(
+                notebook, Path(work), CLUTILS_CLAIMS=str(folder.absolute() / "claims"), CLUTILS_SVG="1"
+            )
         done.metadata["clutils_state"] = key
         keep(done, path.stem, folder)
     return folder

@@ -93,5 +93,5 @@ def label_efficiency(table: pandas.DataFrame, guessing: float, ax: Axes | None =
         said.append(f"{arm} {', '.join(f'{m:.2f} with {n}' for n, m in means.items())}")
     ax.axhline(guessing, color=style.GREY, linestyle=":", linewidth=1.4, label="guessing")
     ax.set(xscale="log", xlabel="labelled images", ylabel="test accuracy", ylim=(0, 1))
-    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
+    style.name_lines(ax)
     return describe(ax, f"Accuracy against the number of labels: {'; '.join(said)}.")

@@ -167,6 +167,7 @@ def against_temperature(counts: Sequence[int] = (1, 16, 256, 4096, 65_536), ax: 
     for look, count in zip(style.series(len(counts)), counts, strict=True):
         ax.axhline(count / (count + 1), color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     scale_frame(ax, "temperature τ")
+    style.name_lines(ax)
     ax.set_title(EXTREME_IN_WORDS)
     return describe(
         ax,
@@ -184,7 +185,7 @@ def against_count(temperatures: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 1.0), ax:
     ax.plot(grid, grid / (grid + 1), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="K/(K+1)")
     scale_frame(ax, "number of negatives K")
     ax.set_title(EXTREME_IN_WORDS)
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax,
         f"W against the number of negatives for temperatures {', '.join(f'{t:g}' for t in temperatures)}, "
@@ -257,7 +258,7 @@ def directions(
     ax.axhline(limit, color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label=f"K/(K+1) = {limit:.3f}")
     scale_frame(ax, "temperature τ")
     ax.set_title(f"s⁺ = {_say(positive)}, K = {count:,}")
-    ax.legend(loc="lower right")
+    style.name_lines(ax)
     return describe(
         ax,
         f"W against temperature with s+ = {_say(positive)} and {count} negatives for {len(distributions)} "
@@ -274,7 +275,7 @@ def hardness(temperatures: Sequence[float] = (0.05, 0.1, 0.2, 0.5, 1.0), ax: Axe
     ax = curves(s, lines, *named, ordered=True, ax=axes_for(ax))
     ax.axhline(1 / len(s), color=style.GREY, linestyle=(0, (2, 3)), linewidth=1.2, label="1/K: all alike")
     ax.set(xlim=(-1, 1), yscale="log", ylim=(1e-6, 1.5))
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax,
         f"Share of the push against a negative's similarity for temperatures "

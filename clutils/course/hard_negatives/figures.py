@@ -60,7 +60,7 @@ def pull_under_priors(
     ax.set(xlim=(-1.03, 1.03), xlabel="similarity s⁺ of the positive", ylabel="pull −∂ℓ/∂s⁺")
     style.log_axis(ax.yaxis)
     ax.set_title(f"β = 0, τ = {temperature:g}, {len(negatives):,} negatives")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax,
         f"Pull against the positive's similarity at temperature {temperature:g}, a line for each class "
@@ -92,7 +92,7 @@ def push_under_betas(
     ax.set_yticks((-1, 0, 1, 10, 100), ("−1", "0", "1", "10", "100"))
     ax.minorticks_off()
     ax.set(xlabel="similarity s⁻ of the negative", ylabel="push times K (log above 1)")
-    ax.legend(loc="upper left")
+    style.name_lines(ax)
     return describe(
         ax,
         "Each negative's part of the push, times their number, against its similarity: "
@@ -121,7 +121,7 @@ def colder(
     left.axvline(temperature, color=style.GREY, linestyle=":", label=f"its own τ = {temperature:g}")
     left.set(ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
     style.log_axis(left.xaxis)
-    left.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none")
+    style.name_lines(left)
     s, order = negatives.sort()
     nearest = float(temperatures[int(values.argmin())])
     lines = {"HCL": (push / push.sum())[order]} | {
@@ -132,7 +132,7 @@ def colder(
     right.axhline(0, color=style.INK, linewidth=1.0)
     right.set(xlabel="similarity s⁻ of the negative", ylabel="part of the push, times K")
     right.set_title(f"one anchor, {name}")
-    right.legend(loc="upper left")
+    style.name_lines(right)
     return describe(
         figure,
         f"Left: the mean angle between HCL's push at τ = {temperature:g} and NT-Xent's, against NT-Xent's "
@@ -238,7 +238,7 @@ def with_more_mixes(
     ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
     ax.minorticks_off()
     ax.set_xlim(-min(k for k in counts if k) / 3, 1.25 * max(counts))
-    ax.legend(loc="best", frameon=True, framealpha=0.95, edgecolor="none")
+    style.name_lines(ax)
     return ax
 
 

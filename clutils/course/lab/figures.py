@@ -31,7 +31,7 @@ BY_SYMBOL = (
     *("class_prior", "beta", "momentum"),
 )
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
-LABEL = 8.5  # points, of what stands at a mark
+LABEL = 9  # points, of what stands at a mark
 MOVES = {
     "animated": True
 }  # what `update` changes: otherwise the first move would draw what stands still again
@@ -144,7 +144,7 @@ class LabFigure:
         if 1 < len(known) <= MOST_NAMES:
             names = [(c, shorten(class_name(class_names, c), 18, placeholder="…")) for c in known]
             ax.set_anchor("W")  # the square at the left, the names in what is left of the room
-            small = {"fontsize": 8, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
+            small = {"fontsize": 9, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
             style.legend_outside(ax, handles=handles(names, 5), **small).set_in_layout(False)
 
     # ---- what moves ------------------------------------------------------------------------------------

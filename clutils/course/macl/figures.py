@@ -121,7 +121,7 @@ def against_alignment(losses: Sequence[MACL], ax: Axes | None = None) -> Axes:
         phrases.append(f"{label} from {float(used[0]):.2g} to {float(used[-1]):.2g}{floored}")
     ax.set(xlim=(-1, 1), ylim=(LOWEST, HIGHEST), xlabel="alignment A", ylabel="τₐ / τ₀")
     ax.plot([], [], color=style.GREY, linestyle="-", linewidth=0.8, label="eq. 7 without a floor")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax,
         "Adaptive temperature, in units of its base value, against the alignment: straight lines, cut off at "

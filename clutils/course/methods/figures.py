@@ -339,7 +339,7 @@ def key_ages(measured: Mapping[float, KeyAges], ax: Axes | None = None) -> Axes:
         phrases.append(f"m = {momentum:g}: {float(mean[-1]):.2f} (of different images {found.others:.2f})")
     ax.plot([], [], "<", color=style.GREY, markersize=8, label="different\nimages, today")
     ax.set(xlabel="age of the key, steps", ylabel="cosine with the key made today", ylim=(None, 1.03))
-    style.legend_outside(ax)
+    style.name_lines(ax)
     oldest = max(len(found.by_age) for found in measured.values()) - 1
     return describe(
         ax,
@@ -366,7 +366,7 @@ def collapse(histories: Mapping[str, pandas.DataFrame]) -> Figure:
     ends = {label: history.iloc[-1] for label, history in histories.items()}
     phrases = [f"{name}: loss {end.loss:.2f}, uniformity {end.uniformity:.2f}" for name, end in ends.items()]
     axes[1].set_ylabel("uniformity (0: all on one point)")
-    axes[0].legend(loc="best")
+    style.name_lines(axes[1])
     return describe(figure, f"Loss and uniformity against the step; at the end, {'; '.join(phrases)}.")
 
 
@@ -384,7 +384,7 @@ def two_ends(courses: Mapping[str, Sequence[float]], step: float, ridge: float, 
     for level, dash, label in ((end, (0, (6, 2)), "stable"), (ridge, (0, (1, 1.5)), "ridge")):
         ax.axhline(level, color=style.GREY, linestyle=dash, linewidth=1.5, label=label, zorder=1)
     ax.set_ylim(-0.02, None)
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return ax
 
 
@@ -417,7 +417,8 @@ def composition(ours: pandas.DataFrame) -> Figure:
 
 def _heat(ax: Axes, table: np.ndarray, names: Sequence[str], title: str, decimals: int) -> None:
     low, high = np.nanmin(table), np.nanmax(table)
-    ax.imshow(table, cmap="viridis", vmin=low, vmax=high)
+    image = ax.imshow(table, cmap="viridis", vmin=low, vmax=high)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8)
     for (i, j), value in np.ndenumerate(table):
         if not np.isnan(value):
             color = "black" if (value - low) / (high - low) > 0.6 else "white"
@@ -449,7 +450,7 @@ def along(curves: pandas.DataFrame, names: Iterable[str] | None = None, ax: Axes
         points = zip(own["step"], 100 * own["mean"], strict=True)
         phrases.append(f"{name} {', '.join(f'{mean:.0f} % at {step}' for step, mean in points)}")
     ax.set(xlabel="steps (0: untrained)", ylabel="kNN accuracy, %")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax, f"kNN accuracy along training, means over seeds with their range. {'; '.join(phrases)}."
     )
@@ -474,7 +475,7 @@ def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.minorticks_off()
     ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(0, None))
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(
         ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(phrases)}."
     )

@@ -92,7 +92,7 @@ def balance(counts: Sequence[int], start: float = -10.0, ax: Axes | None = None)
     ax.axvline(start, color=style.INK, linestyle=":", label=f"b = −{-start:g}, where training starts")
     ax.plot([], [], color=style.INK, marker="*", markersize=12, linestyle="none", label="b = −log K")
     ax.set(yscale="log", xlabel="bias b", ylabel="all pushes / pull")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     said = ", ".join(f"{-math.log(K):.1f} for K = {K:,}" for K in counts)
     return describe(
         ax, f"All pushes over the pull, rising by e per unit of the bias; they reach 1 at {said}."

@@ -60,7 +60,7 @@ def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
         ax.plot(alpha, density(loss, alpha), **look, markevery=(15 * k, 100), label=label)
         phrases.append(label)
     ax.set(xlabel="α", ylabel="density of α | x", xlim=(-reach, reach), ylim=(0, None))
-    style.legend_outside(ax, title="loss, 1/variance, entropy")
+    style.name_lines(ax, title="loss, 1/variance, entropy")
     return describe(
         ax,
         "Bell curves around 0, the auxiliary Gaussian of an anchor at several losses; a larger loss makes it "
@@ -94,7 +94,7 @@ def collapse(histories: Mapping[str, Sequence[pandas.DataFrame]], ax: Axes | Non
     style.log_axis(ax.yaxis)
     if high / low > 1e3:
         ax.yaxis.set_major_locator(LogLocator())
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(ax, f"Root mean square of the noise against the training step. {'; '.join(phrases)}.")
 
 
@@ -117,7 +117,7 @@ def along(strengths: Sequence[float] | Tensor, curves: Mapping[str, Tensor], ax:
         ax.plot(x, y, **look, **mark, label=style.folded(where))
         phrases.append(f"{where}, {float(y[least]):.3g}, and {float(y[x.abs().argmin()]):.3g} at 0")
     ax.set(xlabel="multiple of the direction", ylabel="loss")
-    style.legend_outside(ax)
+    style.name_lines(ax)
     return describe(ax, f"Loss along a direction, with a mark at each minimum. {'; '.join(phrases)}.")
 
 

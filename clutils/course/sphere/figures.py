@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import torch
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Patch, Rectangle
@@ -229,7 +230,7 @@ class Points:
     def __init__(self, ax: Axes, pictures: int):
         with style.course():
             outline(ax)
-            self.shades = torch.tensor([to_rgb(look["color"]) for look in style.series(pictures)])
+            self.shades = torch.tensor(colormaps["viridis"](np.linspace(0, 0.85, pictures))[:, :3])
             nowhere = torch.full((pictures, 2), torch.nan)
             (self.joins,) = ax.plot([], [], color=style.GREY, linewidth=1.2, linestyle="-", zorder=2)
             self.discs = ax.scatter(*nowhere.T, s=55, c=self.shades.numpy(), linewidths=0, zorder=3)
@@ -418,6 +419,6 @@ def paths_along(
         best = measures.uniformity(evenly(paths[0].z1.shape[1]))
         ax.axhline(best, color=style.GREY, linestyle=":", label="evenly spread")
     ax.set(xlabel="step", ylabel=QUANTITIES[quantity][0])
-    ax.legend()
+    style.name_lines(ax)
     ends = ", ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
     return describe(ax, f"{quantity} against the step: {ends}.")

@@ -62,7 +62,7 @@ def cold_limit(temperatures: Sequence[float] = (1.0, 0.5, 0.2, 0.05), ax: Axes |
         loss = NTXent(t).per_anchor(torch.zeros(201, 1, dtype=torch.float64), gap[:, None])
         ax.plot(gap, t * loss, **look, markevery=(5 * k, 25), label=f"NT-Xent, τ = {t:g}")
     ax.set(xlim=(-1, 1), ylim=(0, 1.35), xlabel="gap s⁻ - s⁺: below 0 the positive is nearer", ylabel="τ · ℓ")
-    ax.legend(loc="upper left")
+    style.name_lines(ax)
     return describe(
         ax,
         "Temperature times NT-Xent against the gap of one negative to the positive, for temperatures "
@@ -150,30 +150,33 @@ def by_temperature(
             linestyle="none", color=style.BLUE, label=f"seed {seed}",
         )  # fmt: skip
     _at_the_temperatures(ax, means.index, label)
+    ax.set_title("line: mean; a mark: a seed", fontsize=10)
     spread = ", ".join(f"{value:.3g} at {t:g}" for t, value in means.items())
     seeds = table["seed"].nunique()
     return describe(ax, f"{label} against temperature, {seeds} seeds each; means: {spread}.")
 
 
 @style.in_course_style
-def sweep(curves: pandas.DataFrame, label: str, ax: Axes | None = None) -> Axes:
+def sweep(curves: pandas.DataFrame, label: str, names: bool = True, ax: Axes | None = None) -> Axes:
     """A recorded sweep of τ: a line for each number of steps, bars from the lowest seed to the highest.
 
     - curves: as `evidence.curves("temperature", ...)` gives them: contender ("τ = 0.05"), step, mean, min,
       max, count
-    - label: of the vertical axis
+    - label: of the vertical axis; names: whether the lines have theirs at their ends
     """
     ax = axes_for(ax, 4.2, 3.6)
     table = curves.assign(temperature=curves["contender"].str.removeprefix("τ = ").astype(float))
-    phrases = []
-    for look, (step, rows) in zip(style.series(table["step"].nunique()), table.groupby("step"), strict=True):
+    phrases, shades = [], iter(style.series(table["step"].nunique()))
+    for step, rows in table.groupby("step"):
         rows = rows.sort_values("temperature")
         reach = (rows["mean"] - rows["min"], rows["max"] - rows["mean"])
         name = f"{step:,} steps" if step else "untrained"
+        look = next(shades) if step else {"color": style.GREY, "linestyle": "-", "linewidth": 0.9}
         ax.errorbar(rows["temperature"], rows["mean"], yerr=reach, **look, capsize=3, label=name)
         phrases.append(f"{name} " + ", ".join(f"{m:.2f}" for m in rows["mean"]))
     _at_the_temperatures(ax, sorted(table["temperature"].unique()), label)
-    ax.legend(loc="best", frameon=True, framealpha=0.9)
+    if names:
+        style.name_lines(ax)
     seeds = int(table["count"].min())
     return describe(
         ax, f"{label} against temperature, recorded, {seeds} seeds and more; {'; '.join(phrases)}."

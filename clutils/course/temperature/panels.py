@@ -31,7 +31,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
     same = (labels[:, None] == labels[None, :]).sum(dim=1).double().mean().item()
     fair = (same - 1) / (len(labels) - 1)  # the share of false negatives among an anchor's, in number
     looks = style.series(int(labels.max()) + 1, ordered=False)
-    figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1, 1.1, 1.1])
+    figure, (ring, plane, share) = figures.new(10.2, 3.6, 1, 3, width_ratios=[1.35, 1, 1])
     with style.course():
         outline(ring, 1.18)
         classes = [
@@ -43,6 +43,11 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
         share.text(steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
+        ends = [  # the names of the coldest and the hottest, at the ends of their lines
+            ax.text(0, 0, f"τ = {t:g}", color=style.GREY, fontsize=9, ha=side)
+            for ax in (plane, share)
+            for t, side in ((min(paths), "right"), (max(paths), "left"))
+        ]
         (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
         (trade_here,) = plane.plot([], [], **here)
         (shares,) = share.plot([], [], color=style.BLUE, linestyle="-")
@@ -69,6 +74,11 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         for t, (in_plane, in_share) in others.items():
             in_plane.set_data(uniformities[t][: step + 1], tolerances[t][: step + 1])
             in_share.set_data(range(step + 1), pushes[t][: step + 1])
+        for text, t in zip(ends, 2 * [min(paths), max(paths)], strict=True):
+            in_plane = text.axes is plane
+            text.set_position(
+                (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
+            )
         trade.set_data(uniformity[: step + 1], tolerance[: step + 1])
         trade_here.set_data([uniformity[step]], [tolerance[step]])
         shares.set_data(range(step + 1), push[: step + 1])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
+
 from clutils.course import evidence
+from clutils.course.temperature.figures import sweep
+from clutils.figures import new, style
 
 if TYPE_CHECKING:
     import pandas
@@ -15,11 +19,15 @@ SUBJECT = "temperature"
 SHAPES = ("uniformity", "tolerance")  # which the claim says fall and fall as τ falls
 
 
-def recorded_sweep(columns: Iterable[str]) -> dict[str, pandas.DataFrame]:
-    """column -> its curves as `evidence.curves` gives them; empty while no run of the sweep is on record."""
-    return (
-        {column: evidence.curves(SUBJECT, column) for column in columns} if evidence.results(SUBJECT) else {}
-    )
+@style.in_course_style
+def recorded_sweep(columns: Mapping[str, str]) -> Figure:
+    """A chart for each measure, the names of the lines in the last: column of the record -> its label."""
+    figure, axes = new(11.5, 3.5, columns=len(columns), squeeze=False)
+    for ax, (column, label) in zip(axes[0], columns.items(), strict=True):
+        sweep(evidence.curves(SUBJECT, column), label, names=ax is axes[0, -1], ax=ax)
+    seeds = min(map(len, evidence.results(SUBJECT).values()))
+    axes[0, 0].set_title(f"means of {seeds} seeds, lowest to highest", fontsize=10)
+    return figure
 
 
 def sweep_table() -> pandas.DataFrame:

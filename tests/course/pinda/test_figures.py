@@ -49,7 +49,7 @@ def test_collapse_draws_every_seed_of_a_label_in_one_look_on_a_log_axis():
     assert [line.get_ydata().tolist() for line in (first, second)] == [s["noise"].tolist() for s in seeds]
     assert first.get_color() == second.get_color() != other.get_color()
     assert first.get_linewidth() < other.get_linewidth()
-    assert len(ax.get_legend().get_texts()) == 2
+    assert [text.get_text() for text in ax.texts] == ["no penalty", "λ = 1"]
     assert "no penalty: from 0.2 to 0.05 and 0.002; λ = 1: from 0.2 to 0.4" in figures.alt(ax)
 
 
@@ -170,8 +170,8 @@ def test_each_of_them_draws_on_the_axes_it_is_given():
 def test_a_long_label_is_folded_and_leaves_the_chart_its_room():
     name = "SimCLR's views, noise on the whole image, λ = 0.1, generator's rate × 0.2"
     t = torch.linspace(-1, 1, 5)
-    legends = [pinda.collapse({name: [history([0.2, 0.1])]}), pinda.along(t, {name: t**2})]
-    labels = [(ax, ax.get_legend().get_texts()[0]) for ax in legends]
+    named = [pinda.collapse({name: [history([0.2, 0.1])]}), pinda.along(t, {name: t**2})]
+    labels = [(ax, ax.texts[0]) for ax in named]
     for ax, label in labels:
         assert "\n" in label.get_text() and "λ\xa0=\xa00.1" in label.get_text()
         figures.png(ax)  # settles the layout
