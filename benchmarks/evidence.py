@@ -232,7 +232,11 @@ def real_images() -> Iterator[Case]:
         ),
         "VICReg": (
             {"method": "vicreg"},
-            tuple({"loss": ["VICReg", {"invariance": weight}]} for weight in (5.0, 25.0)),
+            tuple({"loss": ["VICReg", {"invariance": w, "printed": False}]} for w in (10.0, 25.0)),
+        ),
+        "VICReg, sums as printed": (  # the paper's formula with its code's weights: notebook 08
+            {"method": "vicreg"},
+            tuple({"loss": ["VICReg", {"invariance": w}]} for w in (5.0, 25.0)),
         ),
         "DINO": ({"method": "dino"}, tuple({"method_settings": {"momentum": m}} for m in (0.99, 0.996))),
     }
