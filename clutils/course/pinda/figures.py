@@ -178,13 +178,11 @@ def of_photographs(kept: Mapping[str, np.ndarray]) -> Figure:
         values = torch.from_numpy(kept[when]).float()
         low, high = float(values.min()), float(values.max())
         rows.append((f"scale,\n{when}", values, {"cmap": "viridis", "vmin": low, "vmax": high}))
-    figure = strips(rows)
-    places = np.linspace(0, 1, 2 * len(kept["names"]) + 1)[1::2]
-    for place, name, value in zip(places, kept["names"], kept["object"], strict=True):
-        said = {"transform": figure.axes[1].transAxes, "ha": "center", "va": "top", "fontsize": 9}
-        figure.axes[1].text(place, -0.08, f"{name}\n{value:.2f}", **said)
-    each = ", ".join(f"{name} {value:.2f}" for name, value in zip(kept["names"], kept["object"], strict=True))
-    return describe(figure, f"Scale of the noise for ten images; AUROC against the object's mask: {each}.")
+    each = [f"{name} {value:.2f}" for name, value in zip(kept["names"], kept["object"], strict=True)]
+    figure = strips(rows, below=[said.replace(" ", "\n") for said in each])
+    return describe(
+        figure, f"Scale of the noise for {len(each)} images; AUROC against the object: {', '.join(each)}."
+    )
 
 
 @style.in_course_style
