@@ -17,26 +17,33 @@ def server(chromium, root: Path, tmp_path_factory) -> Iterator[Server]:
     running.close()
 
 
+@pytest.fixture(scope="session")
+def context(chromium) -> Iterator:
+    """One for all pages: what JupyterLab's first loads, the others find in its cache."""
+    opened = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    yield opened
+    opened.close()
+
+
 @contextmanager
-def page_of(server: Server, chromium) -> Iterator[Notebook]:
-    context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+def page_of(server: Server, context) -> Iterator[Notebook]:
     page = context.new_page()
     page.set_default_timeout(60_000)  # on two busy cores
     yield Notebook(page, server)
     page.evaluate("() => window.jupyterapp && window.jupyterapp.serviceManager.sessions.shutdownAll()")
-    context.close()
+    page.close()
 
 
 @pytest.fixture
-def lab(server: Server, chromium) -> Iterator[Notebook]:
-    with page_of(server, chromium) as notebook:
+def lab(server: Server, context) -> Iterator[Notebook]:
+    with page_of(server, context) as notebook:
         yield notebook
 
 
 @pytest.fixture(scope="module")
-def shared_lab(server: Server, chromium) -> Iterator[Notebook]:
+def shared_lab(server: Server, context) -> Iterator[Notebook]:
     """One page and kernel for all tests of a file."""
-    with page_of(server, chromium) as notebook:
+    with page_of(server, context) as notebook:
         yield notebook
 
 

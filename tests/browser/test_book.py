@@ -17,6 +17,7 @@ from clutils.course.book import questions, running, site
 
 QUICK = {"00_start_here", "01_from_siamese_nets_to_infonce", "07_the_family"}
 MEGABYTES = 25
+KNOWN = {e.name: e for every in exercise.catalogue().values() for e in every}
 PAGES = ("*.html", "notebooks/*.html", "api/*.html", "data/*.html", "docs/*.html", "slides/index.html")
 RENDERED = """async () => {
     if (!window.MathJax) return [0, 0, 0];
@@ -113,8 +114,45 @@ def test_no_link_is_dead(built: Path):
     assert len(pages) > 200 and not dead
 
 
-def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
-    found, formulas = {}, 0
+ANSWER = """(form, answers) => answers.map((answer) => {
+    const fields = [...form.querySelectorAll('select, input')];
+    fields.forEach((field, k) => { field.value = answer[k]; });
+    if (!fields.every((field, k) => field.value === answer[k])) return 'it does not offer ' + answer;
+    form.querySelector('button').click();
+    return form.querySelector('output').textContent;
+})"""
+
+
+def fields(answer: object) -> list[str]:
+    """An answer as a reader gives it: a word for each menu, or a number."""
+    if isinstance(answer, tuple | list):
+        return list(answer)
+    return [answer if isinstance(answer, str) else f"{answer:.12g}"]
+
+
+def answered(page) -> set[str]:
+    """The exercises that the page asks: each says of every answer what `check` says, and has its hint."""
+    asked = set()
+    for form in page.query_selector_all("form.question"):
+        cell = form.evaluate("(form) => form.closest('.cell').querySelector('pre').textContent")
+        name = re.search(r"lesson\.(\w+)\.check", cell)[1]
+        own = KNOWN[name] if questions.choices(KNOWN[name]) else questions.by_hand(KNOWN[name])[0]
+        answers = [own.answer, *(wrong.answer for wrong in own.wrong)]
+        said = form.evaluate(ANSWER, [fields(answer) for answer in answers])
+        expected = [own.judged(answer).message.replace("`", "") for answer in answers]
+        assert said == expected and said[0].startswith(f"✓ {name}") and "✓" not in "".join(said[1:])
+        if not questions.choices(own):
+            (other,) = form.evaluate(ANSWER, [["123456.5"]])
+            assert other == f"✗ {name}: not yet; 123456.5 is not it. A hint helps."
+        form.query_selector("button[type=button]").click()
+        hint = form.query_selector("output").inner_text()
+        assert hint == f"Hint 1 of {len(own.hints)}: {own.hints[0]}".replace("`", "")
+        asked.add(name)
+    return asked
+
+
+def test_every_page_opens_from_the_disk_on_a_telephone_and_its_questions_say_what_check_says(built, page):
+    found, formulas, asked = {}, 0, set()
     for path in sorted(path for pattern in PAGES for path in built.glob(pattern)):
         page.faults.clear()
         page.goto(path.as_uri())
@@ -126,9 +164,11 @@ def test_every_page_opens_from_the_disk_on_a_telephone(built: Path, page):
             page.faults.append(f"{width} pixels wide")
         if nameless := page.evaluate("[...document.images].filter((image) => !image.alt).length"):
             page.faults.append(f"{nameless} images without alt text")
+        asked |= answered(page)
         found |= {path.name: list(page.faults)} if page.faults else {}
         formulas += rendered
     assert not found and formulas > 1000
+    assert asked == {name for name, e in KNOWN.items() if questions.form(e)}
 
 
 UNTOLD = """() => [...document.querySelectorAll(
@@ -195,45 +235,6 @@ def test_search_finds_a_word_with_no_network(built: Path, page):
     page.goto((built / "search.html").as_uri() + "?q=temperature")
     page.locator("#search-results li a").nth(5).wait_for(state="attached")  # they come one after another
     assert not page.faults
-
-
-ANSWER = """(form, answers) => answers.map((answer) => {
-    const fields = [...form.querySelectorAll('select, input')];
-    fields.forEach((field, k) => { field.value = answer[k]; });
-    if (!fields.every((field, k) => field.value === answer[k])) return 'it does not offer ' + answer;
-    form.querySelector('button').click();
-    return form.querySelector('output').textContent;
-})"""
-
-
-def fields(answer: object) -> list[str]:
-    """An answer as a reader gives it: a word for each menu, or a number."""
-    if isinstance(answer, tuple | list):
-        return list(answer)
-    return [answer if isinstance(answer, str) else f"{answer:.12g}"]
-
-
-def test_exercises_are_answered_in_the_page_which_says_what_check_says(built: Path, page):
-    known = {e.name: e for every in exercise.catalogue().values() for e in every}
-    asked, page.faults[:] = set(), []
-    for path in running.sources():
-        page.goto((built / "notebooks" / f"{path.stem}.html").as_uri())
-        for form in page.query_selector_all("form.question"):
-            cell = form.evaluate("(form) => form.closest('.cell').querySelector('pre').textContent")
-            name = re.search(r"lesson\.(\w+)\.check", cell)[1]
-            own = known[name] if questions.choices(known[name]) else questions.by_hand(known[name])[0]
-            answers = [own.answer, *(wrong.answer for wrong in own.wrong)]
-            said = form.evaluate(ANSWER, [fields(answer) for answer in answers])
-            expected = [own.judged(answer).message.replace("`", "") for answer in answers]
-            assert said == expected and said[0].startswith(f"✓ {name}") and "✓" not in "".join(said[1:])
-            if not questions.choices(own):
-                (other,) = form.evaluate(ANSWER, [["123456.5"]])
-                assert other == f"✗ {name}: not yet; 123456.5 is not it. A hint helps."
-            form.query_selector("button[type=button]").click()
-            hint = form.query_selector("output").inner_text()
-            assert hint == f"Hint 1 of {len(own.hints)}: {own.hints[0]}".replace("`", "")
-            asked.add(name)
-    assert asked == {name for name, e in known.items() if questions.form(e)} and not page.faults
 
 
 def test_a_question_is_answered_by_keyboard_alone(built: Path, page):
