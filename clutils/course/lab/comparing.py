@@ -157,7 +157,7 @@ def _table(runs: Sequence[Comparable]) -> str:
         cells = [row["runs"], row["method"], row["loss"], _number(row["temperature"], ".3g", "none")]
         differs = "; ".join(_setting(name, value) for name, value in row["differs"].items())
         steps = f"{row['steps']:,}" + (f" of {row['planned']:,}" if row["planned"] > row["steps"] else "")
-        cells += [turned or "nothing", differs or "nothing", row["data"], steps, row["seeds"], accuracy]
+        cells += [turned or "–", differs or "–", row["data"], steps, row["seeds"], accuracy]
         cells += [_number(row["effective_rank"], ".1f", "not measured"), _number(row["uniformity"], ".2f")]
         rows.append(cells)
     left = 'style="text-align: left"'

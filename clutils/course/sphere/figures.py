@@ -215,7 +215,7 @@ def who_is_pushed(losses: Sequence[Loss], positive: float, negatives: Tensor, mo
 # ---- points that move ----------------------------------------------------------------------------------
 
 ARROWS = {"angles": "xy", "scale_units": "xy", "scale": 1, "minlength": 0}  # lengths in data units
-LONGEST = 0.55  # the strongest force, drawn, in radii
+LONGEST = 0.38  # the strongest force, drawn, in radii
 BEHIND = 0.3  # how solid a point on the far side of the sphere is
 TILT = 0.5  # radians by which the sphere's pole leans towards the reader
 INSIDE, OUTSIDE = 0.9, 1.1  # where the arrows of pull and push start: distinguished without colour

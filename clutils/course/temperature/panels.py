@@ -44,9 +44,9 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         share.text(steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
         ends = [  # the names of the coldest and the hottest, at the ends of their lines
-            ax.text(0, 0, f"τ = {t:g}", color=style.GREY, fontsize=9, ha=side)
-            for ax in (plane, share)
-            for t, side in ((min(paths), "right"), (max(paths), "left"))
+            ax.text(0, 0, f"τ = {t:g}", color=style.GREY, fontsize=9, ha=ha, va=va)
+            for ax, sides in ((plane, ("right", "left")), (share, ("right", "right")))
+            for t, ha, va in zip((min(paths), max(paths)), sides, ("bottom", "top"), strict=True)
         ]
         (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
         (trade_here,) = plane.plot([], [], **here)
@@ -76,6 +76,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             in_share.set_data(range(step + 1), pushes[t][: step + 1])
         for text, t in zip(ends, 2 * [min(paths), max(paths)], strict=True):
             in_plane = text.axes is plane
+            text.set_visible(step > 5)  # before that they would lie on each other
             text.set_position(
                 (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
             )

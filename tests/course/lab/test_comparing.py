@@ -32,7 +32,7 @@ def test_runs_of_the_session_and_saved_ones_are_compared_and_a_damaged_one_is_na
     assert "broken can" in compared.notes.value and "no checkpoint.pt" in compared.notes.value
     assert compared.table.value.count("<tr>") == 2 and " to " in compared.table.value  # one row: seeds 0, 1
     assert "Curves of 2 runs" in compared.curves.value and "Maps of" in compared.maps.value
-    assert '<td style="text-align: left">nothing</td>' in compared.table.value
+    assert '<td style="text-align: left">–</td>' in compared.table.value
     compared.choose("second")
     assert "Curves of 1 run against" in compared.curves.value
     lab.menus["seed"].value = 2
@@ -60,7 +60,7 @@ def test_runs_are_told_apart_by_what_they_differ_in_in_the_panel_s_words(tmp_pat
     ):
         assert words in table
     compared.choose("kept")
-    assert "batch size" not in compared.table.value and ">nothing</td>" in compared.table.value
+    assert "batch size" not in compared.table.value and ">–</td>" in compared.table.value
 
 
 def test_a_run_that_was_stopped_says_of_how_many_steps():
