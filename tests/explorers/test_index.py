@@ -54,6 +54,71 @@ def test_a_button_sets_its_explorer_and_says_that_it_is_pressed(index):
             assert button.get_attribute("aria-pressed") == "true"
 
 
+FOCUSED = """() => { // what has the focus, in a frame too, and how it looks; it is marked as visited
+    let at = document.activeElement, place = "page";
+    while (at.contentDocument) [place, at] = [at.dataset.page, at.contentDocument.activeElement];
+    if (at.tagName === "BODY") return null;
+    at.visited = true;
+    const look = at.ownerDocument.defaultView.getComputedStyle(at);
+    return { place, name: at.className?.baseVal ?? at.className, says: at.textContent.trim(),
+      seen: look.outlineStyle !== "none" && parseFloat(look.outlineWidth) >= 2 }; }"""
+LEFT = """() => [document, ...[...document.querySelectorAll("iframe")].map((frame) => frame.contentDocument)]
+    .flatMap((page) => [...page.querySelectorAll("button, input, select, summary, [tabindex='0']")])
+    .filter((one) => one.checkVisibility() && !one.disabled && !one.visited)
+    .map((one) => one.outerHTML.slice(0, 90))"""
+
+
+def test_by_keyboard_alone_every_control_is_reached_in_order_with_a_visible_focus(index):
+    places = []
+    for _ in range(150):
+        index.page.keyboard.press("Tab")
+        at = index.page.evaluate(FOCUSED)
+        if at is None:
+            break
+        assert at["seen"], f"no outline: {at}"
+        if [at["place"]] != places[-1:]:
+            places.append(at["place"])
+    assert index.page.evaluate(LEFT) == []
+    first, *others = controls.INDEX  # the circle stands above its words and buttons, other explorers below
+    order = [
+        "page",
+        first.name,
+        *(name for part in others for name in ("page" * bool(part.settings), part.name)),
+    ]
+    assert places == list(filter(None, order))
+
+
+def test_by_keyboard_the_circle_is_skipped_and_stopped_a_button_pressed_and_a_slider_moved(index):
+    page = index.page
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED)["says"] == "Skip the moving circle"
+    page.keyboard.press("Enter")
+    labels = list(controls.INDEX[0].settings)
+    for key, label in (("Enter", labels[0]), ("Space", labels[1])):
+        page.keyboard.press("Tab")
+        assert page.evaluate(FOCUSED)["says"] == label
+        page.keyboard.press(key)
+        assert page.get_by_role("button", name=label, exact=True).get_attribute("aria-pressed") == "true"
+    circle, W = (page.frame_locator(f"iframe[data-page={name}]") for name in ("circle", "W"))
+    circle.locator(".buttons button").first.focus()
+    if page.evaluate(f"{INSIDE.format('circle')}.playing"):
+        page.keyboard.press("Space")
+    stands = page.evaluate(f"{INSIDE.format('circle')}.state.step")
+    page.wait_for_timeout(300)
+    assert page.evaluate(f"{INSIDE.format('circle')}.state.step") == stands
+    W.locator("input[type=range]").first.focus()
+    slider = page.evaluate(f"JSON.stringify({INSIDE.format('W')}.state)")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(f"JSON.stringify({INSIDE.format('W')}.state)") != slider
+
+
+def test_with_reduced_motion_nothing_moves_by_itself(root, opening):
+    with opening("index", path=root / "notebooks/explorers/index.html") as found:
+        found.until(f"Boolean({INSIDE.format('circle')})")
+        found.page.wait_for_timeout(900)
+        assert not found.page.evaluate(f"Boolean({INSIDE.format('circle')}.playing)")
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_cut_or_scrolled_inside(index, width):
     index.page.set_viewport_size({"width": width, "height": 740})
