@@ -30,8 +30,9 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "09": ("a08f0085", 0),
     "10": ("a08f0042", 0),
     "11": ("b0900036", 0),
+    "15": ("sen00043", 0),
     "16": ("vec00009", 0),
-}  # 13 to 15 are drawn below; 00 and 12 show images that README and docs/ show, too
+}  # 13 and 14 are drawn below; 00 and 12 show images that README and docs/ show, too
 WIDTH, HEIGHT, COLOURS = 880, 380, 64
 
 
@@ -64,21 +65,13 @@ def diagnoses() -> bytes:
     return figures.png(figure)
 
 
-def sentences() -> bytes:
-    """What each view of a sentence was worth, as recorded."""
-    rows = records.read("sentences")
-    ways = {way: own["encoder"].tolist() for way, own in rows.groupby("way", sort=False)}
-    says = "accuracy by neighbours (a tick a seed, diamond: mean)"
-    return figures.png(figures.training.accuracies(ways, says))
-
-
 def networks() -> bytes:
     """Three networks whose nodes' classes are known."""
     kept = {name: data.load(f"nodes:{name}") for name in ("karate", "florentine", "blocks")}
     return figures.png(graphs.networks(kept))
 
 
-DRAWN = {"13": diagnoses, "14": networks, "15": sentences}
+DRAWN = {"13": diagnoses, "14": networks}
 
 
 def main(arguments: list[str]) -> None:

@@ -7,6 +7,7 @@ from clutils.course.temperature.figures import (
     cold_limit,
     effective_negatives,
     gate,
+    shares_of_pull,
     sweep,
 )
 from clutils.course.temperature.panels import dilemma

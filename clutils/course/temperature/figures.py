@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from clutils import anatomy
+from clutils import anatomy, similarities
 from clutils.course.sphere.figures import outline
-from clutils.figures import axes_for, describe, style
+from clutils.figures import axes_for, describe, new, style
 from clutils.losses import NTXent
 from clutils.losses.base import softplus
 
@@ -49,6 +50,32 @@ def gate(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Ax
         ax,
         "The loss softplus(c) and its slope W = sigmoid(c) against the contrast c: both near 0 below c = -3, "
         f"the slope near 1 above c = 3. {'; '.join(phrases)}",
+    )
+
+
+@style.in_course_style
+def shares_of_pull(trained: Mapping[int, Tensor], temperatures: Sequence[float] = (0.05, 0.1, 0.5)) -> Figure:
+    """What each tenth of the anchors, sorted by W, has of the pull on all of them: a panel a training.
+
+    trained: steps -> two views of each image, (N, 2, D) unit vectors
+    """
+    figure, axes = new(9.6, 3.6, 1, len(trained), sharey=True, squeeze=False)
+    phrases = []
+    for ax, (steps, z) in zip(axes[0], trained.items(), strict=True):
+        pairs = similarities.two_views(z[:, 0].double(), z[:, 1].double())
+        for look, t in zip(style.series(len(temperatures)), temperatures, strict=True):
+            W = anatomy.gradient_scale(pairs.positives, pairs.negatives, t).sort().values
+            shares = [float(part.mean() / W.mean()) / 10 for part in W.tensor_split(10)]
+            ax.plot(range(1, 11), shares, label=f"τ = {t:g}", **look)
+            phrases.append(f"{steps:,} steps, τ = {t:g}: {shares[0]:.1%} to {shares[-1]:.1%}")
+        ax.axhline(0.1, color=style.GREY, linewidth=1.2, linestyle=":")
+        ax.set(title=f"after {steps:,} steps", xlabel="tenth of the anchors, the smallest W first")
+    axes[0, 0].set(ylabel="share of the total pull", ylim=(0, None))
+    axes[0, 0].legend(loc="upper left")
+    return describe(
+        figure,
+        "Share of the total pull by tenths of the anchors, sorted by W; dotted: equal shares. From the first "
+        f"tenth to the last: {'; '.join(phrases)}.",
     )
 
 
