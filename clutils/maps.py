@@ -24,10 +24,11 @@ from clutils.measures import Vectors, as_classes, unit_rows
 from clutils.settings import one_of, within
 
 
-def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca") -> np.ndarray:
+def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str = "pca") -> np.ndarray:
     """t-SNE (van der Maaten & Hinton 2008), Barnes-Hut by scikit-learn: z (N, D) -> (N, 2) float32.
 
-    - perplexity: how many neighbours a point tries to keep, about; below N
+    - perplexity: how many neighbours a point tries to keep, about; below N. None = 30, or a third of the
+      other points where that is less
     - init: "pca" starts from the principal components, which keeps something of the large-scale layout (Kobak
       & Linderman 2021) and leaves little to the seed; "random" starts anywhere, so that the seed shows
     - the same seed gives the same map, bit for bit
@@ -38,6 +39,8 @@ def tsne(z: Vectors, perplexity: float = 30.0, seed: int = 0, init: str = "pca")
     from threadpoolctl import threadpool_limits
 
     z = _rows(z, "tsne")
+    if perplexity is None:
+        perplexity = max(1.0, min(30.0, (len(z) - 1) / 3))
     within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
     one_of("tsne", "init", init, ("pca", "random"))
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not

@@ -234,8 +234,8 @@ MEASURES = (
     Fault(
         "a baseline of fresh weights by settled batch statistics alone",
         "clutils/report/examination.py",
-        "    fresh += [way.settled(gallery.images[:LEARNED]) for way in fresh if _has_statistics(way)]\n",
-        "    fresh = [way.settled(gallery.images[:LEARNED]) for way in fresh if _has_statistics(way)]\n",
+        "    fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]\n",
+        "    fresh = [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]\n",
         "tests/report/test_screen.py"
         "::test_fresh_weights_are_the_better_of_as_made_and_with_settled_statistics",
     ),

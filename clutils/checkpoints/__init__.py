@@ -35,6 +35,8 @@ SETTINGS = (
     *("configuration", "loss", "settings", "hyper_parameters", "opt", "args", "config", "hparams"),
     *("method_kwargs", "cfg", "method_settings"),
 )
+LOGITS = ("logit_scale", "logit_bias")
+LARGEST_LOG = 12.0  # of a scale that is a logarithm: CLIP's stays below log 100, SigLIP's near log 117
 # methods whose loss has no temperature, as settings and layouts of theirs alone begin to name them
 UNTEMPERED = {"byol": "BYOL", "simsiam": "SimSiam", "barlow": "Barlow Twins", "vicreg": "VICReg"}
 EPOCHS = ("epoch", "current_epoch", "epochs_done", "global_step", "step", "iteration", "steps_done")
@@ -60,6 +62,8 @@ class Opened:
     - dropped: how many further tensors there were that nothing here uses, by their beginnings
     - head: the projection head, where the file has one that could be rebuilt
     - temperature: the τ of its training, where the file says so
+    - learned_scale: whether that τ was learned and lies among the weights (`logit_scale`), as CLIP's and
+      SigLIP's, whose negatives are texts; bias: SigLIP's `logit_bias`, None where there is none
     - generator: of a run of PiNDA, the noise that it learned
     - epoch: how far its training was, in epochs, or in steps where the file counts those alone
     - side: the images' width it needs, None = any; channels: how many it takes
@@ -74,6 +78,8 @@ class Opened:
     dropped: dict[str, int] = field(default_factory=dict)
     head: nn.Module | None = None
     temperature: float | None = None
+    learned_scale: bool = False
+    bias: float | None = None
     generator: noise.NoiseGenerator | None = None
     side: int | None = None
     channels: int = 3
@@ -99,7 +105,8 @@ class Opened:
         weights = sum(p.numel() for p in self.encoder.parameters())
         head = "with its head" if self.head is not None else "no head"
         tau = f"{self.untempered} has no τ" if self.untempered else "τ not in the file"
-        tau = tau if self.temperature is None else f"τ = {self.temperature:g}"
+        tau = tau if self.temperature is None else f"τ = {self.temperature:.3g}"
+        tau += f", bias {self.bias:.3g}" if self.bias is not None else ""
         return f"{self.arch} ({weights / 1e6:.2f} M weights), {self.origin}; {head}, {tau}"
 
 
@@ -150,6 +157,7 @@ def _opened(
         raise ValueError(f"{path}: {error}") from None
     opened.path, opened.kind, opened.size = str(path), contents.kind, contents.size
     opened.temperature = next(filter(None, _numbers(settings, TEMPERATURES)), None)
+    _take_logits(opened, found)
     opened.settings = settings
     opened.epoch = next(_numbers(contents.state, EPOCHS), None)
     if opened.origin == "a run of this package":
@@ -435,6 +443,21 @@ def _generator(state: Any, opened: Opened) -> noise.NoiseGenerator | None:
         opened.notes.append(f"its noise generator can't be rebuilt: {reason}")
         return None
     return generator.eval()
+
+
+def _take_logits(opened: Opened, found: list[State]) -> None:
+    """τ and bias of a loss that learned them: `logit_scale`, the logarithm of 1/τ, and `logit_bias`."""
+    given: dict[str, float] = {}
+    for name, value in ((name, value) for state in found for name, value in state.names.items()):
+        last = name.rpartition(".")[2]
+        if last in LOGITS and value.numel() == 1 and value.is_floating_point() and bool(value.isfinite()):
+            given.setdefault(last, float(value))
+    scale = given.get("logit_scale")
+    if scale is None or not -LARGEST_LOG <= scale <= LARGEST_LOG:
+        return
+    opened.temperature, opened.learned_scale, opened.bias = math.exp(-scale), True, given.get("logit_bias")
+    for name in LOGITS:
+        opened.dropped.pop(name, None)
 
 
 def _numbers(found: Any, names: tuple[str, ...]) -> Iterator[float]:

@@ -75,6 +75,12 @@ LAYOUTS = (
     ),
     Layout("names of many (solo-learn, VICReg)", "backbone.", "projector.", ("projector.",)),
     Layout("names of many (Spijkervet's SimCLR)", "encoder.", "projector.", ("projector.",)),
+    Layout(
+        "open_clip's names, an image tower of timm's", "visual.trunk.", "visual.head.proj.", ("logit_scale",)
+    ),
+    Layout("names of many (CLIP)", "image_encoder.", "image_projection.", ("logit_scale",)),
+    Layout("names of many (CLIP)", "visual.", "visual_projection.", ("logit_scale",)),
+    Layout("names of many (CLIP)", "vision_model.", "visual_projection.", ("logit_scale",)),
     Layout("SwAV", "", "projection_head.", ("conv1.", "projection_head.", "prototypes.")),
     Layout("SupContrast", "encoder.", "head.", ("head.",), ("encoder.layers.",)),
     Layout("HCL, debiased, AttentionNCE or leftthomas's SimCLR", "f.", "g.", ("g.",)),
@@ -104,6 +110,11 @@ BEGINNINGS = (
     "model.encoder.",
     "base_model.",
     "feature_extractor.",
+    "visual.",
+    "visual.trunk.",
+    "vision_model.",
+    "image_encoder.",
+    "visual_encoder.",
 )
 USUAL = [Layout(f"no layout that is known: under {begin or 'no prefix'!r}", begin) for begin in BEGINNINGS]
 # where a file keeps its weights, the likelier before the others

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import ast
 import math
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from clutils.files import printable
@@ -148,3 +150,18 @@ def above_zero(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
+
+
+def map_command(
+    file: str | Path, data: str, out: str | Path, options: argparse.Namespace | None = None
+) -> str:
+    """The command that draws these images on a map, as one types it, with the same options as a check's."""
+    words = ["python", "-m", "clutils", "map", str(file), "--data", data]
+    usual = {"pictures": 2000, "mean": "auto", "seed": 0}
+    for name in ("pictures", "arch", "weights", "mean", "size", "seed"):
+        value = getattr(options, name, None)
+        if value is not None and value != usual.get(name):
+            name = "images" if name == "pictures" else name
+            told = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+            words.append(f"--{name}={told}")
+    return printable(shlex.join([*words, "--out", str(out)]))

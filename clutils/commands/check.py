@@ -12,7 +12,18 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clutils.commands.arguments import Add, BadUsage, above_zero, deviations, mean, positive, say, side, usage
+from clutils.commands.arguments import (
+    Add,
+    BadUsage,
+    above_zero,
+    deviations,
+    map_command,
+    mean,
+    positive,
+    say,
+    side,
+    usage,
+)
 
 if TYPE_CHECKING:
     from clutils import checkpoints, report
@@ -43,8 +54,9 @@ def add_to(add: Add) -> None:
         "--out",
         metavar="FILE",
         action="append",
-        help="file to write: .html (the page), .json (every number) or .png (the first screen); may be "
-        "repeated; default: report.html",
+        help="file to write: .html (the page, and beside it NAME.images.csv), .json (every number), .png "
+        "(the first screen) or .csv (a row for each image: its nearest, a duplicate, its neighbours' "
+        "class); may be repeated; default: report.html",
     )
     to_check.add_argument(
         "--quick",
@@ -59,7 +71,7 @@ def add_to(add: Add) -> None:
         type=positive,
         default=2000,
         help="number of images, at least 16, and at least 80 for a diagnosis; a quarter is the test set, "
-        "the rest are the labelled neighbours; default: 2000",
+        "the rest are the labelled neighbours; without labels, all are measured; default: 2000",
     )
     to_check.add_argument(
         "--arch",
@@ -159,8 +171,11 @@ def check(options: argparse.Namespace) -> int:
         gallery, judged = report.load(name, options.pictures)
     gallery = report.covering(gallery, judged, options.quick)
     pictures = gallery, judged
-    say(f"{len(judged):,} test images: {judged.source}")
-    say(f"{len(gallery):,} are their labelled neighbours: {gallery.source}")
+    if len(gallery):
+        say(f"{len(judged):,} test images: {judged.source}")
+        say(f"{len(gallery):,} are their labelled neighbours: {gallery.source}")
+    else:
+        say(f"{len(judged):,} images without labels: {judged.source}")
     reports: list[report.Report] = []
     many = len(options.files) > 2
     for file in options.files:  # of a series, one at a time is in memory
@@ -182,7 +197,7 @@ def _checked(
     many: bool,
 ) -> report.Report:
     """The report on one file, printed; one of many has no maps."""
-    from clutils import report
+    from clutils import explorers, report
 
     names = ("temperature", "size", "layer", "mean", "std", "grey")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -198,6 +213,9 @@ def _checked(
         found.notes.insert(0, f"in the folder {file}, {Path(opened.path).name} was opened")
     if options.data is None:
         found.notes.insert(0, report.DEFAULTED)
+    fewest, most = explorers.photo_map.FEWEST, explorers.photo_map.MOST
+    if options.data and fewest <= sum(map(len, pictures)) and options.pictures <= most:
+        found.examination.facts["interactive map"] = map_command(file, options.data, "map.html", options)
     say(str(found))
     return found
 
@@ -214,6 +232,10 @@ def _write(reports: list[report.Report], outs: list[Path]) -> None:
         else:
             reports[0].write(out)
         say(f"written: {out}")
+        if page and len(reports) == 1:
+            say(f"written: {out.with_name(report.beside_page(out))} (a row for each image)")
+    if len(reports) == 1 and (command := reports[0].examination.facts.get("interactive map")):
+        say(f"these images on an interactive map: {command}")
 
 
 def opened_file(file: str, options: argparse.Namespace) -> checkpoints.Opened:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, positive, say, usage
+from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, map_command, positive, say, usage
 from clutils.commands.chosen import begun, resumed
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
     if not run.done:
         say("clutils: stopped; the same command with --resume goes on from here", sys.stderr)
         return 130
+    if command := _map(run, folder):
+        say(f"your images on a map: {command}")
     return 0
 
 
@@ -205,10 +207,21 @@ def _evaluated(run: Run, folder: Path, watcher: Watcher) -> str:
     from clutils import explorers
 
     seen = watcher.look(run, few=True)
-    for write in (watcher.write_last, explorers.replay_writer(watcher)):
+    data: Any = run.data  # the command's is a set, with a source
+    source = f"{data.source}. All images on a map: {command}" if (command := _map(run, folder)) else ""
+    for write in (watcher.write_last, explorers.replay_writer(watcher, source=source)):
         write(run, folder)
     knn = "no kNN, for the data has no labels" if math.isnan(seen.knn) else f"kNN {seen.knn:.3f}"
     return f"{knn}, effective rank {seen.effective_rank:.1f}, of {len(watcher.pictures)} {run.kind}"
+
+
+def _map(run: Run, folder: Path) -> str:
+    """The command that draws what was trained on, a folder of images, on a map; "" for other data."""
+    from clutils import explorers
+
+    name = str(run.configuration["data"])
+    enough = name.startswith("folder:") and len(run.data) >= explorers.photo_map.FEWEST
+    return map_command(folder, name, folder / "map.html") if enough else ""
 
 
 def _left_out(run: Run, folder: Path) -> str:

@@ -131,7 +131,7 @@ def _drawn(name: str, z: Tensor, seed: int) -> dict[str, Any]:
     """One map: places, neighbours in feature space, and which of these are near on the map."""
     z = z.detach().float().cpu()
     similarities, nearest = _nearest(z)
-    positions = maps.tsne(z, perplexity=min(30.0, (len(z) - 1) / 3), seed=seed)
+    positions = maps.tsne(z, seed=seed)
     places = torch.from_numpy(np.asarray(positions)).double()
     distances = torch.cdist(places, places).fill_diagonal_(torch.inf)
     reach = distances.topk(min(NEAR, len(z) - 1), dim=1, largest=False).values[:, -1:]

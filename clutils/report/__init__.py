@@ -22,7 +22,7 @@ from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
 from clutils.figures import png, style
-from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
+from clutils.report import diagnosis, feeding, images, page, provenance, screen, series, standard
 from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
@@ -32,13 +32,17 @@ from clutils.report.prepared import Unfit, in_grey
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "beside"]
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
-SUFFIXES = (".html", ".json", ".png")
+SUFFIXES = (".html", ".json", ".png", ".csv")
 DEFAULTED = (
     "no images were named (--data), so generated scenes were used: check an encoder on images of the kind "
     "that it was trained on"
 )
 LEAST = 16  # images, of which a quarter is the test set
 FEW = 400  # images below which statements on classes are uncertain
+UNLABELLED = (
+    "without labels, these cannot be known: the accuracy of kNN and probe, whether neighbours share a class, "
+    "and whether the encoder is better than fresh weights at telling classes from each other"
+)
 Made = TypeVar("Made")
 
 
@@ -80,6 +84,10 @@ class Report:
         """The page, whole: its figures are inside, it loads nothing."""
         return page.page([self], _drawn(self.figures()), self.json(), _panels(self.examination))
 
+    def csv(self) -> str:
+        """A row for each image: its nearest one, what it is a copy of, the class that neighbours vote for."""
+        return images.table(self.examination)
+
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
         return screen.screen(self.examination, self.title, self.level, self.summary_text)
@@ -93,16 +101,23 @@ class Report:
         return {} if self.examination.quick else _of_one(self.examination)
 
     def write(self, path: str | Path) -> Path:
-        """By its ending: .html the page, .json every number, .png the first screen.
+        """By its ending: .html the page, .json every number, .png the first screen, .csv a row for each one.
+
+        The rows are of images; beside a page, NAME.images.csv has them too.
 
         Raises ValueError on another ending.
         """
         path = Path(path)
         demand_suffix(path)
+        if path.suffix == ".html":
+            table = path.with_name(beside_page(path))
+            self.examination.facts["each image"] = f"{table.name}, beside this page"
+            files.write_atomically(table, self.csv())
         if path.suffix == ".png":
             files.write_atomically(path, png(self.screen(), scale=1.0))
         else:
-            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
+            text = {".html": self.html, ".json": lambda: self.json() + "\n", ".csv": self.csv}[path.suffix]()
+            files.write_atomically(path, text)
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -119,6 +134,11 @@ class Report:
             "not_measured": found.unknown,
             "notes": self.notes,
         }
+
+
+def beside_page(path: Path) -> str:
+    """Name of the table of images that lies beside a page: no two pages share one."""
+    return f"{path.stem}.images.csv"
 
 
 def demand_suffix(path: Path) -> None:
@@ -144,7 +164,8 @@ def check(
 
     - path: a checkpoint, whoever wrote it; an nn.Module; or what `checkpoints.open` gave
     - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
-    - limit: how many images in all, three quarters of them the gallery, whose labels are the neighbours'
+    - limit: how many images in all, three quarters of them the gallery, whose labels are the neighbours';
+      without any label, all of them are test images and the gallery is empty
     - grey: the images' colours are averaged, for an encoder of grey images
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
     - command: what was typed, which the page repeats
@@ -177,7 +198,10 @@ def check(
     if grey:
         gallery, judged = in_grey(gallery), in_grey(judged)
     count = len(gallery) + len(judged)
-    if count < FEW:
+    labelled = bool((judged.labels >= 0).any())
+    if not labelled:
+        notes.append(UNLABELLED)
+    elif count < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
     seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side
@@ -213,7 +237,8 @@ def check(
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
     """Labelled neighbours and test images of a set, three to one; a folder without a test split is split.
 
-    So is a test split of which no class is in the training split, as sets for retrieval have it.
+    So is a test split of which no class is in the training split, as sets for retrieval have it. Where no
+    image has a label, all are test images, and there are no labelled neighbours.
 
     Raises ValueError on fewer than 16 images, and as `data.load` does.
     """
@@ -228,6 +253,9 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
         return _parted(cast(ImageSet, datasets.load(name, limit=limit)), name)
     gallery = cast(ImageSet, datasets.load(name, limit=limit - few))
     known = judged.labels[judged.labels >= 0]
+    if not len(known):  # of a competition the training split alone may have labels
+        split = "train" if bool((gallery.labels >= 0).any()) else "test"
+        return _parted(cast(ImageSet, datasets.load(name, split=split, limit=limit)), name)
     if len(known) and not torch.isin(known, gallery.labels).any():
         return _parted(cast(ImageSet, datasets.load(name, split="test", limit=limit)), name)
     return gallery, judged
@@ -237,9 +265,12 @@ def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
     """Three quarters and one, of large classes and small: a class of the test images is left in the gallery.
 
     Where hardly a class has two images, every fourth image of all, so that all but the classes is measured.
+    Without labels, none and all.
     """
     if len(whole) < LEAST:
         raise ValueError(f"check: at least {LEAST} images are needed, {name} has {len(whole)}")
+    if not bool((whole.labels >= 0).any()):
+        return whole.subset(slice(0, 0)), whole
     by_class = whole.labels.argsort(stable=True)
     _, code, sizes = whole.labels.unique(return_inverse=True, return_counts=True)
     shared = by_class[sizes[code][by_class] > 1]
@@ -351,7 +382,10 @@ def _panels(found: Examination) -> dict[str, tuple[str, str]]:
     def missing(figure: Figure) -> tuple[str, str]:
         return figure_html(figure), "It could not be drawn."
 
-    return {name: _tried(name, partial(made, panel), missing) for name, panel in screen.PANELS.items()}
+    return {
+        screen.heading(name, found): _tried(name, partial(made, panel), missing)
+        for name, panel in screen.PANELS.items()
+    }
 
 
 def _on_any_page(figure: Figure) -> str:

@@ -100,8 +100,8 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
         says += "because the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
         return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
-    if f.batches_seen is not None and 0 < f.batches_seen < SETTLED:
-        return None  # its statistics had not settled: see `hardly_begun`
+    if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
+        return None  # its statistics had not settled: see `hardly_begun` and `half_trained`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
     says = (
         f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
@@ -109,6 +109,11 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     )
     causes = ("images of another kind than it was trained on", "colours in another order, or another size")
     return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says, causes)
+
+
+def _settled(f: Facts) -> int:
+    """Batches after which statistics are those of the images: more where views show that weights move."""
+    return SETTLED if learned_views(f) or f.fresh_nearer_than is None else EARLY
 
 
 def hardly_begun(f: Facts) -> Diagnosis | None:
@@ -159,7 +164,7 @@ def temperature(f: Facts) -> Diagnosis | None:
     Where what the loss sees has collapsed, all similarities are alike and that share says nothing; then the
     share that it would be by the encoder's own features tells a cold τ from other causes.
     """
-    if f.share_of_negatives is None or f.temperature is None:
+    if f.share_of_negatives is None or f.temperature is None or f.of_texts:
         return None
     share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
     asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
@@ -205,7 +210,8 @@ def half_trained(f: Facts) -> Diagnosis | None:
         "too few steps, or a learning rate far off",
         "these labels describe something that it did not learn",
     )
-    if not learned and f.batches_seen is not None and 0 < f.batches_seen < EARLY and f.own is not None:
+    known = f.own is not None or f.fresh_nearer_than is not None
+    if not learned and f.batches_seen is not None and 0 < f.batches_seen < EARLY and known:
         says = f"Half-trained: its batch normalisations have counted {f.batches_seen} batches{_beside(f)}."
         return Diagnosis(HALF, LOOK, says, causes[:1])
     by = leads(f)
@@ -291,9 +297,10 @@ def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
         return Diagnosis(HEALTHY if found else OPEN, worst.level, f"{worst.says} ({worst.value}.){beside}")
     if found is not None:
         return found
-    why = "without labels of two classes, what it learned can't be measured" if f.own is None else ""
-    if f.own is not None:
-        why = "no fresh weights of this network can be made for comparison" if f.untrained is None else ""
+    if f.own is None:
+        why = f"{_views_beside(f)}Without labels of two classes, what it knows of classes can't be measured."
+        return Diagnosis(OPEN, UNKNOWN, f"No fault was found. {why}")
+    why = "no fresh weights of this network can be made for comparison" if f.untrained is None else ""
     why = why or f"these accuracies do not decide whether it learned the classes: {_than_fresh(f)}"
     return Diagnosis(OPEN, UNKNOWN, f"No fault was found, but {why}.")
 
@@ -348,7 +355,23 @@ def _than_fresh(f: Facts) -> str:
     return f"{said[0]} with fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
 
 
+def _views_beside(f: Facts) -> str:
+    """What views show without labels, beside fresh weights: a sentence, or ""."""
+    if f.fresh_nearer_than is None:
+        return ""
+    little = "It learned less than healthy runs do"
+    little = little if f.nearer_than > f.fresh_nearer_than else "It is not better than fresh weights"
+    said = "It learned its views" if learned_views(f) else little
+    return f"{said}: two views of an image are nearer than two images in {_share_of_cases(f)}. "
+
+
+def _share_of_cases(f: Facts) -> str:
+    return f"{f.nearer_than:.1%} of cases, with fresh weights in {f.fresh_nearer_than:.1%}"
+
+
 def _beside(f: Facts) -> str:
+    if f.own is None and f.fresh_nearer_than is not None:
+        return f", and two views of an image are nearer than two images in {_share_of_cases(f)}"
     if f.own is None or f.untrained is None:
         return ""
     return f", and its probe is at {f.own.probe:.0%} against {f.untrained.probe:.0%} with fresh weights"
@@ -410,7 +433,7 @@ def fed(f: Facts) -> Line | None:
     if f.input_gap is None:
         return None
     value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
-    unsettled = f.batches_seen is not None and 0 < f.batches_seen < SETTLED and f.input_gap > feeding.NEAR
+    unsettled = f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR
     if found is None and unsettled:
         return Line(
             "input", LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
@@ -458,6 +481,13 @@ def classes(f: Facts) -> Line | None:
 
 
 def loss_space(f: Facts) -> Line | None:
+    if f.of_texts and f.K_eff is not None:
+        value = f"τ = {f.temperature:.3g}, learned" + ("" if f.bias is None else f", and bias {f.bias:.3g}")
+        value += (
+            f" (logit_scale of the file): K_eff = {f.K_eff:.1f} of {f.negatives} other views share the push"
+        )
+        says = "Its negatives were texts, so no healthy range is known for images."
+        return Line("the space of the loss", UNKNOWN, value, says)
     if f.head_uniformity is None:
         return None
     value = f"after the head uniformity {_plain(f.head_uniformity)}, alignment {f.head_alignment:.2f}"
@@ -509,6 +539,9 @@ def geometry(f: Facts) -> Line:
 def two_views(f: Facts) -> Line:
     value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
     value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
+    others = {"fresh weights": f.views_untrained, "raw pixels": f.views_raw}
+    if told := ", ".join(f"{name} {row.finds_itself:.0%}" for name, row in others.items() if row):
+        value += f" ({told})"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return Line(
             "views of an image",

@@ -17,12 +17,13 @@ from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.report import feeding, neighbours, standard
-from clutils.report.facts import MAPPED, Examination, Facts, Row
+from clutils.report.facts import Examination, Facts, Row, Seen
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
+FEWEST = 20  # images of a map
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
 QUICK = "a quick check does not measure it"
@@ -57,7 +58,8 @@ def examine(
 ) -> Examination:
     """Measure an encoder.
 
-    - gallery, judged: labelled images and test images; labels of -1 leave out what needs them
+    - gallery, judged: labelled images, which may be none, and test images; labels of -1 leave out what needs
+      them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
     - layer: where features are read: "encoder", "head" or the name of a module within the encoder
@@ -79,7 +81,7 @@ def examine(
     some = judged.subset(slice(0, VIEWED))
     cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=len(fresh), quick=quick)
     z = finite(prepared, judged, lambda one: on_hint(cost(one)))
-    gallery_z = finite(prepared, gallery)
+    gallery_z = finite(prepared, gallery) if len(gallery) else z[:0]
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
@@ -101,14 +103,18 @@ def examine(
     if "temperature" in n and opened.temperature not in (None, tau):
         n["temperature_in_file"] = opened.temperature
     on_stage("classes and fresh weights")
-    fresh += [way.settled(gallery.images[:LEARNED]) for way in fresh if _has_statistics(way)]
-    found = Examination(judged, z, (z1, z2), measures.raw_inputs(judged), Facts(**n), unknown)
+    some = gallery if len(gallery) else judged
+    fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
+    raw = measures.raw_inputs(judged)
+    found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
     found.quick, found.layer, found.spectrum, found.head_views = quick, layer, spectrum, head_views
     if _labelled(found, gallery, gallery_z):
         n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, fresh)
     if fresh:
         found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
         n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
+    if found.predicted is None and directions:
+        n |= _without_labels(found, fresh, seen)
     found.found = Facts(**n)
     if quick:
         unknown |= dict.fromkeys(("probe", "kept"), QUICK)
@@ -217,6 +223,23 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
         "nearer_than": (positive[:, None] > negative).double().mean().item(),
         "views": len(z1),
     }
+
+
+def _without_labels(found: Examination, fresh: Sequence[Prepared], seen: Pair) -> dict[str, Any]:
+    """How often a view finds its other half, and the rank of the views; raw pixels' and fresh weights' too.
+
+    Fresh weights' are the better of two: as made, and with batch statistics that have settled.
+    """
+
+    def row(z1: Tensor, z2: Tensor) -> Seen:
+        return Seen(_contrast(z1, z2)["finds_itself"], measures.effective_rank(torch.cat([z1, z2])))
+
+    raw = (view.flatten(1) - 0.5 for view in seen)  # as `measures.raw_inputs`
+    numbers: dict[str, Any] = {"view_rank": row(*found.views).view_rank, "views_raw": row(*raw)}
+    rows = [row(*(embed(way, view) for view in seen)) for way in fresh]
+    if rows:
+        numbers["views_untrained"] = Seen(*map(max, zip(*rows, strict=True)))
+    return numbers
 
 
 def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> dict[str, float]:
@@ -377,9 +400,15 @@ def _behind_the_head(z: Pair) -> dict[str, float]:
 def _loss(
     opened: Opened, head: Pair | None, own: Pair, tau: float | None, unknown: dict[str, str]
 ) -> dict[str, float]:
-    """W, and how many negatives share the push, after the head and at its τ; else why they can't be known."""
+    """W, and how many negatives share the push, after the head and at its τ; else why they can't be known.
+
+    Of a file whose τ was learned beside texts, by the features where there is no head.
+    """
     if tau is not None and not 0 < tau < math.inf:
         raise ValueError(f"temperature is {tau!r}, but must be above 0")
+    if head is None and opened.learned_scale and all(bool(z.norm(dim=1).all()) for z in own):
+        first, second = (nn.functional.normalize(z, dim=1) for z in own)
+        head = first, second
     if opened.untempered:
         unknown["W"] = f"{opened.untempered} trains without a temperature"
     elif head is None:
@@ -391,10 +420,17 @@ def _loss(
     pairs = similarities.two_views(*head)
     numbers = {
         "temperature": float(tau),
-        "W": anatomy.gradient_scale(pairs.positives, pairs.negatives, tau).mean().item(),
         "negatives": pairs.negatives.shape[1],
-        "share_of_negatives": _share(pairs.negatives, tau),
+        "of_texts": opened.learned_scale,
     }
+    if opened.bias is not None:  # a sigmoid for each pair: there is no W
+        push = torch.sigmoid(pairs.negatives / tau + opened.bias)
+        K_eff = anatomy.effective_negatives(push).mean().item()
+        share = K_eff / pairs.negatives.shape[1]
+        return numbers | {"bias": opened.bias, "K_eff": K_eff, "share_of_negatives": share}
+    share = _share(pairs.negatives, tau)
+    numbers |= {"share_of_negatives": share, "K_eff": share * pairs.negatives.shape[1]}
+    numbers["W"] = anatomy.gradient_scale(pairs.positives, pairs.negatives, tau).mean().item()
     if all(bool(z.norm(dim=1).all()) for z in own):
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
         features = similarities.two_views(first, second)
@@ -408,11 +444,11 @@ def _share(negatives: Tensor, tau: float) -> float:
 
 def _map(found: Examination, name: str, seed: int) -> Mapping[str, float]:
     """A map of the test images, and how far it is to be trusted."""
-    z = found.z[:MAPPED]
-    if not found.has_directions or len(z) < 64:
+    z = found.z[: found.mapped]
+    if not found.has_directions or len(z) < FEWEST:
         found.unknown[name] = "too few images, or all at one place"
         return {}
-    at = maps.tsne(z, init="random", seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
+    at = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
     found.maps[name] = at
     k = min(10, (len(z) - 1) // 2)
     return {

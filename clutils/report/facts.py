@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clutils.data import ImageSet
 
-MAPPED = 500  # test images on a map
+MAPPED = 500  # test images on a map by class
 
 
 class Row(NamedTuple):
@@ -21,9 +21,17 @@ class Row(NamedTuple):
     probe: float
 
 
+class Seen(NamedTuple):
+    """What needs no label, of the same views for every row of the table."""
+
+    finds_itself: float
+    view_rank: float
+
+
 # a mapping's or a row's numbers by their names in JSON: "input_gap_imagenet", "kept_crop", "knn_untrained"
 NAMED = {"input_gaps": "input_gap_{}", "kept": "kept_{}", "others": "{}"}
 NAMED |= {"own": "{}_beside_untrained", "untrained": "{}_untrained", "raw": "{}_raw"}
+NAMED |= {"views_untrained": "{}_untrained", "views_raw": "{}_raw"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,12 @@ class Facts:
     - input_gap: nats from the statistics of its training; input_gaps: by normalisation
     - views: images of which two views were compared; finds_itself, nearer_than: how often a view is nearest
       to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made
+    - view_rank: effective rank of these views; views_untrained, views_raw: of fresh weights and raw pixels
+      what needs no labels, where there are none
     - head_*: after the projection head; temperature: the τ that was used, in_file: of the file
-    - share_of_negatives: that share the push, after the head; share_before_head: if the loss saw the features
+    - share_of_negatives: that share the push, after the head, and K_eff: how many that is;
+      share_before_head: if the loss saw the features
+    - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
       `compared` test images; untrained is the better of fresh weights as made and with settled statistics
     - knn_relabelled: under the best renaming of classes; exchanged: standard errors by which two classes
@@ -61,6 +73,9 @@ class Facts:
     finds_itself: float
     nearer_than: float
     fresh_nearer_than: float | None = None
+    view_rank: float | None = None
+    views_untrained: Seen | None = None
+    views_raw: Seen | None = None
     weights_zero: float = 0.0
     plain_normalisations: bool = False
     never_trained: bool = False
@@ -79,6 +94,9 @@ class Facts:
     W: float | None = None
     negatives: int | None = None
     share_of_negatives: float | None = None
+    K_eff: float | None = None
+    of_texts: bool = False
+    bias: float | None = None
     share_before_head: float | None = None
     neighbours: int | None = None
     chance: float | None = None
@@ -106,7 +124,7 @@ class Facts:
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name in NAMED and value:
-                parts = value._asdict() if isinstance(value, Row) else value
+                parts = value._asdict() if isinstance(value, Row | Seen) else value
                 found |= {NAMED[each.name].format(name): part for name, part in parts.items()}
             elif value is not None and each.name not in NAMED:
                 found[each.name] = float(value) if isinstance(value, bool) else value
@@ -118,6 +136,7 @@ class Examination:
     """All that was measured.
 
     - numbers: name -> value, plain, as JSON takes it; unknown: name -> why it was not measured
+    - gallery, gallery_z: the labelled images and their features; none where no image has a label
     - each: name -> what the mean of a number is of, a value a test image
     - head_views: two views after the head; fresh_views: by the same network with fresh weights
     - facts: where the page comes from (`provenance.facts`)
@@ -128,6 +147,8 @@ class Examination:
     views: tuple[Tensor, Tensor]
     raw: Tensor
     found: Facts
+    gallery: ImageSet
+    gallery_z: Tensor
     unknown: dict[str, str] = field(default_factory=dict)
     title: str = ""
     quick: bool = False
@@ -143,6 +164,11 @@ class Examination:
     @property
     def numbers(self) -> dict[str, float]:
         return self.found.flat()
+
+    @property
+    def mapped(self) -> int:
+        """How many test images a map has: without classes all of them, as `clutils map` draws."""
+        return len(self.judged) if self.predicted is None else min(MAPPED, len(self.judged))
 
     @property
     def has_directions(self) -> bool:

@@ -25,7 +25,9 @@ def facts(
     if opened.size:
         found["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
     found["images"] = f"{len(gallery):,} labelled neighbours, {len(judged):,} test images: {judged.source}"
-    if gallery.source != judged.source:
+    if not len(gallery):
+        found["images"] = f"{len(judged):,} without labels: {judged.source}"
+    elif gallery.source != judged.source:
         found["labelled neighbours"] = gallery.source
     mean, std = options.get("mean"), options.get("std")
     fed_as = (

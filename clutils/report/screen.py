@@ -20,12 +20,13 @@ from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
 from clutils.report import figures as drawn
 from clutils.report.diagnosis import CONSTANT, one_point
-from clutils.report.facts import MAPPED, Examination, Facts
+from clutils.report.facts import Examination, Facts, Seen
 
 SIZE = (4.6, 1.95)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
 NEAR = 5  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
+THUMBNAILS, SIDE = 150, 0.08  # on a map without classes: at most so many, each so wide on a map of width 1
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
 Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
@@ -51,16 +52,16 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     for k, (name, panel) in enumerate(PANELS.items()):
         left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.3)))
-        figure.text(left - 0.048, bottom + 0.369, name, fontsize=11.5, weight="bold", **put)
+        figure.text(left - 0.048, bottom + 0.369, heading(name, found), fontsize=11.5, weight="bold", **put)
         figure.text(left - 0.048, bottom + 0.345, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
-        said.append(f"{name}: {reading}")
+        said.append(f"{heading(name, found)}: {reading}")
     return describe(figure, f"{level}: {sentence} {' '.join(said)}")
 
 
 def table(f: Facts) -> list[tuple[str, str, str]]:
-    """Rows of cells: who, kNN, probe; the first one is the heading. Empty without labels."""
+    """Rows of cells: who, kNN, probe; the first one is the heading. Without labels what needs none."""
     if f.own is None:
-        return []
+        return _unlabelled(f)
     rows = {"this encoder": f.own, "fresh weights": f.untrained, "raw pixels": f.raw}
     found = [("", "kNN", "probe")]
     for name, row in rows.items():
@@ -70,6 +71,22 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
     return [*found, ("chance", f"{f.chance:.0%}", f"{f.chance:.0%}")]
 
 
+def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
+    """How often a view's nearest is its other half, and the rank of the views; empty if not known."""
+    if f.view_rank is None:
+        return []
+    own = Seen(f.finds_itself, f.view_rank)
+    rows = {"this encoder": own, "fresh weights": f.views_untrained, "raw pixels": f.views_raw}
+    found = [("", "finds view", "rank")]
+    found += [(name, f"{row[0]:.0%}", f"{row[1]:.0f}") for name, row in rows.items() if row is not None]
+    return [*found, ("chance", f"{1 / (2 * f.views - 1):.1%}", "")]
+
+
+def heading(name: str, found: Examination) -> str:
+    """A panel's name as it is shown: no map is by class where there are no classes."""
+    return "Map" if name == "Map by class" and found.predicted is None else name
+
+
 # ---- one function a panel ----------------------------------------------------------------------------------
 
 
@@ -77,19 +94,22 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """The test images on a map, by class; ringed where the labelled neighbours vote for another class."""
     ax = axes_for(ax, *SIZE)
-    z, labels = found.z[:MAPPED], found.judged.labels[:MAPPED]
+    z, labels = found.z[: found.mapped], found.judged.labels[: found.mapped]
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0, so there is no map.")
     name, at = next(iter(found.maps.items()), ("PCA", None))
     at = maps.pca(z) if at is None else at
-    points = map_figures.Points(ax, labels, found.judged.class_names, 26, names=False)
+    size = min(26.0, 13_000 / len(z))  # of many, small ones
+    points = map_figures.Points(ax, labels, found.judged.class_names, size, names=False)
     points.update(at)
     ax.spines[:].set_visible(False)
     kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
     trust = f"Trustworthiness of this {name} map: {kept:.2f}."
     if found.predicted is None:
-        return describe(ax, f"Map of {len(z)} images."), f"No labels of two classes or more. {trust}"
-    wrong = found.predicted[:MAPPED] != labels
+        reading = f"All {len(z):,} images; no labels of two classes or more. {trust}"
+        _thumbnails(ax, found.judged.images, points)
+        return describe(ax, f"Map. {reading}"), reading
+    wrong = found.predicted[: found.mapped] != labels
     for marks, c in zip(points.marks, points.classes, strict=True):
         offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
         ax.scatter(
@@ -224,6 +244,21 @@ def queries(found: Examination, known: bool) -> list[int]:
     ordinary = torch.arange(len(share))[::step][: SHOWN // 2 if known else SHOWN].tolist()
     worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary]
     return [*ordinary, *worst][:SHOWN]
+
+
+def _thumbnails(ax: Axes, images: Tensor, points: map_figures.Points) -> None:
+    """Images in their places on the map, as many as fit beside each other; the points stay below them."""
+    at = torch.zeros(len(points.labels), 2)
+    for marks, c in zip(points.marks, points.classes, strict=True):
+        at[points.labels == c] = torch.as_tensor(marks.get_offsets()).float()
+    taken: list[Tensor] = []
+    for place, image in zip(at, images, strict=True):
+        if len(taken) < THUMBNAILS and all((place - other).abs().max() >= SIDE for other in taken):
+            taken.append(place)
+            (x, y), half = place.tolist(), SIDE / 2
+            shown = image.expand(3, -1, -1).permute(1, 2, 0).numpy()
+            ax.imshow(shown, extent=(x - half, x + half, y - half, y + half), zorder=3)
+    ax.set(xlim=(-0.06, 1.06), ylim=(-0.06, 1.06))
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:

@@ -26,6 +26,8 @@ WELL = Facts(
 ONE_POINT = {"head_uniformity": -0.02}
 CHANCE = Row(0.1, 0.11)
 VIEWS = {"fresh_nearer_than": 0.73}  # beside 0.95
+UNLABELLED = {"own": None, "untrained": None, "raw": None}
+YOUNG = {"batches_seen": 40, "fresh_nearer_than": 0.94, "input_gap": 0.28, "input_gaps": {"none": 0.28}}
 SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
     ({}, HEALTHY, GOOD, "Healthy: its kNN accuracy is 60%, that of fresh weights 30%."),
     (
@@ -97,8 +99,18 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% against 90%"),
     ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
     ({"untrained": Row(0.53, 0.6)}, OPEN, UNKNOWN, "do not decide whether .*: kNN 60% against 53%"),
-    ({"own": None, "untrained": None, "raw": None}, OPEN, UNKNOWN, "without labels of two classes"),
+    (UNLABELLED, OPEN, UNKNOWN, "found. Without labels of two classes"),
     ({"untrained": None}, OPEN, UNKNOWN, "no fresh weights"),
+    # without labels: what two views show beside fresh weights
+    (UNLABELLED | VIEWS, OPEN, UNKNOWN, "It learned its views: .* 95.0% of cases, with .* 73.0%. Without"),
+    (UNLABELLED | {"fresh_nearer_than": 0.9}, OPEN, UNKNOWN, "It learned less than healthy runs do"),
+    (UNLABELLED | {"fresh_nearer_than": 0.96}, OPEN, UNKNOWN, "It is not better than fresh weights"),
+    (
+        UNLABELLED | YOUNG,
+        HALF,
+        LOOK,
+        "counted 40 batches, and two views .* 95.0% .* 94.0%",
+    ),  # not fed wrongly
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),
     ({"pictures": 12, "spread": 0.0, "finds_itself": 0.5}, COLLAPSED, BROKEN, "0.0%"),
 ]

@@ -66,7 +66,7 @@ class Screen:
             self.tsne.value = below("Drawing t-SNE …", MUTED, role="status")
             seen, pictures = record.background.call(snapshot).result(), record.watcher.pictures
             features = seen.embed(pictures.inputs)
-            found = maps.tsne(features, perplexity=min(30.0, (len(features) - 1) / 3))
+            found = maps.tsne(features)
             title = f"t-SNE of {len(features)} {record.run.kind}, step {seen.step:,}"
             self.tsne.value = figures.page(embedding_map(found, pictures.labels, pictures.class_names, title))
         except Exception as error:

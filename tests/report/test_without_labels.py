@@ -1,0 +1,145 @@
+"""Photographs without classes: what can be said of an encoder all the same, and what is left open."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sklearn.neighbors import NearestNeighbors
+
+from clutils import anatomy, checkpoints, data, losses, report, similarities
+from clutils.report import GOOD, UNKNOWN, images, screen
+from tests.checkpoints.files import conv_state, reopened
+from tests.commands.asked import run
+from tests.explorers.test_photo_map import unpacked, within
+
+COUNT = 24
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """23 images and, last by name, one of them again: brighter, larger, and as JPEG."""
+    folder, draw = tmp_path_factory.mktemp("some") / "photos", np.random.default_rng(0)
+    folder.mkdir()
+    for k in range(COUNT - 1):
+        small = Image.fromarray(draw.integers(0, 200, (4, 4, 3)).astype(np.uint8))
+        small.resize((32, 32), Image.Resampling.BICUBIC).save(folder / f"{k:02}.png")
+    again = Image.open(folder / "05.png").resize((48, 48), Image.Resampling.BICUBIC)
+    again.point(lambda value: min(255, value + 20)).save(folder / "copy.jpg", quality=90)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, photos):
+    folder = tmp_path_factory.mktemp("run")
+    given = ("--encoder", "conv16", "--steps", 2, "--batch-size", 12, "--out", folder / "mine")
+    assert run("train", "--data", f"folder:{photos}", *given) == 0
+    return folder / "mine"
+
+
+@pytest.fixture(scope="module")
+def out(saved, photos, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    given = ("--out", folder / "a.html", "--out", folder / "a.json")
+    assert run("check", saved, "--data", f"folder:{photos}", *given) == 0
+    return folder
+
+
+def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out):
+    """A quarter was, the rest 'lent their labels', of which there are none; below 256 there was no map."""
+    held = json.loads((out / "a.json").read_text())
+    numbers = held["numbers"]
+    assert (numbers["pictures"], numbers["gallery"]) == (COUNT, 0) and held["level"] != GOOD
+    known = {"finds_itself", "view_rank", "trustworthiness_t-SNE_0", "effective_rank", "kept_crop"}
+    known |= {f"{number}_{row}" for number in ("finds_itself", "view_rank") for row in ("untrained", "raw")}
+    assert known <= numbers.keys() and "knn" not in numbers
+    assert held["notes"].count(report.UNLABELLED) == 1 and not any("few" in note for note in held["notes"])
+    page = (out / "a.html").read_text()
+    assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
+    assert f"All {COUNT} images; no labels" in page and "a.images.csv, beside this page" in page
+
+
+def test_each_image_has_a_row_with_its_nearest_and_the_copy_is_found(out, saved, photos):
+    with (out / "a.images.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    loaded = data.load(f"folder:{photos}")
+    z = report.check(saved / "checkpoint.pt", f"folder:{photos}", map_names=(), quick=True).examination.z
+    unit = torch.nn.functional.normalize(z, dim=1).numpy()
+    apart, nearest = NearestNeighbors(n_neighbors=1, metric="cosine").fit(unit).kneighbors()
+    found = {row["file"]: row for row in rows}
+    assert tuple(rows[0]) == images.COLUMNS and list(found) == sorted(loaded.files)
+    for k, name in enumerate(loaded.files):
+        assert float(found[name]["distance"]) == pytest.approx(float(apart[k, 0]), abs=2e-4)
+        assert found[name]["nearest"] == loaded.files[nearest[k, 0]] or apart[k, 0] < 1e-4
+        assert found[name]["neighbours_class"] == ""
+    assert {name: row["duplicate_of"] for name, row in found.items() if row["duplicate_of"]} == {
+        "copy.jpg": "05.png"
+    }
+
+
+def test_images_of_one_colour_are_duplicates_only_where_they_are_equal():
+    grey = torch.tensor([9, 9, 8, 9], dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 8, 8)
+    assert images.duplicates(grey[:2], grey[2:]) == [None, 0, None, 0]
+
+
+def test_the_still_map_is_the_interactive_one_whose_command_is_on_the_page_and_after_training(
+    saved, photos, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert run("train", "--resume", "--out", saved) == 0
+    after = capsys.readouterr().out.partition("your images on a map: ")[2].split()
+    assert after[:4] == ["python", "-m", "clutils", "map"] and "on a map: python" in (
+        saved / "replay.html"
+    ).read_text("utf-8")
+    assert run(*after[3:]) == 0
+    assert run("check", saved, "--data", f"folder:{photos}", "--seed", 3, "--out", "b.html") == 0
+    command = capsys.readouterr().out.partition("on an interactive map: ")[2].split()
+    assert command[3:] == ["map", str(saved), "--data", f"folder:{photos}", "--seed=3", "--out", "map.html"]
+    assert " ".join(command) in (tmp_path / "b.html").read_text()
+    assert run(*command[3:]) == 0
+    for page, seed in ((saved / "map.html", 0), (tmp_path / "map.html", 3)):
+        drawn = within(page.read_text("utf-8"))["maps"][-1]
+        places = unpacked(drawn["places"], np.uint16).reshape(COUNT, 2).astype(float)
+        opened = checkpoints.open(saved / "checkpoint.pt")
+        still = report.check(opened, f"folder:{photos}", mean="auto", seed=seed, quick=True).examination
+        at = still.maps["t-SNE"]
+        low, high = at.min(axis=0), at.max(axis=0)
+        scaled = 65_535 * ((at - (low + high) / 2) / (high - low).max() + 0.5)
+        assert np.abs(scaled - places).max() < 2
+
+
+def test_a_competitions_test_split_without_labels_is_left_for_its_training_split_with_them(tmp_path):
+    for place in ("train/a", "train/b", "test"):
+        (tmp_path / place).mkdir(parents=True)
+        for k in range(16):
+            Image.new("RGB", (8, 8), (9 * k, len(place), 0)).save(tmp_path / place / f"{k}.png")
+    gallery, judged = report.load(f"folder:{tmp_path}", 2000)
+    assert len(gallery) == 24 and len(judged) == 8 and bool((judged.labels >= 0).all())
+
+
+@pytest.mark.parametrize("bias", [None, -10.0])
+def test_a_learned_temperature_and_bias_are_read_and_K_eff_is_of_these_images(bias, photos, tmp_path):
+    given = {"logit_scale": torch.tensor(math.log(1 / 0.07))}
+    given |= {} if bias is None else {"logit_bias": torch.tensor([bias])}
+    given["image_projection.weight"] = torch.randn(16, 128, generator=torch.Generator().manual_seed(0))
+    tower = {f"image_encoder.{name}": value for name, value in conv_state().items()}
+    opened = reopened(tower | given, tmp_path)
+    assert opened.temperature == pytest.approx(0.07) and opened.bias == bias and not opened.dropped
+    found = report.check(opened, f"folder:{photos}", map_names=(), quick=True)
+    views = similarities.two_views(*found.examination.head_views)
+    loss = losses.NTXent(0.07) if bias is None else losses.SigLIP(0.07, bias)
+    _, push = anatomy.forces(loss, views.positives, views.negatives)
+    K_eff = anatomy.effective_negatives(push).mean().item()
+    assert found.examination.numbers["K_eff"] == pytest.approx(K_eff, rel=1e-3)
+    line = next(line for line in found.verdicts if line.name == "the space of the loss")
+    assert line.level == UNKNOWN and f"K_eff = {K_eff:.1f} of 46" in line.value and "texts" in line.says
+    assert ("bias -10" in line.value) == (bias is not None) == (found.examination.found.W is None)
+
+
+def test_the_map_of_photographs_shows_photographs(saved, photos):
+    found = report.check(saved / "checkpoint.pt", f"folder:{photos}", quick=True).examination
+    ax, reading = screen.class_map(found)
+    assert len(ax.images) > COUNT / 4 and "Trustworthiness" in reading
