@@ -106,7 +106,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
     trust = f"Trustworthiness of this {name} map: {kept:.2f}."
     if found.predicted is None:
-        reading = f"All {len(z):,} images; no labels of two classes or more. {trust}"
+        reading = f"All {len(z):,} images. No labels of two classes or more. {trust}"
         _thumbnails(ax, found.judged.images, points)
         return describe(ax, f"Map. {reading}"), reading
     wrong = found.predicted[: found.mapped] != labels

@@ -59,7 +59,7 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     assert held["notes"].count(report.UNLABELLED) == 1 and not any("few" in note for note in held["notes"])
     page = (out / "a.html").read_text()
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
-    assert f"All {COUNT} images; no labels" in page and "a.images.csv, beside this page" in page
+    assert f"All {COUNT} images. No labels" in page and "a.images.csv, beside this page" in page
 
 
 def test_each_image_has_a_row_with_its_nearest_and_the_copy_is_found(out, saved, photos):
