@@ -208,18 +208,6 @@ def neighbours_kept(z: Vectors, positions: Vectors, k: int = 10) -> Tensor:
     return torch.from_numpy((there & shown).sum(axis=1) / k)
 
 
-def distances_kept(z: Vectors, positions: Vectors) -> float:
-    """Spearman's correlation of all pairwise distances, in truth and in the map, in [-1, 1].
-
-    Near 1: what is far in the map is far in truth. Arguments as of `trustworthiness`.
-    """
-    from scipy.spatial.distance import pdist
-    from scipy.stats import spearmanr
-
-    z, positions = _both(z, positions, 1, "distances_kept")
-    return float(spearmanr(pdist(z), pdist(positions)).statistic)
-
-
 def _both(z: Vectors, positions: Vectors, k: int, who: str) -> tuple[np.ndarray, np.ndarray]:
     z, positions = _rows(z, who), _positions(positions, who)
     if len(z) != len(positions):

@@ -93,7 +93,7 @@ def test_what_a_map_keeps_is_what_loops_count():
     random = np.random.default_rng(0).normal(size=(40, 2))
     n, k = 40, 5
     for at in (random, maps.pca(z)):
-        false, torn, recall, pairs = 0, 0, [], []
+        false, torn, recall = 0, 0, []
         for i in range(n):
             others = [j for j in range(n) if j != i]
             truly = sorted(others, key=lambda j: np.linalg.norm(unit[i] - unit[j]))
@@ -101,13 +101,10 @@ def test_what_a_map_keeps_is_what_loops_count():
             false += sum(max(0, truly.index(j) + 1 - k) for j in shown[:k])
             torn += sum(max(0, shown.index(j) + 1 - k) for j in truly[:k])
             recall.append(len(set(truly[:k]) & set(shown[:k])) / k)
-            pairs += [(np.linalg.norm(unit[i] - unit[j]), np.linalg.norm(at[i] - at[j])) for j in range(i)]
         most = n * k * (2 * n - 3 * k - 1) / 2
         assert maps.trustworthiness(z, at, k=5) == pytest.approx(1 - false / most, abs=1e-6)
         assert maps.continuity(z, at, k=5) == pytest.approx(1 - torn / most, abs=1e-6)
         assert maps.neighbours_kept(z, at, k=5).tolist() == pytest.approx(recall)
-        ranks = np.argsort(np.argsort(np.array(pairs), axis=0), axis=0)
-        assert maps.distances_kept(z, at) == pytest.approx(np.corrcoef(ranks.T)[0, 1], abs=1e-3)
     assert maps.neighbours_kept(z, random, k=5).mean() < 0.4
     assert maps.trustworthiness(z, maps.tsne(z, perplexity=10), k=5) > 0.8
 
