@@ -23,27 +23,7 @@ from clutils.training import Run, Watcher
 REPLAY = "replay.html"
 STILL = "The explorer as it opens. Its controls work once the cell is run or the notebook is trusted."
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
-TOKEN = re.compile(  # spaces, a comment, a text, where a template begins, a regular expression, a word
-    r"""\s+|//[^\n]*|"[^"\n]*"|`|/(?:\\.|[^/\n\\])+/[a-z]*|[\w$]+|.""", re.DOTALL
-)
-EXPORTED = re.compile(
-    r"^export (?:function (\w+)\(.*?^}\n|const (\w+) = [^\n]*;[^\n]*\n)", re.MULTILINE | re.DOTALL
-)
-SHORTER = {  # as a page has them: its code is to stay below 40 kB
-    "Math.": "$.",
-    "Float64Array": "$f",
-    "document.": "$d.",
-    "Infinity": "1/0",
-    "Object.": "$o.",
-    "undefined": "void 0",
-    "Array.from": "$a",
-    "performance.now()": "$p()",
-    "requestAnimationFrame": "$r",
-}
-NAMED = (
-    "const $=Math,$f=Float64Array,$d=document,$o=Object,$a=Array.from.bind(Array),$p=()=>performance.now(),"
-    "$r=requestAnimationFrame;"
-)
+ASIDE = re.compile(r"^ +(?://.*\n)?|^//.*\n", re.MULTILINE)  # what a page needs no byte of: indents, comments
 BEGIN = """
 explorer.render({ el: document.getElementById("explorer"),
   model: new PageModel(JSON.parse(document.getElementById("data").textContent), "%s") });
@@ -63,70 +43,8 @@ def module(name: str) -> str:
         texts[file] = IMPORT.sub("", text)
 
     add(f"{name}.js")
-    texts = {
-        file: compact(re.sub(r"^export (?!default)", "", own, flags=re.MULTILINE))
-        for file, own in used(texts).items()
-    }
-    whole = re.sub(r"(?<![\w$])\((\w+)\)=>", r"\1=>", "\n".join(texts.values()))
-    for long, short in SHORTER.items():
-        whole = re.sub(rf"(?<![\w$.]){re.escape(long)}", short, whole)
-    return NAMED + whole
-
-
-def used(texts: dict[str, str]) -> dict[str, str]:
-    """The same modules without exported functions and one-line constants that none of them calls."""
-    while True:
-        found = [(file, one) for file, text in texts.items() for one in EXPORTED.finditer(text)]
-        for file, one in found:
-            rest = texts[file][: one.start()] + texts[file][one.end() :]
-            name = re.compile(rf"(?<![\w$.]){one[1] or one[2]}\b")
-            if not any(name.search(text) for text in (texts | {file: rest}).values()):
-                texts = texts | {file: rest}
-                break
-        else:
-            return texts
-
-
-def compact(source: str) -> str:
-    """JavaScript without comments and spaces that mean nothing; every statement must end in a semicolon.
-
-    A template's text stays, and so does what stands inside its braces.
-    """
-    kept, at, gap = [""], 0, False
-    while at < len(source):
-        last, token = kept[-1][-1:], TOKEN.match(source, at)
-        assert token is not None  # its last choice is any character
-        text, at = token[0], token.end()
-        if text[0] == "`":
-            at = _after_template(source, token.start())
-            text = source[token.start() : at]
-        elif text[0] == "/" and len(text) > 1 and text[1] != "/" and (last.isalnum() or last in ")]_"):
-            text, at = "/", token.start() + 1  # a division, and no regular expression
-        if text.isspace() or text.startswith("//"):
-            gap = True
-            continue
-        if text == "}" and last == ";":
-            kept[-1] = kept[-1][:-1]
-        word = re.match(r"[\w$]", last) and re.match(r"[\w$]", text)
-        kept.append(" " + text if gap and (word or last == text[0] in "+-") else text)
-        gap = False
-    return "".join(kept)
-
-
-def _after_template(source: str, start: int) -> int:
-    """Where a template literal that begins there ends, others inside its braces counted."""
-    at = start + 1
-    while source[at] != "`":
-        if source.startswith("${", at):
-            at, depth = at + 2, 1
-            while depth:
-                if source[at] == "`":
-                    at = _after_template(source, at) - 1
-                depth += {"{": 1, "}": -1}.get(source[at], 0)
-                at += 1
-        else:
-            at += 1
-    return at + 1
+    whole = re.sub(r"^export (?!default)", "", "".join(texts.values()), flags=re.MULTILINE)
+    return ASIDE.sub("", whole)
 
 
 def page(
