@@ -36,7 +36,7 @@ BLOCK_SIZE = Setting(1, whole=True, also=(None,))
 MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, and a table that still fits
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
-SMALL = 2**16  # numbers of a table whose softmax may be kept for its gradient
+SMALL = 2**15  # numbers of a table whose softmax may be kept for its gradient
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
