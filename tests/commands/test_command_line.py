@@ -280,28 +280,6 @@ def test_a_finished_run_can_be_made_longer(finished, tmp_path):
     assert history(copy)["step"].tolist() == list(range(1, 9))
 
 
-def test_a_second_train_into_a_folder_that_one_trains_in_is_refused_and_a_killed_one_is_in_nobodys_way(
-    capsys, tmp_path
-):
-    long = ["train", *SHORT, "--steps", "100000", "--checkpoint-every", "1", "--out", str(tmp_path / "run")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    first = subprocess.Popen([sys.executable, "-m", "clutils", *long], cwd=ROOT, env=environment)
-    try:
-        end = time.monotonic() + 120
-        while not (tmp_path / "run" / "history.csv").exists():
-            assert first.poll() is None and time.monotonic() < end
-            time.sleep(0.05)
-        for again in (SHORT, ("--resume",)):
-            assert run("train", *again, "--out", tmp_path / "run") == 2
-            assert complaint(capsys).startswith("clutils: --out: another process is writing into")
-    finally:
-        first.kill()
-        first.wait()
-    done = len(history(tmp_path / "run"))
-    assert run("train", "--resume", "--steps", done + 3, "--out", tmp_path / "run") == 0
-    assert not list((tmp_path / "run").glob(".*"))
-
-
 @pytest.mark.parametrize("out", ["", " "])
 def test_a_folder_without_a_name_is_refused(capsys, tmp_path, monkeypatch, out):
     monkeypatch.chdir(tmp_path)
@@ -598,8 +576,10 @@ def test_a_folder_of_pictures_may_lie_elsewhere_when_its_run_goes_on(tmp_path, c
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM to catch")
-def test_a_request_to_terminate_keeps_what_was_learned(tmp_path):
-    """Also where Ctrl-C is ignored, as in the background."""
+def test_a_second_train_into_its_folder_is_refused_and_a_request_to_terminate_keeps_what_was_learned(
+    capsys, tmp_path
+):
+    """Also where Ctrl-C is ignored, as in the background. What SIGKILL leaves: tests/training/kills.py."""
     command = [sys.executable, "-m", "clutils", "train", *SHORT, "--steps", "100000"]
     process = subprocess.Popen(
         [*command, "--checkpoint-every", "3", "--out", str(tmp_path / "run")],
@@ -612,9 +592,14 @@ def test_a_request_to_terminate_keeps_what_was_learned(tmp_path):
         while not (tmp_path / "run" / "history.csv").exists():
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.1)
+        for again in (SHORT, ("--resume",)):
+            assert run("train", *again, "--out", tmp_path / "run") == 2
+            assert complaint(capsys).startswith("clutils: --out: another process is writing into")
         process.terminate()
         assert process.wait(60) == 130 and "--resume goes on from here" in process.communicate()[1]
     finally:
         process.kill()
     steps = training.resume(tmp_path / "run" / "checkpoint.pt").steps_done
     assert len(history(tmp_path / "run")) == steps
+    assert run("train", "--resume", "--steps", steps + 3, "--out", tmp_path / "run") == 0
+    assert not list((tmp_path / "run").glob(".*"))
