@@ -354,8 +354,8 @@ def _described(data: Any) -> str:
 
 
 def _short(source: str) -> str:
-    """A set's name or source without its folder's path, and without what stands in brackets."""
-    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0])
+    """A set's name or source without its folder's path, its images' size, and what stands in brackets."""
+    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0].partition(", scaled and cut")[0])
     return said.removeprefix("folder:")
 
 

@@ -228,7 +228,8 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
 def _without_labels(found: Examination, fresh: Sequence[Prepared], seen: Pair) -> dict[str, Any]:
     """How often a view finds its other half, and the rank of the views; raw pixels' and fresh weights' too.
 
-    Fresh weights' are the better of two: as made, and with batch statistics that have settled.
+    Fresh weights' share is the better of two, as made and with batch statistics that have settled; the rank
+    is of the former, whose spectrum is drawn.
     """
 
     def row(z1: Tensor, z2: Tensor) -> Seen:
@@ -238,7 +239,7 @@ def _without_labels(found: Examination, fresh: Sequence[Prepared], seen: Pair) -
     numbers: dict[str, Any] = {"view_rank": row(*found.views).view_rank, "views_raw": row(*raw)}
     rows = [row(*(embed(way, view) for view in seen)) for way in fresh]
     if rows:
-        numbers["views_untrained"] = Seen(*map(max, zip(*rows, strict=True)))
+        numbers["views_untrained"] = Seen(max(each.finds_itself for each in rows), rows[0].view_rank)
     return numbers
 
 

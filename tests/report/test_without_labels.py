@@ -56,8 +56,10 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     known = {"finds_itself", "view_rank", "trustworthiness_t-SNE_0", "effective_rank", "kept_crop"}
     known |= {f"{number}_{row}" for number in ("finds_itself", "view_rank") for row in ("untrained", "raw")}
     assert known <= numbers.keys() and "knn" not in numbers
+    assert held["title"] == f"mine/checkpoint.pt on {COUNT} images from the folder photos"  # one line
     assert held["notes"].count(report.UNLABELLED) == 1 and not any("few" in note for note in held["notes"])
     page = (out / "a.html").read_text()
+    assert f"fresh weights {numbers['view_rank_untrained']:.0f}. A high rank" in page  # the table's, drawn
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
     assert f"All {COUNT} images. No labels" in page and "a.images.csv, beside this page" in page
 
