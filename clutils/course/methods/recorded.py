@@ -85,21 +85,22 @@ def further_methods() -> str:
 
 
 def real_images() -> str:
-    """CIFAR-10's images: accuracy with all labels, with 5 and 1 a class; each contender minus SimCLR."""
+    """CIFAR-10's images: accuracy with all labels, with 5 and 1 a class; settings; each minus SimCLR."""
     ends = results(REAL)
     few = [results(REAL, f"knn_{count}_a_class") for count in (5, 1)]
-    before = results(REAL, step=0)
-    lines = [f"{'untrained':33} {_percent(before['SimCLR'])}"]
+    head = f"{'kNN, with the labels of':33} {'all images':22} {'5 a class':22} {'1 a class':22}"
+    lines = [head, f"{'untrained':33} {_percent(results(REAL, step=0)['SimCLR'])}"]
     for name in ends:
-        said = "; ".join(_percent(found[name]) for found in (ends, *few))
-        setting = "" if name == evidence.CEILING[1] else f"; {_chosen(REAL, name)}"
-        lines.append(f"{name:33} {said}; {phase(REAL, name)}{setting}")
+        said = " ".join(f"{_percent(found[name]):22}" for found in (ends, *few))
+        lines.append(f"{name:33} {said} {phase(REAL, name)}")
+    for name in ends:
+        if name != evidence.CEILING[1]:
+            lines.append(f"{name:33} best of its grid: {_chosen(REAL, name)}")
     for name, values in ends.items():
         if name != "SimCLR":
-            early = [each for each in ("SimCLR", name) if not has_learned(REAL, each)]
-            too_early = f"; too early for {' and '.join(early)}" if early else ""
-            lines.append(f"{name + ' minus SimCLR:':46} {difference(values, ends['SimCLR'])}{too_early}")
-    return "\n".join(lines)
+            lines.append(f"{name + ' minus SimCLR':46} {difference(values, ends['SimCLR'])}")
+    early = [name for name in ends if not has_learned(REAL, name)]
+    return "\n".join([*lines, f"too early for an order of the methods; still learning: {', '.join(early)}"])
 
 
 # ---- the verdicts ------------------------------------------------------------------------------------------
