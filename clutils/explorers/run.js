@@ -71,7 +71,10 @@ function chart(app, box, [key, names, title]) {
   const made = new Chart(box, { title: all.length ? title : `${title}: not measured`, height: 112, foot: 18, x: { low: 0, high: app.end, label: "" },
     y: all.length ? { low: low - pad, high: high + pad } : { low: 0, high: 1 } });
   const numbers = (values) => values.map((v) => (v === null ? NaN : v));
-  found.forEach((values, k) => made.line(k ? "dots" : "one").setAttribute("d", made.trace(xs, numbers(values))));
+  const lines = found.map((_, k) => made.line(k ? "dots" : "one"));
+  const trace = () => found.forEach((values, k) => lines[k].setAttribute("d", made.trace(xs, numbers(values))));
+  trace();
+  made.root.addEventListener("fitted", trace); // in a frame a chart is fitted after it was made
   const at = made.line("ink thin"), point = svg("path", { class: "there" }, made.inside);
   dragged(made.root, (e) => app.go(made.at(e)[0]));
   return { made, at, point, xs, values: numbers(found[0]) };

@@ -53,3 +53,22 @@ def test_charts_sentence_and_controls_fit_one_screen_and_its_text_stays_readable
         assert found["smallest"] > 10.5, f"{wide}: text of {found['smallest']:.1f} pixels"
         if wide != PHONE:
             assert found["high"] <= SCREEN, f"{wide}: {found['high']:.0f} pixels high"
+
+
+STARTS = """() => {
+    const inside = document.querySelector("iframe").contentDocument;
+    return [...inside.querySelectorAll("svg")].filter((root) => root.querySelector(".there")).map((root) => {
+        const [, x, y] = root.querySelector(".line.one").getAttribute("d").match(/^M([\\d.]+) ([\\d.]+)/);
+        const at = root.querySelector(".there").getBBox();
+        return [x - at.x - at.width / 2, y - at.y - at.height / 2]; }); }"""
+
+
+def test_in_a_frame_the_curves_of_a_run_begin_where_their_points_stand(page, tmp_path):
+    (tmp_path / "cell.html").write_text(f"<!doctype html>{explorers.frame('run')}", "utf-8")
+    page.set_viewport_size({"width": CELL, "height": 900})
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.frame_locator("iframe").locator(".says").wait_for()
+    page.wait_for_timeout(300)
+    apart = page.evaluate(STARTS)
+    assert len(apart) == 6
+    assert all(abs(x) < 1 and abs(y) < 1 for x, y in apart), apart
