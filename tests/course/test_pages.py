@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import re
 
 import numpy as np
 import pytest
@@ -72,10 +73,18 @@ def test_every_figure_can_be_taken_by_its_name_and_stands_on_one_page(tmp_path):
         new_output("display_data", {pages.WIDGET: {"model_id": "1"}, "text/html": second}),
     ]
     cells = [new_markdown_cell("# 02 · Gate"), *(new_code_cell("", outputs=[output]) for output in outputs)]
-    gallery.write(tmp_path, {"02_gate": new_notebook(cells=cells), "03_none": new_notebook(cells=cells[:1])})
-    files = sorted(file.name for file in (tmp_path / "figures").iterdir())
-    assert files == ["02-01-w.png", "02-01-w.svg", "02-02-figure.png"]
-    assert np.asarray(Image.open(tmp_path / "figures" / "02-02-figure.png")).max() == 9
+    notebook = new_notebook(cells=cells)
+    gallery.write(tmp_path, {"02_gate": notebook, "03_none": new_notebook(cells=cells[:1])})
+    files = sorted((tmp_path / "pictures").iterdir())
+    assert [re.sub("[0-9a-f]{16}", "#", file.name) for file in files] == [
+        "02-01-w-#.png",
+        "02-01-w.svg",
+        "02-02-figure-#.png",
+    ]
+    assert np.asarray(Image.open(files[2]).convert("RGB")).max() == 9
+    assert gallery.smaller(next(gallery.found(notebook))[0], tmp_path / "pictures")[0] == files[0], (
+        "written twice"
+    )
     page = (tmp_path / "figures.md").read_text("utf-8")
     assert "[02 · Gate](notebooks/02_gate.ipynb)" in page and "03_none" not in page
     assert page.count("<img") == 2 and 'alt="W &amp; τ."' in page and page.count(".svg") == 1

@@ -1,12 +1,15 @@
-"""Figures to take: every figure of the notebooks as a file with a name, and one page that shows them all."""
+"""Images of the book as files, and figures to take: one page that shows them all, by notebook and name."""
 
 import base64
+import hashlib
 import html
+import io
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nbformat import NotebookNode
+from PIL import Image, ImageChops, ImageStat
 
 IMAGE = re.compile(r'<img src="data:image/png;base64,([^"]+)" alt="([^"]*)"')
 SVG = "image/svg+xml"
@@ -20,29 +23,31 @@ the course's: use the figures in your own slides, and say where they are from.
 
 
 def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
-    """Write `figures/NN-KK-words.png`, the SVG beside it, and the page `figures.md` into a folder.
+    """Write `pictures/NN-KK-words-….png`, the SVG beside it, and the page `figures.md` into a folder.
+
+    The pages of the book show the same files: see `smaller`.
 
     - notebooks: name -> with outputs, before `pages.prepared` moves their images
     """
-    (folder / "figures").mkdir(parents=True)
-    page = [OPENING]
+    pictures, page = folder / "pictures", [OPENING]
     for stem, notebook in notebooks.items():
         number, rows = stem.partition("_")[0], []
         for order, (png, svg, text) in enumerate(found(notebook), start=1):
             name = f"{number}-{order:02}-{words(text)}"
-            (folder / "figures" / f"{name}.png").write_bytes(png)
-            links = f'<a href="figures/{name}.png">PNG</a>'
+            file = named(png, name, pictures)
+            links = f'<a href="pictures/{file.name}">PNG</a>'
             if svg:
-                (folder / "figures" / f"{name}.svg").write_text(svg, "utf-8")
-                links += f' · <a href="figures/{name}.svg">SVG</a>'
-            alt = html.escape(text)
+                (pictures / f"{name}.svg").write_text(svg, "utf-8")
+                links += f' · <a href="pictures/{name}.svg">SVG</a>'
             rows.append(
-                f'<figure><a href="figures/{name}.png"><img src="figures/{name}.png" alt="{alt}" '
-                f'loading="lazy"></a><figcaption>{name} {links}</figcaption></figure>'
+                f'<figure><a href="pictures/{file.name}"><img src="pictures/{file.name}" '
+                f'alt="{html.escape(text)}" loading="lazy"></a>'
+                f"<figcaption>{name} {links}</figcaption></figure>"
             )
         if rows:
             title = notebook.cells[0].source.splitlines()[0].lstrip("# ")
-            page.append(f"## [{title}](notebooks/{stem}.ipynb)\n\n" + _grid(rows))
+            grid = "\n".join(['<div class="to-take">', *rows, "</div>\n"])
+            page.append(f"## [{title}](notebooks/{stem}.ipynb)\n\n{grid}")
     (folder / "figures.md").write_text("\n".join(page), "utf-8")
 
 
@@ -63,5 +68,33 @@ def words(text: str) -> str:
     return "-".join(said) or "figure"
 
 
-def _grid(rows: list[str]) -> str:
-    return '<div class="to-take">\n' + "\n".join(rows) + "\n</div>\n"
+def named(png: bytes, name: str, folder: Path) -> Path:
+    """The PNG file of a figure, whose name begins with `name` unless an earlier figure is the same."""
+    file, *_ = smaller(png, folder)
+    if file.suffix == ".png" and file.stem == _digest(png):
+        return file.rename(file.with_name(f"{name}-{file.name}"))
+    if file.suffix != ".png":  # what slides programs can't place
+        file = folder / f"{name}.png"
+        file.write_bytes(png)
+    return file
+
+
+def _digest(png: bytes) -> str:
+    return hashlib.sha256(png).hexdigest()[:16]
+
+
+def smaller(png: bytes, folder: Path) -> tuple[Path, int, int]:
+    """Write an image with 255 colours, or as WebP where that would show -> file, width, height in pixels.
+
+    The file's name ends with a number for the image; one that is there already is kept.
+    """
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    name = folder / _digest(png)
+    found = next(folder.glob(f"*{name.name}.*"), None)
+    if found is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        few = image.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        lost = ImageStat.Stat(ImageChops.difference(image, few.convert("RGB"))).mean
+        found = name.with_suffix(".png" if max(lost) < 1 else ".webp")
+        (few if found.suffix == ".png" else image).save(found, quality=88, method=2)
+    return found, *image.size

@@ -2,11 +2,9 @@
 
 import ast
 import base64
-import hashlib
 import html
 import importlib
 import inspect
-import io
 import pkgutil
 import re
 import shutil
@@ -19,7 +17,6 @@ from urllib.parse import unquote
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from PIL import Image, ImageChops, ImageStat
 
 import clutils
 from clutils import explorers
@@ -152,27 +149,13 @@ def with_files(page: str, pictures: Path, at: str) -> str:
 
     def moved(match: re.Match[str]) -> str:
         data = base64.b64decode(match[1])
-        file, wide, high = smaller(data, pictures)
+        file, wide, high = gallery.smaller(data, pictures)
         width = int(found[1]) if (found := re.search(r'width="(\d+)"', match[2])) else wide
         size = f'height="{round(width * high / wide)}" loading="lazy"'
         own = match[2].replace('style="', f'style="--wide: {width}px; ', 1)  # on a telephone: see book.css
         return f'<img src="{at}/{file.name}" {size}{own}>'
 
     return PICTURE.sub(moved, page)
-
-
-def smaller(png: bytes, folder: Path) -> tuple[Path, int, int]:
-    """Write an image with 255 colours, or as WebP where that would show -> file, width, height in pixels."""
-    image = Image.open(io.BytesIO(png)).convert("RGB")
-    name = folder / hashlib.sha256(png).hexdigest()[:16]
-    found = next((f for f in (name.with_suffix(".png"), name.with_suffix(".webp")) if f.exists()), None)
-    if found is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        few = image.quantize(255, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        lost = ImageStat.Stat(ImageChops.difference(image, few.convert("RGB"))).mean
-        found = name.with_suffix(".png" if max(lost) < 1 else ".webp")
-        (few if found.suffix == ".png" else image).save(found, quality=88, method=2)
-    return found, *image.size
 
 
 # ---- the library -------------------------------------------------------------------------------------------

@@ -39,9 +39,8 @@ def book(out: Path, executed: Path, base_url: str = "", repository: str = "") ->
         if done.returncode:
             raise RuntimeError(f"the book could not be built: {done.stderr.strip()[-500:]}")
         shutil.copytree(html, out, dirs_exist_ok=True)
-        for kind in ("pictures", "figures"):
-            if (source / kind).exists():
-                shutil.copytree(source / kind, out / kind, dirs_exist_ok=True)
+        if (source / "pictures").exists():
+            shutil.copytree(source / "pictures", out / "pictures", dirs_exist_ok=True)
         said = re.sub(re.escape(f"{source}/"), "", done.stderr)
     pages.write_source(out)
     codes = base_url and importlib.util.find_spec("segno")  # what makes QR codes
