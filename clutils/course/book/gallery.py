@@ -13,6 +13,7 @@ from PIL import Image, ImageChops, ImageStat
 
 IMAGE = re.compile(r'<img src="data:image/png;base64,([^"]+)" alt="([^"]*)"')
 SVG = "image/svg+xml"
+FOLDER = "pictures"  # of the book, for all its images
 LONGEST = 40  # letters of a name, after its numbers
 OPENING = """# Figures to take
 
@@ -29,18 +30,18 @@ def write(folder: Path, notebooks: Mapping[str, NotebookNode]) -> None:
 
     - notebooks: name -> with outputs, before `pages.prepared` moves their images
     """
-    pictures, page = folder / "pictures", [OPENING]
+    pictures, page = folder / FOLDER, [OPENING]
     for stem, notebook in notebooks.items():
         number, rows = stem.partition("_")[0], []
         for order, (png, svg, text) in enumerate(found(notebook), start=1):
             name = f"{number}-{order:02}-{words(text)}"
             file = named(png, name, pictures)
-            links = f'<a href="pictures/{file.name}">PNG</a>'
+            links = f'<a href="{FOLDER}/{file.name}">PNG</a>'
             if svg:
                 (pictures / f"{name}.svg").write_text(svg, "utf-8")
-                links += f' · <a href="pictures/{name}.svg">SVG</a>'
+                links += f' · <a href="{FOLDER}/{name}.svg">SVG</a>'
             rows.append(
-                f'<figure><a href="pictures/{file.name}"><img src="pictures/{file.name}" '
+                f'<figure><a href="{FOLDER}/{file.name}"><img src="{FOLDER}/{file.name}" '
                 f'alt="{html.escape(text)}" loading="lazy"></a>'
                 f"<figcaption>{name} {links}</figcaption></figure>"
             )
