@@ -25,6 +25,7 @@ __all__ = ["alt", "axes_for", "describe", "new", "page", "png", "show", "style",
 KINDS = ("maps", "noise", "pictures", "training")  # figures.maps and so on load when they are first named
 Drawn = TypeVar("Drawn", bound=Axes | FigureBase)
 MARGIN = 0.06  # inches of white around what is drawn: on a dark page letters stand clear of the edge
+MOST_SVG = 1_000_000  # letters: of thousands of points a PNG is smaller, and as sharp
 PIXELS_PER_INCH = 100  # of the page; the image itself holds `scale` times as many
 
 
@@ -87,7 +88,7 @@ def png(target: Axes | FigureBase, scale: float = 2.0) -> bytes:
 def svg(target: Axes | FigureBase) -> str:
     """The figure as an SVG: letters are outlines, so that it looks the same on every machine."""
     buffer = io.StringIO()
-    _root(target).savefig(buffer, format="svg", metadata={"Date": None})
+    _root(target).savefig(buffer, format="svg", dpi=2 * PIXELS_PER_INCH, metadata={"Date": None})
     return buffer.getvalue()
 
 
@@ -125,8 +126,8 @@ def show(target: Axes | FigureBase, caption: str | None = None) -> None:
     figure = _root(target)
     picture = png(figure)
     shown = {"text/html": page(figure, caption, picture), "text/plain": alt(figure) or caption}
-    if os.environ.get("CLUTILS_SVG"):  # a book is made, which offers its figures
-        shown["image/svg+xml"] = svg(figure)
+    if os.environ.get("CLUTILS_SVG") and len(drawn := svg(figure)) < MOST_SVG:  # for a book, which offers it
+        shown["image/svg+xml"] = drawn
     display(shown | {"image/png": base64.b64encode(picture).decode()}, raw=True)
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:  # a figure that a reader made with pyplot would be shown a second time

@@ -43,7 +43,18 @@ def test_show_puts_the_alt_text_and_a_sharp_picture_into_the_page(monkeypatch):
     assert html.unescape(alt) == 'W < 1 & "K" grows.'
     assert Image.open(io.BytesIO(base64.b64decode(data))).size == (1000, 400)
     assert "a &lt; b" in shown[0]["text/html"]
-    assert shown[0]["image/png"] == data  # for what shows no HTML
+    assert shown[0]["image/png"] == data and "image/svg+xml" not in shown[0]  # for what shows no HTML
+
+
+def test_where_a_book_is_made_a_figure_comes_as_an_svg_too_unless_that_is_large(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    monkeypatch.setenv("CLUTILS_SVG", "1")
+    _, ax = figures.new(3, 2)
+    figures.show(figures.describe(ax, "Axes."))
+    ax.scatter(range(20_000), range(20_000))
+    figures.show(ax)
+    assert shown[0]["image/svg+xml"].count("<svg") == 1 and "image/svg+xml" not in shown[1]
 
 
 def test_show_refuses_a_figure_that_nobody_described():

@@ -200,7 +200,7 @@ def surface(ax: Axes | None = None) -> Axes:
     temperatures, counts = temperature_axis(121), count_axis(97)
     W = scale(*EXTREME, temperatures, counts).T.numpy()
     temperatures, counts = temperatures.numpy(), counts.numpy()
-    mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, cmap="viridis", shading="gouraud")
+    mesh = ax.pcolormesh(temperatures, counts, W, vmin=0, vmax=1, shading="gouraud", rasterized=True)
     # one colour per line: white on the dark low values, black on the bright high ones
     levels = {"levels": [0.1, 0.5, 0.9, 0.99], "colors": ["white", "white", "black", "black"]}
     lines = ax.contour(temperatures, counts, W, **levels, linewidths=1.2)
