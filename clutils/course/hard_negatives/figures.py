@@ -118,7 +118,8 @@ def colder(
         left.plot(temperatures, values, **look, markevery=(2 * k, 12), label=name)
         left.plot(temperatures[best], values[best], color=look["color"], marker="*", markersize=13)
         phrases.append(f"{name} {float(values[best]):.1f}° at {float(temperatures[best]):.2f}")
-    left.axvline(temperature, color=style.GREY, linestyle=":", label=f"its own τ = {temperature:g}")
+    left.axvline(temperature, color=style.GREY, linestyle=":")
+    left.set_title(f"dotted: its own τ = {temperature:g}", fontsize=10)
     left.set(ylim=(0, None), xlabel="τ′ of NT-Xent", ylabel="mean angle between the pushes, °")
     style.log_axis(left.xaxis)
     style.name_lines(left)
@@ -233,7 +234,8 @@ def with_more_mixes(
     - counts: the k; lines: name -> a value for each k; what: the measure, on the axis
     """
     ax = curves(counts, lines, "number of mixes k", what, ax=axes_for(ax, 6.0, 3.6))
-    ax.axvline(hardest, color=style.GREY, linestyle=":", label=f"k = H = {hardest}")
+    ax.axvline(hardest, color=style.GREY, linestyle=":")
+    ax.set_title(f"dotted: k = H = {hardest}", fontsize=10)
     ax.set_xscale("symlog", base=2, linthresh=min(k for k in counts if k))
     ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
     ax.minorticks_off()
