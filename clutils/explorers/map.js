@@ -26,7 +26,7 @@ class Map_ {
     this.kept = bytes(of.kept);
     this.figure = make("figure", $("maps"));
     const caption = make("figcaption", this.figure, of.name);
-    make("span", caption, ` · ${Math.round(100 * of.share)} % of neighbours are near on this map`);
+    make("span", caption, ` · this map shows ${Math.round(100 * of.share)} % of its own neighbours`);
     this.canvas = make("canvas", this.figure, "", { tabIndex: 0 });
     this.canvas.setAttribute("role", "application");
     this.layer = document.createElement("canvas");
@@ -251,8 +251,10 @@ function enclose(map, loop) { // the images inside a lasso
 
 const maps = data.maps.map((of, number) => new Map_(of, number));
 const last = maps[maps.length - 1];
-$("lead").textContent = `${N} images on ${maps.length} maps. Click an image: its ${K} nearest in feature space are joined to it on every map. ` +
+$("lead").textContent = `${N} images on ${maps.length} maps. Click an image: each map joins it to its own ${K} nearest, by its own features; the list below says by which features. ` +
   "Wheel or two fingers zoom, a drag moves, shift and a drag (or the lasso) chooses many.";
+$("shares").textContent = `The percentage is the share of each image's ${K} nearest by a map's features that are among its ${data.near} nearest on that map. ` +
+  "It says how far to trust a map; it does not compare encoders.";
 const toggle = (parent, text, on, act) => {
   const button = make("button", parent, text, { type: "button", onclick: () => { act(); maps.forEach((map) => map.paint()); press(); } });
   const press = () => button.setAttribute("aria-pressed", on());
@@ -275,13 +277,21 @@ const show = (map) => {
   maps.forEach((each, k) => { each.figure.classList.toggle("shown", each === map); tabs[k].setAttribute("aria-pressed", each === map); });
   if (state.at >= 0) choose(state.at, map.number);
 };
-for (const [one, other, similarity] of data.pairs) {
-  const button = make("button", $("twins").querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
+const pair = (list, one, other, said_) => {
+  const button = make("button", list.querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
   const both = make("span", button, "", { className: "pair" });
   thumbnail(both, one, 64);
   thumbnail(both, other, 64);
-  make("span", button, `${data.names[one]}, ${data.names[other]}: ${similarity.toFixed(3)}`);
-}
+  make("span", button, `${data.names[one]}, ${data.names[other]}${said_}`);
+};
+const headed = (id, text) => { $(id).querySelector("summary").textContent = text; };
+const more = data.copies > data.duplicates.length ? `, the first ${data.duplicates.length} are listed` : "";
+headed("twins", `Duplicates: images with nearly the same pixels as an earlier one (${data.copies}${more})`);
+if (!data.copies) $("twins").replaceWith(make("p", null, "No duplicates found: no two images have nearly the same pixels."));
+for (const [one, other] of data.duplicates) pair($("twins"), one, other, "");
+headed("alike", `Most similar by these features: ${last.of.name}`);
+for (const [one, other, similarity] of data.pairs) pair($("alike"), one, other, `: ${similarity.toFixed(3)}`);
+headed("loners", `Least similar to any other, by ${last.of.name} (the median similarity to the nearest is ${data.median.toFixed(2)})`);
 for (const [one, similarity] of data.alone) {
   const button = make("button", $("loners").querySelector(".row"), "", { type: "button", onclick: () => choose(one, last.number) });
   thumbnail(button, one, 96);

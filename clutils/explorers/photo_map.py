@@ -21,13 +21,14 @@ from clutils import files, maps
 from clutils.data import ImageSet
 from clutils.explorers.controls import SOURCES
 from clutils.explorers.pages import template
+from clutils.report import images as report_images
 from clutils.settings import within
 
 TILE = 48  # pixels of a thumbnail's side
 QUALITY = 60  # of the thumbnails, WebP
 NEIGHBOURS = 8  # in feature space, of each image
 NEAR = 16  # an image's nearest on a map: a neighbour that is not among them is far there
-LISTED = 12  # pairs that are most alike, and images that are alone
+LISTED = 12  # duplicates, most similar pairs, and images that are least similar to any other
 FEWEST, MOST = 20, 5000
 PIXELS = 32  # images are brought to this side before their raw pixels are compared
 PLACES = 65_535  # a map's side, in steps
@@ -45,7 +46,7 @@ def page(
     """The page, HTML: a t-SNE map for each of `spaces`, all with one selection.
 
     - pictures: N images, from 20 to 5,000; a label below 0 is no label
-    - spaces: name -> features (N, D); the last one's pairs and loneliest images are listed
+    - spaces: name -> features (N, D); the last one's most and least similar images are listed
     - names: a name for each image, such as its file's; default: its number
     - seed: of the maps
 
@@ -72,6 +73,7 @@ def page(
         "neighbours": NEIGHBOURS,
         "near": NEAR,
         "maps": drawn,
+        **_duplicates(pictures.images),
         **_extremes(spaces),
     }
     return template("map.html").render(
@@ -153,8 +155,14 @@ def _packed(values: Tensor, kind: type) -> str:
     return base64.b64encode(np.ascontiguousarray(values.numpy().astype(kind)).tobytes()).decode()
 
 
+def _duplicates(images: Tensor) -> dict[str, Any]:
+    """By pixels, as `check` writes them: how many duplicates there are, and the first pairs."""
+    pairs = [[first, k] for k, first in enumerate(report_images.duplicates(images)) if first is not None]
+    return {"duplicates": pairs[:LISTED], "copies": len(pairs)}
+
+
 def _extremes(spaces: Mapping[str, Tensor]) -> dict[str, Any]:
-    """By the last features: pairs that are most alike, and images whose nearest one is farthest."""
+    """By the last features: the most similar pairs, and images whose nearest one is farthest."""
     z = list(spaces.values())[-1].detach().float().cpu()
     similarities, nearest = _nearest(z)
     pairs: dict[tuple[int, int], float] = {}
@@ -167,4 +175,5 @@ def _extremes(spaces: Mapping[str, Tensor]) -> dict[str, Any]:
     return {
         "pairs": [[*pair, round(similarity, 4)] for pair, similarity in pairs.items()],
         "alone": [[k, round(float(similarities[k, 0]), 4)] for k in alone],
+        "median": round(float(similarities[:, 0].median()), 4),
     }

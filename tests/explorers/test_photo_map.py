@@ -76,6 +76,17 @@ def test_the_pair_that_is_one_direction_comes_first_and_the_loneliest_has_the_fa
     assert found["pairs"][0] == [7, 41, 1.0] and len(found["pairs"]) == len(found["alone"]) == 12
     best = (z @ z.T).fill_diagonal_(-2).max(dim=1).values
     assert found["alone"][0][0] == int(best.argmin())
+    assert found["median"] == pytest.approx(float(best.median()), abs=1e-3)
+
+
+def test_duplicates_are_those_of_nearly_the_same_pixels_however_similar_their_features_are(
+    text, pictures, spaces
+):
+    found = within(text)  # 7 and 41 are one direction, but of two greys
+    assert found["duplicates"] == [] and found["copies"] == 0
+    doubled = pictures.subset([*range(30), *range(30)])
+    found = within(photo_map.page(doubled, spaces, ""))
+    assert found["duplicates"] == [[k, 30 + k] for k in range(12)] and found["copies"] == 30
 
 
 def test_each_thumbnail_is_its_own_image(text, pictures):
@@ -179,6 +190,14 @@ def test_a_lasso_gives_the_names_of_the_files_inside(page):
     lower = page.evaluate("data.names.filter((_, k) => maps[0].at(k)[1] > 0.55 * maps[0].canvas.height)")
     found = set(page.locator("textarea").input_value().split("\n"))
     assert upper and lower and not found & set(lower) and len(found & set(upper)) >= 0.8 * len(upper)
+
+
+def test_lists_name_their_features_and_claim_no_duplicates_where_pixels_differ(page):
+    assert page.get_by_text("No duplicates found").is_visible() and page.locator("#twins").count() == 0
+    assert page.locator("#alike summary").inner_text() == "Most similar by these features: two"
+    assert "median similarity to the nearest is 0." in page.locator("#loners summary").inner_text()
+    for name in ("#alike", "#loners"):
+        assert page.locator(f"{name} button").count() == 12
 
 
 def test_on_a_phone_one_map_is_shown_and_nothing_is_cut(page):
