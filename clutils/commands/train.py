@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import math
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clutils.commands.arguments import SETTINGS, Add, BadUsage, Parser, map_command, positive, say, usage
 from clutils.commands.chosen import begun, resumed
+from clutils.files import printable
 
 if TYPE_CHECKING:
     from clutils.training import Run, Watcher
@@ -195,6 +197,9 @@ def _train(options: argparse.Namespace, folder: Path) -> int:
         say("clutils: stopped; the same command with --resume goes on from here", sys.stderr)
         return 130
     if command := _map(run, folder):
+        given = ["--data", str(run.configuration["data"]), "--out", str(folder / "report.html")]
+        check = printable(shlex.join(["python", "-m", "clutils", "check", str(folder), *given]))
+        say(f"this encoder checked on your images: {check}")
         say(f"your images on a map: {command}")
     return 0
 

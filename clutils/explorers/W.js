@@ -77,9 +77,9 @@ function build(app) {
     parts.names = svg("g", {}, chart.root);
     return parts;
   };
-  const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "τ · pull: the gate" };
-  app.warm = made({ title: "gate against τ", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
-  app.many = made({ title: "gate against K", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
+  const y = { low: 0, high: 1.04, ticks: [0, 0.25, 0.5, 0.75, 1], label: "W" };
+  app.warm = made({ title: "W against τ", x: { low: COLD, high: HOT, log: true, label: "τ" }, y });
+  app.many = made({ title: "W against K", x: { low: 1, high: MOST, log: true, label: "K" }, y: { ...y, label: "" } });
   const who = (app.who = { chart: new Chart(app.stage, { height: 280, title: "negatives (up), push (down)", left: 12,
     x: { low: -1.02, high: 1.02, ticks: [-1, -0.5, 0, 0.5, 1], label: "s⁻ (▲ mean, ■ hardest)" }, y: { low: -1.08, high: 1.08, ticks: [] } }) });
   const { chart } = who;
@@ -175,10 +175,13 @@ function draw(app) {
     return Math.max(1, ...one.filter(Number.isFinite), ...(two || []).filter(Number.isFinite));
   };
   const most = Math.max(show(app.warm, T, atT, state.temperature, 3), show(app.many, N, atK, K, 3));
-  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high, label: "τ · pull: the gate" };
+  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9, drawn = gated ? "W" : "τ · pull"; // of a loss whose pull is not W / τ
+  const high = most > 1.05 ? Math.min(Math.ceil(most * 2) / 2, 3) : 1.04, y = { low: 0, high, label: drawn };
   if (high === 1.04) y.ticks = [0, 0.25, 0.5, 0.75, 1];
-  if (app.high !== high) {
-    app.high = high;
+  if (app.high !== high || app.drawn !== drawn) {
+    [app.high, app.drawn] = [high, drawn];
+    app.warm.chart.head.textContent = `${drawn} against τ`;
+    app.many.chart.head.textContent = `${drawn} against K`;
     app.warm.chart.axes(app.warm.chart.x, y);
     app.many.chart.axes(app.many.chart.x, { ...y, label: "" });
     return draw(app);
@@ -186,7 +189,6 @@ function draw(app) {
   const { chart } = app.warm, limit = K / (K + 1), turn = found.turning;
   put(app.warm.limit, chart.trace([COLD, HOT], [limit, limit]));
   put(app.many.limit, app.many.chart.trace(N, N.map((k) => k / (k + 1))));
-  const gated = found.W !== null && Math.abs(found.W - found.gate) < 1e-9;
   put(app.warm.turn, turn.turns && gated && turn.t < HOT ? mark(4, chart.X(turn.t), chart.Y(turn.W) - 8, 6) : "");
   // who is asked for the K of a gate half open finds it first
   const half = Math.abs(found.gate - 0.5) < 0.06 && state.shape === "equal" && state.temperature ? Math.exp((s - state.similarity) / state.temperature) : 0;
@@ -199,7 +201,7 @@ function draw(app) {
   const drawnIn = crowd.m.reduce((sum, m, j) => sum + (found.push[j] < 0 ? m : 0), 0);
   const shares = `K_eff = ${number(found.K_eff)} of ${number(K)} negatives share the push${drawnIn ? `, ${number(drawnIn)} are drawn in` : ""}`;
   const W = found.W === null ? `${titled("loss")} has no temperature and no gate; its pull is ${number(found.pull)}`
-    : gated ? `W = ${number(found.W)}: the gate lets ${percent(found.W)} of the gradient through`
+    : gated ? `W = ${number(found.W)}: ${percent(found.W)} of the gradient comes through`
     : `W = ${number(found.W)}, but ${titled("loss")} pulls with ${UNSCALED.has(state.loss) ? "" : `${number(found.gate)}/τ = `}${number(found.pull)}`;
   const beside = state.beside === "none" ? "" : `; ${titled("beside")} pulls with ${number(ask(app, "beside").pull)}${gated ? `, ${titled("loss")} with ${number(found.pull)}` : ""}`;
   const moves = turn.turns ? `Mean s⁻ ${number(turn.mean)} < s⁺ ${number(s)} < hardest ${number(turn.hardest)}, so W falls and rises again along τ: lowest, ${number(turn.W)}, at τ = ${number(turn.t)}`

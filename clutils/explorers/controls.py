@@ -226,9 +226,9 @@ INDEX = (
         "circle",
         "Points on a circle, moved by a loss alone",
         "Each image has two views, a filled and a hollow mark; colour and shape show the class, which the "
-        "loss does not know. The loss pulls the two views together and pushes all others away. Left is "
-        "temperature τ = 0.1, right τ = 1: which one spreads the points more evenly? Drag a point, or try "
-        "another start.",
+        "loss does not know. The loss pulls the two views together and pushes all others away. The "
+        "first circle has temperature τ = 0.1, the second τ = 1: which one spreads the points more evenly? "
+        "Drag a point, or try another start.",
         {
             "τ = 0.1 beside τ = 1": {},
             "τ = 0.02: only the nearest are pushed": {"temperature": 0.02},
@@ -254,6 +254,7 @@ INDEX = (
             "CLIP, τ = 0.01": {"temperature": 0.01, "count": 32_768, "shape": "gaussian", "similarity": 0},
             "one false negative": {"temperature": 0.1, "hard": 0.95, "similarity": 0},
         },
+        {"beside": "none"},
     ),
     Part(
         "matrix",

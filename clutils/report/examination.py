@@ -307,7 +307,7 @@ def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
     y, known = found.judged.labels, gallery.labels
     why = ""
     if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:
-        why = "the images have no labels of two classes or more"
+        why = "the images have no labels" + " of two classes or more" * bool((y >= 0).any())
     elif not torch.isin(y, known).any():
         why = "no test image is of a class that a labelled image has"
     elif not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):

@@ -90,6 +90,7 @@ def page(
         pictures=[(name, picture, _is_wide(picture)) for name, picture in pictures.items()],
         panels=[(name, *panel) for name, panel in (panels or {}).items()],
         table=screen.table(found[0].found) if len(found) == 1 else [],
+        caption=screen.caption(found[0].found) if len(found) == 1 else "",
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
         differences=differences,
         better=better(reports, differences) if differences else "",

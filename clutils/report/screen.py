@@ -49,6 +49,8 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
         figure.text(0.73, 0.982 - 0.024 * y, name, **at)
         for x, cell in enumerate(cells):
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
+    below = 0.982 - 0.024 * len(table(found.found))
+    figure.text(0.975, below, caption(found.found), fontsize=8.5, color=style.GREY, ha="right", va="top")
     for k, (name, panel) in enumerate(PANELS.items()):
         left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.3)))
@@ -82,6 +84,13 @@ def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
     return [*found, ("chance", f"{1 / (2 * f.views - 1):.1%}", "")]
 
 
+def caption(f: Facts) -> str:
+    """What the columns of the table without labels are; "" where the columns are accuracies."""
+    if f.own is not None or f.view_rank is None:
+        return ""
+    return "finds view: a view's nearest is its image's other view; rank: effective rank of views"
+
+
 def heading(name: str, found: Examination) -> str:
     """A panel's name as it is shown: no map is by class where there are no classes."""
     return "Map" if name == "Map by class" and found.predicted is None else name
@@ -106,7 +115,9 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
     trust = f"Trustworthiness of this {name} map: {kept:.2f}."
     if found.predicted is None:
-        reading = f"All {len(z):,} images. No labels of two classes or more. {trust}"
+        some = bool((found.judged.labels >= 0).any())
+        why = "No labels of two classes or more." if some else "These images have no labels."
+        reading = f"All {len(z):,} images. {why} {trust}"
         _thumbnails(ax, found.judged.images, points)
         return describe(ax, f"Map. {reading}"), reading
     wrong = found.predicted[: found.mapped] != labels

@@ -54,6 +54,22 @@ def test_a_button_sets_its_explorer_and_says_that_it_is_pressed(index):
             assert button.get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.parametrize("size", [(1366, 768), (360, 740)])
+def test_after_a_press_the_figure_that_changes_is_on_the_screen(index, size):
+    index.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    for part in controls.INDEX:
+        for label in list(part.settings)[:1]:
+            button = index.page.get_by_role("button", name=label, exact=True)
+            button.evaluate("(one) => one.scrollIntoView({ block: 'end' })")  # what stands below is not seen
+            button.evaluate("(one) => one.click()")
+            index.until(
+                f"(() => {{ const app = {INSIDE.format(part.name)}, frame = document.querySelector("
+                f"'iframe[data-page={part.name}]'), top = frame.getBoundingClientRect().top,"
+                " box = app.stage.firstElementChild.getBoundingClientRect();"
+                " return top + box.top > -2 && top + box.bottom < innerHeight + 2; })()"
+            )
+
+
 FOCUSED = """() => { // what has the focus, in a frame too, and how it looks; it is marked as visited
     let at = document.activeElement, place = "page";
     while (at.contentDocument) [place, at] = [at.dataset.page, at.contentDocument.activeElement];

@@ -203,7 +203,7 @@ def test_images_without_labels_are_measured_without_classes_and_the_badge_is_not
     found = report.check(case.opened, tuple(map(nameless, few)), map_names=(), quick=True)
     assert found.examination.found.own is None and found.level == UNKNOWN
     said = figures.alt(found.screen())
-    assert "No labels of two classes" in said and "do they belong together?" in said
+    assert "These images have no labels." in said and "do they belong together?" in said
 
 
 @pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])

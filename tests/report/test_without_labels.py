@@ -61,7 +61,9 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     page = (out / "a.html").read_text()
     assert f"fresh weights {numbers['view_rank_untrained']:.0f}. A high rank" in page  # the table's, drawn
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
-    assert f"All {COUNT} images. No labels" in page and "a.images.csv, beside this page" in page
+    assert "<caption" in page and "finds view: a view" in page
+    assert f"All {COUNT} images. These images have no labels. Trust" in page
+    assert "a.images.csv, beside this page" in page
 
 
 def test_each_image_has_a_row_with_its_nearest_and_the_copy_is_found(out, saved, photos):
@@ -92,7 +94,11 @@ def test_the_still_map_is_the_interactive_one_whose_command_is_on_the_page_and_a
 ):
     monkeypatch.chdir(tmp_path)
     assert run("train", "--resume", "--out", saved) == 0
-    after = capsys.readouterr().out.partition("your images on a map: ")[2].split()
+    said, _, after = capsys.readouterr().out.partition("your images on a map: ")
+    checks, after = said.partition("this encoder checked on your images: ")[2].split(), after.split()
+    assert checks[3:5] == ["check", str(saved)] and run(*checks[3:]) == 0
+    assert (saved / "report.images.csv").exists()
+    capsys.readouterr()
     assert after[:4] == ["python", "-m", "clutils", "map"] and "on a map: python" in (
         saved / "replay.html"
     ).read_text("utf-8")
