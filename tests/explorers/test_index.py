@@ -57,7 +57,7 @@ def test_a_button_sets_its_explorer_and_says_that_it_is_pressed(index):
 @pytest.mark.parametrize("size", [(1366, 768), (360, 740)])
 def test_after_a_press_the_figure_that_changes_is_on_the_screen(index, size):
     index.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-    for part in controls.INDEX:
+    for part in controls.INDEX[: 1 if size[0] < 400 else None]:  # on a phone the circle, which is tallest
         for label in list(part.settings)[:1]:
             button = index.page.get_by_role("button", name=label, exact=True)
             button.evaluate("(one) => one.scrollIntoView({ block: 'end' })")  # what stands below is not seen
