@@ -210,7 +210,8 @@ def keep_maps(found: dict[str, torch.Tensor], test: ImageSet, names: list[str]) 
     """The scale before and after a run, without the images: records/pinda_stl10_maps.npz."""
     kept: dict[str, Any] = {"names": np.array(names)}
     kept |= {when: found[f"scale, {when}"].half().numpy() for when in ("untrained", "trained")}
-    kept["object"] = detectors.auroc(found["scale, trained"], test.masks).numpy()
+    for name, when in (("object_before", "untrained"), ("object", "trained")):
+        kept[name] = detectors.auroc(found[f"scale, {when}"], test.masks).numpy()
     files.write_atomically(
         records.FOLDER / "pinda_stl10_maps.npz", functools.partial(np.savez_compressed, **kept)
     )

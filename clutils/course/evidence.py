@@ -28,7 +28,7 @@ RECORD = "evidence"
 APART = {"real_images": "evidence_real_images"}  # has further columns
 NEAR = 0.005  # of a ceiling: half a point
 CEILING = ("methods", "SupCon, told the classes")  # of all subjects but those of APART, which have their own
-LEARNING = "still learning"
+SETTLED, LEARNING, FALLING = "past its learning phase", "still learning", "still falling"
 POWER = 0.8  # with which a difference that the seeds can detect is detected
 
 
@@ -194,40 +194,45 @@ def results(
 
 
 def phase(subject: str, contender: str) -> str:
-    """'past its learning phase', 'at the ceiling' or `LEARNING`.
+    """'at the ceiling', or what `trend` says: `SETTLED`, `LEARNING` or `FALLING`.
 
-    Past it: the last third of the steps adds less than the seeds' standard deviation at the end, and not, by
-    the interval over the seeds, certainly something while its mean is `NEAR` or more. At the
-    ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`); there the
-    seeds hardly differ, and a gain of a few images in thousands is no learning phase. Raises ValueError
-    where fewer than three seeds are on record.
+    At the ceiling: by the interval less than `NEAR` is missing to what was told the classes (`CEILING`);
+    there the seeds hardly differ, and a gain of a few images in thousands is no learning phase. Raises
+    ValueError where fewer than three seeds are on record.
     """
     runs = finished(subject)
     by_step = runs[runs["contender"] == contender].pivot(index="seed", columns="step", values="knn")
     if by_step.empty:
         raise ValueError(f"evidence: fewer than three seeds of {contender!r} in {subject!r} are on record")
-    if settled(by_step):
-        return "past its learning phase"
+    said = trend(by_step)
     ceiling = results(subject if subject in APART else CEILING[0]).get(CEILING[1])
-    if ceiling and difference(by_step[by_step.columns.max()].tolist(), ceiling).low > -NEAR:
+    ends = by_step[by_step.columns.max()].tolist()
+    if said != SETTLED and ceiling and difference(ends, ceiling).low > -NEAR:
         return "at the ceiling"
-    return LEARNING
+    return said
 
 
-def settled(by_step: pandas.DataFrame) -> bool:
-    """Whether runs, a row a seed and a column a step, are past their learning phase, as `phase` has it."""
+def trend(by_step: pandas.DataFrame) -> str:
+    """What the last third of the steps does to runs, a row a seed and a column a step.
+
+    `SETTLED` where it changes the mean by less than the seeds' standard deviation at the end, and not, by the
+    interval over the seeds, certainly by `NEAR` or more; else `LEARNING` or `FALLING`.
+    """
     end = by_step.columns.max()
     before = max(step for step in by_step.columns if step <= 2 * end / 3)
     gained = (by_step[end] - by_step[before]).tolist()
-    certain = paired(gained, [0.0] * len(gained)).low > 0 and statistics.fmean(gained) >= NEAR
-    return statistics.fmean(gained) < by_step[end].std() and not certain
+    mean = statistics.fmean(gained)
+    certain = paired(gained, [0.0] * len(gained)).decided and abs(mean) >= NEAR
+    if abs(mean) < by_step[end].std() and not certain:
+        return SETTLED
+    return LEARNING if mean > 0 else FALLING
 
 
 def has_learned(subject: str, *contenders: str) -> bool:
-    """Whether all of them are on record and none is still learning; ValueError as `phase` of one alone."""
+    """Whether all are on record, none still learning or falling; ValueError as `phase` of one alone."""
     if len(contenders) > 1 and not set(contenders) <= set(results(subject)):
         return False
-    return all(phase(subject, contender) != LEARNING for contender in contenders)
+    return all(phase(subject, contender) not in (LEARNING, FALLING) for contender in contenders)
 
 
 # ---- two contenders ----------------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ def test_a_contender_has_learned_when_its_last_third_adds_less_than_its_seeds_di
         recorded(rows("certain and small", seed, {0: 0.1, 2000: end - 0.004, 3000: end}))
         recorded(rows("falling", seed, {0: 0.1, 1000: 0.99, 2000: end + 0.05, 3000: end}))
     learned = {name: evidence.has_learned("x", name) for name in evidence.results("x")}
-    assert [name for name, past in learned.items() if not past] == ["still rising", "certain"]
+    assert [name for name, past in learned.items() if not past] == ["still rising", "certain", "falling"]
+    assert evidence.phase("x", "falling") == evidence.FALLING
     assert evidence.results("x")["flat"] == [0.88, 0.90, 0.92]
     curve = evidence.curves("x").query("contender == 'flat' and step == 2000").iloc[0]
     assert (curve["min"], curve["max"], curve["count"]) == (0.87, 0.91, 3)

@@ -5,7 +5,7 @@ Each `verdict_...` returns the keywords of `claims.test`. A sentence is supporte
 difference lies above zero. Methods are compared only where none of them is still learning.
 """
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from clutils.course import evidence
@@ -85,22 +85,23 @@ def further_methods() -> str:
 
 
 def real_images() -> str:
-    """CIFAR-10's images: accuracy with all labels, with 5 and 1 a class; settings; each minus SimCLR."""
-    ends = results(REAL)
-    few = [results(REAL, f"knn_{count}_a_class") for count in (5, 1)]
-    head = f"{'kNN, with the labels of':33} {'all images':22} {'5 a class':22} {'1 a class':22}"
-    lines = [head, f"{'untrained':33} {_percent(results(REAL, step=0)['SimCLR'])}"]
-    for name in ends:
-        said = " ".join(f"{_percent(found[name]):22}" for found in (ends, *few))
+    """CIFAR-10's images: accuracy with all labels, with 5 and 1 a class; settings; each minus the next."""
+    by = [results(REAL, column) for column in ("knn", "knn_5_a_class", "knn_1_a_class")]
+    before = [results(REAL, column, step=0) for column in ("knn", "knn_5_a_class", "knn_1_a_class")]
+    ends = by[0]
+    order = sorted(ends, key=lambda name: -sum(ends[name]))
+    lines = [f"{'kNN, with the labels of':33} {'all images':22} {'5 a class':22} {'1 a class':22}"]
+    for name in order:
+        said = " ".join(f"{_percent(found[name]):22}" for found in by)
         lines.append(f"{name:33} {said} {phase(REAL, name)}")
-    for name in ends:
+    fresh = " ".join(f"{_percent(found['SimCLR']):22}" for found in before)
+    lines.append(f"{'untrained':33} {fresh}")
+    for name in order:
         if name != evidence.CEILING[1]:
             lines.append(f"{name:33} best of its grid: {_chosen(REAL, name)}")
-    for name, values in ends.items():
-        if name != "SimCLR":
-            lines.append(f"{name + ' minus SimCLR':46} {difference(values, ends['SimCLR'])}")
-    early = [name for name in ends if not has_learned(REAL, name)]
-    return "\n".join([*lines, f"too early for an order of the methods; still learning: {', '.join(early)}"])
+    for name, below in pairwise(order):
+        lines.append(f"{name} minus {below}: {difference(ends[name], ends[below])}")
+    return "\n".join(lines)
 
 
 # ---- the verdicts ------------------------------------------------------------------------------------------

@@ -171,17 +171,20 @@ def found(table: pandas.DataFrame) -> Figure:
 def of_photographs(kept: Mapping[str, np.ndarray]) -> Figure:
     """Recorded maps of images that cannot be shown: the scale before the first step and after the last.
 
-    - kept: names (N,), untrained and trained (N, H, W), object (N,): the trained map's AUROC against the mask
+    - kept: names (N,), untrained and trained (N, H, W), object_before and object (N,): their AUROC against
+      the object's mask
     """
     rows = []
     for when in ("untrained", "trained"):
         values = torch.from_numpy(kept[when]).float()
         low, high = float(values.min()), float(values.max())
         rows.append((f"scale,\n{when}", values, {"cmap": "viridis", "vmin": low, "vmax": high}))
-    each = [f"{name} {value:.2f}" for name, value in zip(kept["names"], kept["object"], strict=True)]
-    figure = strips(rows, below=[said.replace(" ", "\n") for said in each])
+    changes = zip(kept["names"], kept["object_before"], kept["object"], strict=True)
+    each = [f"{name}\n{before:.2f} → {after:.2f}" for name, before, after in changes]
+    figure = strips(rows, below=each)
+    said = ", ".join(each).replace("\n", " ")
     return describe(
-        figure, f"Scale of the noise for {len(each)} images; AUROC against the object: {', '.join(each)}."
+        figure, f"Scale of the noise; AUROC against the object, before and after training: {said}."
     )
 
 
