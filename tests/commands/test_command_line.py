@@ -302,7 +302,7 @@ def test_an_interrupt_behind_the_last_step_says_what_is_missing_and_resume_write
 
     with monkeypatch.context() as patch:
         if where == "replay":
-            patch.setattr(explorers, "replay_writer", lambda watcher: interrupt)
+            patch.setattr(explorers, "replay_writer", lambda watcher, **_: interrupt)
         else:
             look = training.Watcher.look
             late = lambda self, run, **how: interrupt() if run.done else look(self, run, **how)  # noqa: E731
