@@ -2,7 +2,7 @@
 
     python benchmarks/lab.py [--rounds 3] [--seconds 15] [--json FILE] [--record]
 
-Both train in the background with one of torch's threads; the panel also measures effective rank, kNN accuracy
+Both train in the background with torch's threads; the panel also measures effective rank, kNN accuracy
 and the map, draws and encodes its image (no page is attached, so that nothing is sent to one). They take
 turns, now the one first and now the other; the first round is for warming up. Two shares are printed: of the
 images a second, which is what a reader waits for and which needs a machine with nothing else to do; and of

@@ -55,6 +55,19 @@ def test_each_notebook_is_listed_with_the_time_it_says_itself_and_that_was_measu
     assert abs(measured - int(own)) <= max(1, 2.5), f"{own} s is said, {measured} s were measured last"
 
 
+def test_the_speeds_that_are_printed_are_those_of_the_records():
+    """benchmarks/throughput.py --record, benchmarks/lab.py --record: their last rows."""
+    text, steps = DOCS["checked"].read_text("utf-8"), records.read("throughput")
+    for method in ("SimCLR", "MoCo", "BYOL", "VICReg", "DINO"):
+        name = "clutils, float32 / lightly, float32"
+        name = name if method == "SimCLR" else f"{method.lower()}: {name}"
+        row = steps[steps["ratio"] == name].iloc[-1]
+        assert f"| {method} | {row['median']:.1f} ({row['lowest']:.1f} to {row['highest']:.1f}) |" in text
+    lab = records.read("lab").iloc[-1]
+    spread = f"({lab['share_lowest']:.0%} to {lab['share_highest']:.0%} in ten rounds)"
+    assert f"takes {lab['share']:.0%} of the images per second {spread}".replace("%", " %") in text
+
+
 def test_the_table_of_losses_names_those_of_the_catalogue_with_their_years():
     """One that is missing is no fault: the reason of the skip is the line to add."""
     catalogue, (table,) = (

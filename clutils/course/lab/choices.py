@@ -237,7 +237,6 @@ class Choices:
             data=self._own_data if name is None else name,
             steps=steps,
             method_settings=self._method_settings() | live,
-            threads=1,  # the other core draws
             **given | {"learning_rate": values["learning_rate"]},
         )
         key = (name, str(run.device), tuple(run.images.shape))

@@ -125,7 +125,7 @@ class Following:
 
     def _follow(self) -> None:
         record, background = self.record, self.record.background
-        torch.set_num_threads(1)  # of this thread: the run has the other core
+        torch.set_num_threads(1)  # of this thread: the run has the others
         atexit.register(self._leave)
         try:
             try:
