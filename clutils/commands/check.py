@@ -113,17 +113,6 @@ def add_to(add: Add) -> None:
         "else no resizing",
     )
     to_check.add_argument(
-        "--layer",
-        metavar="NAME",
-        help="layer to check: encoder, head, or a module of the encoder; default: encoder",
-    )
-    to_check.add_argument(
-        "--grey",
-        action="store_true",
-        default=None,
-        help="average the colour channels, for an encoder of grey images; default: no",
-    )
-    to_check.add_argument(
         "--fail-on",
         choices=("broken", "look"),
         help="lowest level that gives exit code 3: look (worth a look) or broken; for a series, the level "
@@ -131,9 +120,9 @@ def add_to(add: Add) -> None:
     )
     to_check.add_argument(
         "--maps",
-        choices=("none", "tsne", "both"),
+        choices=("none", "tsne"),
         default="tsne",
-        help="maps to draw: none, t-SNE, or both t-SNE and UMAP; default: tsne",
+        help="map to draw: t-SNE, or none, which is quicker (the panel then has PCA); default: tsne",
     )
     to_check.add_argument("--seed", metavar="N", type=int, default=0, help="random seed; default: 0")
 
@@ -199,9 +188,9 @@ def _checked(
     """The report on one file, printed; one of many has no maps."""
     from clutils import explorers, report
 
-    names = ("temperature", "size", "layer", "mean", "std", "grey")
+    names = ("temperature", "size", "mean", "std")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    maps = () if many else {"none": (), "tsne": ("t-SNE",), "both": ("t-SNE", "UMAP")}[options.maps]
+    maps = () if many or options.maps == "none" else ("t-SNE",)
     given |= {"map_names": maps, "seed": options.seed, "quick": options.quick}
     given["command"] = shlex.join(["python", "-m", "clutils", *options.typed])
     with _stages(4 + bool(maps) if options.quick else 6 + len(maps)) as (on_stage, on_hint):

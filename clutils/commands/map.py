@@ -81,9 +81,8 @@ def map_(options: argparse.Namespace) -> int:
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
     say(f"read {images.source}")
-    fed = images
-    if opened.channels == 1 and images.images.shape[1] == 3:
-        fed = report.in_grey(images)
+    fed = report.as_taken(images, opened.channels)
+    if fed is not images:
         say("colours averaged for the maps, since the encoder takes grey images")
     try:
         spaces = _features(opened, fed, options)

@@ -39,6 +39,7 @@ DEPTHS = (8, 10, 12, 14)  # bits that a 16-bit file may hold in fact
 DARK = 64  # of 255: 16-bit colours of which nothing is brighter hold 14 bits or fewer
 SOME = 1000  # files of all splits, spread over them, whose depth is looked at
 NAMED = 10  # broken images that an error lists
+BROKEN = 0.1  # share of the files that may be damaged: these are left out, and `source` names them
 
 
 class Layout(NamedTuple):
@@ -79,11 +80,12 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
     - Photographs are turned as their camera says, transparency becomes white. 16 bits become 8; where no
       value of the set needs more than 8, 10, 12 or 14 bits, these do. Values of 1,000 images of all splits
       count, so that every split is read alike.
+    - Damaged files, up to a tenth of all, are left out; `source` counts them and names the first.
     - Links are followed.
 
-    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or some that
-    can't be read, then nothing is loaded; where splits have unusual names, and would become the classes;
-    where two splits spell a class differently; and where 16-bit colours are nearly black.
+    Raises `Unavailable` where there is no such folder; `ValueError` where it holds no images, or more than a
+    tenth can't be read; where an image holds floats; where splits have unusual names, and would become the
+    classes; where two splits spell a class differently; and where 16-bit colours are nearly black.
     """
     folder = Path(path).expanduser()
     if not path:
@@ -110,10 +112,17 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
-    images, inside, depth = _decode(path, files, masks, size, shape, layout.top)
+    cut, taken, broken = len(files) < len(names), names[:limit], dict[int, str]()
+    images, inside, depth = _decode(path, files, masks, size, shape, layout.top, broken)
+    if broken:
+        kept = [at for at in range(len(files)) if at not in broken]
+        images, inside = images[kept], None if inside is None else inside[kept]
+        taken, labels = [taken[at] for at in kept], [labels[at] for at in kept]
+        first = os.path.relpath(broken[min(broken)], base)
+        more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+        notes.append(f"{len(broken)} that can't be read left out: {first}{more}")
 
-    cut = len(files) < len(names)
-    count = f"{len(files):,} of {len(names):,}" if cut else f"{len(files):,}"
+    count = f"{len(taken):,} of {len(names):,}" if cut else f"{len(taken):,}"
     number, known = len(class_names), f" ({shortlist(class_names)})"
     classes = f" in {number} class{'es' if number > 1 else ''}{known}" if max(labels) >= 0 else ""
     which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
@@ -124,7 +133,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         masks=None if inside is None else torch.from_numpy(inside),
         source=f"{count} images{classes}{', drawn,' * cut} from the folder {base}{which}{note}"
         + "".join(f"; {each}" for each in (*notes, *depth)),
-        files=tuple(names[:limit]),
+        files=tuple(taken),
     )
 
 
@@ -325,10 +334,11 @@ def _decode(
     size: int | None,
     shape: tuple[int, int],
     top: Path,
+    broken: dict[int, str],
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
     """Images (N, 3, *shape), masks (N, *shape), and what is to say of files of 16 bits.
 
-    top: the folder of all splits, which are read alike.
+    top: the folder of all splits, which are read alike; broken: gets damaged files by their numbers.
     """
     needed = 3 * shape[0] * shape[1] * len(files)
     if size is None and needed > ROOM:
@@ -351,7 +361,7 @@ def _decode(
         if masks and inside is not None:
             inside[at] = _mask(masks[at], files[at], size)
 
-    _each(path, "reading", files, place)
+    _each(path, "reading", files, place, broken=broken)
     if upper and (brightest := max(upper.values())) < DARK:
         raise ValueError(
             f"folder:{path}: {len(upper):,} images have 16 bits a colour, of which the upper 8 are read, and "
@@ -377,11 +387,22 @@ def _decode(
     return images, inside, [said]
 
 
-def _each(path: str, doing: str, files: list[str], do: Callable[[int], Any], tell: bool = True) -> list[Any]:
-    """`do` every index, on a few threads; all failures together are one ValueError, or left out."""
-    failures: dict[int, str] = {}
+def _each(
+    path: str,
+    doing: str,
+    files: list[str],
+    do: Callable[[int], Any],
+    tell: bool = True,
+    broken: dict[int, str] | None = None,
+) -> list[Any]:
+    """`do` every index, on a few threads; all failures together are one ValueError, or left out.
+
+    broken: gets damaged files, number -> name, where they are few and nothing else failed.
+    """
+    failures, refused = dict[int, str](), False
 
     def one(at: int) -> Any:
+        nonlocal refused
         try:
             return do(at)
         except MemoryError:
@@ -389,12 +410,15 @@ def _each(path: str, doing: str, files: list[str], do: Callable[[int], Any], tel
         except UnidentifiedImageError:
             failures[at] = f"{files[at]} (no image is in it, whatever its name says)"
         except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
+            refused |= isinstance(error, ValueError)
             failures[at] = f"{files[at]} ({error or type(error).__name__})"
 
     with ThreadPool(min(8, os.cpu_count() or 1)) as pool:
         done = pool.imap(one, range(len(files)), chunksize=64)
         found = list(tqdm(done, total=len(files), desc=f"{doing} images", delay=2))
-    if failures and tell:
+    if broken is not None and not refused and len(failures) <= BROKEN * len(files):
+        broken |= {at: files[at] for at in failures}
+    elif failures and tell:
         named = [failures[at] for at in sorted(failures)[:NAMED]]
         more = f" and {len(failures) - NAMED} more" if len(failures) > NAMED else ""
         raise ValueError(

@@ -5,11 +5,10 @@
 
 import copy
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -27,9 +26,9 @@ from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
-from clutils.report.prepared import Unfit, in_grey
+from clutils.report.prepared import Unfit, as_taken
 
-__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "beside"]
+__all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
 SUFFIXES = (".html", ".json", ".png", ".csv")
@@ -43,7 +42,6 @@ UNLABELLED = (
     "without labels, these cannot be known: the accuracy of kNN and probe, whether neighbours share a class, "
     "and whether the encoder is better than fresh weights at telling classes from each other"
 )
-Made = TypeVar("Made")
 
 
 @dataclass
@@ -82,7 +80,8 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        return page.page([self], _drawn(self.figures()), self.json(), _panels(self.examination))
+        found = self.examination
+        return page.page([self], _more(found), self.json(), [_panel(name, found) for name in screen.PANELS])
 
     def csv(self) -> str:
         """A row for each image: its nearest one, what it is a copy of, the class that neighbours vote for."""
@@ -95,10 +94,6 @@ class Report:
     def _repr_html_(self) -> str:
         """What a notebook shows: the first screen."""
         return figure_html(self.screen())
-
-    def figures(self) -> dict[str, Figure]:
-        """Heading -> figure: what the page shows behind 'more', where a quick look ends."""
-        return {} if self.examination.quick else _of_one(self.examination)
 
     def write(self, path: str | Path) -> Path:
         """By its ending: .html the page, .json every number, .png the first screen, .csv a row for each one.
@@ -143,8 +138,6 @@ def beside_page(path: Path) -> str:
 
 def demand_suffix(path: Path) -> None:
     """Raise ValueError where a report can't be written under this name."""
-    if path.suffix == ".pdf":
-        raise ValueError(f"report: {path}: no PDF is written: write an .html page, and print it to a PDF")
     if path.suffix not in SUFFIXES:
         raise ValueError(f"report: {path} ends in {path.suffix!r}, but must end in {', '.join(SUFFIXES)}")
 
@@ -154,7 +147,6 @@ def check(
     data: str | tuple[ImageSet, ImageSet] | None = None,
     arch: str | None = None,
     limit: int = 2000,
-    grey: bool = False,
     head: nn.Module | None = None,
     on_stage: Callable[[str], object] = lambda name: None,
     command: str = "report.check, in Python",
@@ -166,12 +158,13 @@ def check(
     - data: a name for `data.load`, or (gallery, test images); None = generated scenes, with a note
     - limit: how many images in all, three quarters of them the gallery, whose labels are the neighbours';
       without any label, all of them are test images and the gallery is empty
-    - grey: the images' colours are averaged, for an encoder of grey images
     - head: (N, features) -> (N, D), what the loss saw, beside a module: without, no collapse behind it shows
     - command: what was typed, which the page repeats
-    - options: temperature, mean, std, size, layer, map_names, numbers, seed, quick: see
-      `examination.examine`; mean may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto"
-      (the default for a file): the one that fits best, with a note
+    - options: temperature, mean, std, size, map_names, numbers, seed, quick: see `examination.examine`; mean
+      may be a name of `feeding.NORMALISATIONS`, which gives std too, or "auto" (the default for a file): the
+      one that fits best, with a note
+
+    For an encoder of grey images the colours of others are averaged.
 
     The same file, images and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
@@ -195,8 +188,7 @@ def check(
                 "`maps` take the embeddings"
             )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
-    if grey:
-        gallery, judged = in_grey(gallery), in_grey(judged)
+    gallery, judged = (as_taken(part, opened.channels) for part in (gallery, judged))
     count = len(gallery) + len(judged)
     labelled = bool((judged.labels >= 0).any())
     if not labelled:
@@ -215,14 +207,16 @@ def check(
     if said and (mean, std) != feeding.NORMALISATIONS["none"]:
         notes.append(said)
     found = examine(opened, gallery, judged, on_stage=on_stage, **options)
-    own, layer = found.found, options.get("layer", "encoder")
+    own = found.found
     if asked := int((~torch.isin(judged.labels, gallery.labels)).sum()) if own.knn is not None else 0:
         notes.append(
             f"{asked} of {len(judged)} test images are of classes without a labelled image, "
             "so no vote is right there"
         )
     if options.get("temperature") and own.temperature is None:
-        notes.append(f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['W']}")
+        notes.append(
+            f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['K_eff']}"
+        )
     if said := map_figures.numbered(judged.class_names):
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt
@@ -230,8 +224,7 @@ def check(
     found.title = f"{files.printable(name)} on {_short(data if isinstance(data, str) else judged.source)}"
     taken = covering(gallery, judged, found.quick)
     found.facts = provenance.facts(opened, taken, judged, options, command)
-    told = diagnosis.diagnose(own, layer), diagnosis.lines(own, found.unknown, layer)
-    return Report(found, *told, notes, opened.epoch)
+    return Report(found, diagnosis.diagnose(own), diagnosis.lines(own, found.unknown), notes, opened.epoch)
 
 
 def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
@@ -286,15 +279,13 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same images in the same order.
     """
-    held, both = beside_json(first, second), (first.examination, second.examination)
-    spectra = {name: e.spectrum for name, e in zip("AB", both, strict=True) if e.spectrum is not None}
-    figures = _Figures()
-    if len(spectra) > 1:
-        figures.add("Spectrum", drawn.spectrum, spectra)
-    for name, e in zip("AB", both, strict=True):
-        for panel in ("Positives and negatives", "Map by class"):
-            figures.add(f"{panel}, {name}", _panel, panel, e)
-    return page.page([first, second], _drawn(figures), held)
+    held, panels = beside_json(first, second), ("Positives and negatives", "Map by class")
+    figures = {
+        f"{panel}, {letter}": _panel(panel, each.examination)[1]
+        for letter, each in zip("AB", (first, second), strict=True)
+        for panel in panels
+    }
+    return page.page([first, second], figures, held)
 
 
 def compared(first: Report, second: Report) -> str:
@@ -331,7 +322,7 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: every number against the epoch, a line for each."""
     found = series.moments(reports)
-    return page.page([], _drawn({"Numbers": series.curves(found)}), series.held(found), moments=found)
+    return page.page([], {"Numbers": _on_any_page(series.curves(found))}, series.held(found), moments=found)
 
 
 def last(reports: Sequence[Report]) -> Report:
@@ -355,37 +346,23 @@ def _described(data: Any) -> str:
 
 def _short(source: str) -> str:
     """A set's name or source without its folder's path, its images' size, and what stands in brackets."""
-    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", source.partition(" (")[0].partition(", scaled and cut")[0])
+    said = source.partition(" (")[0].partition(", scaled and cut")[0].partition(";")[0]
+    said = re.sub(r"(\S*[/\\])(?=[^/\\\s])", "", said)
     return said.removeprefix("folder:")
 
 
-def _tried(name: str, make: Callable[[], Made], instead: Callable[[Figure], Made]) -> Made:
-    """What is made; or, where that fails, a line that says so: no figure loses what was measured."""
-    try:
-        return make()
-    except Exception as error:  # whatever it is
-        return instead(drawn.missing(name, error))
+def _panel(name: str, found: Examination) -> tuple[str, str, str]:
+    """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
+    ax, reading = screen.PANELS[name](found, None)
+    return screen.heading(name, found), _on_any_page(cast(Figure, ax.figure)), reading
 
 
-def _drawn(figures: Mapping[str, Figure]) -> dict[str, str]:
-    """Heading -> the figure's HTML."""
-    return {name: _tried(name, partial(_on_any_page, one), figure_html) for name, one in figures.items()}
-
-
-def _panels(found: Examination) -> dict[str, tuple[str, str]]:
-    """Heading of each panel of the first screen -> its HTML, and the sentence that reads it."""
-
-    def made(panel: screen.Panel) -> tuple[str, str]:
-        ax, reading = panel(found, None)
-        return _on_any_page(cast(Figure, ax.figure)), reading
-
-    def missing(figure: Figure) -> tuple[str, str]:
-        return figure_html(figure), "It could not be drawn."
-
-    return {
-        screen.heading(name, found): _tried(name, partial(made, panel), missing)
-        for name, panel in screen.PANELS.items()
-    }
+def _more(found: Examination) -> dict[str, str]:
+    """Heading -> HTML of what the page shows behind 'more', where a quick look ends."""
+    if found.quick or found.predicted is None:
+        return {}
+    ax = drawn.confusion(found.judged.labels, found.predicted, found.judged.class_names)
+    return {"Confused classes": _on_any_page(cast(Figure, ax.figure))}
 
 
 def _on_any_page(figure: Figure) -> str:
@@ -403,24 +380,3 @@ def _on_any_page(figure: Figure) -> str:
         for frame in ax.patches:
             frame.set_edgecolor(style.BLUE)
     return figure_html(figure).replace("background: white", "", 1)
-
-
-class _Figures(dict[str, Figure]):
-    """Heading -> figure, each drawn as it is added; what fails leaves a line in its place that says why."""
-
-    def add(self, name: str, draw: Callable[..., Any], *given: Any, **options: Any) -> None:
-        self[name] = _tried(name, lambda: cast(Figure, draw(*given, **options).figure), lambda line: line)
-
-
-def _panel(name: str, found: Examination) -> Any:
-    return screen.PANELS[name](found, None)[0]
-
-
-def _of_one(e: Examination) -> dict[str, Figure]:
-    figures = _Figures()
-    if e.predicted is not None:
-        names = e.judged.class_names
-        figures.add("Confused classes", drawn.confusion, e.judged.labels, e.predicted, names)
-    for name, at in list(e.maps.items())[1:]:
-        figures.add(f"Map by {name}", _panel, "Map by class", replace(e, maps={name: at}))
-    return figures

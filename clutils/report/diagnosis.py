@@ -6,6 +6,7 @@ trained, or is fed wrongly, shows all else, too. Limits were set on encoders mad
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clutils.report import feeding
@@ -33,7 +34,6 @@ ONE_POINT, CROWDED = -0.5, -1.2  # uniformity after the head: above, a collapse,
 COLD, COOL, WARM, HOT = 0.01, 0.02, 0.9, 0.97  # share of the negatives that share the push
 BEFORE = 0.05  # the same by the encoder's features, below which a cold τ explains a collapse behind the head
 LEAD, HARDLY = 0.1, 0.6  # lead of an image's views, and how often they are nearer than others
-EXCHANGED = 3.5  # standard errors by which two classes are found in each other's place
 COPIES = 0.01  # share of test images that may be among the labelled
 ASKED, LABELLED = 200, 50  # test images, and labelled ones of the largest class, to blame labels by
 
@@ -267,30 +267,20 @@ def healthy(f: Facts) -> Diagnosis | None:
     return None
 
 
-RULES = (
-    never_trained,
-    fed_wrongly,
-    hardly_begun,
-    collapsed,
-    temperature,
-    behind_the_head,
-    other_classes,
-    half_trained,
-    healthy,
-)
+RULES: tuple[Callable[[Facts], Diagnosis | None], ...]
+RULES = never_trained, fed_wrongly, hardly_begun, collapsed, temperature, behind_the_head
+RULES += other_classes, half_trained, healthy
 
 
-def diagnose(f: Facts, layer: str = "encoder") -> Diagnosis:
+def diagnose(f: Facts) -> Diagnosis:
     """The first rule that has something to say; else what is not known, or the first line worth a look."""
     few = f"Not known: {f.pictures} test images are too few for a diagnosis (at least {FEWEST})."
     found = next((d for rule in RULES if (d := rule(f)) is not None), None)
-    if layer not in ("encoder", "head") and found is not None and found.name in (COLLAPSED, BEHIND):
-        found = next((d for rule in (other_classes, half_trained, healthy) if (d := rule(f))), None)
     certain = found is not None and (found.name == FED and (found.mean or found.level == BROKEN))
     certain = certain or (found is not None and found.name == COLLAPSED and f.spread < 0.01)
     if f.pictures < FEWEST and not certain:
         return Diagnosis(OPEN, UNKNOWN, few)
-    loud = [line for line in lines(f, {}, layer) if line.level in (LOOK, BROKEN)]
+    loud = [line for line in lines(f, {}) if line.level in (LOOK, BROKEN)]
     if (found is None or found.level == GOOD) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
         beside = f" {found.says}" if found is not None else ""
@@ -400,94 +390,74 @@ def _renamed(f: Facts) -> bool:
 
 # ---- one function a line -----------------------------------------------------------------------------------
 
-
-def lines(f: Facts, unknown: dict[str, str], layer: str = "encoder") -> list[Line]:
-    """At most six: the input, the classes, the space of the loss, collapse, views, robustness."""
-    found = [fed(f), classes(f), loss_space(f), geometry(f), two_views(f), robustness(f)]
-    keys = ("input_gap", "knn", "head_uniformity", "", "", "kept")
-    names = (
-        "input",
-        "classes",
-        "the space of the loss",
-        "collapse",
-        "views of an image",
-        "robustness",
-    )
-    made = []
-    for name, key, line in zip(names, keys, found, strict=True):
-        if line is None:
-            why = unknown.get(key) or "not measured"
-            line = Line(name, UNKNOWN, why[:1].lower() + why[1:])
-        if layer not in ("encoder", "head") and line.name in ("collapse", "views of an image"):
-            line = Line(
-                name,
-                UNKNOWN,
-                line.value,
-                f"The healthy range of {layer} is not known: the ranges are for the last features.",
-            )
-        made.append(line)
-    return made
+Told = tuple[str, str, str]  # level, numbers in words, and a sentence where it is not good
 
 
-def fed(f: Facts) -> Line | None:
+def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
+    """Six: the input, the classes, the space of the loss, collapse, views, robustness."""
+    told: dict[str, tuple[Told | None, str]] = {
+        "input": (fed(f), "input_gap"),
+        "classes": (classes(f), "knn"),
+        "the space of the loss": (loss_space(f), "head_uniformity"),
+        "collapse": (geometry(f), ""),
+        "views of an image": (two_views(f), ""),
+        "robustness": (robustness(f), "kept"),
+    }
+    return [
+        Line(name, *(found or (UNKNOWN, unknown.get(key, "not measured"), "")))
+        for name, (found, key) in told.items()
+    ]
+
+
+def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
     value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
-    unsettled = f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR
-    if found is None and unsettled:
-        return Line(
-            "input", LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
+    if found is not None and found.mean:
+        return (
+            found.level,
+            value,
+            f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f} nats.",
         )
-    best = feeding.alike(f.input_gaps)[:1]
-    if found is None:
-        return Line("input", GOOD, value)
-    mends = f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f} nats." if found.mean else ""
-    said = mends or f"No usual normalisation is nearer than {f.input_gaps[best[0]]:.2f} nats." if best else ""
-    return Line("input", found.level, value, said)
+    if found is not None:
+        nearest = min(f.input_gaps.values(), default=math.inf)
+        return found.level, value, f"No usual normalisation is nearer than {nearest:.2f} nats."
+    if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
+        return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
+    return GOOD, value, ""
 
 
-def classes(f: Facts) -> Line | None:
-    """The table in words; labels that are wrong, renamed, exchanged or copied where that fires."""
+def classes(f: Facts) -> Told | None:
+    """The table in words; labels that are wrong, renamed or copied where that fires."""
     if f.own is None or f.raw is None:
         return None
-    rows = [("fresh weights", f.untrained), ("raw pixels", f.raw)]
-    told = [(name, row) for name, row in rows if row is not None]
-    value = "; ".join(
-        f"{how} {getattr(f.own, how.lower()):.0%}"
-        + "".join(f", {name} {getattr(row, how.lower()):.0%}" for name, row in told)
-        for how in ("kNN", "probe")
-    )
-    value += f"; chance {f.chance:.0%}" if f.chance is not None else ""
+    rows = {"": f.own, ", fresh weights": f.untrained, ", raw pixels": f.raw}
+    knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
+    value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
     if (f.copies or 0) > COPIES:
         says = (
             f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
         )
-        return Line("classes", LOOK, value, says)
+        return LOOK, value, says
     if _renamed(f):
         says = f"Classes are found under wrong names: {f.knn_relabelled:.0%} under the best renaming."
-        return Line("classes", BROKEN, value, says)
+        return BROKEN, value, says
     if _labels_wrong(f):
-        return Line(
-            "classes", LOOK, value, "All at chance: labels and images do not seem to belong together."
-        )
-    if (f.exchanged or 0) > EXCHANGED:
-        return Line("classes", LOOK, value, "Two classes seem to be exchanged: see the confused classes.")
+        return LOOK, value, "All at chance: labels and images do not seem to belong together."
     found = other_classes(f) or half_trained(f)
     if found is not None:
-        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN
-        says = "Below fresh weights." if below or found.name == OTHER else "Not clearly above fresh weights."
-        return Line("classes", found.level, value, says)
-    return Line("classes", GOOD if above(f) or _easy(f) else UNKNOWN, value)
+        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN or found.name == OTHER
+        return found.level, value, "Below fresh weights." if below else "Not clearly above fresh weights."
+    return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
 
-def loss_space(f: Facts) -> Line | None:
+def loss_space(f: Facts) -> Told | None:
     if f.of_texts and f.K_eff is not None:
         value = f"τ = {f.temperature:.3g}, learned" + ("" if f.bias is None else f", and bias {f.bias:.3g}")
         value += (
             f" (logit_scale of the file): K_eff = {f.K_eff:.1f} of {f.negatives} other views share the push"
         )
-        says = "Its negatives were texts, so no healthy range is known for images."
-        return Line("the space of the loss", UNKNOWN, value, says)
+        return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if f.head_uniformity is None:
         return None
     value = f"after the head uniformity {_plain(f.head_uniformity)}, alignment {f.head_alignment:.2f}"
@@ -496,67 +466,55 @@ def loss_space(f: Facts) -> Line | None:
         value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
         value += "share the push"
     if one_point(f):
-        return Line("the space of the loss", BROKEN, value, "What the loss sees is one point.")
-    found = temperature(f)
-    if found is not None:
-        return Line("the space of the loss", found.level, value, found.says.partition(":")[0] + ".")
+        return BROKEN, value, "What the loss sees is one point."
+    if found := temperature(f):
+        return found.level, value, "Too hot." if (f.share_of_negatives or 0) > WARM else "Too cold."
     if f.head_uniformity > CROWDED:
-        return Line(
-            "the space of the loss", LOOK, value, "Images are crowded: the loss has little to compare."
-        )
-    return Line("the space of the loss", GOOD, value)
+        return LOOK, value, "Images are crowded: the loss has little to compare."
+    return GOOD, value, ""
 
 
-def geometry(f: Facts) -> Line:
+def geometry(f: Facts) -> Told:
     """Spread and one rank; dead features and lengths where they fire."""
     rank = "no" if f.effective_rank is None else f"{f.effective_rank:.1f}"
-    value, level, says = (
-        f"{f.spread:.0%} of the length differs between images; effective rank {rank} of {_most(f)}",
-        GOOD,
-        "",
-    )
-    if f.spread < 0.01:
-        value = value.replace(f"{f.spread:.0%}", f"{f.spread:.2%}", 1)
-    found = collapsed(f)
-    if found is not None:
-        level, says = found.level, found.says.partition(":")[0] + "."
+    spread = f"{f.spread:.0%}" if f.spread >= 0.01 else f"{f.spread:.2%}"
+    value = f"{spread} of the length differs between images; effective rank {rank} of {_most(f)}"
+    found = [(GOOD, "")]
+    if ill := collapsed(f):
+        found.append((ill.level, "Collapsed."))
     elif f.spread < NARROW:
-        level, says = LOOK, "All features share a constant far larger than the differences between images."
+        found.append((LOOK, "All features share a constant far larger than the differences between images."))
     elif (f.effective_rank or 0) < FEW_RANKS:
-        level, says = LOOK, "Few directions are in use."
+        found.append((LOOK, "Few directions are in use."))
     elif (f.first_direction or 1) > MUCH:
-        level, says = LOOK, f"One direction has {f.first_direction:.0%} of the variance."
+        found.append((LOOK, f"One direction has {f.first_direction:.0%} of the variance."))
     if f.zero_norms:
-        level, says = BROKEN, f"{says} {f.zero_norms} embeddings have length 0.".strip()
+        found.append((BROKEN, f"{f.zero_norms} embeddings have length 0."))
     elif f.norm_varies > 1:
-        level, says = worse(level, LOOK), f"{says} Lengths vary by {f.norm_varies:.0%} of their mean.".strip()
+        found.append((LOOK, f"Lengths vary by {f.norm_varies:.0%} of their mean."))
     if f.dead > 0.25:
-        level = worse(level, BROKEN if f.dead > 0.5 else LOOK)
-        says = f"{says} {f.dead:.0%} of {f.dimensions} features have the same value for all images.".strip()
-    return Line("collapse", level, value, says)
+        said = f"{f.dead:.0%} of {f.dimensions} features have the same value for all images."
+        found.append((BROKEN if f.dead > 0.5 else LOOK, said))
+    level = max((level for level, _ in found), key=LEVELS.index)
+    return level, value, " ".join(said for _, said in found if said)
 
 
-def two_views(f: Facts) -> Line:
+def two_views(f: Facts) -> Told:
     value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
     value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
     others = {"fresh weights": f.views_untrained, "raw pixels": f.views_raw}
     if told := ", ".join(f"{name} {row.finds_itself:.0%}" for name, row in others.items() if row):
         value += f" ({told})"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
-        return Line(
-            "views of an image",
-            LOOK,
-            value,
-            "Two views of one image are hardly nearer than two different images.",
-        )
-    return Line("views of an image", GOOD, value)
+        return LOOK, value, "Two views of one image are hardly nearer than two different images."
+    return GOOD, value, ""
 
 
-def robustness(f: Facts) -> Line | None:
+def robustness(f: Facts) -> Told | None:
     if not f.kept:
         return None
     said = ", ".join(f"{name} {share:.2f}" for name, share in f.kept.items())
-    return Line("robustness", GOOD, f"kept under {said} (1: unchanged, 0: as far as another image)")
+    return GOOD, f"kept under {said} (1: unchanged, 0: as far as another image)", ""
 
 
 def interval(share: float, count: float, confidence: float = 0.99) -> tuple[float, float]:
@@ -565,10 +523,6 @@ def interval(share: float, count: float, confidence: float = 0.99) -> tuple[floa
 
     found = binomtest(round(share * count), round(count)).proportion_ci(confidence, method="wilson")
     return found.low, found.high
-
-
-def worse(one: str, other: str) -> str:
-    return max(one, other, key=LEVELS.index)
 
 
 def one_point(f: Facts) -> bool:

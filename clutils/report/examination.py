@@ -7,7 +7,6 @@ in `diagnosis`.
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 import torch
@@ -48,7 +47,6 @@ def examine(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: int | None = None,
-    layer: str = "encoder",
     map_names: Sequence[str] = ("t-SNE",),
     numbers: Sequence[str] = (),
     seed: int = 0,
@@ -62,7 +60,6 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - layer: where features are read: "encoder", "head" or the name of a module within the encoder
     - map_names: of "t-SNE" and "UMAP", those that are drawn; numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
@@ -73,14 +70,16 @@ def examine(
     """
     side = demand_side(opened, size) or opened.side
     shift = mean or (0.0,), std or (1.0,)
-    prepared = Prepared(opened.encoder, opened.channels, side, *shift, layer, opened.head)
-    fresh = _untrained(opened, side, shift, layer, seed)
+    prepared = Prepared(opened.encoder, opened.channels, side, *shift)
+    fresh = _untrained(opened, side, shift, seed)
     gallery = covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
-    some = judged.subset(slice(0, VIEWED))
-    cost = partial(_cost, judged=len(judged), gallery=len(gallery), fresh=len(fresh), quick=quick)
-    z = finite(prepared, judged, lambda one: on_hint(cost(one)))
+    some, passes = judged.subset(slice(0, VIEWED)), len(judged) + len(gallery) + 2 * VIEWED
+    passes += len(fresh) * (2 * sum(COMPARED) + LEARNED + 2 * VIEWED)  # at the most
+    said = f"about {{:.0f}} s for {len(judged) + len(gallery):,} images, views and fresh weights"
+    said += "" if quick else "; then probes, changes, the map, the page"
+    z = finite(prepared, judged, lambda one: on_hint(said.format(one * passes)))
     gallery_z = finite(prepared, gallery) if len(gallery) else z[:0]
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
@@ -96,9 +95,10 @@ def examine(
     if directions:
         n["uniformity"] = measures.uniformity(z)
     tau = None if opened.untempered else temperature or opened.temperature
-    head_views = _head(opened, prepared, seen, (z1, z2), unknown)
+    head_views = _head(opened, (z1, z2), unknown)
     if head_views is not None:
-        n |= _behind_the_head(head_views)
+        n["head_alignment"] = measures.alignment(*head_views)
+        n["head_uniformity"] = measures.uniformity(torch.cat(head_views))
     n |= _loss(opened, head_views, (z1, z2), tau, unknown)
     if "temperature" in n and opened.temperature not in (None, tau):
         n["temperature_in_file"] = opened.temperature
@@ -107,7 +107,7 @@ def examine(
     fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
     raw = measures.raw_inputs(judged)
     found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
-    found.quick, found.layer, found.spectrum, found.head_views = quick, layer, spectrum, head_views
+    found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
     if _labelled(found, gallery, gallery_z):
         n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, fresh)
     if fresh:
@@ -152,16 +152,6 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
 
 
 # ---- the images as they come in ----------------------------------------------------------------------------
-
-
-def _cost(one: float, judged: int, gallery: int, fresh: int, quick: bool) -> str:
-    """What all passes through a network take, in words; one: seconds for an image."""
-    asked = judged + gallery
-    further = 2 * min(VIEWED, judged) + (0 if quick else len(CHANGES) * min(CHANGED, judged))
-    table = min(COMPARED[0], gallery) + min(COMPARED[1], judged)
-    further += fresh * (2 * table + min(LEARNED, gallery) + 2 * min(VIEWED, judged))  # at the most
-    said = f"about {one * (asked + further):.0f} s for {asked:,} images and {further:,} further passes"
-    return f"{said}, fresh weights included{'' if quick else '; then probes, the map, the page'}"
 
 
 def _zero(encoder: nn.Module) -> float:
@@ -270,7 +260,7 @@ def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> d
 # ---- classes -----------------------------------------------------------------------------------------------
 
 
-def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed: int) -> list[Prepared]:
+def _untrained(opened: Opened, side: int | None, shift: Shift, seed: int) -> list[Prepared]:
     """The same network with fresh weights, as it is made; empty for a module that can't be built again.
 
     It computes in bfloat16 where the processor has instructions for it, three times as fast: what rounding
@@ -281,8 +271,7 @@ def _untrained(opened: Opened, side: int | None, shift: Shift, layer: str, seed:
         encoder = opened.backbone.build() if opened.backbone is not None else _reset(opened.encoder)
     if encoder is None:
         return []
-    where = layer if layer not in ("encoder", "head") else "encoder"
-    made = Prepared(encoder.eval(), opened.channels, side, *shift, where)
+    made = Prepared(encoder.eval(), opened.channels, side, *shift)
     made.in_bfloat16 = encoders.computes_bfloat16(made.mean.device.type)
     return [made]
 
@@ -328,7 +317,6 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[s
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
         "knn_relabelled": neighbours.relabelled(y, found.predicted, len(found.judged.class_names)),
-        "exchanged": neighbours.exchanged(y, found.predicted),
         "copies": neighbours.copies(found.judged.images, gallery.images),
     }
 
@@ -369,17 +357,12 @@ def _table(
 # ---- the training that it comes from -----------------------------------------------------------------------
 
 
-def _head(opened: Opened, prepared: Prepared, seen: Pair, own: Pair, unknown: dict[str, str]) -> Pair | None:
+def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
     """Two views after the head; None, with a reason, where there is none or its vectors mean nothing."""
     if opened.head is None:
         unknown["head_uniformity"] = "there is no projection head (or none that could be rebuilt)"
         return None
-    if prepared.layer == "head":
-        z1, z2 = own
-    elif prepared.layer == "encoder":
-        z1, z2 = (encoders.embed(opened.head, view) for view in own)
-    else:
-        z1, z2 = (embed(prepared.behind(opened.head), view) for view in seen)
+    z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)
     if not norms.isfinite().all():
         unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or too long"
@@ -390,18 +373,10 @@ def _head(opened: Opened, prepared: Prepared, seen: Pair, own: Pair, unknown: di
     return similarities.normalise(z1), similarities.normalise(z2)
 
 
-def _behind_the_head(z: Pair) -> dict[str, float]:
-    numbers = {"head_alignment": measures.alignment(*z), "head_uniformity": measures.uniformity(torch.cat(z))}
-    try:
-        return numbers | {"head_rank": measures.effective_rank(z[0])}
-    except ValueError:  # all at one point
-        return numbers | {"head_rank": 1.0}
-
-
 def _loss(
     opened: Opened, head: Pair | None, own: Pair, tau: float | None, unknown: dict[str, str]
 ) -> dict[str, float]:
-    """W, and how many negatives share the push, after the head and at its τ; else why they can't be known.
+    """How many negatives share the push, after the head and at its τ; else why that can't be known.
 
     Of a file whose τ was learned beside texts, by the features where there is no head.
     """
@@ -411,12 +386,12 @@ def _loss(
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
         head = first, second
     if opened.untempered:
-        unknown["W"] = f"{opened.untempered} trains without a temperature"
+        unknown["K_eff"] = f"{opened.untempered} trains without a temperature"
     elif head is None:
-        unknown["W"] = unknown["head_uniformity"]
+        unknown["K_eff"] = unknown["head_uniformity"]
     elif tau is None:
-        unknown["W"] = "the file does not say τ: --temperature does"
-    if "W" in unknown or head is None or tau is None:
+        unknown["K_eff"] = "the file does not say τ: --temperature does"
+    if "K_eff" in unknown or head is None or tau is None:
         return {}
     pairs = similarities.two_views(*head)
     numbers = {
@@ -424,14 +399,13 @@ def _loss(
         "negatives": pairs.negatives.shape[1],
         "of_texts": opened.learned_scale,
     }
-    if opened.bias is not None:  # a sigmoid for each pair: there is no W
+    if opened.bias is not None:  # a sigmoid for each pair
         push = torch.sigmoid(pairs.negatives / tau + opened.bias)
         K_eff = anatomy.effective_negatives(push).mean().item()
         share = K_eff / pairs.negatives.shape[1]
         return numbers | {"bias": opened.bias, "K_eff": K_eff, "share_of_negatives": share}
     share = _share(pairs.negatives, tau)
     numbers |= {"share_of_negatives": share, "K_eff": share * pairs.negatives.shape[1]}
-    numbers["W"] = anatomy.gradient_scale(pairs.positives, pairs.negatives, tau).mean().item()
     if all(bool(z.norm(dim=1).all()) for z in own):
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
         features = similarities.two_views(first, second)
@@ -451,8 +425,4 @@ def _map(found: Examination, name: str, seed: int) -> Mapping[str, float]:
         return {}
     at = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
     found.maps[name] = at
-    k = min(10, (len(z) - 1) // 2)
-    return {
-        f"trustworthiness_{name}_{seed}": maps.trustworthiness(z, at, k),
-        f"continuity_{name}_{seed}": maps.continuity(z, at, k),
-    }
+    return {f"trustworthiness_{name}_{seed}": maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))}

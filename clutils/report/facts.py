@@ -53,8 +53,7 @@ class Facts:
     - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
       `compared` test images; untrained is the better of fresh weights as made and with settled statistics
-    - knn_relabelled: under the best renaming of classes; exchanged: standard errors by which two classes
-      stand in each other's place; copies: share of test images that are among the labelled
+    - knn_relabelled: under the best renaming of classes; copies: share of test images among the labelled
     - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
     - others: what no rule reads
     """
@@ -87,11 +86,9 @@ class Facts:
     uniformity: float | None = None
     head_alignment: float | None = None
     head_uniformity: float | None = None
-    head_rank: float | None = None
     stop_gradient: bool | None = None
     temperature: float | None = None
     temperature_in_file: float | None = None
-    W: float | None = None
     negatives: int | None = None
     share_of_negatives: float | None = None
     K_eff: float | None = None
@@ -102,7 +99,6 @@ class Facts:
     chance: float | None = None
     knn: float | None = None
     knn_relabelled: float | None = None
-    exchanged: float | None = None
     copies: float | None = None
     compared: int | None = None
     gallery_compared: int | None = None
@@ -152,7 +148,6 @@ class Examination:
     unknown: dict[str, str] = field(default_factory=dict)
     title: str = ""
     quick: bool = False
-    layer: str = "encoder"
     facts: dict[str, str] = field(default_factory=dict)
     predicted: Tensor | None = None
     spectrum: Tensor | None = None

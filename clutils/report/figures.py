@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from clutils.figures import axes_for, describe, new, style
+from clutils.figures import axes_for, describe, style
 from clutils.figures.maps import class_name
 from clutils.report import neighbours
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
@@ -59,13 +58,3 @@ def confusion(labels: Tensor, predicted: Tensor, names: Sequence[str], ax: Axes 
                     ax.text(column, row, f"{value:.0%}", ha="center", va="center", fontsize=8, color=ink)
     right = table.diagonal().mean().item()
     return describe(ax, f"Confusion of {shown} classes: on average {right:.0%} of a class are taken for it.")
-
-
-@style.in_course_style
-def missing(name: str, error: Exception) -> Figure:
-    """In place of a figure that could not be drawn: a line that says why."""
-    figure, ax = new(6.4, 1.0)
-    ax.set_axis_off()
-    reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-    ax.text(0, 0.5, style.literal(fill(f"could not be drawn ({reason})", 80)), va="center")
-    return describe(figure, f"{name} could not be drawn: {reason}.")

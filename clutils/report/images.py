@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -29,14 +30,15 @@ def table(found: Examination) -> str:
     names, z = _names(found), torch.cat([found.z, found.gallery_z])
     copied = duplicates(found.judged.images, found.gallery.images)
     known = found.has_directions and bool((z.norm(dim=1) > 0).all())
-    nearest, apart = _nearest(z) if known else (None, None)
+    nearest = [rows.max(dim=1) for rows in _others(z)] if known else []
+    apart, at = (torch.cat(parts).tolist() for parts in zip(*nearest, strict=True)) if nearest else ([], [])
     voted = _voted(found) if found.predicted is not None else None
     rows = []
     for k, name in enumerate(names):
         first = copied[k]
         row = [name, "", "", "" if first is None else names[first], ""]
-        if nearest is not None and apart is not None:
-            row[1:3] = names[int(nearest[k])], f"{max(0.0, float(apart[k])):.4f}"
+        if known:
+            row[1:3] = names[at[k]], f"{max(0.0, 1 - apart[k]):.4f}"
         if voted is not None:
             row[4] = printable(found.judged.class_names[int(voted[k])])
         rows.append(row)
@@ -78,28 +80,20 @@ def _names(found: Examination) -> list[str]:
     return [printable(name) for name in (*asked, *known)]
 
 
-def _nearest(z: Tensor) -> tuple[Tensor, Tensor]:
-    """Number of each row's nearest other row by cosine, and 1 - the similarity."""
+def _others(z: Tensor) -> Iterator[Tensor]:
+    """Cosine similarities to all rows, a thousand rows at a time; to itself -2."""
     unit = F.normalize(z, dim=1)
-    best, places = [], []
     for start in range(0, len(unit), 1000):
         similarity = unit[start : start + 1000] @ unit.T
         at = torch.arange(len(similarity))
         similarity[at, at + start] = -2
-        values, nearest = similarity.max(dim=1)
-        best.append(1 - values)
-        places.append(nearest)
-    return torch.cat(places), torch.cat(best)
+        yield similarity
 
 
 def _voted(found: Examination) -> Tensor:
     """The vote of the labelled images, of the test images and then of the labelled ones themselves."""
     assert found.predicted is not None
-    unit, labels = F.normalize(found.gallery_z, dim=1), found.gallery.labels
-    k, votes = min(found.found.neighbours or 1, len(labels) - 1), [found.predicted]
-    for start in range(0, len(unit), 1000):
-        similarity = unit[start : start + 1000] @ unit.T
-        at = torch.arange(len(similarity))
-        similarity[at, at + start] = -2
-        votes.append(measures.knn_vote(similarity, labels, k))
-    return torch.cat(votes)
+    labels = found.gallery.labels
+    k = min(found.found.neighbours or 1, len(labels) - 1)
+    votes = [measures.knn_vote(rows, labels, k) for rows in _others(found.gallery_z)]
+    return torch.cat([found.predicted, *votes])

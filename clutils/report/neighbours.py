@@ -43,20 +43,6 @@ def relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
     return float(counts[rows, columns].sum() / len(y))
 
 
-def exchanged(y: Tensor, predicted: Tensor) -> float:
-    """How surely two classes stand in each other's place: the largest of all pairs, in standard errors, or 0.
-
-    Of the images of both that get one of the two names, those that get the other's less those that get
-    their own, over the root of their number: normal with deviation 1 where a name is as good as the other.
-    """
-    table = confusion(y, predicted)
-    own = table.diagonal()[:, None].expand_as(table)
-    both = (table > own) & (table > own).T  # each is given the other's name more often than its own
-    lead, of = table - own, table + own
-    sure = (lead + lead.T) / (of + of.T).clamp(min=1).sqrt()
-    return float(sure.where(both, 0.0).max())
-
-
 def confusion(y: Tensor, predicted: Tensor, classes: int = 0) -> Tensor:
     """How many of each class are taken for each: (C, C), a row a class of y, for at least so many classes."""
     count = max(classes, int(max(y.max(), predicted.max())) + 1)

@@ -1,7 +1,6 @@
 """HTML page of a report, style and images inside: `page.html` filled in."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,14 +55,14 @@ def page(
     reports: Sequence[Any],
     pictures: Mapping[str, str],
     numbers: str,
-    panels: Mapping[str, tuple[str, str]] | None = None,
+    panels: Sequence[tuple[str, str, str]] = (),
     moments: Sequence[Any] = (),
 ) -> str:
     """One encoder's report; two side by side, a line for each thing that was looked at; or a series.
 
     - pictures: heading -> a figure's HTML with its image inside (`figures.page`)
     - numbers: JSON, which the page carries for programs
-    - panels: heading -> a figure's HTML and the sentence that reads it, of the first screen
+    - panels: heading, a figure's HTML and the sentence that reads it, of the first screen
     - moments: of a series, as `series` has them; then there are no reports
     """
     own = [{line.name: line for line in report.verdicts} for report in reports]
@@ -80,15 +79,14 @@ def page(
         title=" and ".join(titles) or f"{len(moments)} checkpoints, {moments[0].name} to {moments[-1].name}",
         moments=moments,
         counted=series.counted(moments),
-        strangers=series.strangers(moments) if moments else "",
         provenance=series.provenance(moments) if moments else facts[0] if len(reports) == 1 else {},
         reports=reports,
         letters=LETTERS,
         lettered=list(zip(LETTERS, reports, strict=False)),
         compared=[(name, [each.get(name) for each in own]) for name in _keys(own)],
         known=[(name, [each.get(name) for each in facts]) for name in _keys(facts)],
-        pictures=[(name, picture, _is_wide(picture)) for name, picture in pictures.items()],
-        panels=[(name, *panel) for name, panel in (panels or {}).items()],
+        pictures=pictures,
+        panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
         caption=screen.caption(found[0].found) if len(found) == 1 else "",
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
@@ -128,8 +126,3 @@ def apart(difference: float, share: bool) -> str:
 def _keys(of: Sequence[Mapping[str, object]]) -> list[str]:
     """All keys, in the order in which they first occur."""
     return list(dict.fromkeys(key for each in of for key in each))
-
-
-def _is_wide(picture: str) -> bool:
-    width = re.search(r'width="(\d+)"', picture)
-    return width is not None and int(width[1]) > 700

@@ -24,10 +24,7 @@ class Unfit(ValueError):
 
 
 class Prepared(nn.Module):
-    """An encoder and what stands before it: images in [0, 1] are resized, shifted and scaled for it.
-
-    - layer: "encoder", "head", or the name of a module within the encoder (its output averaged over space)
-    """
+    """An encoder and what stands before it: images in [0, 1] are resized, shifted and scaled for it."""
 
     mean: Tensor
     std: Tensor
@@ -40,8 +37,6 @@ class Prepared(nn.Module):
         side: int | None = None,
         mean: Sequence[float] = (0.0,),
         std: Sequence[float] = (1.0,),
-        layer: str = "encoder",
-        head: nn.Module | None = None,
     ) -> None:
         super().__init__()
         if min(std) <= 0 or not all(map(math.isfinite, (*mean, *std))):
@@ -51,28 +46,11 @@ class Prepared(nn.Module):
             if len(values) not in (1, channels):
                 raise Unfit(f"{name} has {len(values)} numbers, but the encoder takes {channels} channels")
             self.register_buffer(name, torch.tensor(values, device=device).view(1, -1, 1, 1))
-        if layer == "head" and head is None:
-            raise Unfit("layer is 'head', but the checkpoint has no head that could be rebuilt")
-        inner = dict(encoder.named_modules())
-        if layer not in ("encoder", "head") and layer not in inner:
-            known = ", ".join(name for name in inner if name and "." not in name)
-            deeper = next((name for name in inner if "." in name), "")
-            within = f", or one within, as {deeper}" if deeper else ""
-            raise Unfit(f"layer is {layer!r}, but must be encoder, head or a module: {known}{within}")
-        self.encoder, self.head, self.layer = encoder, head, layer
-        self.channels, self.side = channels, side
-
-    def behind(self, head: nn.Module) -> Prepared:
-        """The same encoder, read after its head."""
-        mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
-        return Prepared(self.encoder, self.channels, self.side, mean, std, "head", head)
+        self.encoder, self.channels, self.side = encoder, channels, side
 
     def settled(self, images: Tensor) -> Prepared:
         """The same network with batch statistics of these images, uint8."""
-        mean, std = self.mean.flatten().tolist(), self.std.flatten().tolist()
-        made = Prepared(self.encoder, self.channels, self.side, mean, std, self.layer)
-        made.in_bfloat16 = self.in_bfloat16
-        return cast(Prepared, encoders.settled(made, images, 2 * batch_size(self, images)))
+        return cast(Prepared, encoders.settled(self, images, 2 * batch_size(self, images)))
 
     def forward(self, images: Tensor) -> Tensor:
         with torch.autocast(self.mean.device.type, torch.bfloat16, enabled=self.in_bfloat16):
@@ -82,43 +60,18 @@ class Prepared(nn.Module):
         if images.shape[1] == 1 and self.channels == 3:
             images = images.expand(-1, 3, -1, -1)
         if images.shape[1] != self.channels:
-            advice = "images here are grey or red, green and blue"
-            if self.channels == 1 and images.shape[1] == 3:
-                advice = "--grey (grey=True) averages their colours, and digits and fashion-mnist are grey"
             said = f"images have {images.shape[1]} channels, but the encoder takes {self.channels}"
-            raise Unfit(f"{said}: {advice}")
+            raise Unfit(f"{said}: images here are grey or red, green and blue")
         if self.side is not None and tuple(images.shape[-2:]) != (self.side, self.side):
             images = nn.functional.interpolate(
                 images, (self.side, self.side), mode="bilinear", antialias=True
             )
-        x = encoders.as_input((images - self.mean) / self.std)
-        if self.layer == "encoder":
-            return self.encoder(x).flatten(1)
-        if self.layer == "head" and self.head is not None:
-            return self.head(self.encoder(x).flatten(1))
-        caught = []
-        handle = self.encoder.get_submodule(self.layer).register_forward_hook(
-            lambda module, given, made: caught.append(made)
-        )
-        try:
-            self.encoder(x)
-        finally:
-            handle.remove()
-        return pooled(caught[0])
+        return self.encoder(encoders.as_input((images - self.mean) / self.std)).flatten(1)
 
 
-def pooled(made: Tensor) -> Tensor:
-    """An output averaged over space: (N, C, H, W), (N, H, W, C) or, of tokens, (N, T, D) -> (N, width)."""
-    if made.ndim == 3:
-        return made.mean(dim=1)
-    if made.ndim == 4 and made.shape[1] == made.shape[2] != made.shape[3]:  # channels last, as Swin's
-        return made.mean(dim=(1, 2))
-    return made.flatten(2).mean(dim=2) if made.ndim > 2 else made
-
-
-def in_grey(pictures: ImageSet) -> ImageSet:
-    """The mean of the colours, (N, 1, H, W) uint8."""
-    if pictures.images.shape[1] == 1:
+def as_taken(pictures: ImageSet, channels: int) -> ImageSet:
+    """The images; for an encoder of grey images the mean of their colours, (N, 1, H, W) uint8."""
+    if channels != 1 or pictures.images.shape[1] == 1:
         return pictures
     images = pictures.images.float().mean(dim=1, keepdim=True).round().to(torch.uint8)
     return replace(pictures, images=images, source=f"{pictures.source}, colours averaged")

@@ -39,19 +39,12 @@ def facts(
     fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3
     found["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
-    layer = options.get("layer", "encoder")
-    found["read at"] = {"encoder": "the encoder's output, before the head", "head": "after the head"}.get(
-        layer, f"the module {layer}, averaged over space"
-    )
     left = [f"{name} ({count})" for name, count in opened.dropped.items()]
     if opened.unexpected or left:
         beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
         more = len(opened.unexpected) - len(beside)
         named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
         found["not used"] = "tensors " + ", ".join([*named, *left[:8]])
-    if opened.missing:
-        counters = "counter" if len(opened.missing) == 1 else "counters"
-        found["missing"] = f"{len(opened.missing)} {counters}, on which nothing depends"
     if opened.path:
         with Path(opened.path).open("rb") as file:
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -62,8 +55,6 @@ def facts(
         shown = list(short)[: SETTINGS if len(short) > SETTINGS + 1 else None]  # a single one is not left out
         listed = ", ".join(f"{name} {short[name]}" for name in shown)
         found["its settings"] = listed + (f", and {len(short) - len(shown)} more" * (len(short) > len(shown)))
-    if isinstance(augmentation := opened.settings.get("augmentation"), Mapping):
-        found["its augmentation"] = ", ".join(f"{name} {value}" for name, value in augmentation.items())[:400]
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
     found |= {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
     return {heading: printable(words) for heading, words in found.items()}

@@ -23,10 +23,11 @@ from clutils.report.diagnosis import CONSTANT, one_point
 from clutils.report.facts import Examination, Facts, Seen
 
 SIZE = (4.6, 1.95)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
-NEAR = 5  # neighbours that are shown of each image, by the encoder and by raw pixels
+TALL = (4.6, 2.6)  # of the panel of photographs, so that each can be recognised
+NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
-THUMBNAILS, SIDE = 150, 0.08  # on a map without classes: at most so many, each so wide on a map of width 1
+THUMBNAILS, SIDE = 80, 0.12  # on a map without classes: at most so many, each so wide on a map of width 1
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
 Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
@@ -52,10 +53,11 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
     below = 0.982 - 0.024 * len(table(found.found))
     figure.text(0.975, below, caption(found.found), fontsize=8.5, color=style.GREY, ha="right", va="top")
     for k, (name, panel) in enumerate(PANELS.items()):
-        left, bottom = 0.06 + 0.5 * (k % 2), 0.475 - 0.405 * (k // 2)
-        _, reading = panel(found, figure.add_axes((left, bottom, 0.42, 0.3)))
-        figure.text(left - 0.048, bottom + 0.369, heading(name, found), fontsize=11.5, weight="bold", **put)
-        figure.text(left - 0.048, bottom + 0.345, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
+        (bottom, high), left = ((0.425, 0.35), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
+        _, reading = panel(found, figure.add_axes((left, bottom, 0.42, high)))
+        top = bottom + high + 0.069
+        figure.text(left - 0.048, top, heading(name, found), fontsize=11.5, weight="bold", **put)
+        figure.text(left - 0.048, top - 0.024, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
         said.append(f"{heading(name, found)}: {reading}")
     return describe(figure, f"{level}: {sentence} {' '.join(said)}")
 
@@ -102,7 +104,7 @@ def heading(name: str, found: Examination) -> str:
 @style.in_course_style
 def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """The test images on a map, by class; ringed where the labelled neighbours vote for another class."""
-    ax = axes_for(ax, *SIZE)
+    ax = axes_for(ax, *(TALL if found.predicted is None else SIZE))
     z, labels = found.z[: found.mapped], found.judged.labels[: found.mapped]
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0, so there is no map.")
@@ -134,7 +136,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 @style.in_course_style
 def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Six images, half of them the worst, and their nearest by the encoder and by raw pixels."""
-    ax = axes_for(ax, *SIZE)
+    ax = axes_for(ax, *TALL)
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
     labels, images = found.judged.labels, found.judged.images
@@ -143,7 +145,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
     side, high = images.shape[-1], images.shape[-2]
     across = 1.08 * side
     looks: dict[str, Any] = {"interpolation": "nearest", "vmin": 0, "vmax": 1}
-    starts = {"this encoder": across + side / 3, "raw pixels": across * (k + 1) + side}
+    starts = {"this encoder": across + side / 4, "raw pixels": across * (k + 1) + 3 * side / 4}
     for row, query in enumerate(asked):
         top, placed = row * 1.08 * high, [(0.0, query)]
         for (_, start), z in zip(starts.items(), (found.z, found.raw), strict=True):
@@ -157,12 +159,12 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
                 ax.add_patch(frame)
         if known:
             name = map_figures.class_name(found.judged.class_names, int(labels[query]))
-            at = (-side / 4, top + high / 2)
-            said = style.literal(fill(name, 10))
+            at = (-side / 6, top + high / 2)
+            said = style.literal(fill(name, 9))
             ax.text(*at, said, ha="right", va="center", fontsize=8.5, linespacing=1.0, color=style.GREY)
     for name, start in starts.items():
         ax.text(start, -high / 8, name, fontsize=10, color=style.GREY, va="bottom")
-    ax.set(xlim=(-side * (2.9 if known else 0.1), starts["raw pixels"] + k * across))
+    ax.set(xlim=(-side * (2.1 if known else 0.1), starts["raw pixels"] + k * across))
     ax.set(ylim=(len(asked) * 1.08 * high, -0.6 * high), aspect="equal")
     ax.set_axis_off()
     if not known:
@@ -182,7 +184,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Similarities of positives and negatives, in the encoder's space and in the loss's behind the head."""
     ax = axes_for(ax, *SIZE)
     spaces: dict[str, tuple[Tensor, Tensor]] = {"before the head": found.views}
-    if found.head_views is not None and found.layer != "head":
+    if found.head_views is not None:
         spaces["behind the head, what the loss sees"] = found.head_views
     pairs = {}
     for name, seen in spaces.items():

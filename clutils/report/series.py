@@ -16,7 +16,7 @@ DRAWN: dict[str, tuple[str, ...]] = {  # title of a panel -> the numbers in it
     "kNN": ("knn_beside_untrained", "knn_untrained", "knn_raw", "chance"),
     "linear probe": ("probe_beside_untrained", "probe_untrained", "probe_raw"),
     "cosine similarity, means": ("positive_similarity", "negative_similarity"),
-    "ranks": ("effective_rank", "head_rank", "rankme"),
+    "ranks": ("effective_rank", "rankme"),
     "alignment": ("alignment", "head_alignment"),
     "uniformity": ("uniformity", "head_uniformity"),
     "spread and dead features": ("spread", "dead"),
@@ -34,12 +34,10 @@ CALLED = {key: number.label for key, number in BY_NAME.items()} | {
     "head_alignment": "after the head",
     "uniformity": "encoder",
     "head_uniformity": "after the head",
-    "head_rank": "after the head",
     "dead": "dead features",
     "share_of_negatives": "share",
     "input_gap": "nats from training",
 }
-OF_A_RUN = ("encoder", "its settings", "its augmentation")
 OF_A_FILE = ("file", "read as", "SHA-256", "epoch or step")
 
 
@@ -69,19 +67,6 @@ def moments(reports: Sequence[Any]) -> list[Moment]:
         e, name = r.examination, r.title.partition(" on ")[0]
         found.append(Moment(at, name, r.level, r.summary_text, e.numbers, e.facts, r.epoch))
     return sorted(found, key=lambda moment: moment.at)
-
-
-def strangers(found: Sequence[Moment]) -> str:
-    """A sentence where the files may not be of one run: what differs, and where first; else ""."""
-    first = found[0]
-    for moment in found[1:]:
-        for name in OF_A_RUN:
-            one, other = (each.facts.get(name, "none").split(", ") for each in (first, moment))
-            if one != other:
-                here, there = (", ".join(w for w in a if w not in b) for a, b in ((one, other), (other, one)))
-                gap = f"{first.name} has {here or 'less'}, {moment.name} {there or 'less'}"
-                return f"These files may not be of one run: of {name}, {gap}."
-    return ""
 
 
 def provenance(found: Sequence[Moment]) -> dict[str, str]:

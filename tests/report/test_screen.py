@@ -215,12 +215,10 @@ def test_samples_that_are_no_pictures_are_refused_in_one_line(name):
 
 
 def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
-    with pytest.raises(Unfit, match="images have 3 channels, but the encoder takes 1: --grey"):
+    with pytest.raises(Unfit, match="images have 3 channels, but the encoder takes 1: images here are"):
         Prepared(nn.Flatten(), channels=1)(torch.rand(2, 3, 8, 8))
     with pytest.raises(ValueError, match="std must be above 0"):
         Prepared(nn.Flatten(), std=(0.0,))
-    with pytest.raises(ValueError, match="layer is 'nope', but must be encoder, head or a module"):
-        report.check(case.opened, few, map_names=(), layer="nope")
     with pytest.raises(Unfit, match="size is 7, but must be from 8 to 1024"):
         report.check(case.opened, few, map_names=(), size=7)
     fixed = dataclasses.replace(case.opened, side=224)
@@ -328,6 +326,6 @@ def test_the_page_says_where_it_comes_from(tmp_path, few):
 
 
 def test_photographs_on_the_page_are_never_inverted(whole):
-    shown = report._panels(whole.examination)
-    assert 'class="plot"' not in shown["Nearest neighbours"][0]
-    assert all('class="plot"' in shown[name][0] for name in screen.PANELS if name != "Nearest neighbours")
+    shown = {name: report._panel(name, whole.examination)[1] for name in screen.PANELS}
+    assert 'class="plot"' not in shown["Nearest neighbours"]
+    assert all('class="plot"' in html for name, html in shown.items() if name != "Nearest neighbours")

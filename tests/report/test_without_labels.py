@@ -144,10 +144,10 @@ def test_a_learned_temperature_and_bias_are_read_and_K_eff_is_of_these_images(bi
     assert found.examination.numbers["K_eff"] == pytest.approx(K_eff, rel=1e-3)
     line = next(line for line in found.verdicts if line.name == "the space of the loss")
     assert line.level == UNKNOWN and f"K_eff = {K_eff:.1f} of 46" in line.value and "texts" in line.says
-    assert ("bias -10" in line.value) == (bias is not None) == (found.examination.found.W is None)
+    assert ("bias -10" in line.value) == (bias is not None)
 
 
 def test_the_map_of_photographs_shows_photographs(saved, photos):
     found = report.check(saved / "checkpoint.pt", f"folder:{photos}", quick=True).examination
     ax, reading = screen.class_map(found)
-    assert len(ax.images) > COUNT / 4 and "Trustworthiness" in reading
+    assert len(ax.images) >= COUNT / 4 and "Trustworthiness" in reading
