@@ -6,6 +6,7 @@ python benchmarks/graphs.py graphs:motifs --plain --record       what no step ma
 python benchmarks/graphs.py graphs:mutag --judges --steps 40 --record    by GraphCL's judge as well
 python benchmarks/graphs.py nodes:cora --seeds 3 --record                nodes, on the public parts
 python benchmarks/graphs.py nodes:cora --time --record                   a step beside PyTorch Geometric's
+python benchmarks/graphs.py graphs:motifs --time --record                the same of GraphCL, on graphs
 
 Prints ten-fold accuracy, a row a kind of features and a seed; --record adds them to
 benchmarks/records/graphs.csv, --judges to graph_judges.csv, nodes to nodes.csv, --time to nodes_time.csv.
@@ -18,7 +19,8 @@ import copy
 import re
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pandas as pd
 import torch
@@ -30,6 +32,7 @@ from clutils.course import graphs as lesson
 from clutils.course import records
 from clutils.data.graphs import unpacked
 
+GRAPHS = 128  # a batch, of the timed steps of GraphCL
 LEARNED_NODES = {"dgi": 100, "grace": 40}  # steps, which take half a minute of one core each on Cora
 
 
@@ -121,15 +124,25 @@ def nodes(options: argparse.Namespace) -> None:
 # ---- the same step in PyTorch Geometric --------------------------------------------------------------------
 
 
-def times(options: argparse.Namespace, turns: int = 8) -> None:
+def times(options: argparse.Namespace) -> None:
     """CPU seconds of a step, in turns with the same method in plain PyTorch Geometric at equal width."""
-    network = lesson.with_even_rows(data.load(options.data))
-    _, x, adjacency = (part[0] for part in unpacked(network.graphs))
-    edges = adjacency.nonzero().T.contiguous()
+    if options.data.startswith("nodes:"):
+        seen = lesson.with_even_rows(data.load(options.data))
+        _, x, adjacency = (part[0] for part in unpacked(seen.graphs))
+        edges = adjacency.nonzero().T.contiguous()
+        rivals = {
+            "dgi": lambda head: plain_dgi(x, edges, head),
+            "grace": lambda head: plain_grace(x, edges, head),
+        }
+        batch = {}
+    else:
+        seen = data.load(options.data, "all")
+        rivals, batch = {"graphcl": lambda head: plain_graphcl(seen.graphs, head)}, {"batch_size": GRAPHS}
+    turns = 40 if batch else 8
     command = f"python benchmarks/graphs.py {options.data} --time --record"
-    for method, rival in (("dgi", plain_dgi), ("grace", plain_grace)):
-        run = training.Run(method=method, data=network, steps=turns, seed=0, threads=1)
-        steps = {"clutils": run.step, "PyTorch Geometric": rival(x, edges, copy.deepcopy(run.method.head))}
+    for method, rival in rivals.items():
+        run = training.Run(method=method, data=seen, steps=turns, seed=0, threads=1, **batch)
+        steps = {"clutils": run.step, "PyTorch Geometric": rival(copy.deepcopy(run.method.head))}
         took: dict[str, list[float]] = {name: [] for name in steps}
         for _ in range(turns):
             for name, step in steps.items():
@@ -137,7 +150,7 @@ def times(options: argparse.Namespace, turns: int = 8) -> None:
                 step()
                 took[name].append(time.process_time() - begun)
         seconds = {name: statistics.median(own[1:]) for name, own in took.items()}  # the first one warms up
-        row = {"command": command, "data": network.source, "method": method, "turns": turns} | seconds
+        row = {"command": command, "data": seen.source, "method": method, "turns": turns} | seconds
         row["ratio"] = row["clutils"] / row["PyTorch Geometric"]
         records.keep("nodes_time", row, options.record)
 
@@ -197,6 +210,87 @@ def plain_grace(x: Tensor, edges: Tensor, head: nn.Module) -> Callable[[], None]
     def step() -> None:
         one, two = view(), view()
         loss = (half(one, two) + half(two, one)).mean() / 2
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+class PlainGIN(nn.Module):
+    """Three GIN-0 layers of 32, each with ReLU and batch normalisation; the sum over a graph's nodes."""
+
+    def __init__(self, inputs: int, width: int = 32, layers: int = 3) -> None:
+        super().__init__()
+        from torch_geometric.nn import MLP, GINConv
+
+        sizes = [[width if at else inputs, width, width] for at in range(layers)]
+        self.layers = nn.ModuleList(GINConv(MLP(size, norm=None)) for size in sizes)
+        self.steps = nn.ModuleList(nn.BatchNorm1d(width) for _ in sizes)
+
+    def forward(self, x: Tensor, edges: Tensor, which: Tensor, number: int) -> Tensor:
+        from torch_geometric.nn import global_add_pool
+
+        outputs = []
+        for layer, step in zip(self.layers, self.steps, strict=True):
+            x = step(F.relu(layer(x, edges)))
+            outputs.append(x)
+        return global_add_pool(torch.cat(outputs, dim=1), which, number)
+
+
+def plain_graphcl(graphs: Tensor, head: nn.Module) -> Callable[[], None]:
+    """GraphCL's step on batches of `GRAPHS`, `gin`: a view is one of the four changes of a batch, at 20 %."""
+    from torch_geometric.data import Data
+    from torch_geometric.loader import DataLoader
+    from torch_geometric.utils import add_random_edge, dropout_edge, subgraph
+
+    nodes, attributes, adjacency = unpacked(graphs)
+    each = [
+        Data(x=x[own], edge_index=a[own][:, own].nonzero().T.contiguous())
+        for own, x, a in zip(nodes, attributes, adjacency, strict=True)
+    ]
+    encoder = PlainGIN(attributes.shape[2])
+    optimiser = torch.optim.AdamW([*encoder.parameters(), *head.parameters()], 1e-3)
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield from DataLoader(each, GRAPHS, shuffle=True, drop_last=True)
+
+    def walked(edges: Tensor, which: Tensor, number: int) -> Tensor:
+        """Nodes met by a walk in each graph, of as many steps as graphs have nodes on average: a mask."""
+        total = len(which)
+        degrees = torch.bincount(edges[0], minlength=total)
+        first, sizes = degrees.cumsum(0) - degrees, torch.bincount(which, minlength=number)
+        order = edges[1][edges[0].argsort()]
+        at = sizes.cumsum(0) - sizes + (torch.rand(number) * sizes).long()
+        met = torch.zeros(total, dtype=torch.bool)
+        for _ in range(round(total / number)):
+            met[at] = True
+            at = torch.where(
+                degrees[at] > 0, order[first[at] + (torch.rand(number) * degrees[at]).long()], at
+            )
+        return met
+
+    def view(batch: Any) -> Tensor:
+        x, edges, which, number = batch.x, batch.edge_index, batch.batch, batch.num_graphs
+        chosen = int(torch.randint(4, ()))
+        if chosen == 0:
+            edges = subgraph(torch.rand(len(x)) >= 0.2, edges, num_nodes=len(x))[0]
+        elif chosen == 1:
+            edges = dropout_edge(edges, p=0.2, force_undirected=True)[0]
+            edges = add_random_edge(edges, p=0.2, force_undirected=True, num_nodes=len(x))[0]
+        elif chosen == 2:
+            x = x * (torch.rand(len(x), 1) >= 0.2)
+        else:
+            edges = subgraph(walked(edges, which, number), edges, num_nodes=len(x))[0]
+        return F.normalize(head(encoder(x, edges, which, number)), dim=1)
+
+    waiting = batches()
+
+    def step() -> None:
+        batch = next(waiting)
+        similar = torch.exp(view(batch) @ view(batch).T / 0.2)
+        loss = -torch.log(similar.diag() / (similar.sum(1) - similar.diag())).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
