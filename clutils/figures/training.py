@@ -52,7 +52,7 @@ class Progress:
             shape.text(steps, 0, "", color=line.get_color(), va=va, **halo)
             for line, va in ((self.alignment, "bottom"), (self.uniformity, "top"))
         ]
-        heights = _apart(list(self.baselines.values()), 0.085)
+        heights = apart(list(self.baselines.values()), 0.085)
         for k, ((name, value), at) in enumerate(zip(self.baselines.items(), heights, strict=True)):
             accuracy.axhline(value, linewidth=1.6, color=style.GREY, linestyle=("--", ":")[k % 2])
             accuracy.text(steps, at, f"{name} {value:.2f}", va="bottom", color=style.INK, **halo)
@@ -216,7 +216,7 @@ def accuracies(
     return describe(ax, f"{label}: {'; '.join(said)}.")
 
 
-def _apart(values: Sequence[float], least: float) -> list[float]:
+def apart(values: Sequence[float], least: float) -> list[float]:
     """Where to write labels for these heights so that no two lie closer than `least`."""
     at, below = [0.0] * len(values), -math.inf
     for k in sorted(range(len(values)), key=lambda k: values[k]):

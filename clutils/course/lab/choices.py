@@ -1,7 +1,7 @@
 """The lab's menus: which method, loss, data and settings can be chosen, and the run that they describe."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as W
@@ -62,8 +62,8 @@ class Choices:
             "data": data_menu,
             "path": W.Text(path, description="folder", placeholder="of class-named folders of images"),
             "steps": W.IntText(steps, description="steps"),
-            "augmentation": _fitting("augmentation", views.names(), self.given.get("augmentation")),
-            "encoder": _fitting("encoder", encoders.NAMES, self.given.get("encoder")),
+            "augmentation": W.Dropdown(description="augmentation"),
+            "encoder": W.Dropdown(description="encoder"),
             "batch_size": choose("batch size", {f"{size:,}": size for size in sizes}, batch_size),
             "seed": W.IntText(seed, description="seed"),
             "charts": W.SelectMultiple(
@@ -76,6 +76,13 @@ class Choices:
         fits = self._kind().name in methods.catalogue()[method].cls.sample_kinds
         self._offer_methods(method if fits or method != Settings.method else None)  # where none is named
         self._offer_losses(type(loss).__name__ if isinstance(loss, nn.Module) else loss)
+        for name in ("augmentation", "encoder"):
+            given = views.AUTO if self.given.get(name) is None else self.given[name]
+            self._offer_fitting(name, given)
+            if self.menus[name].value != given:
+                fit = ", ".join(value for _, value in self.menus[name].options)
+                kind = self._kind().name
+                raise ValueError(f"training_lab: {name} is {given!r}, but {kind} can have {fit}")
         self._lay_out()
         self._show_path()
         self._first = {name: menu.value for name, menu in self.menus.items()}
@@ -117,6 +124,19 @@ class Choices:
         self.menus["loss"].options = [ITS_OWN, *fitting]
         self.menus["loss"].value = ITS_OWN if wanted is None else wanted
 
+    def _offer_fitting(self, name: str, chosen: Any) -> None:
+        """Augmentations or encoders of the data's kind; a choice that is none of them becomes 'auto'."""
+        kind, given, menu = self._kind().name, self.given.get(name), self.menus[name]
+        fit = (
+            views.names(kind)
+            if name == "augmentation"
+            else [k for k, v in encoders.NAMES.items() if v == kind]
+        )
+        own = {} if given is None or isinstance(given, str) else {OWN: given}
+        options = own | {one: one for one in (views.AUTO, *fit)}
+        menu.options = list(options.items())
+        menu.value = chosen if chosen in options.values() else views.AUTO
+
     def _show_path(self, change: Any = None) -> None:
         self.menus["path"].layout.display = "" if self.menus["data"].value == FOLDER else "none"
 
@@ -125,11 +145,8 @@ class Choices:
         kind = self._kind()
         fits = kind.name in self.method_class.sample_kinds
         self._offer_methods(self.menus["method"].value if fits else None)
-        if encoders.NAMES.get(self.menus["encoder"].value, kind.name) != kind.name:
-            self.menus["encoder"].value = views.AUTO
-        chosen = self.menus["augmentation"].value
-        if chosen in views.names() and chosen not in views.names(kind.name):
-            self.menus["augmentation"].value = views.AUTO
+        for name in ("augmentation", "encoder"):
+            self._offer_fitting(name, self.menus[name].value)
 
     def reset(self) -> None:
         """Every menu as it was at first."""
@@ -292,13 +309,6 @@ def _data_menu(data: Any) -> tuple[W.Dropdown, str]:
     ):
         return choose("data", options | {data: data}, data), ""
     raise ValueError(f"training_lab: no data called {data!r}; there are {', '.join(options)}")
-
-
-def _fitting(label: str, names: Iterable[str], given: Any) -> W.Dropdown:
-    """A menu of what can be left to the images; an object that is given stands first in it."""
-    own = {} if given is None or isinstance(given, str) else {OWN: given}
-    options = own | {views.AUTO: views.AUTO} | {name: name for name in names}
-    return choose(label, options, views.AUTO if given is None else given)
 
 
 def _check_here(name: str) -> None:

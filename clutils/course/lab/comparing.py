@@ -18,7 +18,7 @@ from clutils.training import comparison, saved
 from clutils.training.saved import Comparable, SavedRun
 
 MOST = 6  # runs whose curves can be distinguished
-ROWS, MOST_ROWS = 8, 24  # of the list that are in view: more where a picked one lies further down
+ROWS, MOST_ROWS = 8, 24  # of the list that are in view: fewer of fewer runs, more where a picked one is lower
 HEADINGS = (
     *("runs", "method", "loss", "τ at the end", "turned", "differs in", "data", "steps", "seeds"),
     *("kNN", "effective rank", "uniformity"),
@@ -110,7 +110,8 @@ class Comparison(W.VBox):
     def _place(self, names: Sequence[str]) -> None:
         """Pick these, in a list high enough that they are in view."""
         order = list(self.runs)
-        self.pick.rows = min(MOST_ROWS, max([ROWS, *(order.index(name) + 1 for name in names)]))
+        least = min(ROWS, max(3, len(order)))
+        self.pick.rows = min(MOST_ROWS, max([least, *(order.index(name) + 1 for name in names)]))
         self.pick.value = tuple(names)
 
     def _draw(self, runs: Sequence[Comparable]) -> None:

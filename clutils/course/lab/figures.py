@@ -11,12 +11,14 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from torch import Tensor
 
 from clutils import losses, methods
 from clutils.figures import describe, new, style
 from clutils.figures.maps import Points, class_name, handles
+from clutils.figures.training import apart
 from clutils.measures import BY_NAME
 from clutils.training import comparison
 from clutils.training.saved import Comparable
@@ -31,6 +33,7 @@ BY_SYMBOL = (
     *("class_prior", "beta", "momentum"),
 )
 TEMPERATURES = (0.05, 1)  # that the axis of τ has at least: of a single one it would have a tick or two
+ACROSS = 3  # charts in a row, beside the map
 LABEL = 9  # points, of what stands at a mark
 MOVES = {
     "animated": True
@@ -40,11 +43,11 @@ NUMBERS = {of.label: name for name, of in BY_NAME.items() if name not in ("effec
 
 
 class LabFigure:
-    """A map of a run, and five charts against the step beside it: `update` fills them.
+    """A map of a run, and beside it one to five charts against the step: `update` fills them.
 
     - shown: one to five of `CHARTS` and `NUMBERS`, in their order; the attributes of the others are None
     - steps: where the axes end; chance: the loss when nothing is learned, which says how high its axis is;
-      None or NaN = there is none, and no word of it in the legend
+      None or NaN = there is none, and no word of it in the title
     - ceiling: what the effective rank can't exceed; None = not said
     - baselines: name -> kNN accuracy to compare with
     - labels: (N,), of the map's images; None = no classes; class_names: a name a class
@@ -69,25 +72,30 @@ class LabFigure:
         demand_shown(shown)
         self.baselines = {name: value for name, value in (baselines or {}).items() if math.isfinite(value)}
         self.measures_knn = measures_knn
-        self.figure, axes = new(10.4, 4.4, 2, 3, width_ratios=[1.22, 1, 1])
-        self.map_axes, *places = axes.flat
+        self.figure, axes = new(10.4, 4.6, 2, 1 + ACROSS, width_ratios=[1.45, *[1] * ACROSS])
+        for ax in axes[:, 0]:
+            ax.remove()
+        self.map_axes = self.figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])
+        places = list(axes[:, 1:].flat)
         self.loss = self.chance = self.alignment = self.uniformity = None
         self.rank = self.knn = self.temperature = self.without = None
+        self.names: list[Text] = []  # of alignment and uniformity, at the lines' last values
         self.numbers: dict[str, Line2D] = {}  # by their names in `BY_NAME`
         self.charts = tuple(places[: len(shown)])
         for ax in places[len(shown) :]:
             ax.set_axis_off()
         for name, ax in zip(shown, self.charts, strict=True):
             if name == "loss":
-                self._loss(ax, chance)
+                name += self._loss(ax, chance)
             elif name == "alignment, uniformity":
-                self.alignment = _empty(ax, style.BLUE, label="alignment")
-                self.uniformity = _empty(ax, style.VERMILLION, linestyle="--", label="uniformity")
+                self.alignment = _empty(ax, style.BLUE)
+                self.uniformity = _empty(ax, style.VERMILLION, linestyle="--")
                 ax.set(ylim=(-4.2, 2.2))
-                _legend(ax, loc="upper right", ncols=2)
+                for line, va in ((self.alignment, "bottom"), (self.uniformity, "top")):
+                    self.names.append(_beside(ax, 1, 0, va=va, color=line.get_color(), **MOVES))
             elif name == "effective rank":
                 self.rank = _empty(ax, style.PURPLE, marker="s")
-                name += "" if ceiling is None else f" (at most {ceiling})"
+                name += "" if ceiling is None else f" (≤ {ceiling})"
                 ax.set(ylim=(0, 8))
             elif name == "kNN accuracy":
                 self.knn = _empty(ax, style.GREEN, marker="o")
@@ -104,30 +112,31 @@ class LabFigure:
             ax.set_title(name)
             ax.set_xlim(0, steps)
             style.step_axis(ax)
-        for ax in self.charts[2:] or self.charts:
+        for ax in self.charts[-ACROSS:]:  # those with none below
             ax.set_xlabel("step")
         self._map(labels, class_names)
         self._marks = self._hidden_marks()
         describe(self.figure, self._in_words((), (), ()))
 
-    def _loss(self, ax: Axes, chance: float | None) -> None:
-        self.loss = _empty(ax, style.BLUE, label="loss")
-        self.chance = _empty(ax, style.BLACK, linestyle="--", label="_chance")
+    def _loss(self, ax: Axes, chance: float | None) -> str:
+        """Its two lines; what the chart's title has to say of the second."""
+        self.loss = _empty(ax, style.BLUE)
+        self.chance = _empty(ax, style.BLACK, linestyle="--")
         known = chance is not None and math.isfinite(chance)
-        if known:
-            self.chance.set_label("chance")
         ax.set(ylim=(0, 1.25 * chance if known and chance > 0 else 1))
-        _legend(ax, loc="upper right", ncols=2)  # below are the words at the marks
+        return " (dashed: chance)" if known else ""
 
     def _baselines(self, ax: Axes) -> None:
         if not self.measures_knn:
             _inside(ax, "the data has no labels")
             return
-        for (name, value), line in zip(self.baselines.items(), ("--", ":", "-."), strict=False):
-            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4, label=f"{name} {value:.2f}")
-        if self.baselines:
-            below = max(self.baselines.values()) > 0.6  # where the curve will not come
-            _legend(ax, loc="lower right" if below else "upper left")
+        values = list(self.baselines.values())
+        high = max(values, default=0) > 0.6  # then the curve is where the names would be
+        heights = [0.02 + 0.12 * k for k in range(len(values))] if high else apart(values, 0.12)
+        looks = (("--", "dashed: "), (":", "dotted: "), ("-.", "dash-dot: "))
+        for (name, value), at, (line, said) in zip(self.baselines.items(), heights, looks, strict=False):
+            ax.axhline(value, color=style.GREY, linestyle=line, linewidth=1.4)
+            _beside(ax, 1, at, f"{said if high else ''}{name} {value:.2f}", va="bottom", color=style.INK)
 
     def _map(self, labels: Tensor | np.ndarray | None, class_names: Sequence[str]) -> None:
         ax = self.map_axes
@@ -143,9 +152,10 @@ class LabFigure:
         known = [c for c in labels.unique().tolist() if c >= 0]
         if 1 < len(known) <= MOST_NAMES:
             names = [(c, shorten(class_name(class_names, c), 18, placeholder="…")) for c in known]
-            ax.set_anchor("W")  # the square at the left, the names in what is left of the room
-            small = {"fontsize": 9, "labelspacing": 0.4, "handletextpad": 0.1, "borderaxespad": 0.2}
-            style.legend_outside(ax, handles=handles(names, 5), **small).set_in_layout(False)
+            ax.set_anchor("N")  # the square above, the names in what is left of the room
+            small = {"fontsize": 9, "labelspacing": 0.25, "handletextpad": 0.1, "columnspacing": 1.0}
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 2}
+            ax.legend(handles=handles(names, 5), **small, **place).set_in_layout(False)
 
     # ---- what moves ------------------------------------------------------------------------------------
 
@@ -168,6 +178,8 @@ class LabFigure:
                 ax.set_xlim(0, max(self.steps, 1.25 * rows[-1]["step"]))
         for name in ("loss", "chance", "alignment", "uniformity"):
             _fill(getattr(self, name), steps, [row[name] for row in rows])
+        for text, name in zip(self.names, ("alignment", "uniformity"), strict=False):
+            text.set(text=f" {name} " if rows else "", y=rows[-1][name] if rows else 0)
         looked = [row["step"] for row in measured]
         _fill(self.rank, looked, [row["effective_rank"] for row in measured])
         if self.measures_knn:
@@ -271,7 +283,7 @@ def demand_shown(names: Sequence[str]) -> None:
 
 CURVES = (
     ("loss", "loss"),
-    ("uniformity", "uniformity (lower = more evenly spread)"),
+    ("uniformity", "uniformity (lower: even)"),
     ("knn", "kNN accuracy"),
     ("temperature", "temperature τ"),
 )
@@ -285,7 +297,7 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
     """
     if not runs or not any(len(run.history) for run in runs):
         raise ValueError("compared_curves: there is no run with a step to show")
-    figure, axes = new(10.4, 5.6, 2, 2, sharex=True)
+    figure, axes = new(10.4, 3.2, 1, 4, sharex=True)
     charts = dict(zip((name for name, _ in CURVES), axes.flat, strict=True))
     for run, drawn in zip(runs, style.series(len(runs), ordered=False), strict=True):
         marker = drawn.pop("marker")
@@ -307,10 +319,10 @@ def compared_curves(runs: Sequence[Comparable]) -> Figure:
     charts["knn"].set_ylim(0, 1)
     if not any(len(line.get_xdata()) for line in charts["knn"].lines):
         _inside(charts["knn"], "not measured in these runs")
-    for ax in axes[1]:
+    for ax in axes:
         ax.set_xlabel("step")
         style.step_axis(ax)
-    figure.legend(handles=charts["loss"].lines, loc="outside lower center", ncols=min(3, len(runs)))
+    figure.legend(handles=charts["loss"].lines, loc="outside upper center", ncols=min(3, len(runs)))
     said = []
     for run in runs:
         parts = [f"loss {comparison.last(run, 'loss'):.2f}"]
@@ -422,10 +434,13 @@ def _temperature(row: Mapping[str, float]) -> float:
     return row.get("effective_temperature", row.get("temperature", math.nan))
 
 
-def _legend(ax: Axes, **options: Any) -> None:
-    """A small legend, which takes no room from the axes."""
-    settings = {"fontsize": 8.5, "handlelength": 2.2, "columnspacing": 1.0, **options}
-    ax.legend(**settings).set_in_layout(False)
+def _beside(ax: Axes, x: float, y: float, text: str = "", **look: Any) -> Text:
+    """The name of a line: at x, a share of the chart's width, and at the line's y, above other lines."""
+    halo = [withStroke(linewidth=3, foreground="white")]
+    place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": LABEL, "path_effects": halo}
+    name = ax.text(x, y, text, **place, **look)
+    name.set_in_layout(False)
+    return name
 
 
 def _settled(changes: Sequence[tuple[int, str, Any]], within: float) -> list[tuple[int, str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable
@@ -63,6 +64,7 @@ class Lab(W.VBox):
         self._training(False)
         other = " Another panel's run is training: stop ends it." if Background.now is not None else ""
         self.screen.say(f"Not started.{other}")
+        self._untrained()
         beside_cells(self.choices.menus.values(), self.button_row.children)
         super().__init__(
             [
@@ -266,6 +268,17 @@ class Lab(W.VBox):
         if self._trains():
             self.stop()
         super().close()
+
+    # ---- before a start --------------------------------------------------------------------------------
+
+    def _untrained(self) -> None:
+        """The charts of what is chosen, before its first step; empty ones where its data is not here."""
+        if Background.now is not None:  # a run that trains has the processor
+            return
+        with contextlib.suppress(ValueError, OSError):  # what can't be is said at the start
+            record = self._built()
+            self.screen.show(first_charts(record, self.choices.shown))
+            self.screen.say("Not started: this is the encoder before its first step.", record)
 
     # ---- a start ---------------------------------------------------------------------------------------
 

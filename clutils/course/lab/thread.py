@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import html
 import math
 import threading
 import time
@@ -26,6 +27,10 @@ LOOK = (  # white on a dark page too; larger on a larger screen, as long as it c
     "max-width: clamp(1060px, calc((100vh - 330px) * 2.2), 1500px); } "
     ".clutils-lab-picture img { width: 100% !important; }</style>"
 )
+# the line above the charts: as high with two lines of words as with one, so that the charts stay in place
+LINE = "height: 46px; overflow: hidden; display: flex; align-items: center; gap: 16px; line-height: 1.3"
+LARGE = "font-size: 24px; font-weight: 600; white-space: nowrap; font-variant-numeric: tabular-nums"
+BAR = "display: block; width: 100%; height: 8px; accent-color: var(--jp-brand-color1, #0072B2)"
 RAW = {"pictures": "raw pixels", "sentences": "bag of words"}  # what features without learning are called
 PACE = 5.0  # seconds over which the images a second are counted
 
@@ -73,8 +78,9 @@ class Screen:
             self.tsne.value = ""
             self.complain(error)
 
-    def say(self, text: str) -> None:
-        self.status.value = below(text, role="status")
+    def say(self, text: str, record: LabRun | None = None) -> None:
+        """How it goes, in a line of fixed height; of a run its kNN accuracy and how far it is, too."""
+        self.status.value = _status(text, record)
 
     def complain(self, error: BaseException) -> None:
         """Say in one line what went wrong; of what the reader can mend not what kind of error it is."""
@@ -140,7 +146,7 @@ class Following:
             if background.error is not None:
                 self.screen.complain(background.error)
             how = background.status
-            self.screen.say(f"{how[:1].upper()}{how[1:]}. {_numbers(record)}")
+            self.screen.say(f"{how[:1].upper()}{how[1:]}. {_numbers(record)}", record)
         except Exception as error:  # an image that can't be drawn must not leave a panel that seems to train
             background.stop()
             self.screen.complain(error)
@@ -157,7 +163,7 @@ class Following:
         while background.running:
             time.sleep(PAUSE)
             began = time.perf_counter()
-            self.screen.say(self._progress())
+            self.screen.say(self._progress(), self.record)
             watcher.spent += time.perf_counter() - began
             if not background.running:
                 break
@@ -221,8 +227,20 @@ def _numbers(record: LabRun) -> str:
     if not record.watcher.measures_knn:
         parts.append("no kNN, for the data has no labels")
     parts += [record.equal_views] if record.equal_views else []
-    parts.append(f"data: {record.source}")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _status(text: str, record: LabRun | None) -> str:
+    """The line above the charts: the last kNN accuracy, large; the text; a bar of the steps done."""
+    large, bar, tip = "", "", ""
+    if record is not None:
+        looks, run = record.watcher.looks, record.run
+        if looks and not math.isnan(looks[-1].knn):
+            large = f'<span style="{LARGE}">kNN {looks[-1].knn:.2f}</span>'
+        bar = f'<progress value="{run.steps_done / run.steps:.3f}" style="{BAR}"></progress>'
+        tip = f"data: {record.source}"
+    words = f'<span style="flex: 1; min-width: 0">{html.escape(text)}{bar}</span>'
+    return f'<div role="status" title="{html.escape(tip)}" style="{LINE}">{large}{words}</div>'
 
 
 def _duration(seconds: float) -> str:

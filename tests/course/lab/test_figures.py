@@ -49,7 +49,7 @@ def test_every_chart_holds_its_column():
     shown = np.concatenate([marks.get_offsets() for marks in picture.points.marks])
     assert shown.shape == (30, 2) and np.isfinite(shown).all()
     text = " ".join(t.get_text() for ax in picture.figure.axes for t in (ax.title, ax._left_title))
-    assert "effective rank (at most 128)" in text
+    assert "effective rank (≤ 128)" in text
 
 
 def test_charts_are_shown_by_choice_in_their_places_and_the_others_are_not_there():
@@ -59,7 +59,7 @@ def test_charts_are_shown_by_choice_in_their_places_and_the_others_are_not_there
     assert list(picture.numbers["rankme"].get_ydata()) == [20.0, 60.0]
     assert picture.knn is picture.temperature is picture.alignment is None
     titles = [ax.get_title("left") or ax.get_title() for ax in picture.charts]
-    assert titles == ["loss", "RankMe", "linear probe"]
+    assert titles == ["loss (dashed: chance)", "RankMe", "linear probe"]
     assert picture.numbers["probe"].axes.get_ylim() == (0, 1)
     assert picture.numbers["rankme"].axes.get_ylim()[1] >= 60
     assert "RankMe from 20 to 60" in figures.alt(picture.figure)
@@ -114,14 +114,31 @@ def test_a_loss_without_temperature_or_chance_says_so():
     assert picture.without.get_text() == ""
 
 
-def legend(picture: LabFigure) -> list[str]:
-    return [text.get_text() for text in picture.charts[0].get_legend().get_texts()]
-
-
-def test_the_legend_names_chance_only_where_the_method_has_one():
-    assert legend(filled()) == ["loss", "chance"]
+def test_the_title_names_chance_only_where_the_method_has_one():
+    assert filled().charts[0].get_title("left") == "loss (dashed: chance)"
     for without in (None, math.nan):
-        assert legend(LabFigure(100, without)) == ["loss"]
+        assert LabFigure(100, without).charts[0].get_title("left") == "loss"
+
+
+def test_alignment_and_uniformity_have_their_names_at_their_last_values():
+    picture = filled()
+    assert [text.get_text() for text in picture.names] == ["", ""]
+    picture.update([*ROWS, row(51, alignment=0.3, uniformity=-3.5)])
+    assert [(text.get_text().strip(), text.get_position()[1]) for text in picture.names] == [
+        ("alignment", 0.3),
+        ("uniformity", -3.5),
+    ]
+
+
+@pytest.mark.parametrize("values", [(0.2, 0.17), (0.94, 0.98)])
+def test_the_lines_to_compare_knn_with_have_names_that_do_not_cover_each_other(values):
+    baselines = dict(zip(("untrained", "raw pixels"), values, strict=True))
+    picture = LabFigure(100, 5.5, baselines=baselines)
+    picture.figure.canvas.draw()
+    first, second = (text.get_window_extent() for text in picture.charts[3].texts)
+    assert first.y0 >= second.y1 or second.y0 >= first.y1
+    frame = picture.charts[3].get_window_extent()
+    assert all(frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in (first, second))
 
 
 @pytest.mark.parametrize("loss", [4.5, 60.0])
@@ -234,7 +251,7 @@ def test_thousands_of_steps_are_written_as_in_the_line_above_the_charts():
     compared = compared_curves([saved("a", many)])
     for figure in (picture.figure, compared):
         figure.canvas.draw()
-    for ax in (*picture.charts, *compared.axes[2:]):
+    for ax in (*picture.charts, *compared.axes):
         thousands = [words for words in ticks(ax.xaxis) if len(words) > 3]
         assert thousands and all("," in words for words in thousands)
     assert "4,000 steps" in figures.alt(picture.figure) and "at step 1,500" in figures.alt(picture.figure)

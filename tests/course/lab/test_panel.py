@@ -490,6 +490,30 @@ def test_reset_puts_menus_and_dials_back(monkeypatch):
         lab.reset()
 
 
+def test_before_a_start_the_untrained_map_and_its_accuracy_stand_there(monkeypatch, tmp_path):
+    lab = made()
+    knn = list(lab.screen.charts.knn.get_ydata())
+    assert len(knn) == 1 and f"kNN {knn[0]:.2f}" in lab.status.value and "Not started" in lab.status.value
+    assert sum(len(marks.get_offsets()) for marks in lab.screen.charts.points.marks) == 445
+    assert set(lab.screen.charts.baselines) == {"untrained", "raw pixels"}
+    assert lab.run is None and lab.runs == [] and lab.keep_button.disabled
+    monkeypatch.setenv("CLUTILS_DATA", str(tmp_path))
+    assert made(data="cifar10").screen.charts.points is None  # which is not here, and is said at the start
+
+
+def test_menus_offer_encoders_and_augmentations_of_the_data_alone():
+    lab = made()
+    for chosen, kind, encoder in (("graphs:motifs", "graphs", "gin"), ("vectors:wine", "vectors", "mlp")):
+        lab.menus["data"].value = chosen
+        offered = {
+            name: [value for _, value in lab.menus[name].options] for name in ("encoder", "augmentation")
+        }
+        assert encoder in offered["encoder"] and "conv16" not in offered["encoder"]
+        assert offered["augmentation"] == [views.AUTO, *views.names(kind)]
+    with pytest.raises(ValueError, match=r"encoder is 'conv16', but vectors can have .*mlp"):
+        made(data="vectors:wine", encoder="conv16")
+
+
 def test_an_encoder_of_pictures_gives_way_when_vectors_are_chosen():
     lab = made(encoder="conv16", steps=1)
     lab.menus["data"].value = "vectors:digits"
