@@ -72,15 +72,18 @@ def auxiliary(losses: Sequence[float], ax: Axes | None = None) -> Axes:
 
 
 @style.in_course_style
-def collapse(histories: Mapping[str, Sequence[pandas.DataFrame]], ax: Axes | None = None) -> Axes:
+def collapse(
+    histories: Mapping[str, Sequence[pandas.DataFrame]], ordered: bool = False, ax: Axes | None = None
+) -> Axes:
     """Root mean square of the noise against the steps, on a logarithmic axis.
 
     - histories: label -> those of its seeds; of several, thin lines of one look
+    - ordered: as in `style.series`
     """
     ax = axes_for(ax, 8.8, max(4.0, 0.6 + 0.21 * _lines(histories).sum()))
     phrases = []
     for k, (look, (label, runs)) in enumerate(
-        zip(style.series(len(histories), ordered=False), histories.items(), strict=True)
+        zip(style.series(len(histories), ordered), histories.items(), strict=True)
     ):
         for j, run in enumerate(runs):
             every = max(1, len(run) // 6)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import ipywidgets as W
 import torch
 import torch.nn.functional as F
+from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils import data, figures
@@ -28,11 +29,13 @@ def adaptive_temperature(seen: float) -> Panel:
     figure, ax = figures.new(8.6, 4.0)
     with style.course():
         (line,) = ax.plot(A, A, color=style.BLUE, linewidth=2)
-        ax.axhline(0.1, color=style.GREY, linestyle=":", label="the floor, τ₀/10")
-        ax.axhline(1, color=style.GREY, linestyle="--", label="τ₀")
-        (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11, label="a run's first batch")
+        for y, dash, name in ((0.1, ":", "the floor, τ₀/10"), (1, "--", "τ₀")):
+            ax.axhline(y, color=style.GREY, linestyle=dash)
+            ax.annotate(name, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center")
+        (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11)
+        halo = {"path_effects": [withStroke(linewidth=3, foreground="white")], "va": "top"}
+        name = ax.text(0, 0, "", color=style.readable(style.VERMILLION), **halo)
         ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", xlim=(-1, 1))
-        ax.legend(loc="upper left")
     figures.describe(figure, "A line: τ_a over τ0 against A. Dashed: τ0, dotted: the floor. A dot: a run.")
 
     def update(alpha: float, threshold: float) -> str:
@@ -41,6 +44,7 @@ def adaptive_temperature(seen: float) -> Panel:
         ax.set_ylim(min(-1.0, float(ratio.min()) - 0.2), max(3.0, float(ratio.max()) + 0.2))
         here = float(adaptive(torch.tensor(seen), alpha, threshold))
         mark.set_data([seen], [here])
+        name.set(x=seen - 0.03, y=here - 0.08, text="a run's first batch", ha="right" if seen > 0 else "left")
         zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"
         return (
             f"α = {alpha:g}, A₀ = {threshold:g}: τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "

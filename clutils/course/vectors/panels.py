@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from matplotlib.ticker import LogLocator
 from torch import Tensor
 
 from clutils import encoders, figures, losses, methods
@@ -13,6 +14,7 @@ from clutils.data import vectors
 from clutils.figures import style
 from clutils.views.vectors import Corruption, Masking, Noise
 
+SIGMAS = (0.01, 100)  # of the slider
 PAIR = (6, 7)  # of breast cancer's columns: mean concavity, mean concave points
 
 
@@ -49,7 +51,12 @@ def one_sigma(name: str = "wine") -> Panel:
     with style.course():
         ax.barh(range(len(order)), spread[order].tolist(), color=style.BLUE)
         line = ax.axvline(1.0, color=style.VERMILLION, linestyle="--", linewidth=2)
-        ax.set(xscale="log", yticks=range(len(order)), xlabel="standard deviation, in the column's unit")
+        named = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+        name = ax.text(1.0, 1.0, "σ = 1", color=style.readable(style.VERMILLION), **named)
+        style.log_axis(ax.xaxis)
+        ax.xaxis.set_major_locator(LogLocator())
+        ax.set(yticks=range(len(order)), xlabel="standard deviation, in the column's unit")
+        ax.set_xlim(SIGMAS[0] / 2, 2 * max(SIGMAS[1], float(spread.max())))
         ax.set_yticklabels([columns[c] for c in order], fontsize=9)
     figures.describe(figure, f"Bars: the spread of each column of {name}. A dashed line: σ of the noise.")
 
@@ -61,6 +68,7 @@ def one_sigma(name: str = "wine") -> Panel:
 
     def update(sigma: float) -> str:
         line.set_xdata([sigma, sigma])
+        name.set(x=sigma, text=f"σ = {sigma:g}")
         drowned, untouched = int((spread < sigma).sum()), int((spread > 10 * sigma).sum())
         return (
             f"σ = {sigma:g} in raw units: {drowned} of {len(spread)} columns have less spread than noise, "
@@ -69,7 +77,7 @@ def one_sigma(name: str = "wine") -> Panel:
             "where each column is divided by its spread and has the same σ"
         )
 
-    return panel(figure, update, sigma=log_slider("σ of the noise", 0.01, 100, 1.0))
+    return panel(figure, update, sigma=log_slider("σ of the noise", *SIGMAS, 1.0))
 
 
 def kept_correlation() -> Panel:
