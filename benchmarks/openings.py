@@ -8,6 +8,7 @@ notebooks/pictures/NN.png.
 
 import base64
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -37,10 +38,10 @@ WIDTH, HEIGHT, COLOURS = 880, 380, 64
 
 
 def figure(notebook: nbformat.NotebookNode, cell: str, which: int) -> bytes:
-    """The PNG of one figure in a cell's outputs."""
+    """The PNG of one figure, or panel, in a cell's outputs: from their HTML, which both have."""
     outputs = next(c.outputs for c in notebook.cells if c.id == cell)
-    found = [o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})]
-    return base64.b64decode(found[which])
+    shown = "".join(o.get("data", {}).get("text/html", "") for o in outputs)
+    return base64.b64decode(re.findall('src="data:image/png;base64,([^"]+)', shown)[which])
 
 
 def small(png: bytes) -> Image.Image:

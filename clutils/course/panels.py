@@ -21,6 +21,7 @@ ROUND = (
 )
 NONE = "none"  # a slider's None, which in ipywidgets is no value
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
+ROUND_CORNERS = "<style>.clutils-panel-image { border-radius: 6px; }</style>"  # as `figures.page` has them
 MUTED = "var(--jp-content-font-color2, #555)"  # JupyterLab's own, so that it suits the dark theme
 
 
@@ -174,7 +175,9 @@ class Panel(W.VBox):
         for widget in self.inputs.values():
             widget.observe(self._refresh, "value")
         self.reset.on_click(lambda _: self.set(**self._start))
-        super().__init__([controls, self.error, self.live.image, self.readout])
+        self.live.image.add_class("clutils-panel-image")
+        look = W.HTML(ROUND_CORNERS, layout=W.Layout(display="none"))
+        super().__init__([controls, self.error, self.live.image, self.readout, look])
 
     def values(self) -> dict[str, Any]:
         """What the update function gets."""

@@ -1,9 +1,9 @@
 """Run a notebook in a real JupyterLab and save what a reader sees, from top to bottom.
 
-    python tests/browser/screenshots.py notebooks/04_macl.ipynb /tmp/shots [--fast]
+    python tests/browser/screenshots.py notebooks/04_macl.ipynb /tmp/shots [--theme both] [--fast]
 
-Writes OUTDIR/<notebook>-01.png, -02.png, ... (one viewport each, with a little overlap) and prints the run
-time, the slow cells and everything that went wrong; the exit code is 1 when something did.
+Writes OUTDIR/<notebook>-light-01.png, -light-02.png, ... (one viewport each, with a little overlap) and
+prints the run time, the slow cells and everything that went wrong; the exit code is 1 when something did.
 """
 
 import argparse
@@ -14,7 +14,14 @@ from pathlib import Path
 
 from jupyterlab_driver import NOTEBOOK, Notebook, Server, browser
 
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 SCROLLER = "document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer')"
+
+
+def wear(page, theme: str) -> None:
+    """Change JupyterLab's theme, and wait until the page shows it."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=theme, timeout=10_000)
 
 
 def shoot(notebook: Notebook, out: Path, stem: str) -> list[Path]:
@@ -43,7 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--width", type=int, default=1200)
     parser.add_argument("--height", type=int, default=1400, help="of one piece")
-    parser.add_argument("--dark", action="store_true", help="JupyterLab's dark theme")
+    parser.add_argument("--theme", choices=[*THEMES, "both"], default="light", help="both: of one run")
+    parser.add_argument("--unfold", action="store_true", help="open the asides and answers")
     parser.add_argument("--fast", action="store_true", help="CLUTILS_FAST=1: training is shortened")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for the whole run")
     options = parser.parse_args(arguments)
@@ -54,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         fast = {"CLUTILS_FAST": "1"} if options.fast else {}
         folder = options.notebook.resolve().parent
         # windowing off: every cell is in the page, so the scroll height is the true one
-        server = Server(folder, Path(work), windowing="none", dark=options.dark, environment=fast)
+        server = Server(folder, Path(work), windowing="none", environment=fast)
         try:
             page = chromium.new_page(viewport={"width": options.width, "height": options.height})
             notebook = Notebook(page, server)
@@ -64,7 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
             seconds = time.perf_counter() - start
             problems = notebook.problems()
             cells = notebook.cells()
-            saved = shoot(notebook, options.out, options.notebook.stem)
+            if options.unfold:
+                notebook.unfold()
+                page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
+            saved = []
+            for theme in THEMES if options.theme == "both" else [options.theme]:
+                wear(page, THEMES[theme])
+                saved += shoot(notebook, options.out, f"{options.notebook.stem}-{theme}")
         finally:
             server.close()
     print(f"{options.notebook.name}: {len(cells)} cells ran in {seconds:.1f} s (kernel already started)")

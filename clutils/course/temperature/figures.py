@@ -32,20 +32,30 @@ def gate(marks: Mapping[str, float] | None = None, ax: Axes | None = None) -> Ax
 
     - marks: name -> c, anchors to be shown on the slope
     """
-    ax = axes_for(ax)
+    ax = axes_for(ax, 8.0)
     c = torch.linspace(-8, 5, 261, dtype=torch.float64)
     ax.axvspan(-8, -3, color="#EFEFEF", zorder=0)
     ax.text(-7.8, 3.55, "nearly shut: W < 0.05", color=style.INK, va="top")
-    ax.plot(c, softplus(c), color=style.BLUE, linestyle="-", label="the loss ℓ = softplus(c)")
-    ax.plot(c, c.sigmoid(), color=style.VERMILLION, linestyle="--", label="its slope W = sigmoid(c)")
+    ax.plot(c, softplus(c), color=style.BLUE, linestyle="-", label="the loss")
+    ax.text(2.7, 3.0, "the loss ℓ = softplus(c)", color=style.BLUE, ha="right")
+    ax.plot(c, c.sigmoid(), color=style.VERMILLION, linestyle="--", label="its slope")
+    ax.text(5, 1.06, "its slope W = sigmoid(c)", color=style.readable(style.VERMILLION), ha="right")
     phrases = []
-    for (name, at), marker in zip((marks or {}).items(), style.MARKERS, strict=False):
+    for k, ((name, at), marker) in enumerate(zip((marks or {}).items(), style.MARKERS, strict=False)):
         W = torch.tensor(at, dtype=torch.float64).sigmoid().item()
         look = {"color": style.BLACK, "marker": marker, "markersize": 8, "linestyle": "none"}
-        ax.plot([at], [W], **look, clip_on=False, zorder=5, label=f"{name}: W = {W:.2g}")
+        ax.plot([at], [W], **look, clip_on=False, zorder=5)
+        right = at > 0  # below the curves there is room; left of 0 only above them
+        ax.annotate(
+            f"{name}: W = {W:.2g}",
+            (at, W),
+            (at + 0.3, W - 0.25) if right else (at, 1.3 - 0.4 * k),
+            ha="left" if right else "center",
+            arrowprops=None if right else {"arrowstyle": "-", "color": style.GREY, "linewidth": 0.8},
+            fontsize=10,
+        )
         phrases.append(f"{name} at c = {at:.2g} has W = {W:.2g}")
     ax.set(xlim=(-8, 5), ylim=(0, 4), xlabel="contrast c", ylabel="ℓ and W, per anchor")
-    ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.82))
     return describe(
         ax,
         "The loss softplus(c) and its slope W = sigmoid(c) against the contrast c: both near 0 below c = -3, "
@@ -71,7 +81,8 @@ def shares_of_pull(trained: Mapping[int, Tensor], temperatures: Sequence[float] 
         ax.axhline(0.1, color=style.GREY, linewidth=1.2, linestyle=":")
         ax.set(title=f"after {steps:,} steps", xlabel="tenth of the anchors, the smallest W first")
     axes[0, 0].set(ylabel="share of the total pull", ylim=(0, None))
-    axes[0, 0].legend(loc="upper left")
+    for ax in axes[0]:
+        style.name_lines(ax)
     return describe(
         figure,
         "Share of the total pull by tenths of the anchors, sorted by W; dotted: equal shares. From the first "
@@ -103,23 +114,22 @@ def effective_negatives(
 ) -> Axes:
     """The effective number of negatives, exp of the entropy of p̂, against τ.
 
-    - sets: name -> negatives (A, K); the line is the mean over the anchors
+    - sets: name -> negatives (A, K), in the order of their spread; the line is the mean over the anchors
     - marked: a temperature to draw a dotted line at
     """
     ax = axes_for(ax)
     grid = torch.logspace(*map(math.log10, TEMPERATURES), 61, dtype=torch.float64)
-    looks = style.series(len(sets), ordered=False)
     phrases = []
-    for k, (look, (name, negatives)) in enumerate(zip(looks, sets.items(), strict=True)):
+    for look, (name, negatives) in zip(style.series(len(sets)), sets.items(), strict=True):
         seen = torch.stack([anatomy.effective_negatives(negatives, float(t)).mean() for t in grid])
-        ax.plot(grid, seen, **look, markevery=(3 * k, 12), label=f"{name}, K = {negatives.shape[1]:,}")
+        ax.plot(grid, seen, **look, label=f"{name}, K = {negatives.shape[1]:,}")
         phrases.append(f"{name} from {seen[0]:.3g} to {seen[-1]:.3g} of {negatives.shape[1]:,}")
         ax.axhline(negatives.shape[1], color=look["color"], linestyle=(0, (2, 3)), linewidth=1, zorder=1)
     if marked is not None:
         ax.axvline(marked, color=style.GREY, linestyle=":", linewidth=1.5)
     style.log_axis(ax.xaxis)
     ax.set(xlim=TEMPERATURES, xlabel="temperature τ", yscale="log", ylabel="effective number of negatives")
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower right")  # where no line comes: all of them rise to K
     return describe(
         ax,
         f"Effective number of negatives against temperature, rising to K (dashed): {'; '.join(phrases)}.",

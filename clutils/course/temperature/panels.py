@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from matplotlib.ticker import MaxNLocator
+
 from clutils import anatomy, figures, losses, measures
 from clutils.course import toys
 from clutils.course.panels import Panel, among, player
@@ -56,6 +58,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         for axis, of in ((plane.set_xlim, uniformities), (plane.set_ylim, tolerances)):
             low, high = (end(end(values) for values in of.values()) for end in (min, max))
             axis(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        plane.xaxis.set_major_locator(MaxNLocator(4))
         plane.set_title("the dilemma")
         share.set(xlim=(0, steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
         share.set_title("push on false negatives")
