@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clutils import anatomy, losses, measures, similarities, training
 from clutils.course import records
-from clutils.course.experiments import accuracy, mispaired
+from clutils.course.experiments import NEIGHBOURS, mispaired
 from clutils.data import ImageSet, VectorSet
 from clutils.views import Augment, Augmentation
 
@@ -64,14 +64,20 @@ def looked_at(
     for look in looks:
         while run.steps_done < look:
             run.step()
-        projected = run.project(test)
+        z, projected = run.embed(train), run.project(test)
+        asked = {
+            "knn_validation": (run.embed(validation), validation.labels),
+            "knn": (run.embed(test), test.labels),
+        }
         since = run.history.tail(min(100, max(1, run.steps_done // 3))) if run.steps_done else None
         rows.append(
             {
                 "step": look,
-                "knn_validation": accuracy(run.embed, train, validation),
-                "knn": accuracy(run.embed, train, test),
-                "effective_rank": measures.effective_rank(run.embed(test)),
+                **{
+                    name: measures.knn_accuracy(z, train.labels, *of, k=NEIGHBOURS)
+                    for name, of in asked.items()
+                },
+                "effective_rank": measures.effective_rank(asked["knn"][0]),
                 "uniformity": measures.uniformity(projected),
                 "tolerance": measures.tolerance(projected, test.labels),
                 "silent": _silent(run, train),

@@ -4,7 +4,7 @@
     training.train(data=train, loss=loss, **recipe.settings())
     print(recipes.describe("first-run"))                  both, with their times
 
-A GPU recipe is larger, and asks for the same thing. With CLUTILS_FAST=1 either stops after 20 steps.
+A GPU recipe is larger, and asks for the same thing. With CLUTILS_FAST=1 either stops after 10 steps.
 """
 
 from dataclasses import dataclass, replace

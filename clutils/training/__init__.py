@@ -25,6 +25,7 @@ __all__ = [
     "Watcher",
     "device",
     "fast",
+    "fewer",
     "noise_maps",
     "resume",
     "save_run",
@@ -34,7 +35,7 @@ __all__ = [
     "watching",
 ]
 
-FAST_STEPS = 20
+FAST_STEPS = 10
 
 
 @described
@@ -49,7 +50,7 @@ def train(
     - on_step: called with the run after each step
     - progress: show a bar with the loss and its chance level, where it has one, on stdout
 
-    With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 20 steps and says so.
+    With CLUTILS_FAST=1 in the environment, as the tests have it, it stops after 10 steps and says so.
     """
     run = Run(*settings, **by_name)
     if shorter := shorten(run):
@@ -125,8 +126,13 @@ def fast() -> bool:
     return os.environ.get("CLUTILS_FAST", "") not in ("", "0")
 
 
+def fewer(steps: int) -> int:
+    """That many steps; with CLUTILS_FAST=1 at most 10."""
+    return min(steps, FAST_STEPS) if fast() else steps
+
+
 def shorten(run: Run) -> str:
-    """With CLUTILS_FAST=1 let a run end after 20 steps; returns what to say of it, "" where nothing is."""
+    """With CLUTILS_FAST=1 let a run end after 10 steps; returns what to say of it, "" where nothing is."""
     if not fast() or run.steps <= FAST_STEPS:
         return ""
     said, run.steps = f"CLUTILS_FAST=1: {FAST_STEPS} steps instead of {run.steps:,}", FAST_STEPS

@@ -39,7 +39,9 @@ def test_fast_shortens_either_recipe_and_says_so(monkeypatch, kind):
     short = recipes.here("start")
     assert short.steps == training.FAST_STEPS < whole.steps
     assert short.settings() == whole.settings() | {"steps": training.FAST_STEPS}
-    assert f"CLUTILS_FAST=1: 20 steps instead of {whole.steps:,}" in recipes.describe("start")
+    assert f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of {whole.steps:,}" in recipes.describe(
+        "start"
+    )
 
 
 def test_a_recipe_s_settings_are_those_of_a_run():

@@ -341,12 +341,13 @@ def test_train_is_run_and_step_and_calls_back_after_each(capsys):
 def test_fast_shortens_train_and_says_so(monkeypatch, capsys):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     assert training.fast()
-    assert training.train(data=DIGITS, batch_size=16, steps=500, progress=False).steps_done == 20
-    assert capsys.readouterr().out == "CLUTILS_FAST=1: 20 steps instead of 500\n"
+    steps = training.train(data=DIGITS, batch_size=16, steps=500, progress=False).steps_done
+    assert steps == training.FAST_STEPS == training.fewer(500)
+    assert capsys.readouterr().out == f"CLUTILS_FAST=1: {training.FAST_STEPS} steps instead of 500\n"
     assert training.train(data=DIGITS, batch_size=16, steps=2, progress=False).steps_done == 2
     assert capsys.readouterr().out == ""
     monkeypatch.setenv("CLUTILS_FAST", "0")
-    assert not training.fast()
+    assert not training.fast() and training.fewer(500) == 500
 
 
 @pytest.mark.parametrize("method", ["moco", "byol", "pinda"])

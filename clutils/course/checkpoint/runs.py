@@ -36,12 +36,13 @@ def eight(
 ) -> Iterator[tuple[str, Ill]]:
     """What was done to an encoder of digits -> that encoder; each is trained as it is asked for.
 
-    images: of digits; opened: an encoder of coloured images, which is asked about their brightness
+    images: of digits; opened: an encoder of coloured images, which is asked about their brightness. With
+    CLUTILS_FAST=1 runs are shortened.
     """
 
     def run(loss: Any, steps: int) -> checkpoints.Opened:
         settings = {"batch_size": 64, "learning_rate": 1e-2, "seed": 0}
-        made = training.Run(data=images[0], loss=loss, steps=max(steps, 1), **settings)
+        made = training.Run(data=images[0], loss=loss, steps=max(training.fewer(steps), 1), **settings)
         if steps:
             made.finish(progress=False)
         made.save(folder / "eight.pt")
@@ -78,8 +79,17 @@ def _quarters(images: ImageSet, of: ImageSet) -> torch.Tensor:
 
 
 def ill_runs(pictures: ImageSet, steps: int = 40) -> dict[str, training.Run]:
-    """Three runs of some seconds each, by letter; what is wrong with them, exercise 3 asks."""
-    settings = {"data": pictures, "steps": steps, "batch_size": 64, "learning_rate": 1e-2, "seed": 2}
+    """Three runs of some seconds each, by letter; what is wrong with them, exercise 3 asks.
+
+    With CLUTILS_FAST=1 they are shortened.
+    """
+    settings = {
+        "data": pictures,
+        "steps": training.fewer(steps),
+        "batch_size": 64,
+        "learning_rate": 1e-2,
+        "seed": 2,
+    }
     return {
         letter: training.Run(**settings, **way).finish(progress=False)
         for letter, way in zip("ABC", WAYS, strict=True)

@@ -444,7 +444,10 @@ def test_pictures_of_one_s_own_without_labels_train_without_knn_and_it_is_said()
 def test_the_fast_setting_shortens_a_run_and_says_so(monkeypatch):
     monkeypatch.setenv("CLUTILS_FAST", "1")
     lab = made(steps=500).start()
-    assert lab.run.steps == training.FAST_STEPS and "20 steps instead of 500" in lab.note.value
+    assert (
+        lab.run.steps == training.FAST_STEPS
+        and f"{training.FAST_STEPS} steps instead of 500" in lab.note.value
+    )
     assert lab.wait(LONG) and lab.run.steps_done == training.FAST_STEPS
 
 
