@@ -187,8 +187,10 @@ def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
         said = ", ".join(f"{name} ({count})" for name, count in others.items())
         told.append([expected, len(own), sum(row["right"] for row in own), said])
     right, healthy = sum(row["right"] for row in rows), by_kind.get("healthy", [])
-    alarms = sum(row["level"] in ("worth a look", "broken") for row in healthy)
-    says = f"{alarms} of {len(healthy)} healthy ones {'was' if alarms == 1 else 'were'} called ill."
+    alarms = [row for row in healthy if row["level"] in ("worth a look", "broken")]
+    called = ", ".join(f"{row['made']} on {row['images']} ({row['found']})" for row in alarms)
+    says = f"{len(alarms)} of {len(healthy)} healthy ones {'was' if len(alarms) == 1 else 'were'} called ill"
+    says += f": {called}." if called else "."
     return {"encoders": len(rows), "right": right, "tuned": tuned, "says": says, "rows": told}
 
 

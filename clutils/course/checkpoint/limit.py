@@ -21,7 +21,7 @@ def gains(made: pandas.DataFrame) -> list[tuple[float, str]]:
 
     - made: the record `calibration`, one row an encoder
     """
-    held_out = made[(made["group"] == "test") & made["expected"].isin(KINDS)]
+    held_out = made[(made["group"] == "fresh") & made["expected"].isin(KINDS)]
     numbers = map(json.loads, held_out["numbers"])
     found = [round(one["knn_beside_untrained"] - one["knn_untrained"], 6) for one in numbers]
     return list(zip(found, held_out["expected"], strict=True))
