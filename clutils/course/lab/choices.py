@@ -109,12 +109,14 @@ class Choices:
     # ---- when something is chosen ----------------------------------------------------------------------
 
     def _offer_methods(self, chosen: str | None) -> None:
-        """Those that fit the data, and the chosen one in any case; None: the first that fits is chosen."""
+        """Those that fit the data, and the chosen one; None: the first that is made for such data."""
         names = list(dict.fromkeys([*methods.catalogue(self._kind().name), *filter(None, [chosen])]))
         options = [(f"★ {name}" if name in BEGINNING else name, name) for name in names]
         if self.menus["method"].options != tuple(options):
             self.menus["method"].options = options
-        self.menus["method"].value = chosen or names[0]
+        kind, known = self._kind().name, methods.catalogue()
+        own = [name for name in names if known[name].cls.sample_kinds[0] == kind]
+        self.menus["method"].value = chosen or (own or names)[0]
 
     def _offer_losses(self, wanted: str | None) -> None:
         fitting = [name for name, entry in losses.catalogue().items() if self.method_class.fits(entry.cls)]
