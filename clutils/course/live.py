@@ -35,7 +35,7 @@ class LiveFigure:
         self.figure, self.scale = figure, scale
         self.lock = threading.RLock()
         self.canvas = FigureCanvasAgg(figure)
-        self.image = W.Image(format="png", layout=W.Layout(max_width="100%", height="auto"))
+        self.image = W.Image(format="png", layout=W.Layout(max_width="100%", height="auto", margin="2px 0px"))
         self.backgrounds = 0  # how often the background was drawn: slow when it grows with every move
         self._background = None
         self._still: WeakSet[Artist] = WeakSet()  # drawn into the background when last seen

@@ -136,7 +136,7 @@ def networks(sets: Mapping[str, GraphSet]) -> Axes:
 
 def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float) -> Panel:
     """Similarity of nodes and accuracy of neighbours against depth, with a slider that reads them off."""
-    figure, (left, middle, right) = figures.new(12.0, 3.6, 1, 3)
+    figure, (left, middle, right) = figures.new(10.4, 3.6, 1, 3)
     marks = []
     with style.course():
         for (name, rows), looks in zip(found.items(), style.series(len(found), ordered=False), strict=True):
@@ -147,7 +147,7 @@ def smoothing(found: Mapping[str, Mapping[str, Sequence[float]]], chance: float)
         for ax, what in ((middle, "distance"), (right, "cosine")):
             ax.axhline(chance, color="0.5", linewidth=1, label="chance")
             ax.set(xlabel="layers", ylabel=f"nearest by {what} has the class", ylim=(0, 1.05))
-        right.legend(loc="lower left")
+        figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=len(found) + 1)
     figures.describe(
         figure,
         "Left: the mean similarity of two nodes by depth. Then how often the nearest node has the class, "
@@ -184,6 +184,7 @@ def beside(table: pd.DataFrame, chance: float) -> Axes:
     )
     ax.set_yticks(at, table.index)
     ax.axvline(chance, color=style.BLACK, linestyle=":")
+    ax.text(chance, 1.0, "chance", transform=ax.get_xaxis_transform(), ha="center", va="bottom")
     ax.set(xlabel="accuracy, ten folds; bar: mean over seeds, line: their spread", xlim=(0, 1.06))
     return figures.describe(
         ax, "Accuracy of each kind of features, with its spread over seeds; dotted: chance."
