@@ -1,4 +1,4 @@
-"""Run a notebook in a real JupyterLab and save what a reader sees, from top to bottom.
+"""Run a notebook in a real JupyterLab and save what a reader sees, top to bottom, with all asides open.
 
     python tests/browser/screenshots.py notebooks/04_macl.ipynb /tmp/shots [--theme both] [--fast]
 
@@ -51,7 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--width", type=int, default=1200)
     parser.add_argument("--height", type=int, default=1400, help="of one piece")
     parser.add_argument("--theme", choices=[*THEMES, "both"], default="light", help="both: of one run")
-    parser.add_argument("--unfold", action="store_true", help="open the asides and answers")
     parser.add_argument("--fast", action="store_true", help="CLUTILS_FAST=1: training is shortened")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for the whole run")
     options = parser.parse_args(arguments)
@@ -70,11 +69,10 @@ def main(arguments: list[str] | None = None) -> int:
             start = time.perf_counter()
             notebook.run_all(options.timeout)
             seconds = time.perf_counter() - start
+            notebook.unfold()
+            page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
             problems = notebook.problems()
             cells = notebook.cells()
-            if options.unfold:
-                notebook.unfold()
-                page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true; })")
             saved = []
             for theme in THEMES if options.theme == "both" else [options.theme]:
                 wear(page, THEMES[theme])

@@ -16,7 +16,7 @@ def told(information: float, K: int, dimensions: int = 20, anchors: int = 128, s
     r"""log(K + 1) - ℓ of the best similarity there is, in nats, on pairs of `information` nats.
 
     Each of the entries of x is Gaussian, and a has the correlation ρ with it: I = -(D/2) log(1 - ρ²). The
-    best similarity is log p(x|a)/p(x) (van den Oord et al. 2018, eq. 5), so that no encoder tells more.
+    best similarity is log p(x|a)/p(x) (van den Oord et al. 2018, eq. 5), so that no encoder shows more.
     """
     draw = torch.Generator().manual_seed(seed)
     rho = math.sqrt(1 - math.exp(-2 * information / dimensions))
@@ -36,19 +36,19 @@ def told(information: float, K: int, dimensions: int = 20, anchors: int = 128, s
 
 
 def explore_bound(K: int = 63) -> Panel:
-    """What InfoNCE tells of pairs whose information is known, by the number of negatives."""
-    figure, ax = figures.new(6.4, 3.8)
+    """What InfoNCE shows of pairs whose information is known, by the number of negatives."""
+    figure, ax = figures.new(8.6, 3.8)
     with style.course():
         ax.plot(INFORMATIONS, INFORMATIONS, color="#B0B0B0", linestyle="--", label="all there is")
         (curve,) = ax.plot(
-            INFORMATIONS, INFORMATIONS, color=style.BLUE, linestyle="-", label="told, log(K+1) − ℓ"
+            INFORMATIONS, INFORMATIONS, color=style.BLUE, linestyle="-", label="shown by InfoNCE: log(K + 1) − ℓ"
         )
         most = ax.axhline(0, color=style.VERMILLION, linestyle=":", label="log(K + 1)")
         ax.set(xlabel="true mutual information, nats", ylabel="nats", xlim=(0, 12), ylim=(0, 12))
         style.legend_outside(ax)
     figures.describe(
         figure,
-        "What InfoNCE tells against the true information: along the diagonal while that is small, and flat "
+        "What InfoNCE shows against the true information: along the diagonal while that is small, and flat "
         "below the dotted line at log(K + 1) where it is large.",
     )
 
@@ -58,8 +58,8 @@ def explore_bound(K: int = 63) -> Panel:
         most.set_ydata([math.log(K + 1)] * 2)
         two, ten = (found[INFORMATIONS.index(information)] for information in (2.0, 10.0))
         return (
-            f"With K = {K:,} no more than log {K + 1:,} = {math.log(K + 1):.2f} nats can be told. "
-            f"Of 2 nats it tells {two:.2f}, of 10 nats {ten:.2f}."
+            f"With K = {K:,} no more than log {K + 1:,} = {math.log(K + 1):.2f} nats can be shown. "
+            f"InfoNCE shows {two:.2f} of 2 nats, and {ten:.2f} of 10."
         )
 
     return panel(figure, update, K=among("K negatives", KS, K))

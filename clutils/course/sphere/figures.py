@@ -407,9 +407,13 @@ def paths_along(
     losses: Sequence[Loss],
     paths: Sequence[Trajectory],
     quantity: str,
+    names: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """A quantity of `along` against the step, a line for each loss; for uniformity its best value, dotted."""
+    """A quantity of `along` against the step, a line for each loss; for uniformity its best value, dotted.
+
+    - names: whether the lines have theirs at their ends
+    """
     ax = axes_for(ax)
     lines = {}
     for loss, path in zip(losses, paths, strict=True):
@@ -419,6 +423,7 @@ def paths_along(
         best = measures.uniformity(evenly(paths[0].z1.shape[1]))
         ax.axhline(best, color=style.GREY, linestyle=":", label="evenly spread")
     ax.set(xlabel="step", ylabel=QUANTITIES[quantity][0])
-    style.name_lines(ax)
+    if names:
+        style.name_lines(ax)
     ends = ", ".join(f"{name} from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
     return describe(ax, f"{quantity} against the step: {ends}.")
