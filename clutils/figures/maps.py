@@ -1,5 +1,6 @@
 """Maps of embeddings, coloured by class; and what shows that a map leaves out distances and sizes."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -80,10 +81,9 @@ class Points:
         for k, c in enumerate(self.classes):
             mine = unit[(self.labels == c).numpy()]
             self.marks[k].set_offsets(mine)
-            if self.names and c >= 0:
-                self.names[k - len(self.classes)].set_position(
-                    _densest(mine)
-                )  # of -1, the first, there is none
+            if self.names and c >= 0:  # of -1, the first, there is none
+                self.names[k - len(self.classes)].set_position(_densest(mine))
+        _apart(self.names)
 
 
 @style.in_course_style
@@ -262,6 +262,24 @@ def _share(positions: np.ndarray, labels: Tensor) -> float:
     """`maps.neighbour_share` of up to ten neighbours; NaN where fewer than two points have a label."""
     known = int((torch.as_tensor(labels) >= 0).sum())
     return maps.neighbour_share(positions, labels, min(10, known - 1)) if known > 1 else math.nan
+
+
+def _apart(names: Sequence[Text]) -> None:
+    """Move names up or down, each as little as it takes, until none lies over another."""
+    for _ in range(40):
+        boxes, moved = [name.get_window_extent() for name in names], [0.0] * len(names)
+        for i, j in itertools.combinations(range(len(names)), 2):
+            one, other = boxes[i], boxes[j]
+            over = min(one.y1, other.y1) - max(one.y0, other.y0)
+            if over > 0 and min(one.x1, other.x1) > max(one.x0, other.x0):
+                up = i if (one.y0, i) > (other.y0, j) else j
+                for k in (i, j):
+                    moved[k] += (1 if k == up else -1) * (over / 2 + 1)
+        if not any(moved):
+            return
+        for name, by in zip(names, moved, strict=True):
+            ax, y = name.axes, name.get_position()[1]
+            name.set_y(y + by / ax.bbox.height * np.ptp(ax.get_ylim()))
 
 
 def _densest(points: np.ndarray) -> tuple[float, float]:

@@ -21,7 +21,7 @@ SCROLLER = "document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Wi
 def wear(page, theme: str) -> None:
     """Change JupyterLab's theme, and wait until the page shows it."""
     page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=theme, timeout=10_000)
+    page.wait_for_function("name => document.body.dataset.jpThemeName === name", arg=theme, timeout=60_000)
 
 
 def shoot(notebook: Notebook, out: Path, stem: str) -> list[Path]:
@@ -35,7 +35,7 @@ def shoot(notebook: Notebook, out: Path, stem: str) -> list[Path]:
     while True:
         # images that decode late change the height, so it is asked for each time
         height = page.evaluate(f"t => {{ {SCROLLER}.scrollTop = t; return {SCROLLER}.scrollHeight; }}", top)
-        page.wait_for_function("() => [...document.images].every(i => i.complete)", timeout=10_000)
+        page.wait_for_function("() => [...document.images].every(i => i.complete)", timeout=60_000)
         page.wait_for_timeout(250)  # MathJax and lazy widgets paint after they come into view
         saved.append(out / f"{stem}-{len(saved) + 1:02d}.png")
         page.screenshot(path=saved[-1], clip=box)

@@ -79,6 +79,7 @@ def map_settings(
         points = drawn.Points(left, labels, class_names)
         left.set_title("the map")
         right.axline((0, 0), slope=1, color=style.GREY, linestyle="--", linewidth=1.4)
+        (pairs,) = right.plot([], [], linestyle="none", marker="o", color=style.BLUE, alpha=0.8)
         reach = [1.08 * max(float(pair[k].max()) for pair in apart.values()) for k in (0, 1)]
         right.set(xlim=(0, reach[0]), ylim=(0, reach[1]))
         right.set(xlabel="true distance (1 = mean)", ylabel="distance on the map (1 = mean)")
@@ -93,7 +94,7 @@ def map_settings(
     def update(perplexity: float, seed: int) -> str:
         key = (perplexity, seed)
         points.update(found[key])
-        right.plot(*apart[key], linestyle="none", marker="o", color=style.BLUE, alpha=0.8)
+        pairs.set_data(*apart[key])
         return (
             f"Perplexity {perplexity:g}, seed {seed}: of ten neighbours on the map {share[key]:.0%} share "
             f"the class; trustworthiness {trust[key]:.2f}; rank correlation of the classes' distances with "

@@ -41,7 +41,7 @@ def explore_bound(K: int = 63) -> Panel:
     with style.course():
         ax.plot(INFORMATIONS, INFORMATIONS, color="#B0B0B0", linestyle="--", label="all there is")
         (curve,) = ax.plot(
-            INFORMATIONS, INFORMATIONS, color=style.BLUE, linestyle="-", label="shown by InfoNCE: log(K + 1) − ℓ"
+            INFORMATIONS, INFORMATIONS, color=style.BLUE, linestyle="-", label="shown: log(K + 1) − ℓ"
         )
         most = ax.axhline(0, color=style.VERMILLION, linestyle=":", label="log(K + 1)")
         ax.set(xlabel="true mutual information, nats", ylabel="nats", xlim=(0, 12), ylim=(0, 12))
