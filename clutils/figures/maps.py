@@ -53,6 +53,7 @@ class Points:
     def __init__(
         self, ax: Axes, labels: Tensor, class_names: Sequence[str] = (), size: float = 14, names: bool = True
     ) -> None:
+        self.ax = ax
         self.labels = torch.as_tensor(labels).clamp(min=-1)
         self.classes = self.labels.unique().tolist()
         self.marks: list[PathCollection] = []
@@ -83,7 +84,7 @@ class Points:
             self.marks[k].set_offsets(mine)
             if self.names and c >= 0:  # of -1, the first, there is none
                 self.names[k - len(self.classes)].set_position(_densest(mine))
-        _apart(self.names)
+        _apart(self.names, self.ax)
 
 
 @style.in_course_style
@@ -264,7 +265,7 @@ def _share(positions: np.ndarray, labels: Tensor) -> float:
     return maps.neighbour_share(positions, labels, min(10, known - 1)) if known > 1 else math.nan
 
 
-def _apart(names: Sequence[Text]) -> None:
+def _apart(names: Sequence[Text], ax: Axes) -> None:
     """Move names up or down, each as little as it takes, until none lies over another."""
     for _ in range(40):
         boxes, moved = [name.get_window_extent() for name in names], [0.0] * len(names)
@@ -278,8 +279,7 @@ def _apart(names: Sequence[Text]) -> None:
         if not any(moved):
             return
         for name, by in zip(names, moved, strict=True):
-            ax, y = name.axes, name.get_position()[1]
-            name.set_y(y + by / ax.bbox.height * np.ptp(ax.get_ylim()))
+            name.set_y(name.get_position()[1] + by / ax.bbox.height * np.ptp(ax.get_ylim()))
 
 
 def _densest(points: np.ndarray) -> tuple[float, float]:
