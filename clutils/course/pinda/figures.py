@@ -247,7 +247,8 @@ def cost(records: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ax.axvline(1, **CHANCE | {"zorder": 3})
     ax.set_yticks(places, [style.folded(name) for name in (*names, *paper)])
     highest = max([*rows["highest_ratio"], *paper.values()])
-    ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0, 1.12 * highest), ylim=(places[-1] + 0.7, -0.7))
+    style.log_axis(ax.xaxis)
+    ax.set(xlabel="time of a step, SimCLR's = 1", xlim=(0.8, 1.5 * highest), ylim=(places[-1] + 0.7, -0.7))
     ax.grid(axis="y", visible=False)
     keys = [
         Patch(facecolor=looks.get(e, "#D5D5D5"), edgecolor=style.INK, label=f"here, {e}") for e in encoders
