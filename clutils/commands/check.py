@@ -233,6 +233,11 @@ def opened_file(file: str, options: argparse.Namespace) -> checkpoints.Opened:
     from clutils.training import saved
 
     within = Path(file) / saved.CHECKPOINT
+    if (within.parent / saved.CONFIG).is_file() and not within.exists():
+        raise FileNotFoundError(
+            f"the run in {file} has no {saved.CHECKPOINT} yet: train writes it at the end, and on the "
+            "way with --checkpoint-every STEPS"
+        )
     return checkpoints.open(within if within.is_file() else file, options.arch, options.weights)
 
 

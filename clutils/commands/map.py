@@ -81,6 +81,9 @@ def map_(options: argparse.Namespace) -> int:
     if not isinstance(images, data.ImageSet):
         raise BadUsage(f"--data {options.data}: must be images")
     say(f"read {images.source}")
+    if len(images) < fewest:
+        number = "1 image" if len(images) == 1 else f"{len(images)} images"
+        raise BadUsage(f"--data {options.data}: {number}, but a map needs at least {fewest}")
     fed = report.as_taken(images, opened.channels)
     if fed is not images:
         say("colours averaged for the maps, since the encoder takes grey images")

@@ -376,7 +376,7 @@ def _on_any_page(figure: Figure) -> str:
     for ax in photographs:
         ax.patch.set_alpha(0)
         for text in ax.texts:
-            text.set_color(style.GREY)
+            text.set_color("#777")  # read on white and on black
         for frame in ax.patches:
             frame.set_edgecolor(style.BLUE)
     return figure_html(figure).replace("background: white", "", 1)

@@ -23,7 +23,7 @@ from clutils.report.diagnosis import CONSTANT, one_point
 from clutils.report.facts import Examination, Facts, Seen
 
 SIZE = (4.6, 1.95)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
-TALL = (4.6, 2.6)  # of the panel of photographs, so that each can be recognised
+TALL = (4.6, 2.35)  # of the panel of photographs, so that each can be recognised
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
@@ -129,7 +129,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
             offsets[:, 0], offsets[:, 1], s=58, linewidth=0.5, zorder=4, facecolors="none", edgecolors=RING
         )
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"Black ring ({wrong.double().mean():.0%}): labelled neighbours vote for another class. {trust}"
+    reading = f"Ringed ({wrong.double().mean():.0%}): labelled neighbours vote for another class. {trust}"
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
@@ -160,7 +160,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
         if known:
             name = map_figures.class_name(found.judged.class_names, int(labels[query]))
             at = (-side / 6, top + high / 2)
-            said = style.literal(fill(name, 9))
+            said = style.literal(fill(name, 11))
             ax.text(*at, said, ha="right", va="center", fontsize=8.5, linespacing=1.0, color=style.GREY)
     for name, start in starts.items():
         ax.text(start, -high / 8, name, fontsize=10, color=style.GREY, va="bottom")

@@ -57,3 +57,27 @@ def test_what_does_not_fit_is_one_line_that_quotes_it(
     monkeypatch.chdir(tmp_path)
     assert run("map", saved, "--data", f"folder:{photos}", *given) == 2
     assert said in complaint(capsys)
+
+
+def test_too_few_images_and_a_run_without_a_checkpoint_are_one_line_before_any_work(
+    photos, saved, capsys, tmp_path
+):
+    (tmp_path / "one").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "one" / "a.png")
+    assert run("map", saved, "--data", f"folder:{tmp_path / 'one'}") == 2
+    said = capsys.readouterr()
+    assert f"--data folder:{tmp_path / 'one'}: 1 image, but a map needs at least 20" in said.err
+    assert "features" not in said.out
+    (tmp_path / "config.json").write_text("{}")
+    for command in ("map", "check"):
+        assert run(command, tmp_path, "--data", f"folder:{photos}") == 1
+        assert "has no checkpoint.pt yet: train writes it at the end" in complaint(capsys)
+
+
+def test_a_damaged_image_is_left_out_and_named(photos, saved, tmp_path, capsys):
+    for file in photos.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "photo 99.png").write_text("no image")
+    assert run("map", saved, "--data", f"folder:{tmp_path}", "--out", tmp_path / "map.html") == 0
+    said = capsys.readouterr().out
+    assert "read 24 images" in said and "1 that can't be read left out: photo 99.png" in said
