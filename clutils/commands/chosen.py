@@ -32,7 +32,7 @@ def begun(folder: Path, options: argparse.Namespace) -> Run:
     method = given.get("method", training.Settings.method)
     given["method_settings"] = method_settings(method, options.method_set)
     with usage():
-        usual = type(methods.catalogue()[method].cls.default_loss(**given["method_settings"])).__name__
+        usual = methods.catalogue()[method].cls.default_loss(**given["method_settings"])
         given["loss"] = chosen_loss(options.loss, options.set, usual)
         run = training.Run(**given)
     if len(run.data) < LEAST:
@@ -101,8 +101,10 @@ def _given(options: argparse.Namespace, **wanted: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent") -> nn.Module | None:
+def chosen_loss(name: str | None, settings: Sequence[str], usual: Any = None) -> nn.Module | None:
     """The loss called `name`, or else the usual one, with these settings; None where neither is given.
+
+    - usual: a loss, which keeps what `settings` do not change; None: NTXent as its class has it
 
     Raises BadUsage.
     """
@@ -110,10 +112,14 @@ def chosen_loss(name: str | None, settings: Sequence[str], usual: str = "NTXent"
 
     if name is None and not settings:
         return None
-    name = usual if name is None else name
+    kept = {}
+    if name is None and usual is not None:
+        kept = {setting: getattr(usual, setting) for setting in usual.hyperparameters()}
+        name = type(usual).__name__
+    name = name or "NTXent"
     given = loss_settings(name, settings)
     with usage("--set"):
-        return losses.catalogue()[name].cls(**given)
+        return losses.catalogue()[name].cls(**{**kept, **given})
 
 
 def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +131,7 @@ def loss_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
 
     known = losses.catalogue()
     _demand_known("--loss", name, known)
-    return _values("--set", name, settings, known[name].cls.defaults())
+    return _values("--set", name, settings, known[name].cls)
 
 
 def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def method_settings(name: str, settings: Sequence[str]) -> dict[str, Any]:
 
     known = methods.catalogue()
     _demand_known("--method", name, known)
-    return _values("--method-set", name, settings, known[name].cls.defaults())
+    return _values("--method-set", name, settings, known[name].cls)
 
 
 def schedules(given: Sequence[str], live: Iterable[str]) -> dict[str, Cosine]:
@@ -166,15 +172,17 @@ def _demand_known(option: str, name: str, known: Iterable[str]) -> None:
         raise BadUsage(f"{option} {name}: there is no {option[2:]} of this name{hint}")
 
 
-def _values(option: str, name: str, settings: Sequence[str], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """['key=1.5'] -> {'key': 1.5}; usual: the settings that `name` has, and a value of each."""
+def _values(option: str, name: str, settings: Sequence[str], of: Any) -> dict[str, Any]:
+    """['key=1.5'] -> {'key': 1.5}; of: the class called `name`, which has these settings."""
     from clutils.settings import SYNONYMS, did_you_mean
 
-    given = {}
+    given: dict[str, Any] = {}
+    usual: Mapping[str, Any] = of.defaults()
+    symbols = {own.symbol: setting for setting, own in of.ranges.items() if own.symbol}
     for setting in settings:
         key, _, text = setting.partition("=")
         if key not in usual:
-            hint = did_you_mean(key, usual, listed=True)
+            hint = did_you_mean(symbols.get(key, key), usual, listed=True)
             if (meant := SYNONYMS.get(key, key)) in {"learning_rate", "weight_decay", "batch_size"}:
                 hint = f"; did you mean --{meant.replace('_', '-')}?"
             raise BadUsage(f"{option} {setting}: {name} has no setting {key}{hint}")

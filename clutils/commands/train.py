@@ -106,9 +106,10 @@ def _names() -> str:
     settings = [
         f"{name} ({', '.join(entry.cls.setting_names())})" for name, entry in methods.catalogue().items()
     ]
+    with_labels = [name for name, entry in methods.catalogue().items() if entry.cls.uses_labels is True]
     return (
         f"methods and their settings: {', '.join(settings)}. losses: {', '.join(losses.catalogue())}. labels "
-        f"are used by supcon. data: {', '.join(data.NAMES)}. "
+        f"are used by {', '.join(with_labels)}. data: {', '.join(data.NAMES)}. "
         f"augmentations: {', '.join(views.names())}. encoders: {', '.join(encoders.NAMES)}. "
         "To train in several processes, each with a share of every batch: "
         "torchrun --nproc-per-node N -m clutils train ..."

@@ -83,6 +83,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--lr", "0.1"], "did you mean --learning-rate?"),
         ([*TRAIN, "--tau", "0.1"], "did you mean --set temperature=...?"),
         (["ruler", "--set", "tau=0.1"], "NTXent has no setting tau; did you mean 'temperature'?"),
+        ([*TRAIN, "--loss", "MACL", "--set", "α=1"], "MACL has no setting α; did you mean 'alpha'?"),
+        ([*TRAIN, "--method", "pinda", "--method-set", "λ=1"], "did you mean 'penalty'?"),
         ([*TRAIN, "--set", "lr=0.1"], "NTXent has no setting lr; did you mean --learning-rate?"),
         ([*TRAIN, "--queue", "4096"], "did you mean --method moco --method-set queue_size=...?"),
         ([*TRAIN, "--steps", "many"], "'many'"),
@@ -555,6 +557,12 @@ def test_settings_without_a_loss_are_those_of_the_methods_own_and_words_are_valu
     assert run("train", *pinda, *short, "--out", tmp_path / "b") == 0
     config = json.loads((tmp_path / "b" / "config.json").read_text())
     assert config["method_settings"]["base"] == "moco"
+
+
+def test_a_setting_without_a_loss_leaves_the_others_as_the_method_has_them(capsys, tmp_path):
+    dgi = ("--data", "nodes:karate", "--method", "dgi", "--set", "temperature=0.5", "--steps", "1")
+    assert run("train", *dgi, "--out", tmp_path) == 0
+    assert "SigLIP(temperature=0.5, bias=0.0)" in capsys.readouterr().out
 
 
 def test_a_folder_of_pictures_may_lie_elsewhere_when_its_run_goes_on(tmp_path, capsys):
