@@ -35,7 +35,9 @@ def test_a_notebook_s_untouched_answers_are_no_tries_and_stand_under_its_title(p
             assert not EVERY[found[1]].check(scope[found[1]])
             asked.append(found[1])
     assert not kept.exists(), kept.read_text()
-    (row,) = (row for row in progress.show().rows if f"# {row[0]}" == title)
+    rows = [row for row in progress.show().rows if f"# {row[0]}" == title]
+    assert len(rows) == 1, f"`progress.show()` has no exercise of the lesson '{title[2:]}'"
+    (row,) = rows
     assert row[1] == f"0 of {len(asked)}" and sorted(re.findall(r"\w+", row[2])) == sorted(asked)
 
 

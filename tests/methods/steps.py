@@ -64,15 +64,16 @@ def by_loops(loss, z1, z2, labels=None, one_way=False) -> float:
     return float(oracles.written(loss, rows).mean())
 
 
-def slopes_of_views(method, number: int = 2) -> list[Tensor]:
-    """The step's gradient by each view, (64,), summed over the batch; zeros where there is none."""
-    shifts = [torch.zeros(64, requires_grad=True) for _ in range(number)]
+def slopes_of_views(method) -> list[Tensor]:
+    """The step's gradient by each view that it asks for, (64,), summed over the batch; zeros: none."""
+    shifts = []
 
     class Shifted:
-        def several_views(self, images, generator, asked):
-            assert asked == number
+        def several_views(self, images, generator, number):
             drawn = noisy(torch.cat([images] * number), generator).chunk(number)
-            return [view + shift for view, shift in zip(drawn, shifts, strict=True)]
+            own = [torch.zeros(64, requires_grad=True) for _ in drawn]
+            shifts.extend(own)
+            return [view + shift for view, shift in zip(drawn, own, strict=True)]
 
     labels, index = torch.arange(9) // 3, torch.arange(9)
     method(VECTORS[:9], Shifted(), torch.Generator().manual_seed(0), labels, index)[0].backward()
