@@ -1,6 +1,6 @@
-"""Gradients of any loss by similarity: pull on positives, push on negatives, and the throttle W.
+"""Gradients of any loss by similarity: pull on positives, push on negatives, the gradient-scaling factor W.
 
-Every 'penalty' plot of every notebook is made by these functions. `ruler` says what a loss's value means.
+The notebooks' figures of pull and push are made by these functions. `ruler` says what a loss's value means.
 """
 
 import copy

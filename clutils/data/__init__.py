@@ -122,7 +122,7 @@ def load(
     """The images, vectors, graphs or sentences called `name`: one of `NAMES`.
 
     A name with a path is a reader's own: 'folder:PATH' (see `folders.read`), 'vectors:array:PATH' (see
-    `arrays.read`), 'graphs:file:PATH' (see `graphs.read`; of graphs and nodes, `graphs.load`),
+    `arrays.read`), 'graphs:file:PATH' (see `graphs.read`), 'nodes:file:PATH' (see `own_graphs.read_nodes`),
     'sentences:file:PATH' (see `sentences.read`). 'vectors:digits' has the same split as the images; of the
     other sets of vectors with a name every feature is rescaled to [0, 1] by the training part.
 

@@ -349,7 +349,9 @@ def drawing_on(device: torch.device, generator: torch.Generator) -> torch.Genera
 def several_views(
     augment: Augment, images: Tensor, generator: torch.Generator, number: int = 2
 ) -> list[Tensor]:
-    """`number` views of each image, each (B, ...): each drawn independently by `augment`.
+    """`number` views of each image, each (B, ...), drawn by one call of `augment` on so many copies.
+
+    So what an augmentation draws once a call, as `Augmentation` the order of its colours, all views share.
 
     An augmentation that has `.several_views(images, generator, number)` makes them itself: PiNDA's does, and
     its first view is the one with the learned noise. So a method whose sides differ lets the first view be

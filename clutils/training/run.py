@@ -1,7 +1,8 @@
 """A training run: `Run.step()` is one step; `train`, panels and the command line are built on it.
 
-Each random stream (first weights, order of the images, views, what a loss draws) is seeded by (seed,
-stream, step), so a run resumed from its weights, the optimiser's state and its step is bit-identical.
+Each random stream (first weights, order of the images, views, what a loss draws, dropout) is seeded by (seed,
+stream, step); the order has the epoch in place of the step. So a run resumed from its weights, the
+optimiser's state and its step is bit-identical.
 
 On a GPU a seed gives the first weights, the order and the views that it gives on a CPU; noise and mixes that
 methods and losses draw are other numbers. Sums are not the same to the last bit, and convolutions in float32
