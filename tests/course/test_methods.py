@@ -132,7 +132,7 @@ def test_further_views_are_drawn_and_said():
 def test_the_overview_says_of_every_method_what_its_step_does():
     whole = draw.overview()
     assert sorted(whole["year"]) == sorted(of.year for of in methods.catalogue("pictures").values())
-    assert list(whole.index[:5]) == list(draw.NAMES.values()) and whole["notebook"].is_monotonic_increasing
+    assert list(whole.index[:5]) == list(draw.NAMES.values()) and whole["section"].is_monotonic_increasing
     assert whole.loc["NPID", ["second embedding from", "besides"]].tolist() == ["a bank", "bank"]
     assert whole.loc[["SwAV", "NNCLR"], "besides"].tolist() == ["prototypes", "queue"]
     table = draw.overview(EVERY)

@@ -187,14 +187,14 @@ def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
 
     rows = {}
     in_order = dict.fromkeys((*NAMES, "mocov3", *methods.catalogue("pictures")))
-    for name in sorted(in_order, key=_notebook_of) if names is None else names:
+    for name in sorted(in_order, key=_section_of) if names is None else names:
         method = _built(name)
         moved = flow(method)
         into = any(second for _, second in moved.gradient)
         second = "a copy that follows" if hasattr(method, "target_encoder") else "the same network"
         kept = [part for part in ("bank", "prototypes") if hasattr(method, part)]
         rows[(NAMES | FURTHER).get(name, type(method).__name__)] = {
-            "notebook": _notebook_of(name),
+            "section": _section_of(name),
             "year": method.year,
             "second embedding from": "a bank" if "bank" in kept else second,
             "gradient into it": "yes" if into else "no",
@@ -206,7 +206,7 @@ def overview(names: Iterable[str] | None = None) -> pandas.DataFrame:
     return pandas.DataFrame.from_dict(rows, orient="index")
 
 
-def _notebook_of(name: str) -> str:
+def _section_of(name: str) -> str:
     """Where a method is explained; in alphabetical order, that of the course."""
     kind = methods.catalogue()[name].cls
     if name in NAMES:
@@ -301,7 +301,8 @@ def _box(
     look = {"edgecolor": style.INK, "linewidth": 1.2, "linestyle": (0, (4, 2)) if dashed else "-"}
     box.set(facecolor=color, zorder=3, gid=part, **look)
     ax.add_patch(box)
-    size = 10 if max(map(len, label.split("\n"))) < 15 else 7.5
+    longest = max(map(len, label.split("\n")))
+    size = 10 if longest < 10 else 8.5 if longest < 15 else 7.5
     ax.text(*at, label, ha="center", va="center", fontsize=size, zorder=4, linespacing=1.15)
 
 
