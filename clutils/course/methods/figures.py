@@ -302,7 +302,7 @@ def _box(
     box.set(facecolor=color, zorder=3, gid=part, **look)
     ax.add_patch(box)
     longest = max(map(len, label.split("\n")))
-    size = 10 if longest < 10 else 8.5 if longest < 15 else 7.5
+    size = 10 if longest < 10 else 9 if longest < 15 else 7.5
     ax.text(*at, label, ha="center", va="center", fontsize=size, zorder=4, linespacing=1.15)
 
 
