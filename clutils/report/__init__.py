@@ -325,13 +325,6 @@ def in_series(reports: Sequence[Report]) -> str:
     return page.page([], {"Numbers": _on_any_page(series.curves(found))}, series.held(found), moments=found)
 
 
-def last(reports: Sequence[Report]) -> Report:
-    """Of a series the last by epoch, by place where a file has none."""
-    known = {report.epoch for report in reports}
-    in_order = None not in known and len(known) == len(reports)
-    return max(reports, key=lambda report: report.epoch or 0) if in_order else reports[-1]
-
-
 def in_series_json(reports: Sequence[Report]) -> str:
     """Every number of every checkpoint."""
     return series.held(series.moments(reports))

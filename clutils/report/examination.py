@@ -60,7 +60,8 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - map_names: of "t-SNE" and "UMAP", those that are drawn; numbers: further ones of `measures.BY_NAME`
+    - map_names: "t-SNE" or "UMAP", the map of the first screen, which is of PCA without one
+    - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
       the time that all will take
