@@ -247,7 +247,7 @@ function draw(app) {
     lane.draw(app, step);
   }
   const shown = app.charts.filter(({ key }) => lanes.some((lane) => Number.isFinite(lane.seen[step][key]))).length;
-  const tall = shown > 2 ? 92 : 140; // together as high as the circle beside them
+  const tall = shown > 2 ? 92 : 165; // together as high as the circle beside them
   for (const { key, chart, lines, here } of app.charts) {
     if (chart.height !== tall) { chart.height = tall; chart.refit(); }
     const all = lanes.flatMap((lane) => lane.seen.slice(0, step + 1).map((seen) => seen[key])).filter(Number.isFinite);

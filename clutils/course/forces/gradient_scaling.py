@@ -243,7 +243,7 @@ def directions(
     ax: Axes | None = None,
 ) -> Axes:
     """W against τ for several distributions of K negatives, the minimum marked where there is one."""
-    ax, grid = axes_for(ax), temperature_axis()
+    ax, grid = axes_for(ax, 9.4), temperature_axis()
     turns = []
     for k, (look, distribution) in enumerate(
         zip(style.series(len(distributions), ordered=False), distributions, strict=True)

@@ -148,7 +148,7 @@ def harder_than_parents(kinds: Mapping[str, tuple[Tensor, Tensor]], ax: Axes | N
 
     - kinds: name -> (similarity of the harder parent, similarity of the mix), (n,) each
     """
-    ax, phrases = axes_for(ax, 6.6, 4.4), []
+    ax, phrases = axes_for(ax, 8.6, 4.4), []
     looks = style.series(len(kinds), ordered=False)
     for look, (name, (parent, mix)) in zip(looks, kinds.items(), strict=True):
         look = look | {"linestyle": "none", "markersize": 3, "alpha": 0.6}
@@ -225,6 +225,7 @@ def with_more_mixes(
     lines: Mapping[str, Sequence[float]],
     hardest: int,
     what: str,
+    names: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
     """A measure against the number of mixes k, a line for each way to use them; dotted: as many as parents.
@@ -232,6 +233,7 @@ def with_more_mixes(
     The axis is that of SSCL's figures 4 and 5, which have accuracy there.
 
     - counts: the k; lines: name -> a value for each k; what: the measure, on the axis
+    - names: whether the lines have theirs at their ends
     """
     ax = curves(counts, lines, "number of mixes k", what, ax=axes_for(ax, 6.0, 3.6))
     ax.axvline(hardest, color=style.GREY, linestyle=":")
@@ -240,7 +242,8 @@ def with_more_mixes(
     ax.set_xticks(counts, [f"{k:,}" for k in counts], rotation=45)
     ax.minorticks_off()
     ax.set_xlim(-min(k for k in counts if k) / 3, 1.25 * max(counts))
-    style.name_lines(ax)
+    if names:
+        style.name_lines(ax)
     return ax
 
 
