@@ -55,6 +55,7 @@ def test_the_three_runs_are_as_ill_as_the_exercise_says(tmp_path):
     assert seen["C"][0][loss].level == seen["C"][0][collapse].level == report.BROKEN
 
 
+@pytest.mark.sweep  # seconds of training; each diagnosis is tried in tests/report/test_diagnosis.py
 def test_each_of_the_eight_encoders_has_the_diagnosis_that_the_notebook_promises(tmp_path):
     digits, scenes = report.load("digits", 800), report.load("scenes", 800)
     settings = {"steps": 80, "batch_size": 64, "learning_rate": 1e-2, "seed": 1}

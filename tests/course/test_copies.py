@@ -44,7 +44,7 @@ def test_a_copy_fetches_the_package_where_it_is_missing_and_its_imports_and_reco
     assert done.returncode == 0, done.stderr
     assert f"{reader}/course/clutils/__init__.py" in done.stdout and "rows" in done.stdout
     (site / copies.PACKED).unlink()
-    assert run(reader, *first(site)).returncode == 0, "it fetches what it has"
+    assert run(reader, first(site)[0]).returncode == 0, "it fetches what it has"
 
 
 def test_where_it_is_missing_and_nothing_comes_it_says_in_one_line_what_to_do(tmp_path: Path):

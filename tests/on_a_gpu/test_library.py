@@ -75,7 +75,9 @@ def test_noise_maps_are_kept_of_pictures_on_the_gpu(tmp_path, gpu):
     assert indifference(run.encoder, run.images[:4].cpu()).device.type == "cpu"
 
 
-@pytest.mark.parametrize("given", ["module", "checkpoint on the GPU", "file"])
+@pytest.mark.parametrize(
+    "given", ["module", "checkpoint on the GPU", pytest.param("file", marks=pytest.mark.sweep)]
+)
 def test_a_report_is_the_cpus(given, tmp_path, gpu):
     run = Run("pinda", data=DIGITS, batch_size=32, steps=2, device="cuda")
     run.step()
