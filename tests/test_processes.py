@@ -28,6 +28,17 @@ LOSSES = {
 NEAR = {"rtol": 0, "atol": 1e-5}
 
 
+STARTS = "forkserver" if hasattr(os, "fork") else "spawn"
+
+
+def forking():
+    """What starts processes: forked from one that has imported this file, so that none does it again."""
+    context = torch.multiprocessing.get_context(STARTS)
+    if STARTS == "forkserver":
+        context.set_forkserver_preload([__name__])
+    return context
+
+
 class Plain(nn.Sequential):
     """An encoder without batch normalisation: (N, 1, 8, 8) -> (N, 12)."""
 
@@ -126,7 +137,8 @@ def launched(monkeypatch) -> None:
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict, dict, Path]:
     """The same of one process, and of each of two; and the folder in which the two ran the command."""
     folder = tmp_path_factory.mktemp("two")
-    torch.multiprocessing.spawn(one_of_two, args=(folder,), nprocs=2)
+    forking()
+    torch.multiprocessing.start_processes(one_of_two, args=(folder,), nprocs=2, start_method=STARTS)
     one = everything()
     return one, *(torch.load(folder / f"{rank}.pt") for rank in (0, 1)), folder
 
@@ -259,7 +271,7 @@ def test_a_download_may_take_its_time_and_a_dead_peer_ends_the_run_in_one_line(t
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    context = torch.multiprocessing.get_context("spawn")
+    context = forking()
     both = [context.Process(target=slow_then_dead, args=(rank, port, tmp_path)) for rank in (0, 1)]
     for process in both:
         process.start()

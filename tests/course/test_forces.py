@@ -21,6 +21,7 @@ from clutils.course.forces import gradient_scaling
 from clutils.figures import style
 from clutils.settings import setting
 
+pytestmark = pytest.mark.usefixtures("not_laid_out")
 SIMILARITY = [name for name, entry in losses.catalogue().items() if entry.level == "similarity"]
 
 

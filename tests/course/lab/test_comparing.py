@@ -10,7 +10,7 @@ from clutils.training import saved
 from tests.course.drawn import exported
 from tests.runs import advance, small
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("undrawn", "not_laid_out")
 LONG = 120.0  # seconds that nothing here takes: a test that would hang fails instead
 
 
