@@ -33,8 +33,9 @@ def adaptive_temperature(seen: float) -> Panel:
             ax.axhline(y, color=style.GREY, linestyle=dash)
             ax.annotate(name, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center")
         (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11)
-        halo = {"path_effects": [withStroke(linewidth=3, foreground="white")], "va": "top"}
-        name = ax.text(0, 0, "", color=style.readable(style.VERMILLION), **halo)
+        halo = [withStroke(linewidth=3, foreground="white")]
+        place = {"ha": "right", "va": "bottom"}  # above the line, which does not fall
+        name = ax.text(0, 0, "", color=style.readable(style.VERMILLION), path_effects=halo, **place)
         ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", xlim=(-1, 1))
     figures.describe(figure, "A line: τ_a over τ0 against A. Dashed: τ0, dotted: the floor. A dot: a run.")
 
@@ -44,7 +45,7 @@ def adaptive_temperature(seen: float) -> Panel:
         ax.set_ylim(min(-1.0, float(ratio.min()) - 0.2), max(3.0, float(ratio.max()) + 0.2))
         here = float(adaptive(torch.tensor(seen), alpha, threshold))
         mark.set_data([seen], [here])
-        name.set(x=seen - 0.03, y=here - 0.08, text="a run's first batch", ha="right" if seen > 0 else "left")
+        name.set(x=seen - 0.03, y=here + 0.08, text="a run's first batch")
         zero = "never" if alpha == 0 else f"at A = {threshold - 1 / alpha:.2f}"
         return (
             f"α = {alpha:g}, A₀ = {threshold:g}: τₐ = {here:.2f} τ₀ at the run's A = {seen:.2f}, "
