@@ -124,7 +124,7 @@ def portraits(
             ax.plot(positives, pull.where(pull > 0, math.nan), "^", **look, markersize=9)
             if width < 3:
                 ax.plot(s[f < 0], -f[f < 0], "x", **look, markersize=3)
-        ax.set_title(name)
+        ax.set_title(name, fontsize=11)  # 'dual temperature' is as wide as its chart
     for ax in axes.flat[len(family) :]:
         ax.set_axis_off()
     for ax in axes.flat:
