@@ -93,5 +93,5 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             f"falls on false negatives, which are {fair:.0%} of all."
         )
 
-    choice = among("τ temperature", temperatures, min(temperatures, key=lambda t: abs(t - 0.1)))
+    choice = among("τ temperature", temperatures, min(temperatures, key=lambda t: abs(t - 1.0)))
     return player(figure, update, steps + 1, temperature=choice)
