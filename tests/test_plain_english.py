@@ -43,6 +43,8 @@ PLAIN = {  # a word -> what to say; code and the names of flags, settings and re
     r"judged": "test images; evaluated",
     r"course of the learning rate": "learning-rate schedule",
 }
+NOT = r"(?i)(?<![-.])\b(?:{})\b"
+ANY = re.compile(NOT.format("|".join(PLAIN)))
 RECORDED = r"pictures ==|scale, dealt to other pictures"  # a column and a row of records, as they are named
 LABELLED = {"slider", "choose", "_slider", "_switch", "_menu", "Control"}  # calls with the label of a control
 PREPOSITIONS = "of|as|with|at|on|in|from|to|by|for|besides|beside|that|which|where|when|see|is|are|how|what"
@@ -96,8 +98,10 @@ def said(path: Path) -> str:
 def not_plain(text: str) -> dict[str, list[str]]:
     """What to say -> places with the word that it replaces."""
     text = re.sub(RECORDED, " ", text)
+    if not ANY.search(text):
+        return {}
     found = {
-        say: re.findall(rf"(?i).{{0,30}}(?<![-.])\b(?:{word})\b.{{0,20}}", text)
+        say: [text[max(0, one.start() - 30) : one.end() + 20] for one in re.finditer(NOT.format(word), text)]
         for word, say in PLAIN.items()
     }
     return {say: places for say, places in found.items() if places}
