@@ -278,7 +278,8 @@ class Lab(W.VBox):
         with contextlib.suppress(ValueError, OSError):  # what can't be is said at the start
             record = self._built()
             self.screen.show(first_charts(record, self.choices.shown))
-            self.screen.say("Not started: this is the encoder before its first step.", record)
+            shown = self.choices.data_name or "your own data"  # the menus may move on
+            self.screen.say(f"Not started. Shown: {shown}, by the encoder before its first step.", record)
 
     # ---- a start ---------------------------------------------------------------------------------------
 
