@@ -122,7 +122,8 @@ def test_two_views_are_two_draws_and_a_folder_has_its_classes(simclr, tmp_path, 
 
 
 def test_it_runs_as_a_script_without_a_network_and_says_what_it_does(root, tmp_path):
-    script = [sys.executable, str(root / "notebooks" / "simclr.py"), "STEPS=2", "BATCH=16", "WORKERS=0"]
+    settings = ("STEPS=2", "BATCH=16", "SIZE=16", "WORKERS=0")
+    script = [sys.executable, str(root / "notebooks" / "simclr.py"), *settings]
     nobody = dict.fromkeys(("http_proxy", "https_proxy", "HTTPS_PROXY", "HTTP_PROXY"), "http://127.0.0.1:9")
     options = {"cwd": tmp_path, "env": os.environ | nobody, "capture_output": True, "text": True}
     said = subprocess.run([*script, "DEVICE=cpu"], **options, check=True).stdout.splitlines()

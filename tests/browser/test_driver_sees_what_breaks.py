@@ -99,9 +99,9 @@ def test_a_working_panel_moves_a_deaf_one_is_found_and_an_exception_is_seen(pane
     assert lab.live_cells() == [1, 2, 3, 4]
     assert lab.slider_changes_picture(lab.cell(1), "h height")  # it stands at its end, so this one goes down
     assert "height 4" in lab.cell(1).inner_text()
-    assert not lab.slider_changes_picture(lab.cell(2), "d depth", timeout=3)
+    assert not lab.slider_changes_picture(lab.cell(2), "d depth", timeout=1)
     assert lab.problems() == []
-    assert not lab.slider_changes_picture(lab.cell(3), "w width", timeout=3)
+    assert not lab.slider_changes_picture(lab.cell(3), "w width", timeout=1)
     found = lab.problems()
     assert "cell 3: panel error: RuntimeError: in a panel" in found
     assert "kernel: RuntimeError: in a panel" in found
