@@ -133,6 +133,12 @@ def sig_lip(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
     return -F.logsigmoid(signs * logits).sum() / len(z1)
 
 
+def nnclr(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
+    z1, z2, own = F.normalize(z1, dim=1), F.normalize(z2, dim=1), torch.arange(len(z1))
+    logits = (near @ z.T / loss.temperature for near, z in ((z1.detach(), z2), (z2.detach(), z1)))
+    return torch.stack([F.cross_entropy(each, own) for each in logits]).mean()
+
+
 def as_written(z1: Tensor, z2: Tensor, loss: Any) -> Tensor:
     return loss.as_written(z1, z2, **{name: getattr(loss, name) for name in loss.hyperparameters()})
 
@@ -141,8 +147,9 @@ PLAIN: dict[str, Callable[[Tensor, Tensor, Any], Tensor]] = {
     **{"NTXent": nt_xent, "Decoupled": decoupled, "FlatNCE": flatnce, "MACL": macl},
     **{"Debiased": debiased, "HardNegative": hard_negative, "SupCon": sup_con, "CLIP": clip},
     **{"Triplet": triplet, "SigLIP": sig_lip},
+    "NNCLR": nnclr,  # without a queue each is its own neighbour, which its equation would look for
     # the paper's equation, which these have of whole views
-    **dict.fromkeys(("NPair", "Spectral", "BarlowTwins", "VICReg", "Regression", "NNCLR"), as_written),
+    **dict.fromkeys(("NPair", "Spectral", "BarlowTwins", "VICReg", "Regression"), as_written),
 }
 LIGHTLY = {"NTXent": "NTXentLoss", "Decoupled": "DCLLoss", "WeightedDecoupled": "DCLWLoss"}
 METRIC_LEARNING = {"NTXent": "NTXentLoss", "SupCon": "SupConLoss"}

@@ -8,6 +8,7 @@ and stands in the paper's own file in `clutils.losses`.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -45,56 +46,55 @@ def normalise(
     so tiny or huge that its squared length would under- or overflow, each is divided by its largest entry
     first; the direction, and with it the gradient, is unchanged by that.
 
-    Also z (N, V, D) of as many names. Raises ValueError on a row that is zero or not finite (not with
-    check=False: on a GPU the check waits).
+    With several names z has a view for each, one after the other. Raises ValueError on a row that is zero or
+    not finite (not with check=False: on a GPU the check waits).
     """
     z = widen(z)
     length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
     if check:
         if usual(length):
             return z / length
-        check_rows(z, name, who)
+        names = [name] if isinstance(name, str) else name
+        check_rows(z.chunk(len(names)), names, who)
     z = z / z.detach().abs().amax(dim=-1, keepdim=True)
     return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits once."""
-    shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
-    return bool(USUAL[0] < shortest and longest < most)
+    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits."""
+    shortest, longest = length.detach().aminmax()  # NaN where there is one
+    return USUAL[0] < shortest.item() and longest.item() < most
 
 
-def check_rows(z: Tensor, name: str | Sequence[str], who: str, most: float = math.inf) -> None:
-    """Raise ValueError on the first row of z that is zero, not finite, or has an entry above `most`.
+def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: float = math.inf) -> None:
+    """Raise ValueError on the first row (N, D) that is zero, not finite, or has an entry above `most`.
 
-    z and name are as in `normalise`.
+    Of views of these names.
     """
-    if usual(torch.linalg.vector_norm(z.detach(), dim=-1), min(most, USUAL[1])):
+    if usual(joined([torch.linalg.vector_norm(z.detach(), dim=1) for z in views]), min(most, USUAL[1])):
         return  # quicker than to look for the largest entries
-    largest = z.detach().abs().amax(dim=-1)
-    low, high = torch.stack(largest.aminmax()).tolist()
-    if low > SHORTEST and high <= most and high < math.inf:
-        return
-    sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
-    row, *view = (~sound).nonzero()[0].tolist()
-    entry = float(largest[(row, *view)])
-    if SHORTEST < entry < math.inf:
-        what = f"has an entry of {entry:.3g}, but where vectors are not normalised {most:,.0f} is the most"
-    else:
-        zero = entry <= SHORTEST
-        what = "is a zero vector, which has no direction" if zero else "holds NaN or infinity"
-    name = name if isinstance(name, str) else name[view[0]]
-    raise ValueError(f"{who}: {name} {(len(z), z.shape[-1])}: row {row} {what}")
+    for z, name in zip(views, names, strict=True):
+        largest = z.detach().abs().amax(dim=1)
+        sound = torch.isfinite(largest) & (largest > SHORTEST) & (largest <= most)
+        if sound.all():
+            continue
+        row = int((~sound).nonzero()[0])
+        entry = float(largest[row])
+        if SHORTEST < entry < math.inf:
+            what = (
+                f"has an entry of {entry:.3g}, but where vectors are not normalised {most:,.0f} is the most"
+            )
+        else:
+            zero = entry <= SHORTEST
+            what = "is a zero vector, which has no direction" if zero else "holds NaN or infinity"
+        raise ValueError(f"{who}: {name} {tuple(z.shape)}: row {row} {what}")
 
 
-def standardise(
-    z: Tensor, name: str | Sequence[str] = "z", who: str = "similarities", check: bool = True
-) -> Tensor:
+def standardise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
     """Columns of z (N, D) centred and of unit length over the batch, in float32 (float64 stays float64).
 
     The product of two such tables is the matrix of Pearson's correlations. A column that is constant, up to
-    rounding, correlates with nothing: ValueError (with check=False it becomes a column of zeros). Also
-    z (N, V, D) of as many names.
+    rounding, correlates with nothing: ValueError (with check=False it becomes a column of zeros).
     """
     z = widen(z)
     z = z / z.detach().abs().amax(dim=0, keepdim=True).clamp(min=SHORTEST)
@@ -102,10 +102,8 @@ def standardise(
     spread = centred.detach().abs().amax(dim=0, keepdim=True)
     moves = spread > 8 * torch.finfo(z.dtype).eps  # of a largest entry of 1: less is rounding of the mean
     if check and not bool(moves.all()):
-        *view, column = (~moves)[0].nonzero()[0].tolist()
-        name = name if isinstance(name, str) else name[view[0]]
-        shape = len(z), z.shape[-1]
-        raise ValueError(f"{who}: feature {column} of {name} {shape} is constant over the batch")
+        column = int((~moves)[0].nonzero()[0])
+        raise ValueError(f"{who}: feature {column} of {name} {tuple(z.shape)} is constant over the batch")
     return F.normalize(centred / torch.where(moves, spread, 1.0), dim=0) * moves
 
 
@@ -125,14 +123,75 @@ def two_views(z1: Tensor, z2: Tensor, against: str = "both views", **further: An
     and in view 2: `owners` says whose a column is. `Batch` says what changes who is compared: labels,
     extra_views or a queue.
     """
-    return Batch(torch.stack([z1, z2], dim=1), **further).pairs(against)
+    return Batch(z1, z2, **further).pairs(against)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Anchors (A, D) beside all keys of their batch (C, D): their own image's and all the others'.
+
+    Both are of one view, or of view 1 and then view 2. The anchors are of images from number `start` on.
+    """
+
+    anchors: Tensor
+    keys: Tensor
+    views: int = 1
+    start: int = 0
+    both_ways: bool = False  # the keys are anchors as well, beside these anchors
+
+    @property
+    def positives(self) -> Tensor:
+        """Similarities to the anchor's own image, with two views to its other one: (A, 1)."""
+        own = self.keys
+        if self.views > 1 or len(self.anchors) < len(own):
+            of_these = slice(self.start, self.start + len(self.anchors) // self.views)
+            own = own.unflatten(0, (self.views, -1))[:, of_these].flip(0).flatten(0, 1)
+        similarities = (self.anchors * own).sum(dim=1, keepdim=True)
+        return similarities.repeat(2, 1) if self.both_ways else similarities
+
+    @property
+    def negatives(self) -> Tensor:
+        """Similarities to all other images in order, each in its views side by side: (A, (B - 1) views)."""
+        keys, images = self.keys, len(self.anchors) // self.views
+        if self.views > 1:
+            keys = keys.unflatten(0, (self.views, -1)).transpose(0, 1).flatten(0, 1)
+        table = self.anchors @ keys.T
+        if self.both_ways:
+            table = torch.cat([table, table.T])  # one table of the two is held while the third is made
+        if len(self.anchors) < len(keys):
+            return _WithoutOwn.apply(table, self.views, images, self.start)
+        return between_own(table, self.views, images).reshape(len(table), -1)
+
+
+class Compared(Pairs):
+    """Pairs of a batch, whose tables are made when they are asked for: `losses.base.contrast` needs none.
+
+    A table has a gradient where these pairs were made with one, also if `torch.no_grad` asks for it first.
+    """
+
+    def __init__(self, *sides: Side, once: bool = False) -> None:
+        vars(self).update(sides=sides, once=once, learns=torch.is_grad_enabled())
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("positives", "negatives"):
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        if torch.is_grad_enabled() != self.learns:
+            with torch.set_grad_enabled(self.learns):
+                return getattr(self, name)
+        made = vars(self)[name] = joined([getattr(side, name) for side in self.sides])
+        return made
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Rows of all parts; of one, itself."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 @dataclass(frozen=True)
 class Batch:
     """Unit vectors of a batch, and what else says who is compared with whom.
 
-    - views: (B, 2, D), the two views of each image, or a query and its key
+    - first, second: (B, D) each, the two views of all images, or queries and their keys
     - labels: (B,): positives share the anchor's label, its own other view among them; both tables are
       (2B, 2B) and masked, since rows are ragged (Khosla et al. 2020, the sets P(i) and A(i)). An image
       without a label (below 0) has its own other view as its one positive, and is a negative of all others
@@ -142,88 +201,70 @@ class Batch:
       (He et al. 2020, eq. 1)
     - drawn: (anchors, k) each, what a loss drew for these anchors
 
-    In a block (`losses.blockwise`) `views` are of the images whose anchors are asked for, from number `start`
+    In a block (`losses.blockwise`) they are of the images whose anchors are asked for, from number `start`
     on, and `keys` are those of the whole batch.
     """
 
-    views: Tensor
+    first: Tensor
+    second: Tensor
     labels: Tensor | None = None
     extra_views: Tensor | None = None
     queue: Tensor | None = None
     drawn: tuple[Tensor, ...] = ()
     start = 0
+    once = False  # as in `Pairs`
+
+    @cached_property
+    def z(self) -> Tensor:
+        """(2b, D): view 1 of these images, then view 2."""
+        return torch.cat([self.first, self.second])
 
     @property
     def keys(self) -> Tensor:
-        """(B, 2, D): what anchors are compared with."""
-        return self.views
+        """(2B, D): what anchors are compared with."""
+        return self.z
 
     @property
     def own_views(self) -> Tensor:
         """(B,): the similarity of an image's two views."""
-        first, second = self.views.unbind(dim=1)
-        return (first * second).sum(dim=1)
-
-    @property
-    def anchors(self) -> Tensor:
-        """(2b, D): view 1 of these images, then view 2."""
-        return self.views.transpose(0, 1).flatten(0, 1)
+        return (self.first * self.second).sum(dim=1)
 
     @property
     def own(self) -> Tensor:
         """(2b,): the number of each anchor's image."""
-        images = torch.arange(self.start, self.start + len(self.views), device=self.views.device)
-        return images.repeat(2)
+        return torch.arange(self.start, self.start + len(self.first), device=self.first.device).repeat(2)
 
     def pairs(self, against: str = "both views") -> Pairs:
         """Who is compared with whom: see `two_views`."""
         if self.labels is not None:
             return self.by_label(self.labels)
-        first, second = self.views.unbind(dim=1)
-        positives = (first * second).sum(dim=1, keepdim=True)
         if self.queue is not None:
-            return Pairs(positives, first @ self.queue.detach().T)
-        if against == "one way":
-            return Pairs(positives, self.one_way(first, second))
-        if against == "other view":
-            return Pairs(positives.repeat(2, 1), self.crossed(first, second))
-        negatives = self.to_others(self.anchors, self.keys)
+            return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T)
+        if against != "both views":
+            return Compared(*self.crossed(against == "other view"), once=self.once)
+        everyone = Side(self.z, self.keys, 2, self.start)
         if self.extra_views is None:
-            return Pairs(positives.repeat(2, 1), negatives)
-        further = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (first, second)]
-        return Pairs(torch.cat(further), negatives)
+            return Compared(everyone, once=self.once)
+        further = [(self.extra_views @ z[:, :, None])[:, :, 0] for z in (self.first, self.second)]
+        return Pairs(torch.cat(further), everyone.negatives, once=self.once)
+
+    def crossed(self, both_ways: bool) -> list[Side]:
+        """View 1 against view 2, and the other way."""
+        return [Side(self.first, self.second, both_ways=both_ways)]
 
     def by_label(self, labels: Tensor) -> Pairs:
         """All views as candidates of all anchors, and two masks: (2b, 2B) each."""
-        everyone, y = self.keys.transpose(0, 1).flatten(0, 1), own_classes(labels).repeat(2)
-        view = torch.arange(2, device=y.device).repeat_interleave(len(self.views))
+        y = own_classes(labels).repeat(2)
+        view = torch.arange(2, device=y.device).repeat_interleave(len(self.first))
         itself = self.own + view * len(labels)
-        s, same = self.anchors @ everyone.T, y[itself, None] == y
+        s, same = self.z @ self.keys.T, y[itself, None] == y
         return Pairs(s, s, same.scatter(1, itself[:, None], False), ~same)
-
-    def to_others(self, anchors: Tensor, keys: Tensor) -> Tensor:
-        """Similarities of anchors to the keys of all other images: (A, D), (B, V, D) -> (A, (B - 1) V).
-
-        The anchors are of one view of these images, or of one after the other. The keys keep their order.
-        """
-        table = anchors @ keys.flatten(0, 1).T
-        return without_own(table, keys.shape[1])
-
-    def one_way(self, first: Tensor, second: Tensor) -> Tensor:
-        """Similarities of view 1 to view 2 of all other images: (B, B - 1)."""
-        return without_own(first @ second.T, 1)
-
-    def crossed(self, first: Tensor, second: Tensor) -> Tensor:
-        """Similarities of view 1 to view 2 of all other images, then of view 2 to view 1: (2B, B - 1)."""
-        table = first @ second.T
-        table = torch.cat([table, table.T])  # one table of the two is held while the third is made
-        return without_own(table, 1)
 
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
         if self.queue is None:
-            keys, own = self.keys.flatten(0, 1), 2 * self.own[:, None]
-            i, j = (columns + 2 * (columns >= own) for columns in (i, j))
+            keys = self.keys
+            i, j = (owners(columns, len(keys) // 2, self.own) for columns in (i, j))
             if len(keys) ** 2 <= i.numel() * keys.shape[1]:
                 return (keys @ keys.T)[i, j]
         else:
@@ -235,23 +276,67 @@ class Batch:
         return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
 
 
-def without_own(table: Tensor, views: int) -> Tensor:
-    """A table (A, B V) of B images, V columns each, without an anchor's own image: (A, (B - 1) V).
+class _WithoutOwn(torch.autograd.Function):
+    """A block's table (A, B V), V columns an image, without the anchors' own images: (A, (B - 1) V).
 
-    The anchors are of one view of the images, or of one after the other.
+    The anchors are of `images` images from number `start` on, once or several times.
     """
-    return between_own(table, views).reshape(len(table), -1)
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, views: int, images: int, start: int) -> Tensor:
+        ctx.place = table.shape, views, images, start
+        others = table.new_empty(len(table), table.shape[1] - views)
+        for part, place in _others(table, others, views, images, start):
+            place.copy_(part)
+        return others
+
+    @staticmethod
+    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, None, None, None]:
+        shape, *place = ctx.place
+        of_table = slopes.new_zeros(shape)
+        for part, of_part in _others(of_table, slopes.contiguous(), *place):
+            part.copy_(of_part)
+        return of_table, None, None, None
 
 
-def between_own(table: Tensor, views: int) -> Tensor:
-    """The entries that `without_own` leaves, as a view of a contiguous table: (A / B, B - 1, B V).
+def _others(
+    table: Tensor, others: Tensor, views: int, images: int, start: int
+) -> list[tuple[Tensor, Tensor]]:
+    """Views of a table's entries that `_WithoutOwn` leaves, and of their places there.
 
-    Read on from row to row: an image's own V entries, B V of the others, the next image's own V, and so on.
+    Read on from row to row, they are what stands before the first image's own entries, B V between the own
+    entries of two rows, and what stands behind the last row's.
     """
-    columns, images = table.shape[1], table.shape[1] // views
+    times = len(table) // images
+    whole, rest = table.view(times, -1), others.view(times, -1)
+    before, behind = views * start, table.shape[1] - views * (start + images)
+    middle = between_own(table, views, images, start)
+    parts = [(middle, rest[:, before : rest.shape[1] - behind].unflatten(1, middle.shape[1:]))]
+    parts.append((whole[:, :before], rest[:, :before]))
+    parts.append((whole[:, whole.shape[1] - behind :], rest[:, rest.shape[1] - behind :]))
+    return [part for part in parts if part[0].numel()]
+
+
+def between_own(table: Tensor, views: int, images: int, start: int = 0) -> Tensor:
+    """A view of a contiguous table's entries between two rows' own: (A / images, images - 1, B V)."""
+    columns = table.shape[1]
     shape = len(table) // images, images - 1, columns
     steps = images * columns, columns + views, 1
-    return table.as_strided(shape, steps, table.storage_offset() + views)
+    return table.as_strided(shape, steps, table.storage_offset() + views * (start + 1))
+
+
+def own_entries(table: Tensor, views: int, start: int) -> tuple[Tensor, Tensor]:
+    """Views of those of a side's table (A, C) that are of the anchor's own image: all, and its positives.
+
+    (views, views, images), of an anchor's view, of a key's view, of an image; and (A / images, images).
+    """
+    (rows, columns), first = table.shape, table.storage_offset() + start
+    if views == 1:
+        own = table.as_strided((1, rows), (0, columns + 1), first)
+        return own, own
+    images, batch = rows // views, columns // views
+    every = table.as_strided((views, views, images), (images * columns, batch, columns + 1), first)
+    return every, table.as_strided((views, images), (images * columns - batch, columns + 1), first + batch)
 
 
 def count(batch: int, against: str = "both views", queue: int | None = None) -> int:

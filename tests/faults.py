@@ -61,8 +61,8 @@ LOSSES = (
     Fault(
         "embeddings that are not normalised",
         "clutils/losses/base.py",
-        "return similarities.normalise(z, name, self.name, self.check_inputs)",
-        "return similarities.widen(z)",
+        "return similarities.normalise(z, names, self.name, self.check_inputs).chunk(len(views))",
+        "return similarities.widen(z).chunk(len(views))",
         "tests/losses/test_every_loss.py"
         "::test_the_length_of_an_embedding_matters_only_where_the_paper_does_not_normalise",
     ),
@@ -84,8 +84,8 @@ LOSSES = (
     Fault(
         "a gradient through the queue",
         "clutils/similarities.py",
-        "return Pairs(positives, first @ self.queue.detach().T)",
-        "return Pairs(positives, first @ self.queue.T)",
+        "return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T)",
+        "return Pairs(self.own_views[:, None], self.first @ self.queue.T)",
         "tests/test_similarities.py::test_a_queue_gets_no_gradient",
     ),
     Fault(

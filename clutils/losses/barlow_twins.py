@@ -57,15 +57,15 @@ class BarlowTwins(Loss):
         on_diagonal = squares.diagonal().sum()
         return on_diagonal + off_diagonal * (squares.sum() - on_diagonal)
 
-    def prepare(self, z: Tensor, name: str | Sequence[str]) -> Tensor:
-        """Features of both views centred and of unit length over the batch."""
+    def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
+        """Features of each view centred and of unit length over the batch."""
         if self.check_inputs:
-            similarities.check_rows(z, name, self.name)
-        return similarities.standardise(z, name, self.name, self.check_inputs)
+            similarities.check_rows(views, names, self.name)
+        named = zip(views, names, strict=True)
+        return [similarities.standardise(z, name, self.name, self.check_inputs) for z, name in named]
 
     def pair_up(self, batch: Batch) -> Tensor:
-        z1, z2 = batch.views.unbind(dim=1)
-        return z1.T @ z2  # (D, D)
+        return batch.first.T @ batch.second  # (D, D)
 
     def formula(self, correlations: Tensor) -> Tensor:
         """(D, D) correlations -> the loss, a scalar."""

@@ -5,7 +5,7 @@ A paper's own file holds its formula and nothing else.
 
 import copy
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -27,7 +27,7 @@ from clutils.settings import (
     setting,
     within,
 )
-from clutils.similarities import Batch, Pairs
+from clutils.similarities import Batch, Compared, Pairs, Side, joined, own_entries
 
 TEMPERATURE = Setting(
     1e-6, 1e6, "τ", dial=(0.01, 5, "log"), about="similarities are divided by it"
@@ -37,6 +37,19 @@ MOST = 10_000_000  # negatives that `chance` is asked for: more than any queue, 
 LARGEST = 1e6  # entry of a vector that is not normalised: fourth powers of lengths stay within float32
 SLACK = 0.01  # how far rounding may carry a bfloat16 cosine beyond 1
 SMALL = 2**15  # numbers of a table whose softmax may be kept for its gradient
+SEVERAL = "at least 1"
+ARGUMENTS = {  # beside z1: what they hold, and their shape, where z1 is (B, D)
+    "z2": ("floating point", ("B", "D")),
+    "labels": ("integers", ("B",)),
+    "index": ("int64", ("B",)),
+    "extra_views": ("floating point", ("B", SEVERAL, "D")),
+    "queue": ("floating point", (SEVERAL, "D")),
+}
+NUMBERS: dict[str, Callable[[torch.dtype], bool]] = {
+    "floating point": lambda dtype: dtype.is_floating_point,
+    "integers": lambda dtype: not (dtype.is_floating_point or dtype.is_complex),
+    "int64": lambda dtype: dtype == torch.int64,
+}
 EASY = -40.0  # below this contrast softplus(c)/sigmoid(c) is 1 in float64 too, and both tend to underflow
 
 
@@ -223,23 +236,17 @@ class Loss(nn.Module, metaclass=Declared):
     def batch(self, z1: Tensor, z2: Tensor, **further: Tensor | None) -> Batch:
         """The arguments of `forward`, checked and prepared, with what the loss draws for them."""
         given = {argument: value for argument, value in further.items() if value is not None}
-        for argument in sorted(given.keys() - self.accepts):
-            known = ", ".join(sorted(self.accepts)) or "nothing"
-            raise ValueError(
-                f"{self.name} does not take {argument}: beside two views it takes {known}. "
-                f"losses.catalogue() lists what each loss takes"
-            )
-        who = sorted(given.keys() - {"index"})
-        if len(who) > 1:
-            both = " and ".join(who)
-            raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
+        self._check_arguments(given)
         self._check_shapes(z1, {"z2": z2, **given})
-        views = self.prepare(torch.stack([z1, z2], dim=1), ("z1", "z2"))
+        first, second = self.prepare(z1, z2)
+        if not given:
+            return Batch(first, second, drawn=self.draw(2 * len(z1), first))
         if "queue" in given:
-            given["queue"] = self.prepare(given["queue"], "queue")
+            (given["queue"],) = self.prepare(given["queue"], names=("queue",))
         if "extra_views" in given:
             several = given["extra_views"]
-            rows = self.prepare(several.flatten(0, 1), f"extra_views {tuple(several.shape)} as")
+            named = (f"extra_views {tuple(several.shape)} as",)
+            (rows,) = self.prepare(several.flatten(0, 1), names=named)
             given["extra_views"] = rows.view(several.shape)
         labels, index = given.get("labels"), given.pop("index", None)
         if (
@@ -253,17 +260,18 @@ class Loss(nn.Module, metaclass=Declared):
         if self.check_inputs and index is not None and (index < 0).any():
             lowest = f"index has the number {int(index.min())}"
             raise ValueError(f"{self.name}: {lowest}, but samples are numbered from 0")
-        drawn = self.draw(len(z1) * (1 if "queue" in given else 2), views)
-        return Batch(views, drawn=drawn, **given)
+        drawn = self.draw(len(z1) * (1 if "queue" in given else 2), first)
+        return Batch(first, second, drawn=drawn, **given)
 
-    def prepare(self, z: Tensor, name: str | Sequence[str]) -> Tensor:
-        """Embeddings (N, D), or views (B, 2, D), as the method compares them: of unit length, or as given."""
+    def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
+        """Embeddings (N, D) each as the method compares them: of unit length, or as given."""
         if self.normalised:
-            return similarities.normalise(z, name, self.name, self.check_inputs)
-        z = similarities.widen(z)
+            z = torch.cat(views) if len(views) > 1 else views[0]
+            return similarities.normalise(z, names, self.name, self.check_inputs).chunk(len(views))
+        views = tuple(map(similarities.widen, views))
         if self.check_inputs:
-            similarities.check_rows(z, name, self.name, LARGEST)
-        return z
+            similarities.check_rows(views, names, self.name, LARGEST)
+        return views
 
     def pair_up(self, batch: Batch) -> Any:
         """The same for prepared vectors, or a block of them: what `formula` takes."""
@@ -317,6 +325,20 @@ class Loss(nn.Module, metaclass=Declared):
 
     # ---- checks ----------------------------------------------------------------------------------------
 
+    def _check_arguments(self, given: Mapping[str, Tensor]) -> None:
+        if not given:
+            return
+        for argument in sorted(given.keys() - self.accepts):
+            known = ", ".join(sorted(self.accepts)) or "nothing"
+            raise ValueError(
+                f"{self.name} does not take {argument}: beside two views it takes {known}. "
+                f"losses.catalogue() lists what each loss takes"
+            )
+        who = sorted(given.keys() - {"index"})
+        if len(who) > 1:
+            both = " and ".join(who)
+            raise ValueError(f"{self.name}: {both} were both given, but each says who is compared")
+
     def _check_shapes(self, z1: Tensor, further: Mapping[str, Tensor]) -> None:
         name = self.name
         one_device(name, z1=z1, **further)
@@ -327,26 +349,22 @@ class Loss(nn.Module, metaclass=Declared):
         B, D = z1.shape
         if "queue" not in further and B < 2:
             raise ValueError(f"{name}: a batch of {B} is too small, z1 is {(B, D)}: two images at least")
-        shapes: dict[str, tuple[int | None, ...]] = {"z2": (B, D), "labels": (B,), "index": (B,)}
-        shapes |= {"extra_views": (B, None, D), "queue": (None, D)}  # None = at least 1
         for argument, given in further.items():
-            shape = shapes[argument]
-            kind = {"labels": "integers", "index": "int64"}.get(argument, "floating point")
-            numbers = {
-                "floating point": given.is_floating_point(),
-                "integers": not (given.is_floating_point() or given.is_complex()),
-                "int64": given.dtype == torch.int64,
-            }
-            fits = given.ndim == len(shape) and all(
-                right in (n, None) for n, right in zip(given.shape, shape, strict=True)
+            kind, shape = ARGUMENTS[argument]
+            wanted = tuple({"B": B, "D": D}.get(n, n) for n in shape)
+            fits = given.ndim == len(wanted) and all(
+                right in (n, SEVERAL) for n, right in zip(given.shape, wanted, strict=True)
             )
-            if not fits or 0 in given.shape or not numbers[kind]:
-                wanted = str(shape).replace("None", "at least 1")
+            if not fits or 0 in given.shape or not NUMBERS[kind](given.dtype):
+                asked = str(wanted).replace("'", "")
                 raise ValueError(
-                    f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {wanted}"
+                    f"{name}: {argument} is {_what(given)}, but a batch of {B} has {kind} {asked}"
                 )
-            mixed = z1.dtype != given.dtype and torch.float64 in (z1.dtype, given.dtype)
-            if mixed and kind == "floating point":
+            if (
+                z1.dtype != given.dtype
+                and kind == "floating point"
+                and torch.float64 in (z1.dtype, given.dtype)
+            ):
                 raise ValueError(f"{name}: z1 is {z1.dtype} but {argument} is {given.dtype}")
 
     def only_similarities(self) -> None:
@@ -410,16 +428,67 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
     InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
     """
+    if isinstance(pairs, Compared) and not learned(temperature):
+        of_side = [_Contrast.apply(s.anchors, s.keys, s, temperature, pairs.once) for s in pairs.sides]
+        return joined(of_side)
     return log_sum(pairs, temperature) - pairs.positives / temperature
 
 
 def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """log Σ_j exp(s-_j/τ) over each anchor's own negatives, (A, 1)."""
     negatives, mask = pairs.negatives, pairs.negative_mask
-    moving = isinstance(temperature, Tensor) and temperature.requires_grad
-    if mask is None and not moving:
+    if mask is None and not learned(temperature):
         return _LogSum.apply(negatives, temperature, pairs.once)
     return fill(negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)
+
+
+def learned(temperature: float | Tensor) -> bool:
+    return isinstance(temperature, Tensor) and temperature.requires_grad
+
+
+class _Contrast(torch.autograd.Function):
+    """`contrast` of a `Side` of a batch, from its vectors: one table is held, another for its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, anchors: Tensor, keys: Tensor, side: Side, temperature: Any, once: bool) -> Tensor:
+        logits = torch.mm(anchors, keys.t()).div_(temperature)
+        own, of_positives = own_entries(logits, side.views, side.start)
+        positives = of_positives.clone().view(-1, 1)
+        own.fill_(-torch.inf)
+        tables = [logits, logits.clone().t()] if side.both_ways else [logits]
+        values = [_softmax(table).sub_(positives) for table in tables]
+        of_positives.fill_(-1.0)  # so logits are now the slopes of the values, times the temperature
+        ctx.save_for_backward(anchors, keys, *tables)
+        ctx.place, ctx.temperature, ctx.once = (side.views, side.start, side.both_ways), temperature, once
+        return joined(values)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        anchors, keys, slopes, *of_keys = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: in operations that have a gradient themselves
+            given = [z.view_as(z) for z in (anchors, keys)]  # by names of their own: they may be one tensor
+            side = Side(*given, *ctx.place)
+            value = contrast(Pairs(side.positives, side.negatives), ctx.temperature)
+            wanted = [z for z in given if z.requires_grad]
+            found = iter(torch.autograd.grad(value, wanted, slope, create_graph=True))
+            return *(next(found) if z.requires_grad else None for z in given), None, None, None
+        slope = slope / ctx.temperature
+        of_rows = slope[: len(anchors)] if of_keys else slope
+        table = slopes.mul_(of_rows) if ctx.once else slopes * of_rows
+        for of_columns in of_keys:
+            of_rows = slope[len(anchors) :]
+            table += (of_columns * of_rows).T
+            own_entries(table, 1, 0)[1].sub_(of_rows.T)
+        of_anchors = torch.mm(table, keys) if ctx.needs_input_grad[0] else None
+        return of_anchors, torch.mm(table.t(), anchors) if ctx.needs_input_grad[1] else None, None, None, None
+
+
+def _softmax(logits: Tensor) -> Tensor:
+    """Turns each row of logits into its softmax, in place -> log of the sum of their exponentials, (A, 1)."""
+    largest = logits.amax(dim=1, keepdim=True)
+    total = logits.sub_(largest).exp_().sum(dim=1, keepdim=True)
+    logits.div_(total)
+    return total.log_().add_(largest)
 
 
 class _LogSum(torch.autograd.Function):

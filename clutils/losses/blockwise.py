@@ -6,47 +6,41 @@ gradient are taken, and it is gone before the next: memory grows with B instead 
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from clutils import similarities
-from clutils.similarities import Batch
+from clutils.similarities import Batch, Side
 
-NUMBERS, FEWEST = 2**19, 256  # of a block's table, for the cache; anchors, to keep the matrix products busy
+NUMBERS, FEWEST = 2**18, 256  # of a block's table, for the cache; anchors, to keep the matrix products busy
 ON_A_GPU = 2**24  # where few and large operations are quickest
 
 
 @dataclass(frozen=True)
 class Block(Batch):
-    """Some images of a batch, from number `start` on, against the keys of `everyone` in it, (B, 2, D)."""
+    """Some images of a batch, from number `start` on, against the keys of `everyone` in it, (2B, D)."""
 
     everyone: Any = None
     start: int = 0
+    once: bool = False
 
     @property
     def keys(self) -> Tensor:
         return self.everyone
 
-    def to_others(self, anchors: Tensor, keys: Tensor) -> Tensor:
-        if len(self.views) == len(keys):
-            return super().to_others(anchors, keys)
-        return _Table.apply(anchors, keys, self.start, len(self.views))
-
-    def one_way(self, first: Tensor, second: Tensor) -> Tensor:
-        return self.to_others(first, self.keys[:, 1:])
-
-    def crossed(self, first: Tensor, second: Tensor) -> Tensor:
-        return torch.cat([self.one_way(first, second), self.to_others(second, self.keys[:, :1])])
+    def crossed(self, both_ways: bool) -> list[Side]:
+        of_block = zip((self.first, self.second), reversed(self.keys.chunk(2)), strict=True)
+        return [Side(z, keys, start=self.start) for z, keys in of_block][: 1 + both_ways]
 
 
 def images(loss: Any, batch: Batch) -> int:
     """How many images' anchors are computed at a time, at least one: `loss.block_size`, or what suits."""
     queue = None if batch.queue is None else len(batch.queue)
-    columns = similarities.count(len(batch.views), loss.against, queue)
-    anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.views.is_cuda else NUMBERS) // columns)
+    columns = similarities.count(len(batch.first), loss.against, queue)
+    anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.first.is_cuda else NUMBERS) // columns)
     one_each = batch.queue is not None or loss.against == "one way"
     return anchors if one_each else max(1, anchors // 2)
 
@@ -57,24 +51,24 @@ def mean(loss: Any, batch: Batch, size: int) -> Tensor:
     The gradient is found along with the value, where one is asked for. A derivative of the gradient
     (create_graph=True) is right too, but takes the whole table.
     """
-    count = len(batch.views)
+    count = len(batch.first)
     known = loss.of_the_batch(batch.own_views)
     temperatures, anchors = [], []
 
     def total(of: Any, rows: slice, given: Sequence[Any]) -> Tensor:
-        views, extra_views, everyone, *of_batch = given
+        first, second, extra_views, everyone, *of_batch = given
         drawn = tuple(d.unflatten(0, (-1, count))[:, rows].flatten(0, 1) for d in batch.drawn)
         further = batch.labels, extra_views, batch.queue, drawn
-        pairs = of.pair_up(Block(views, *further, everyone, rows.start or 0))
-        values = of.formula(replace(pairs, once=of is loss), **dict(zip(known, of_batch, strict=True)))
+        pairs = of.pair_up(Block(first, second, *further, everyone, rows.start or 0, once=of is loss))
+        values = of.formula(pairs, **dict(zip(known, of_batch, strict=True)))
         if of is loss:
             anchors.append(len(values))
             own = loss.effective_temperature
             if own is not None and own.ndim:
-                temperatures.append(own.unflatten(0, (-1, len(views))))
+                temperatures.append(own.unflatten(0, (-1, len(first))))
         return values.sum()
 
-    tensors = batch.views, batch.extra_views, batch.views, *known.values()
+    tensors = batch.first, batch.second, batch.extra_views, batch.z, *known.values()
     value = _Blockwise.apply(loss, total, size, *tensors) / sum(anchors)
     if temperatures:  # those of view 1 first, as in one table
         loss.effective_temperature = torch.cat(temperatures, dim=1).flatten()
@@ -82,18 +76,18 @@ def mean(loss: Any, batch: Batch, size: int) -> Tensor:
 
 
 class _Blockwise(torch.autograd.Function):
-    """Σ of `total` over blocks of images: of two tensors a block has its rows, of others all."""
+    """Σ of `total` over blocks of images: of three tensors a block has its rows, of others all."""
 
     @staticmethod
     def forward(ctx: Any, loss: Any, total: Any, size: int, *tensors: Any) -> Tensor:
         wanted = [n for n, needed in enumerate(ctx.needs_input_grad[3:]) if needed]
         leaves: list[Any] = [None if t is None else t.detach() for t in tensors]
         value: Tensor = tensors[0].new_zeros(())
-        rows: list[list[Tensor]] = [[], []]
+        rows: list[list[Tensor]] = [[], [], []]
         gradients: list[Any] = [None] * len(tensors)
         for start in range(0, len(tensors[0]), size):
             block = slice(start, start + size)
-            given: list[Any] = [None if t is None else t[block] for t in leaves[:2]] + leaves[2:]
+            given: list[Any] = [None if t is None else t[block] for t in leaves[:3]] + leaves[3:]
             for n in wanted:
                 given[n] = given[n].detach().requires_grad_()
             with torch.set_grad_enabled(bool(wanted)):
@@ -105,11 +99,11 @@ class _Blockwise(torch.autograd.Function):
             for n, slope in zip(wanted, slopes, strict=True):
                 if slope is None:
                     continue
-                if n < 2:
+                if n < 3:
                     rows[n].append(slope)
                 else:
                     gradients[n] = slope if gradients[n] is None else gradients[n].add_(slope)
-        gradients[:2] = [torch.cat(found) if found else None for found in rows]
+        gradients[:3] = [torch.cat(found) if found else None for found in rows]
         ctx.total, ctx.gradients = total, gradients
         ctx.loss = copy.copy(loss)  # with the hyper-parameters of now, for a gradient of the gradient
         ctx.save_for_backward(*tensors)
@@ -127,38 +121,3 @@ class _Blockwise(torch.autograd.Function):
             for n, gradient in zip(used, found, strict=True):
                 gradients[n] = gradient
         return None, None, None, *(None if g is None else upstream * g for g in gradients)
-
-
-class _Table(torch.autograd.Function):
-    """`Batch.to_others` of a block, whose columns are those before it, its own and those behind it.
-
-    Each part is made in its place, and the table never copied.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, anchors: Tensor, keys: Tensor, start: int, images: int) -> Tensor:
-        number, views, _ = keys.shape
-        ctx.save_for_backward(anchors, keys)
-        ctx.rows = [views * n for n in (start, images, number - start - images)]
-        ctx.columns = [ctx.rows[0], views * (images - 1), ctx.rows[2]]
-        before, own, behind = keys.flatten(0, 1).split(ctx.rows)
-        table = anchors.new_empty(len(anchors), views * (number - 1))
-        left, middle, right = table.split(ctx.columns, dim=1)
-        torch.mm(anchors, before.T, out=left)
-        middle.copy_(similarities.without_own(anchors @ own.T, views))
-        torch.mm(anchors, behind.T, out=right)
-        return table
-
-    @staticmethod
-    def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        anchors, keys = ctx.saved_tensors
-        left, middle, right = slopes.split(ctx.columns, dim=1)
-        square = slopes.new_zeros(len(anchors), ctx.rows[1])
-        between = similarities.between_own(square, keys.shape[1])
-        between.copy_(middle.reshape(between.shape))
-        of_anchors, of_keys = torch.zeros_like(anchors), slopes.new_empty(keys.shape)
-        own_rows = zip(keys.flatten(0, 1).split(ctx.rows), of_keys.flatten(0, 1).split(ctx.rows), strict=True)
-        for part, (key, of_key) in zip((left, square, right), own_rows, strict=True):
-            of_anchors.addmm_(part, key)
-            torch.mm(part.T, anchors, out=of_key)
-        return of_anchors, of_keys, None, None

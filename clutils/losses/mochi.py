@@ -1,7 +1,5 @@
 """MoCHi: mixes of hard negatives, and of the query with them, join the negatives."""
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,7 +8,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs
+from clutils.similarities import Batch, Pairs, Side
 
 
 class MoCHi(Loss):
@@ -93,7 +91,7 @@ class MoCHi(Loss):
         fixed = real
         if batch.queue is None:
             # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
-            fixed = batch.to_others(batch.anchors, batch.keys.detach())
+            fixed = Side(batch.z, batch.keys.detach(), 2, batch.start).negatives
         to_i, to_j, to_other = fixed.gather(1, parents).split(sizes, dim=1)
         with torch.no_grad():
             i, j, _ = parents.split(sizes, dim=1)
@@ -101,4 +99,5 @@ class MoCHi(Loss):
         pairs_mixed = (a * to_i + (1 - a) * to_j) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * to_other) / query_mixed
-        return replace(pairs, negatives=torch.cat([real, pairs_mixed, with_query], dim=1))
+        negatives = torch.cat([real, pairs_mixed, with_query], dim=1)
+        return Pairs(pairs.positives, negatives, once=pairs.once)

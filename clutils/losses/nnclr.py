@@ -7,7 +7,7 @@ from torch import Tensor
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs
+from clutils.similarities import Batch, Compared, Pairs, Side
 
 
 class NNCLR(Loss):
@@ -49,16 +49,14 @@ class NNCLR(Loss):
         return (F.cross_entropy(first, own) + F.cross_entropy(second, own)) / 2
 
     def pair_up(self, batch: Batch) -> Pairs:
-        if len(batch.keys) < 2:
+        if len(batch.keys) < 4:
             raise ValueError("NNCLR: a batch of 1 is too small: its negatives are the batch's other images")
-        positives, negatives = [], []
-        for view, other in ((0, 1), (1, 0)):
-            near = batch.views[:, view].detach()  # each its own neighbour
-            if batch.queue is not None:
-                support = batch.queue.detach()
-                near = support[(near @ support.T).argmax(dim=1)]
-            positives.append((near * batch.views[:, other]).sum(dim=1, keepdim=True))
-            negatives.append(batch.to_others(near, batch.keys[:, other, None]))
-        return Pairs(torch.cat(positives), torch.cat(negatives))
+        near = batch.z.detach()  # each its own neighbour
+        if batch.queue is not None:
+            support = batch.queue.detach()
+            near = support[(near @ support.T).argmax(dim=1)]
+        (near1, near2), (z1, z2) = near.chunk(2), batch.keys.chunk(2)
+        sides = Side(near1, z2, start=batch.start), Side(near2, z1, start=batch.start)
+        return Compared(*sides, once=batch.once)
 
     formula = NTXent.formula

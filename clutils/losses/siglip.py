@@ -45,5 +45,8 @@ class SigLIP(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         match = softplus(-pairs.positives / self.temperature - self.bias)
-        no_match = softplus(pairs.negatives / self.temperature + self.bias)
-        return mean_over_positives(match, pairs) + fill(no_match, pairs.negative_mask, 0.0).sum(dim=1)
+        # softplus(s/τ + b), its table in two passes
+        shifted = pairs.negatives + self.bias * self.temperature
+        no_match = F.softplus(shifted, beta=1 / self.temperature, threshold=50)
+        summed = fill(no_match, pairs.negative_mask, 0.0).sum(dim=1)
+        return mean_over_positives(match, pairs) + summed / self.temperature

@@ -64,7 +64,7 @@ class SIGReg(Loss):
     def pair_up(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The views' differences from their mean (V, B, D), and their projections (V, B, M)."""
         further = () if batch.extra_views is None else batch.extra_views.unbind(dim=1)
-        views = torch.stack([*batch.views.unbind(dim=1), *further])
+        views = torch.stack([batch.first, batch.second, *further])
         device = views.device if self.generator is None else self.generator.device
         drawn = torch.randn(views.shape[2], self.directions, generator=self.generator, device=device)
         return views.mean(dim=0) - views, views @ F.normalize(drawn.to(views), dim=0)

@@ -1,5 +1,6 @@
 """The spectral contrastive loss: inner products squared, and no temperature."""
 
+import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
@@ -42,4 +43,5 @@ class Spectral(Loss):
         return -2 * products.diagonal().mean() + (squares.sum() - squares.diagonal().sum()) / (B * (B - 1))
 
     def formula(self, pairs: Pairs) -> Tensor:
-        return -2 * mean_over_positives(pairs.positives, pairs) + pairs.negatives.square().mean(dim=1)
+        length = torch.linalg.vector_norm(pairs.negatives, dim=1)
+        return length.square() / pairs.negatives.shape[1] - 2 * mean_over_positives(pairs.positives, pairs)

@@ -71,8 +71,7 @@ class VICReg(Loss):
         return value
 
     def pair_up(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        z1, z2 = batch.views.unbind(dim=1)
-        return z1, z2
+        return batch.first, batch.second
 
     def formula(self, views: tuple[Tensor, Tensor]) -> Tensor:
         """Two views (B, D) -> the loss, a scalar."""

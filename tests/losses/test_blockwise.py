@@ -258,7 +258,7 @@ def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
     columns = 254 + 10  # mixes among them, and a column of zeros where sums are taken
     assert held[16] <= 16 * columns
     # what the whole table takes, so that the counter is seen to count
-    assert held[WHOLE] >= loss.compare(z1, z2).negatives.numel()
+    assert 2 * held[WHOLE] >= loss.compare(z1, z2).negatives.numel()  # CLIP's both ways are of one table
 
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
