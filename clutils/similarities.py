@@ -61,9 +61,9 @@ def normalise(
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
-    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits."""
-    shortest, longest = length.detach().aminmax()  # NaN where there is one
-    return USUAL[0] < shortest.item() and longest.item() < most
+    """Whether all vectors of these lengths are sound, and below `most`; a GPU waits once."""
+    shortest, longest = torch.stack(length.detach().aminmax()).tolist()  # NaN where there is one
+    return bool(USUAL[0] < shortest and longest < most)
 
 
 def check_rows(views: Sequence[Tensor], names: Sequence[str], who: str, most: float = math.inf) -> None:
