@@ -21,7 +21,8 @@ ROUND = (
 )
 NONE = "none"  # a slider's None, which in ipywidgets is no value
 NEAR_ONE = (0.0, 0.5, 0.9, 0.95, 0.98, 0.99, 0.995, 0.996, 0.999, 0.9999, 1.0)
-ROUND_CORNERS = "<style>.clutils-panel-image { border-radius: 6px; }</style>"  # as `figures.page` has them
+# as `figures.page` has them
+ROUND_CORNERS = "<style>.clutils-panel-image { clip-path: inset(0 round 6px); }</style>"
 MUTED = "var(--jp-content-font-color2, #555)"  # JupyterLab's own, so that it suits the dark theme
 
 

@@ -111,7 +111,8 @@ def choose_how_many(tables: Mapping[str, Tensor]) -> Panel:
         (ring,) = left.plot([], [], "o", color=style.VERMILLION, markersize=11, label="the one at the right")
         (rule,) = left.plot([], [], color=style.GREY, linestyle="--", label="Gaussian: σ/√(2ρ)")
         left.set(xlabel="spread σ of its negatives", ylabel="temperature τ", xlim=(0, None), ylim=(0, None))
-        left.legend(loc="upper left")
+        above = {"loc": "lower left", "bbox_to_anchor": (-0.05, 1.0), "fontsize": 9, "handlelength": 1.6}
+        left.legend(ncols=3, columnspacing=1.0, handletextpad=0.4, **above)
         (stems,) = right.plot([], [], "o", color=style.VERMILLION, markersize=4)
         right.axhline(1 / K, color=style.GREY, linestyle=(0, (4, 3)))
         right.text(-0.98, 1.15 / K, "1/K, all alike")
