@@ -207,6 +207,8 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         if len(pairs) > 1:
             place.set_title(name, fontsize=10, loc="left", pad=2)
         place.tick_params(labelsize=8, labelbottom=k == len(pairs) - 1)
+        if k == len(pairs) - 1:
+            place.set_xlabel("cosine similarity", fontsize=9)
         means = [both[side].mean().item() for side in ("positives", "negatives")]
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
         if not k:
