@@ -246,10 +246,7 @@ function draw(app) {
     lane.reach(app, step);
     lane.draw(app, step);
   }
-  const shown = app.charts.filter(({ key }) => lanes.some((lane) => Number.isFinite(lane.seen[step][key]))).length;
-  const tall = shown > 2 ? 92 : 165; // together as high as the circle beside them
   for (const { key, chart, lines, here } of app.charts) {
-    if (chart.height !== tall) { chart.height = tall; chart.refit(); }
     const all = lanes.flatMap((lane) => lane.seen.slice(0, step + 1).map((seen) => seen[key])).filter(Number.isFinite);
     const low = Math.floor(4 * Math.min(...all, key === "uniformity" ? -1 : 0)) / 4, high = Math.ceil(4 * Math.max(...all, key === "uniformity" ? -0.75 : key === "tolerance" ? 1 : 0.25)) / 4;
     chart.root.style.display = all.length ? "" : "none"; // pictures of classes of their own have no tolerance

@@ -81,29 +81,25 @@ export class Chart {
     const clip = `inside${(Chart.made = (Chart.made || 0) + 1)}`;
     this.hole = svg("rect", {}, svg("clipPath", { id: clip }, svg("defs", {}, this.root)));
     this.inside = svg("g", { "clip-path": `url(#${clip})` }, this.root);
-    [this.width, this.height, this.left, this.foot] = [width, height, left, foot];
-    this.framed = Boolean(parent.closest(".framed"));
-    this.fit(width, height);
+    const fit = (wide, tall) => {
+      const bottom = tall - foot;
+      this.box = { left, right: wide - 10, top: 26, bottom };
+      this.root.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+      this.head.setAttribute("x", wide < 260 ? 2 : left);
+      for (const [name, v] of Object.entries({ x: left, y: 22, width: wide - 10 - left, height: bottom - 18 }))
+        this.hole.setAttribute(name, v);
+    };
+    fit(width, height);
     this.say("");
     this.axes(x, y);
-    if (this.framed) new ResizeObserver(() => this.refit() && this.root.dispatchEvent(new Event("fitted", { bubbles: true }))).observe(this.root);
-  }
-  fit(wide, tall) {
-    const { left, foot } = this, bottom = tall - foot;
-    this.box = { left, right: wide - 10, top: 26, bottom };
-    this.root.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
-    this.head.setAttribute("x", wide < 260 ? 2 : left);
-    for (const [name, v] of Object.entries({ x: left, y: 22, width: wide - 10 - left, height: bottom - 18 }))
-      this.hole.setAttribute(name, v);
-  }
-  refit() { // a frame has little room: there a chart is drawn as wide as it stands, for its text to stay readable
-    const wide = this.framed ? Math.max(190, Math.round(this.root.getBoundingClientRect().width)) : this.width;
-    const tall = this.framed ? Math.round(this.height * Math.min(Math.max(wide / 340, 0.7), 0.85)) : this.height;
-    const key = `0 0 ${wide} ${tall}`;
-    if (key === this.root.getAttribute("viewBox")) return false;
-    this.fit(wide, tall);
-    this.axes(this.x, this.y);
-    return true;
+    // a frame has little room: there a chart is drawn as wide as it stands, for its text to stay readable
+    if (parent.closest(".framed")) new ResizeObserver(() => {
+      const wide = Math.max(190, Math.round(this.root.getBoundingClientRect().width));
+      if (wide === this.box.right + 10) return;
+      fit(wide, Math.round(height * Math.min(Math.max(wide / 340, 0.7), 0.85)));
+      this.axes(this.x, this.y);
+      this.root.dispatchEvent(new Event("fitted", { bubbles: true }));
+    }).observe(this.root);
   }
   say(text) { // what a chart shows now, for who doesn't see it
     const said = [this.head.textContent, text].filter(Boolean).join(": ");
