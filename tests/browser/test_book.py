@@ -188,7 +188,10 @@ def test_on_a_telephone_what_goes_on_says_so_columns_stay_and_the_menu_closes(bu
     figure.evaluate("(box) => box.scrollTo(box.scrollWidth, 0)")
     moved = "(box) => box.scrollLeft > 0 && !box.matches('.goes-on')"
     page.wait_for_function(f"() => [...document.querySelectorAll('figure')].some({moved})")
-    columns = page.locator(".columns", has_text="triplet loss, m = 2").inner_text().splitlines()
+    block = page.locator(".columns", has_text="triplet loss, m = 2")  # in an answer, closed until it is opened
+    assert not block.is_visible()
+    block.evaluate("(block) => block.closest('details').querySelector('summary').click()")
+    columns = block.inner_text().splitlines()
     assert len(columns) == 3 and len({line.index("the seven") for line in columns}) == 1
     printed = page.locator(".cell_output pre").all_inner_texts()
     claim = page.locator(".claim").first  # a card, its evidence folded
