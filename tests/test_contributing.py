@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from clutils import losses
+from clutils.losses.base import contrast
+from clutils.similarities import Pairs
 from tests.faults import ROOT, copied
 from tests.faults import pytest as run_in
 
@@ -42,6 +46,13 @@ def test_the_example_works_wherever_losses_appear_and_no_table_asks_for_it(grown
     assert f"| `{NAME}` |" in printed  # the line that docs/losses.md may get
     found = int(re.search(r"(\d+) passed", printed)[1])
     assert found > 60, printed
+
+
+def test_another_kernel_goes_into_a_batch_as_it_says():
+    (code,) = re.findall(r"`(contrast\(.+?, 1\.0\))`", TEXT)
+    pairs = losses.NTXent().compare(*torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0)))
+    names = {"contrast": contrast, "Pairs": Pairs, "pairs": pairs, "k": lambda s: s / 0.3}
+    torch.testing.assert_close(eval(code, names), contrast(pairs, 0.3))
 
 
 def test_the_example_is_in_the_projects_style(grown):
