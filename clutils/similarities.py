@@ -239,7 +239,7 @@ class Batch:
         if self.labels is not None:
             return self.by_label(self.labels)
         if self.queue is not None:
-            return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T)
+            return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T, once=self.once)
         if against != "both views":
             return Compared(*self.crossed(against == "other view"), once=self.once)
         everyone = Side(self.z, self.keys, 2, self.start)

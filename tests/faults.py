@@ -84,8 +84,8 @@ LOSSES = (
     Fault(
         "a gradient through the queue",
         "clutils/similarities.py",
-        "return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T)",
-        "return Pairs(self.own_views[:, None], self.first @ self.queue.T)",
+        "return Pairs(self.own_views[:, None], self.first @ self.queue.detach().T, once=self.once)",
+        "return Pairs(self.own_views[:, None], self.first @ self.queue.T, once=self.once)",
         "tests/test_similarities.py::test_a_queue_gets_no_gradient",
     ),
     Fault(
