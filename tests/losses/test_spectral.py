@@ -24,6 +24,16 @@ def test_over_a_population_it_is_the_factorisation_of_the_graph_of_augmentations
     torch.testing.assert_close(estimate, population, rtol=0.1, atol=0.1)
 
 
+def test_it_has_a_second_derivative_where_all_negatives_are_at_right_angles():
+    found = []
+    for loss in (losses.Spectral(), losses.Spectral.as_written):
+        views = [torch.eye(4, dtype=torch.float64).requires_grad_() for _ in range(2)]
+        slopes = torch.autograd.grad(loss(*views), views, create_graph=True)
+        found.append(torch.autograd.grad(sum(slope.sum() for slope in slopes), views))
+    close(torch.stack(found[0]), torch.stack(found[1]))
+    assert found[0][0].any()
+
+
 def test_its_minimum_in_a_batch_is_an_orthogonal_frame_of_some_length():
     z = torch.eye(4, dtype=torch.float64)
     values = {r: float(losses.Spectral()(r * z, r * z)) for r in (0.5, 1.0, 2.0)}
