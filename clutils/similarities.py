@@ -36,6 +36,11 @@ class Pairs:
     negative_mask: Tensor | None = None
     once: bool = False
 
+    @property
+    def columns(self) -> int:
+        """K, of the table of negatives."""
+        return self.negatives.shape[1]
+
 
 def normalise(
     z: Tensor, name: str | Sequence[str] = "z", who: str = "similarities", check: bool = True
@@ -180,6 +185,11 @@ class Compared(Pairs):
                 return getattr(self, name)
         made = vars(self)[name] = joined([getattr(side, name) for side in self.sides])
         return made
+
+    @property
+    def columns(self) -> int:
+        side = self.sides[0]
+        return len(side.keys) - side.views
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from clutils import anatomy, similarities
+from clutils import anatomy, losses, similarities
 from tests.losses import oracles
 from tests.losses.inputs import close, embeddings
 
@@ -49,3 +49,14 @@ def test_a_queue_gets_no_gradient():
     pairs = similarities.two_views(unit(z1), unit(z2), queue=unit(queue))
     (pairs.positives.sum() + pairs.negatives.sum()).backward()
     assert queue.grad is None and z1.grad.any() and z2.grad.any()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [losses.NTXent(), losses.Debiased(0.3, 0.1), losses.CLIP(), losses.NPair(), losses.NNCLR()],
+    ids=repr,
+)
+def test_what_a_contrast_tells_is_computed_without_a_table_of_negatives(loss):
+    pairs = loss.compare(*embeddings(6, 4))
+    assert loss.formula(pairs).isfinite().all() and "negatives" not in vars(pairs)
+    assert pairs.columns == pairs.negatives.shape[1]

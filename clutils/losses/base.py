@@ -550,10 +550,10 @@ def mean_over_positives(values: Tensor, pairs: Pairs) -> Tensor:
 
 def counted(pairs: Pairs) -> Tensor:
     """How many negatives each anchor has, in floating point: 0-d, or (A, 1) where they are masked."""
-    negatives, mask = pairs.negatives, pairs.negative_mask
+    mask = pairs.negative_mask
     if mask is None:
-        return negatives.new_full((), negatives.shape[1])
-    return mask.sum(dim=1, keepdim=True).to(negatives.dtype)
+        return pairs.positives.new_full((), pairs.columns)
+    return mask.sum(dim=1, keepdim=True).to(pairs.negatives.dtype)
 
 
 def _what(tensor: Any) -> str:
