@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clutils import losses
 from clutils.course import records
+from clutils.similarities import Compared, Pairs
 from tests.losses.inputs import SETTINGS, embeddings, fails, one_each
 
 LOSSES = [losses.NTXent, losses.Decoupled]
@@ -58,14 +59,17 @@ def by_blocks(loss, block_size, dtype=torch.float64, name="two views", **autogra
 
 
 @pytest.mark.parametrize(("loss", "name"), CASES)
-@pytest.mark.parametrize("block_size", [1, 6])
+@pytest.mark.parametrize("block_size", [1, 6, WHOLE])
 def test_every_loss_in_blocks_is_its_formula_on_who_is_compared(loss, name, block_size):
-    """By plain autograd over the whole table: `compare`, then `formula`; a second derivative too."""
+    """By plain autograd over the whole tables: `compare`, then `formula`; a second derivative too."""
     blocks, inputs = by_blocks(loss, block_size, name=name, create_graph=True)
     given = compared(loss)[name] | ({"extra_views": inputs[2]} if len(inputs) > 2 else {})
     if hasattr(loss, "generator"):
         loss.generator = torch.Generator().manual_seed(0)
-    value = loss.formula(loss.compare(*inputs[:2], **given)).mean()
+    pairs = loss.compare(*inputs[:2], **given)
+    if isinstance(pairs, Compared):  # of which `contrast` would make no table
+        pairs = Pairs(pairs.positives, pairs.negatives)
+    value = loss.formula(pairs).mean()
     plain = [value, *torch.autograd.grad(value, inputs, create_graph=True)]
     assert_same(blocks, plain, 1e-11)
     twice = [torch.autograd.grad(sum(g.square().sum() for g in each[1:]), inputs) for each in (blocks, plain)]
@@ -135,10 +139,11 @@ def test_a_gradient_of_the_gradient_leaves_the_temperatures_of_the_last_call():
     assert loss.effective_temperature is kept and len(kept) == 10
 
 
-@pytest.mark.parametrize("batch", [11, 300])  # whose softmax is kept for the gradient, and made again
-def test_a_gradient_asked_for_twice_is_the_same_twice(batch):
+@pytest.mark.parametrize("loss", [losses.CLIP(0.3), losses.NTXent(0.3), losses.HardNegative(0.3)], ids=repr)
+@pytest.mark.parametrize("batch", [11, 100])  # whose softmax `log_sum` keeps, and makes again
+def test_a_gradient_asked_for_twice_is_the_same_twice(loss, batch):
     z1, z2 = views(batch, 6)
-    value = losses.CLIP(0.3)(z1, z2)
+    value = loss(z1, z2)
     first = torch.autograd.grad(value, (z1, z2), retain_graph=True)
     torch.testing.assert_close(torch.autograd.grad(value, (z1, z2)), first, rtol=0, atol=0)
 
@@ -257,8 +262,9 @@ def test_no_tensor_is_larger_than_a_block_forward_or_backward(loss):
     loss.block_size = None
     columns = 254 + 10  # mixes among them, and a column of zeros where sums are taken
     assert held[16] <= 16 * columns
-    # what the whole table takes, so that the counter is seen to count
-    assert 2 * held[WHOLE] >= loss.compare(z1, z2).negatives.numel()  # CLIP's both ways are of one table
+    # what the whole table takes, so that the counter is seen to count; each way may have its own
+    ways = 2 if loss.against == "other view" else 1
+    assert ways * held[WHOLE] >= loss.compare(z1, z2).negatives.numel()
 
 
 @pytest.mark.parametrize("block_size", [0, -3, 2.5, True, "all"])
