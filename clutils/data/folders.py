@@ -410,7 +410,9 @@ def _each(
         except UnidentifiedImageError:
             failures[at] = f"{files[at]} (no image is in it, whatever its name says)"
         except Exception as error:  # a broken file makes Pillow raise nearly anything; reported below
-            refused |= isinstance(error, ValueError)
+            # a disk that fails, or an image that is sound and too large, is no damaged file
+            whole = isinstance(error, ValueError | Image.DecompressionBombError)
+            refused |= whole or getattr(error, "errno", None) is not None
             failures[at] = f"{files[at]} ({error or type(error).__name__})"
 
     with ThreadPool(min(8, os.cpu_count() or 1)) as pool:
@@ -460,10 +462,13 @@ def _read_image(file: str, size: int | None, white: int = 65535) -> tuple[np.nda
 
 def _mask(file: str, of: str, size: int | None) -> np.ndarray:
     """One mask as bool (H, W): bright is object; a mask of 0 and 1 too."""
-    if _shape(file) != (shape := _shape(of)):
-        raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
-    with Image.open(file) as image:
-        grey = ImageOps.exif_transpose(image).convert("L")
+    try:
+        if _shape(file) != (shape := _shape(of)):
+            raise ValueError(f"its mask {file} is {_shape(file)} pixels high and wide, not {shape}")
+        with Image.open(file) as image:
+            grey = ImageOps.exif_transpose(image).convert("L")
+    except OSError as error:
+        raise ValueError(f"its mask {file} can't be read: {error}") from error
     if grey.getextrema()[1] == 1:
         grey = grey.point(lambda value: 255 * value)
     return np.asarray(_cut(grey, size, Image.Resampling.BOX)) > 127

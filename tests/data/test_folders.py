@@ -492,6 +492,29 @@ def test_a_few_broken_images_are_left_out_and_said_and_many_are_all_named_in_one
     assert "\n" not in str(e.value)
 
 
+def test_a_sound_image_is_not_left_out_for_its_mask_its_size_or_the_disk(tmp_path, monkeypatch):
+    for i in range(20):
+        save(tmp_path / "pictures" / f"{i:02}.png", picture(i, 16, 16))
+        save(tmp_path / "masks" / f"{i:02}.png", picture(i, 16, 16, channels=1))
+    sound = (tmp_path / "masks" / "07.png").read_bytes()
+    for bad in (b"", sound[: len(sound) // 2]):
+        (tmp_path / "masks" / "07.png").write_bytes(bad)
+        with pytest.raises(ValueError, match=r"1 of 20 .*07\.png \(its mask .*07\.png can't be read"):
+            load(tmp_path / "pictures")
+    (tmp_path / "masks" / "07.png").write_bytes(sound)
+    reads = folders._read_image
+    for error in (OSError(5, "Input/output error"), Image.DecompressionBombError("too large")):
+
+        def fails(file, *given, error=error):
+            if file.endswith("11.png"):
+                raise error
+            return reads(file, *given)
+
+        monkeypatch.setattr(folders, "_read_image", fails)
+        with pytest.raises(ValueError, match=r"1 of 20 images can't be read: .*11\.png"):
+            load(tmp_path / "pictures")
+
+
 def test_a_float_picture_is_refused_by_name(tmp_path):
     save(tmp_path / "1.tif", np.random.default_rng(0).random((8, 8)).astype(np.float32))
     with pytest.raises(ValueError, match=r"1\.tif \(its values \(F\) are not 8 or 16 bits"):
