@@ -139,7 +139,9 @@ def test_the_gradient_reaches_each_view_but_a_momentum_encoders_and_a_constant_o
     reached = [bool(slope.abs().sum() > 0) for slope in slopes_of_views(made)]
     expected = {"moco": [True, False], "clae": [False, True]}  # keys; and what a signed step made
     number = VIEWS.get(method, 2)
-    assert len(reached) == number, f"{method} asks for {len(reached)} views: if that is right, add it to VIEWS"
+    assert len(reached) == number, (
+        f"{method} asks for {len(reached)} views: if that is right, add it to VIEWS"
+    )
     assert reached == expected.get(method, [True] * number)
 
 
