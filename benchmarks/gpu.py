@@ -43,10 +43,11 @@ from typing import Any
 import recipes as cookbook
 import torch
 
-from clutils import data, encoders, losses, measures, methods, training
+from clutils import data, encoders, losses, measures, methods, training, views
 from clutils.course import arms as equal
 from clutils.course import lab as lesson
 from clutils.course import records
+from clutils.methods.base import half_precision
 from clutils.training import provenance
 
 STOPPED = threading.Event()  # by a signal
@@ -178,30 +179,105 @@ def recipes(task: Task) -> Iterator[Unit]:
 
 
 def profile(task: Task) -> Iterator[Unit]:
-    """Ten steps of the first recipe under torch's profiler: its table, and images a second without it."""
+    """Images a second of the first recipe, compiled or not; its parts; the engines of views; a table."""
+    for compiled in (True, False):
+        asked = {"compile": compiled}
+        yield asked, lambda asked=asked: pace(task, **asked)
+    for pixels, number in ((32, 512), (96, 256)):
+        yield {"views of": pixels, "batch_size": number}, lambda of=(pixels, number): engines(*of)
+    yield {"profile": "ten steps"}, lambda: table(task)
+
+
+def pace(task: Task, **settings: Any) -> dict[str, Any]:
+    """Images a second of the first recipe with these settings; ms of a step, its views and its network."""
+    began = time.perf_counter()
+    run = cookbook.begun("gpu-3min", task.train, 0, **settings)
+    run.step()
+    wait()
+    first = time.perf_counter() - began
+    several(run.step, 15)  # the first steps choose algorithms and take memory
+    step = several(run.step, 40)
+    images = run.images[run.batch_index()]
+    view, encoder = run.augment(images, run.stream("views")), run.method.encoder
+
+    def both_views() -> None:
+        for _ in range(2):
+            run.augment(images, run.stream("views"))
+
+    def forward_and_backward() -> None:
+        for _ in range(2):
+            with half_precision(run.device, run.method.half_type):
+                encoder(encoders.as_input(view)).float().sum().backward()
+
+    run.method.train()
+    network = several(forward_and_backward, 20)
+    run.optimiser.zero_grad()
+    return {
+        "pictures_per_s": 1000 * run.settings.batch_size / step,
+        "step_ms": step,
+        "views_ms": several(both_views, 20),
+        "network_ms": network,
+        "first_step_s": first,
+        "memory_GB": torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else math.nan,
+    }
+
+
+def engines(pixels: int, number: int) -> dict[str, Any]:
+    """Milliseconds of a view of so many images: by a GPU's engine, eager and compiled, and by the CPU's."""
+    device, augment = training.device(), views.Augmentation(size=pixels, blur=0.5 * (pixels > 32))
+    images = torch.randint(0, 256, (number, 3, pixels, pixels), dtype=torch.uint8, device=device)
+    drawn = augment.draw(number, pixels, pixels, torch.Generator().manual_seed(0))
+    there, kernel = views.everywhere.packed(drawn, device), augment._kernel
+
+    def batched() -> torch.Tensor:
+        view = views.crop_and_colour(images, drawn, pixels)
+        return views.change(view, drawn.sigma > 0, lambda x, s: views.blur(x, s, kernel), drawn.sigma)
+
+    def eager() -> torch.Tensor:
+        return augment.apply_packed(images, there)
+
+    def compiled() -> torch.Tensor:
+        return augment.apply_packed(images, there, compiled=True)
+
+    with torch.no_grad():
+        apart = (batched() - eager()).abs().max().item(), (compiled() - eager()).abs().max().item()
+        found = {f"{way.__name__}_ms": several(way, 30) for way in (batched, eager, compiled)}
+        draw = several(lambda: augment.draw(number, pixels, pixels, torch.Generator().manual_seed(0)), 30)
+    return found | {"draw_ms": draw, "batched_apart": apart[0], "compiled_apart": apart[1]}
+
+
+def several(do: Callable[[], object], times: int) -> float:
+    """Milliseconds of one of so many, after two that aren't counted."""
+    do(), do()
+    wait()
+    began = time.perf_counter()
+    for _ in range(times):
+        do()
+    wait()
+    return 1000 * (time.perf_counter() - began) / times
+
+
+def table(task: Task) -> dict[str, Any]:
+    """Ten steps of the first recipe under torch's profiler, in OUT/profile.txt."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as watched
 
-    def one() -> dict[str, Any]:
-        run = cookbook.begun("gpu-3min", task.train, 0)
-        for step in range(15):
-            if step == 5:  # the first steps compile, choose algorithms and take memory
-                wait()
-                began = time.perf_counter()
+    run = cookbook.begun("gpu-3min", task.train, 0)
+    several(run.step, 10)
+    on_gpu = torch.cuda.is_available()
+    with watched(activities=[ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]) as found:
+        for _ in range(10):
             run.step()
         wait()
-        rate = 10 * run.settings.batch_size / (time.perf_counter() - began)
-        on_gpu = torch.cuda.is_available()
-        with watched(activities=[ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]) as found:
-            for _ in range(10):
-                run.step()
-            wait()
-        order = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
-        table = found.key_averages().table(sort_by=order, row_limit=40, max_name_column_width=70)
-        (task.options.out / "profile.txt").write_text(f"{rate:,.0f} images a second\n{table}\n")
-        return {"pictures_per_s": rate}
-
-    yield {"profile": "ten steps"}, one
+    averages = found.key_averages()
+    by_kernel = averages.table(
+        sort_by="self_cuda_time_total" if on_gpu else "self_cpu_time_total",
+        row_limit=40,
+        max_name_column_width=70,
+    )
+    by_call = averages.table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=70)
+    (task.options.out / "profile.txt").write_text(f"{by_kernel}\n{by_call}\n")
+    return {"written": "profile.txt"}
 
 
 def pinda(task: Task) -> Iterator[Unit]:

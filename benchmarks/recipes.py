@@ -54,9 +54,11 @@ def command(name: str, seeds: str = "0 1 2", place: str | None = None) -> str:
     return f"python benchmarks/recipes.py {name} --pictures {place} --seeds {seeds} --record"
 
 
-def begun(name: str, train: data.ImageSet, seed: int, steps: int | None = None) -> training.Run:
-    """The run of a recipe, before its first step; steps: another length."""
-    settings = dict(RECIPES[name])
+def begun(
+    name: str, train: data.ImageSet, seed: int, steps: int | None = None, **otherwise: Any
+) -> training.Run:
+    """The run of a recipe, before its first step; steps: another length; otherwise: other settings."""
+    settings = {**RECIPES[name], **otherwise}
     settings.pop("limit", None)
     loss = losses.NTXent(settings.pop("temperature"))
     if steps is not None:
