@@ -361,10 +361,17 @@ def test_what_goes_wrong_in_a_cell_is_seen(isolated: None, tmp_path: Path):
     assert (tmp_path / "left_here.txt").exists(), "it did not run in the folder it was given"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_an_answer_in_words_is_closed_until_it_is_opened(path):
-    for number, cell in enumerate(nbformat.read(path, 4).cells):
+@each_notebook
+def test_an_answer_in_words_figures_or_numbers_is_closed_until_it_is_opened(path):
+    cells = nbformat.read(path, 4).cells
+    folded = set().union(*stage.answers(nbformat.read(path, 4)).values())
+    for number, cell in enumerate(cells):
         if cell.cell_type == "markdown" and "answer" in tags(cell):
-            folded = cell.metadata.get(stage.FOLDED)  # a heading over figures that answer
+            heading = cell.metadata.get(stage.FOLDED)  # over figures that answer
             closed = cell.source.startswith("<details><summary>") and cell.source.endswith("</details>")
-            assert closed or folded or "<details>" in cell.source, f"cell {number}"
+            assert closed or heading or "<details>" in cell.source, f"cell {number}"
+        if cell.cell_type == "code" and "answer" in tags(cell):
+            assert number in folded, f"cell {number} answers, and stands open"
+        if "predict" in tags(cell) and re.search(r"Before you (run it|look)\b", cell.source):
+            code = next(n for n in range(number, len(cells)) if cells[n].cell_type == "code")
+            assert code in folded, f"cell {code} answers cell {number}, and stands open"
