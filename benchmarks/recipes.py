@@ -39,7 +39,7 @@ GPU = {
 RECIPES: dict[str, dict[str, Any]] = {
     "cpu-1min": {**CPU, "encoder": "conv16", "steps": 646, "limit": 10_000},
     "cpu-10min": {**CPU, "encoder": "conv32", "steps": 3105},
-    "gpu-3min": {**GPU, "steps": 4850},  # 50 epochs
+    "gpu-3min": {**GPU, "steps": 8300},  # 85 epochs
     "gpu-10min": {**GPU, "steps": 19_400},  # 200 epochs
 }
 SAME_RUN = ("recipe", "source", "seed", "steps")

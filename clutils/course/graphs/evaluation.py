@@ -127,25 +127,12 @@ def compare(
             if own is not None:
                 training.shorten(run)
                 run.finish(progress=False)
-            even = settled(run.encoder, seen.graphs)
+            even = encoders.settled(run.encoder, seen.graphs)
             judged = {FRESH: run.encoder, SETTLED: even} if own is None else {name: even}
             for called, encoder in judged.items():
                 z = encoders.embed(encoder, seen.graphs)
                 rows.append((called, seed, ten_folds(z, seen.labels, seed)))
     return pd.DataFrame(rows, columns=["features", "seed", "accuracy"])
-
-
-@torch.no_grad()
-def settled(encoder: nn.Module, graphs: Tensor) -> nn.Module:
-    """A copy whose batch normalisations have the statistics of these graphs: the mean over batches of 64."""
-    encoder = copy.deepcopy(encoder).train()
-    for layer in encoder.modules():
-        if isinstance(layer, nn.BatchNorm1d):
-            layer.momentum = None
-            layer.reset_running_stats()
-    for part in graphs.split(64):
-        encoder(part)
-    return encoder.eval()
 
 
 def by_both_judges(seen: GraphSet, seed: int, **settings: Any) -> list[dict[str, Any]]:
@@ -155,7 +142,7 @@ def by_both_judges(seen: GraphSet, seed: int, **settings: Any) -> list[dict[str,
     """
     run = training.Run(method="graphcl", data=seen, seed=seed, threads=1, **settings)
     fresh = encoders.embed(run.encoder, seen.graphs)
-    even = encoders.embed(settled(run.encoder, seen.graphs), seen.graphs)
+    even = encoders.embed(encoders.settled(run.encoder, seen.graphs), seen.graphs)
     training.shorten(run)
     run.finish(progress=False)
     found: dict[str, Any] = {

@@ -144,7 +144,7 @@ def pretrained(folder: str | Path, *sets: data.SentenceSet) -> list[Tensor]:
 
 def word_means(encoder: nn.Module, tokens: Tensor) -> Tensor:
     """The mean of a sentence's word vectors, out of the encoder's table: (N, L) -> (N, width)."""
-    table = encoder.words.weight.detach()
+    table = encoder.words.weight.detach().cpu()
     there = (tokens > 0).float()[..., None]
     return (table[tokens] * there).sum(dim=1) / there.sum(dim=1).clamp(min=1)
 
@@ -168,7 +168,8 @@ def two_passes(run: training.Run, tokens: Tensor, seed: int = 0) -> tuple[Tensor
         for layer in layers:
             layer.generator = dice
         with torch.no_grad():
-            first, second = (run.encoder(run.augmentation(tokens, dice)) for _ in range(2))
+            there = tokens.to(run.device)
+            first, second = (run.encoder(run.augmentation(there, dice)).cpu() for _ in range(2))
     finally:
         for layer in layers:
             layer.generator = None
