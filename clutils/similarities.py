@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-CHUNK = 2**24  # numbers of gathered keys at a time
+CHUNK, OF_A_CPU = 2**24, 2**16  # numbers of gathered keys at a time; on a CPU, what stays in its cache
 SHORTEST = 1e-30  # below this length a vector has no direction that float32 could hold
 USUAL = (1e-15, 1e15)  # lengths whose squares float32 holds
 
@@ -43,26 +43,53 @@ class Pairs:
 
 
 def normalise(
-    z: Tensor, name: str | Sequence[str] = "z", who: str = "similarities", check: bool = True
+    z: Tensor | Sequence[Tensor],
+    name: str | Sequence[str] = "z",
+    who: str = "similarities",
+    check: bool = True,
 ) -> Tensor:
-    """Rows of z (N, D) on the unit sphere, in float32 (float64 stays float64).
+    """Rows of z (N, D), or of several views in turn, on the unit sphere, in float32 (float64 stays float64).
 
     Half precision is widened first: a squared length overflows float16 from entries of 256 on. Where a row is
     so tiny or huge that its squared length would under- or overflow, each is divided by its largest entry
     first; the direction, and with it the gradient, is unchanged by that.
 
-    With several names z has a view for each, one after the other. Raises ValueError on a row that is zero or
-    not finite (not with check=False: on a GPU the check waits).
+    Several views have a name each. Raises ValueError on a row that is zero or not finite (not with
+    check=False: on a GPU the check waits).
     """
-    z = widen(z)
-    length = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+    views = [widen(view) for view in ([z] if isinstance(z, Tensor) else z)]
     if check:
+        length = _lengths([view.detach() for view in views])
         if usual(length):
-            return z / length
-        names = [name] if isinstance(name, str) else name
-        check_rows(z.chunk(len(names)), names, who)
+            return _Directions.apply(length, *views)
+        check_rows(views, [name] if isinstance(name, str) else name, who)
+    z = joined(views)
     z = z / z.detach().abs().amax(dim=-1, keepdim=True)
     return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+
+
+class _Directions(torch.autograd.Function):
+    """Rows of views (N, D) over their lengths (N, 1); a slope's part along a row moves no direction."""
+
+    @staticmethod
+    def forward(ctx: Any, length: Tensor, *views: Tensor) -> Tensor:
+        directions = torch.cat(views).div_(length)
+        ctx.save_for_backward(directions, length, *views)
+        return directions
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        directions, length, *views = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: lengths with a gradient
+            length = _lengths(views)
+        along = torch.linalg.vecdot(slope, directions, dim=-1).unsqueeze(-1)
+        across = torch.addcmul(slope, directions, along, value=-1) / length
+        return None, *across.split([len(view) for view in views])
+
+
+def _lengths(views: Sequence[Tensor]) -> Tensor:
+    """Of the rows of views (N, D), one after the other: (N, 1)."""
+    return joined([torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views])
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:
@@ -235,6 +262,11 @@ class Batch:
         return self.z
 
     @property
+    def keys_of_views(self) -> Sequence[Tensor]:
+        """(B, D) each: of view 1, of view 2."""
+        return self.first, self.second
+
+    @property
     def own_views(self) -> Tensor:
         """(B,): the similarity of an image's two views."""
         return (self.first * self.second).sum(dim=1)
@@ -279,9 +311,9 @@ class Batch:
                 return (keys @ keys.T)[i, j]
         else:
             keys = self.queue.detach()
-        # k vectors for each of all anchors at once would not fit beside a large queue; on a CPU, one anchor
-        # at a time stays in its cache
-        anchors = 1 if keys.device.type == "cpu" else max(1, CHUNK // (i.shape[1] * keys.shape[1]))
+        # k vectors for each of all anchors at once would not fit beside a large queue
+        numbers = OF_A_CPU if keys.device.type == "cpu" else CHUNK
+        anchors = max(1, numbers // max(1, i.shape[1] * keys.shape[1]))
         parts = zip(i.split(anchors), j.split(anchors), strict=True)
         return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
 
@@ -303,7 +335,10 @@ class _WithoutOwn(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, None, None, None]:
         shape, *place = ctx.place
-        of_table = slopes.new_zeros(shape)
+        of_table = slopes.new_empty(shape)
+        _, views, images, start = ctx.place
+        blanks = len(of_table) // images, images, views
+        of_table.as_strided(blanks, (images * shape[1], shape[1] + views, 1), views * start).zero_()
         for part, of_part in _others(of_table, slopes.contiguous(), *place):
             part.copy_(of_part)
         return of_table, None, None, None

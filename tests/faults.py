@@ -40,8 +40,8 @@ LOSSES = (
     Fault(
         "the sign of the triplet's hinge",
         "clutils/losses/triplet.py",
-        "hinges = (self.margin + 2 * negatives - 2 * positives)",
-        "hinges = (self.margin - 2 * negatives + 2 * positives)",
+        "halves = torch.relu(negatives + (self.margin / 2 - positives))",
+        "halves = torch.relu(positives + (self.margin / 2 - negatives))",
         "tests/losses/test_every_loss.py::test_value_and_gradient_are_those_of_the_equation_as_written",
     ),
     Fault(
@@ -61,8 +61,8 @@ LOSSES = (
     Fault(
         "embeddings that are not normalised",
         "clutils/losses/base.py",
-        "return similarities.normalise(z, names, self.name, self.check_inputs).chunk(len(views))",
-        "return similarities.widen(z).chunk(len(views))",
+        "return similarities.normalise(views, names, self.name, self.check_inputs).chunk(len(views))",
+        "return tuple(map(similarities.widen, views))",
         "tests/losses/test_every_loss.py"
         "::test_the_length_of_an_embedding_matters_only_where_the_paper_does_not_normalise",
     ),

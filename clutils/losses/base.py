@@ -266,8 +266,7 @@ class Loss(nn.Module, metaclass=Declared):
     def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
         """Embeddings (N, D) each as the method compares them: of unit length, or as given."""
         if self.normalised:
-            z = torch.cat(views) if len(views) > 1 else views[0]
-            return similarities.normalise(z, names, self.name, self.check_inputs).chunk(len(views))
+            return similarities.normalise(views, names, self.name, self.check_inputs).chunk(len(views))
         views = tuple(map(similarities.widen, views))
         if self.check_inputs:
             similarities.check_rows(views, names, self.name, LARGEST)

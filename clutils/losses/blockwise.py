@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from clutils import similarities
-from clutils.similarities import Batch, Side
+from clutils.similarities import Batch, Side, joined
 
 NUMBERS, FEWEST = 2**18, 256  # of a block's table, for the cache; anchors, to keep the matrix products busy
 ON_A_GPU = 2**24  # where few and large operations are quickest
@@ -21,27 +21,36 @@ ON_A_GPU = 2**24  # where few and large operations are quickest
 
 @dataclass(frozen=True)
 class Block(Batch):
-    """Some images of a batch, from number `start` on, against the keys of `everyone` in it, (2B, D)."""
+    """Some images of a batch, from number `start` on, against the keys of `everyone` in it.
 
-    everyone: Any = None
+    everyone: (2B, D), or (B, D) of each view.
+    """
+
+    everyone: Sequence[Tensor] = ()
     start: int = 0
     once: bool = False
 
     @property
     def keys(self) -> Tensor:
-        return self.everyone
+        return joined(self.everyone)
+
+    @property
+    def keys_of_views(self) -> Sequence[Tensor]:
+        return self.everyone if len(self.everyone) == 2 else self.keys.chunk(2)
 
     def crossed(self, both_ways: bool) -> list[Side]:
-        of_block = zip((self.first, self.second), reversed(self.keys.chunk(2)), strict=True)
+        of_block = zip((self.first, self.second), reversed(self.keys_of_views), strict=True)
         return [Side(z, keys, start=self.start) for z, keys in of_block][: 1 + both_ways]
 
 
 def images(loss: Any, batch: Batch) -> int:
     """How many images' anchors are computed at a time, at least one: `loss.block_size`, or what suits."""
-    queue = None if batch.queue is None else len(batch.queue)
-    columns = similarities.count(len(batch.first), loss.against, queue)
+    count, queue = len(batch.first), None if batch.queue is None else len(batch.queue)
+    columns = similarities.count(count, loss.against, queue)
     anchors = loss.block_size or max(FEWEST, (ON_A_GPU if batch.first.is_cuda else NUMBERS) // columns)
     one_each = batch.queue is not None or loss.against == "one way"
+    if loss.against == "other view" and loss.block_size is None:
+        one_each = one_each or count <= anchors  # all of them: their one table serves both ways
     return anchors if one_each else max(1, anchors // 2)
 
 
@@ -54,13 +63,14 @@ def mean(loss: Any, batch: Batch, size: int) -> Tensor:
     count = len(batch.first)
     known = loss.of_the_batch(batch.own_views)
     temperatures, anchors = [], []
+    everyone = (batch.z,) if loss.against == "both views" else (batch.first, batch.second)
 
     def total(of: Any, rows: slice, given: Sequence[Any]) -> Tensor:
-        first, second, extra_views, everyone, *of_batch = given
+        (first, second, extra_views), keys = given[:3], given[3 : 3 + len(everyone)]
         drawn = tuple(d.unflatten(0, (-1, count))[:, rows].flatten(0, 1) for d in batch.drawn)
         further = batch.labels, extra_views, batch.queue, drawn
-        pairs = of.pair_up(Block(first, second, *further, everyone, rows.start or 0, once=of is loss))
-        values = of.formula(pairs, **dict(zip(known, of_batch, strict=True)))
+        pairs = of.pair_up(Block(first, second, *further, keys, rows.start or 0, once=of is loss))
+        values = of.formula(pairs, **dict(zip(known, given[3 + len(everyone) :], strict=True)))
         if of is loss:
             anchors.append(len(values))
             own = loss.effective_temperature
@@ -68,7 +78,7 @@ def mean(loss: Any, batch: Batch, size: int) -> Tensor:
                 temperatures.append(own.unflatten(0, (-1, len(first))))
         return values.sum()
 
-    tensors = batch.first, batch.second, batch.extra_views, batch.z, *known.values()
+    tensors = batch.first, batch.second, batch.extra_views, *everyone, *known.values()
     value = _Blockwise.apply(loss, total, size, *tensors) / sum(anchors)
     if temperatures:  # those of view 1 first, as in one table
         loss.effective_temperature = torch.cat(temperatures, dim=1).flatten()

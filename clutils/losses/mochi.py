@@ -1,5 +1,7 @@
 """MoCHi: mixes of hard negatives, and of the query with them, join the negatives."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -8,7 +10,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs, Side
+from clutils.similarities import Batch, Pairs, owners
 
 
 class MoCHi(Loss):
@@ -87,12 +89,11 @@ class MoCHi(Loss):
             return pairs
         real, (i, j, a, other, b) = pairs.negatives, batch.drawn
         parents = mixing.hardest(real, self.hardest, self.name).gather(1, torch.cat([i, j, other], dim=1))
-        sizes = i.shape[1], j.shape[1], other.shape[1]
-        fixed = real
+        to_parents, sizes = real.gather(1, parents), (i.shape[1], j.shape[1], other.shape[1])
         if batch.queue is None:
-            # the anchors' similarities to fixed negatives: equal in value, learnt by the anchor alone
-            fixed = Side(batch.z, batch.keys.detach(), 2, batch.start).negatives
-        to_i, to_j, to_other = fixed.gather(1, parents).split(sizes, dim=1)
+            rows = owners(parents, len(batch.keys) // 2, batch.own)
+            to_parents = _ByTheAnchor.apply(batch.z, batch.keys.detach(), rows, to_parents.detach())
+        to_i, to_j, to_other = to_parents.split(sizes, dim=1)
         with torch.no_grad():
             i, j, _ = parents.split(sizes, dim=1)
             mixed, query_mixed = mixing.length(a, batch.among_negatives(i, j)), mixing.length(b, to_other)
@@ -101,3 +102,18 @@ class MoCHi(Loss):
         with_query = (b + (1 - b) * to_other) / query_mixed
         negatives = torch.cat([real, pairs_mixed, with_query], dim=1)
         return Pairs(pairs.positives, negatives, once=pairs.once)
+
+
+class _ByTheAnchor(torch.autograd.Function):
+    """Similarities (A, k) to these rows of the keys, which are constants: the anchors alone learn."""
+
+    @staticmethod
+    def forward(ctx: Any, anchors: Tensor, keys: Tensor, rows: Tensor, similarities: Tensor) -> Tensor:
+        ctx.save_for_backward(keys, rows)
+        return similarities
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        keys, rows = ctx.saved_tensors
+        of_table = slope.new_zeros(len(slope), len(keys)).scatter_add(1, rows, slope)
+        return of_table @ keys, None, None, None

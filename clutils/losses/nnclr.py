@@ -49,13 +49,13 @@ class NNCLR(Loss):
         return (F.cross_entropy(first, own) + F.cross_entropy(second, own)) / 2
 
     def pair_up(self, batch: Batch) -> Pairs:
-        if len(batch.keys) < 4:
+        z1, z2 = batch.keys_of_views
+        if len(z1) < 2:
             raise ValueError("NNCLR: a batch of 1 is too small: its negatives are the batch's other images")
-        near = batch.z.detach()  # each its own neighbour
+        near1, near2 = batch.first.detach(), batch.second.detach()  # each its own neighbour
         if batch.queue is not None:
             support = batch.queue.detach()
-            near = support[(near @ support.T).argmax(dim=1)]
-        (near1, near2), (z1, z2) = near.chunk(2), batch.keys.chunk(2)
+            near1, near2 = (support[(z @ support.T).argmax(dim=1)] for z in (near1, near2))
         sides = Side(near1, z2, start=batch.start), Side(near2, z1, start=batch.start)
         return Compared(*sides, once=batch.once)
 

@@ -1,6 +1,5 @@
 """The spectral contrastive loss: inner products squared, and no temperature."""
 
-import torch
 from torch import Tensor
 
 from clutils.losses.base import Loss, mean_over_positives
@@ -43,5 +42,5 @@ class Spectral(Loss):
         return -2 * products.diagonal().mean() + (squares.sum() - squares.diagonal().sum()) / (B * (B - 1))
 
     def formula(self, pairs: Pairs) -> Tensor:
-        squares = torch.linalg.vecdot(pairs.negatives, pairs.negatives)  # summed without a table of them
+        squares = (pairs.negatives * pairs.negatives).sum(dim=1)  # of `square` the gradient takes longer
         return squares / pairs.negatives.shape[1] - 2 * mean_over_positives(pairs.positives, pairs)

@@ -60,8 +60,8 @@ class Triplet(Loss):
             hardest_negative = fill(negatives, pairs.negative_mask, -torch.inf).amax(dim=1)
             return (self.margin + 2 * hardest_negative - 2 * hardest_positive).clamp(min=0)
         if positives.shape[1] == 1 and not self.semi_hard:
-            hinges = (self.margin + 2 * negatives - 2 * positives).clamp(min=0)
-            return mean_over_positives(hinges, Pairs(hinges, hinges, pairs.negative_mask))
+            halves = torch.relu(negatives + (self.margin / 2 - positives))
+            return 2 * mean_over_positives(halves, Pairs(halves, halves, pairs.negative_mask))
         # d_p² - d_j² = 2 s-_j - 2 s+_p: a positive is active with the negatives above its own threshold, so
         # with these sorted, their number and sum tell all its hinges: no (A, P, K) table is ever held
         ordered = fill(negatives, pairs.negative_mask, NEVER).sort(dim=1, descending=True).values
