@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from torch import Tensor
 
@@ -60,8 +59,8 @@ class Points:
         self.names: list[Text] = []
         for c in self.classes:
             self.marks.append(ax.scatter([], [], s=size, linewidth=0, alpha=0.85, **look(c)))
-        halo = [withStroke(linewidth=3, foreground="white")]
-        options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
+        options: dict[str, Any] = {"ha": "center", "va": "center", "weight": "bold"}
+        options |= {"path_effects": style.halo()}
         for c in [c for c in self.classes if c >= 0] if names else ():
             text = style.literal(fill(class_name(class_names, c), 12))
             self.names.append(ax.text(0, 0, text, color=look(c)["color"], fontsize=9.5, zorder=5, **options))

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from torch import Tensor
 
@@ -74,7 +73,7 @@ class Views:
                 top.set_title(style.literal(fill(names[column], 12)), fontsize=10, loc="center")
             for k, (ax, look) in enumerate(zip(below, VIEW_LOOKS, strict=True)):
                 box = Rectangle((0, 0), 1, 1, fill=False, linewidth=2, **look)
-                box.set_path_effects([withStroke(linewidth=4, foreground="white")])
+                box.set_path_effects(style.halo(4))
                 self.boxes[k].append(top.add_patch(box))
                 empty = pixels_of(images[column]) * 0
                 self.shown[k].append(ax.imshow(empty, interpolation="nearest", vmin=0, vmax=1))

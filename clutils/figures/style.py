@@ -25,6 +25,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.font_manager import FontProperties
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import AbstractPathEffect, withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 P = ParamSpec("P")
@@ -281,6 +282,7 @@ def name_lines(ax: Axes, **options: Any) -> None:
     for label, (x, _, color), y, up in zip(labels, ends, heights, moved, strict=True):
         in_column = aside + points * (last - x if last - x < 0.1 * ax.bbox.width else 0)
         leader = {"arrowstyle": "-", "color": color, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0}
+        leader |= {"relpos": (0, 0.5)}  # from where the name begins: from its middle it would cross others
         ax.annotate(
             label,
             tuple(ax.transData.inverted().transform((x, y))),
@@ -301,6 +303,11 @@ def readable(color: Any) -> str:
     while 1.05 / (_luminance(rgb) + 0.05) < 4.5:
         rgb = tuple(0.95 * part for part in rgb)
     return matplotlib.colors.to_hex(rgb)  # type: ignore[arg-type]
+
+
+def halo(linewidth: float = 3) -> list[AbstractPathEffect]:
+    """Path effects: a white edge, so that a name or a box stands out from what lies below it."""
+    return [withStroke(linewidth=linewidth, foreground="white")]
 
 
 def _luminance(rgb: Any) -> float:

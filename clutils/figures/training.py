@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils.figures import axes_for, describe, new, style
@@ -47,7 +46,7 @@ class Progress:
         curve |= {"color": style.VERMILLION, "linestyle": "--"}
         (self.uniformity,) = shape.plot([], [], label="uniformity", **curve)
         shape.set(ylim=(-4.2, 2.2), title="alignment and uniformity")
-        halo: dict[str, Any] = {"path_effects": [withStroke(linewidth=3, foreground="white")], "ha": "right"}
+        halo: dict[str, Any] = {"path_effects": style.halo(), "ha": "right"}
         self.names = [
             shape.text(steps, 0, "", color=line.get_color(), va=va, **halo)
             for line, va in ((self.alignment, "bottom"), (self.uniformity, "top"))

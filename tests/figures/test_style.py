@@ -72,6 +72,14 @@ def test_names_stand_where_their_lines_end_and_do_not_overlap():
     assert len(ax.texts) == 3, "the names were written twice"
 
 
+def test_a_leader_ends_before_the_names_and_crosses_none():
+    ax = lines([0.5, 0.505, 0.51, 0.9], [f"a name that is long, {k}" for k in range(4)])
+    ax.figure.canvas.draw()
+    names = min(Text.get_window_extent(text).x0 for text in ax.texts)
+    leaders = [text.arrow_patch.get_window_extent() for text in ax.texts if text.arrow_patch is not None]
+    assert len(leaders) >= 2 and all(leader.x1 < names + 1 for leader in leaders)
+
+
 @pytest.mark.parametrize("ends", [[0.5, 0.5, 0.501], [0.9, *[0.1 + 0.001 * k for k in range(8)]]])
 def test_lines_that_end_together_get_a_legend(ends):
     ax = lines(ends, [f"line {k}" for k in range(len(ends))])

@@ -11,7 +11,6 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from torch import Tensor
 
@@ -436,9 +435,8 @@ def _temperature(row: Mapping[str, float]) -> float:
 
 def _beside(ax: Axes, x: float, y: float, text: str = "", **look: Any) -> Text:
     """The name of a line: at x, a share of the chart's width, and at the line's y, above other lines."""
-    halo = [withStroke(linewidth=3, foreground="white")]
-    place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": LABEL, "path_effects": halo}
-    name = ax.text(x, y, text, **place, **look)
+    place = {"transform": ax.get_yaxis_transform(), "ha": "right", "fontsize": LABEL}
+    name = ax.text(x, y, text, path_effects=style.halo(), **place, **look)
     name.set_in_layout(False)
     return name
 

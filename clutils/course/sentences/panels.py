@@ -6,7 +6,6 @@ from collections.abc import Callable
 import ipywidgets as W
 import torch
 import torch.nn.functional as F
-from matplotlib.patheffects import withStroke
 from torch import Tensor
 
 from clutils import data, figures
@@ -33,9 +32,8 @@ def adaptive_temperature(seen: float) -> Panel:
             ax.axhline(y, color=style.GREY, linestyle=dash)
             ax.annotate(name, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center")
         (mark,) = ax.plot([], [], "o", color=style.VERMILLION, markersize=11)
-        halo = [withStroke(linewidth=3, foreground="white")]
         place = {"ha": "right", "va": "bottom"}  # above the line, which does not fall
-        name = ax.text(0, 0, "", color=style.readable(style.VERMILLION), path_effects=halo, **place)
+        name = ax.text(0, 0, "", color=style.readable(style.VERMILLION), path_effects=style.halo(), **place)
         ax.set(xlabel="A, mean similarity of the positives", ylabel="τₐ / τ₀", xlim=(-1, 1))
     figures.describe(figure, "A line: τ_a over τ0 against A. Dashed: τ0, dotted: the floor. A dot: a run.")
 
