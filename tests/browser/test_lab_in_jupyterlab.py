@@ -254,14 +254,14 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
         page.says("ended by RuntimeError")
         page.are(free="start", locked="stop")
     with page.situation("another method and loss, while a run stands, bring their dials"):
-        for menu, name, dial in (("method", "★ moco", "momentum"), ("loss", "MACL", "α")):
+        for menu, name, dial in (("method", "★ moco", "momentum"), ("loss", "★ MACL", "α")):
             page.choose(menu, name)
             lab.slider(page.cell(), dial).wait_for(state="visible", timeout=60_000)  # as a reader would
     with page.situation("steps that can't be, and data that are not here, are said in a line"):
         page.choose("data", "stl10")
         page.press("start")
         page.warns("stl10 is not on this machine")
-        page.choose("data", "digits")
+        page.choose("data", "★ digits")
         page.type("steps", "1000001")
         page.press("start")
         page.warns("must be at most 1,000,000")
@@ -279,7 +279,7 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
         page.says("the run that trained here was stopped at step")
         assert page.python("print(len(lab.runs), lab.background)") == "2 None"
     with page.situation("other data: vectors, trained to the end of a short run"):
-        page.choose("data", "vectors:digits")
+        page.choose("data", "★ vectors:digits")
         page.type("steps", "30")
         page.press("start")
         page.says("Step 30 of 30, done")

@@ -1,7 +1,7 @@
 """The lab's menus: which method, loss, data and settings can be chosen, and the run that they describe."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets as W
@@ -19,9 +19,16 @@ FOLDER = "a folder of your own"
 OWN = "your own"
 BATCH_SIZES = (32, 64, 128, 256, 512, 1024)
 HOW_TO_CHOOSE = "One to five, shown from the next start on: Ctrl and a click add one or take it away"
-NARROW = "250px"
-BEGINNING = ("simclr", "moco", "supcon", "byol", "simsiam", "pinda")  # methods to begin with, marked
-MARKED = "★ marks the six to begin with; those that fit the data are offered"
+# the menus' widths: those that are always in view stand in one line of a JupyterLab cell on a laptop
+FIRST = {"method": "210px", "loss": "240px", "data": "250px", "path": "390px", "steps": "150px"}
+MORE = dict.fromkeys(("augmentation", "encoder", "charts"), "320px")
+MORE |= {"batch_size": "200px", "seed": "200px"}
+BEGINNING = {  # what is marked as a beginning
+    "method": ("simclr", "moco", "supcon", "byol", "simsiam", "pinda", "graphcl", "grace"),
+    "loss": ("NTXent", "Decoupled", "HardNegative", "MACL", "AttentionNCE", "SupCon"),
+    "data": ("scenes", "digits", "vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"),
+}
+MARKED = "★: to begin with. Offered is what fits the "
 MOST_STEPS = 1_000_000  # hours, on any machine: more is a zero too many
 
 
@@ -57,8 +64,8 @@ class Choices:
         seed = self.given.get("seed", Settings.seed)
         sizes = sorted({*BATCH_SIZES, batch_size})
         self.menus: dict[str, W.Widget] = {
-            "method": W.Dropdown(description="method", tooltip=MARKED),
-            "loss": W.Dropdown(description="loss"),
+            "method": W.Dropdown(description="method", tooltip=f"{MARKED}data"),
+            "loss": W.Dropdown(description="loss", tooltip=f"{MARKED}method"),
             "data": data_menu,
             "path": W.Text(path, description="folder", placeholder="of class-named folders of images"),
             "steps": W.IntText(steps, description="steps"),
@@ -93,15 +100,11 @@ class Choices:
             self.menus[name].observe(self._chosen, "value")
 
     def _lay_out(self) -> None:
-        _align(self.menus.values(), NARROW)
-        self.menus["loss"].layout.width = "290px"
-        for name in ("steps", "seed", "batch_size"):
-            self.menus[name].layout.width = "170px"
-        for name in ("augmentation", "encoder", "charts"):
-            self.menus[name].layout.width = "320px"
-        self.menus["path"].layout.width = "390px"
-        first = [self.menus[name] for name in ("method", "loss", "data", "path", "steps")]
-        more = [self.menus[name] for name in ("augmentation", "encoder", "batch_size", "seed", "charts")]
+        first, more = ([self.menus[name] for name in widths] for widths in (FIRST, MORE))
+        _align(first)
+        _align(more)
+        for name, width in (FIRST | MORE).items():
+            self.menus[name].layout.width = width
         wrap = W.Layout(flex_flow="row wrap", align_items="center")
         self.row = W.Box(first, layout=wrap)
         self.more = W.Accordion([W.Box(more, layout=wrap)], titles=("more settings",), selected_index=None)
@@ -109,21 +112,21 @@ class Choices:
     # ---- when something is chosen ----------------------------------------------------------------------
 
     def _offer_methods(self, chosen: str | None) -> None:
-        """Those that fit the data, and the chosen one; None: the first that is made for such data."""
-        names = list(dict.fromkeys([*methods.catalogue(self._kind().name), *filter(None, [chosen])]))
-        options = [(f"★ {name}" if name in BEGINNING else name, name) for name in names]
-        if self.menus["method"].options != tuple(options):
-            self.menus["method"].options = options
+        """Those that fit the data, what is made for such data first, and the chosen one; None: the first."""
         kind, known = self._kind().name, methods.catalogue()
-        own = [name for name in names if known[name].cls.sample_kinds[0] == kind]
-        self.menus["method"].value = chosen or (own or names)[0]
+        names = dict.fromkeys([*methods.catalogue(kind), *filter(None, [chosen])])
+        options = _marked("method", sorted(names, key=lambda name: known[name].cls.sample_kinds[0] != kind))
+        if self.menus["method"].options != options:
+            self.menus["method"].options = options
+        self.menus["method"].value = chosen or options[0][1]
 
     def _offer_losses(self, wanted: str | None) -> None:
         fitting = [name for name, entry in losses.catalogue().items() if self.method_class.fits(entry.cls)]
         if wanted is not None and wanted not in fitting:
             method, known = self.menus["method"].value, ", ".join(fitting)
             raise ValueError(f"training_lab: loss is {wanted!r}, but {method} takes {known}")
-        self.menus["loss"].options = [ITS_OWN, *fitting]
+        fitting.sort(key=lambda name: name not in BEGINNING["loss"])
+        self.menus["loss"].options = ((ITS_OWN, ITS_OWN), *_marked("loss", fitting))
         self.menus["loss"].value = ITS_OWN if wanted is None else wanted
 
     def _offer_fitting(self, name: str, chosen: Any) -> None:
@@ -298,19 +301,24 @@ class Choices:
         return datasets.kind_of(getattr(self._own_data, "inputs", self._own_data))
 
 
+def _marked(menu: str, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """A menu's options (label, value), those to begin with marked by a star."""
+    return tuple((f"★ {name}" if name in BEGINNING[menu] else name, name) for name in names)
+
+
 def _data_menu(data: Any) -> tuple[W.Dropdown, str]:
     """The menu of data, at what is given, and the path of the reader's own folder where it is one."""
     names = [name for name in datasets.NAMES if not name.endswith("PATH")]
-    options = {name: name for name in names} | {FOLDER: FOLDER}
+    options = dict(_marked("data", names)) | {FOLDER: FOLDER}
     if not isinstance(data, str):
         return choose("data", {OWN: OWN} | options, OWN), ""
     if data.startswith("folder:"):
         return choose("data", options, FOLDER), data.removeprefix("folder:")
-    if data in options.values() or data.startswith(
-        (*datasets.OWN, "vectors:", "graphs:", "nodes:", "sentences:")
-    ):
+    if data in options.values():
+        return choose("data", options, data), ""
+    if data.startswith((*datasets.OWN, "vectors:", "graphs:", "nodes:", "sentences:")):
         return choose("data", options | {data: data}, data), ""
-    raise ValueError(f"training_lab: no data called {data!r}; there are {', '.join(options)}")
+    raise ValueError(f"training_lab: no data called {data!r}; there are {', '.join(options.values())}")
 
 
 def _check_here(name: str) -> None:

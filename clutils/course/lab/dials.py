@@ -11,6 +11,8 @@ from clutils.course.panels import _align, among, dial
 from clutils.settings import Setting
 from clutils.training.settings import LEARNING_RATE, check_rate
 
+WIDTH = "300px"  # of a slider: three stand side by side in a JupyterLab cell on a laptop
+
 
 class Dials:
     """The sliders for what can be turned while a run trains.
@@ -38,7 +40,7 @@ class Dials:
         for name, widget in self.sliders.items():
             widget.continuous_update = False  # a value that the slider only passes is no setting
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), "value")
-        _align(self.sliders.values())
+        _align(self.sliders.values(), WIDTH)
         self.row.children = tuple(self.sliders.values())
 
     def values(self) -> dict[str, Any]:

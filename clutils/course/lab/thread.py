@@ -24,7 +24,7 @@ PAUSE = 0.3  # seconds between two looks at how far the run is: at most three im
 SCALE = 1.5  # image pixels to a pixel of the page: sharp enough, and drawn in half the time of 2
 LOOK = (  # white on a dark page too; larger on a larger screen, as long as it can be seen whole
     "<style>.clutils-lab-picture { background: white; border-radius: 6px; "
-    "max-width: clamp(700px, calc((100vh - 400px) * 2.26), 1500px); } "
+    "max-width: clamp(700px, calc((100vh - 440px) * 2.26), 1500px); } "
     ".clutils-lab-picture img { width: 100% !important; }</style>"
 )
 # the line above the charts: as high with two lines of words as with one, so that the charts stay in place

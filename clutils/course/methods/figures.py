@@ -475,7 +475,7 @@ def share_of_comparing(table: pandas.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xscale("log")
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.minorticks_off()
-    ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(0, None))
+    ax.set(xlabel="batch size", ylabel="share of the loss in a step, %", ylim=(-0.4, None))
     style.name_lines(ax)
     return describe(
         ax, f"Share of the loss in a step's time, from batch {sizes[0]} to {sizes[-1]}: {'; '.join(phrases)}."

@@ -80,6 +80,8 @@ def test_the_method_follows_the_kind_of_data_where_it_must(seen, method):
     lab = lesson.training_lab(data=seen, steps=2)
     takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
     assert data.kind_called(seen).name in takes
+    for menu in ("method", "data"):
+        assert any(label.startswith("★") for label, _ in lab.menus[menu].options)
     lab = lesson.training_lab(data="digits", steps=2)
     lab.menus["data"].value = seen
     takes = methods.catalogue()[lab.menus["method"].value].cls.sample_kinds
@@ -356,7 +358,9 @@ each_kind = pytest.mark.parametrize(
 def test_every_method_offers_the_losses_that_fit_it_and_sliders_for_what_is_live(method):
     lab, kind = made(method=method), methods.catalogue()[method].cls
     offered = [value for _, value in _options(lab.menus["loss"])]
-    assert offered[1:] == [name for name, entry in losses.catalogue().items() if kind.fits(entry.cls)]
+    assert set(offered[1:]) == {name for name, entry in losses.catalogue().items() if kind.fits(entry.cls)}
+    marked = [label.startswith("★") for label, _ in _options(lab.menus["loss"])[1:]]
+    assert marked == sorted(marked, reverse=True), "the losses to begin with do not stand first"
     for name in offered:
         lab.menus["loss"].value = name
         loss = kind.default_loss() if name == offered[0] else losses.catalogue()[name].cls()
