@@ -41,6 +41,10 @@ class Pairs:
         """K, of the table of negatives."""
         return self.negatives.shape[1]
 
+    def with_further(self, negatives: Tensor) -> "Pairs":
+        """The same, and further negatives of each anchor: (A, k)."""
+        return Pairs(self.positives, torch.cat([self.negatives, negatives], dim=1), once=self.once)
+
 
 def normalise(
     z: Tensor | Sequence[Tensor],
@@ -199,10 +203,11 @@ class Compared(Pairs):
     """Pairs of a batch, whose tables are made when they are asked for: `losses.base.contrast` needs none.
 
     A table has a gradient where these pairs were made with one, also if `torch.no_grad` asks for it first.
+    further: (A, k), similarities to negatives that are no keys, the last columns of the table.
     """
 
-    def __init__(self, *sides: Side, once: bool = False) -> None:
-        vars(self).update(sides=sides, once=once, learns=torch.is_grad_enabled())
+    def __init__(self, *sides: Side, once: bool = False, further: Tensor | None = None) -> None:
+        vars(self).update(sides=sides, once=once, further=further, learns=torch.is_grad_enabled())
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("positives", "negatives"):
@@ -210,13 +215,19 @@ class Compared(Pairs):
         if torch.is_grad_enabled() != self.learns:
             with torch.set_grad_enabled(self.learns):
                 return getattr(self, name)
-        made = vars(self)[name] = joined([getattr(side, name) for side in self.sides])
+        made = joined([getattr(side, name) for side in self.sides])
+        if name == "negatives" and self.further is not None:
+            made = torch.cat([made, self.further], dim=1)
+        vars(self)[name] = made
         return made
 
     @property
     def columns(self) -> int:
-        side = self.sides[0]
-        return len(side.keys) - side.views
+        side, further = self.sides[0], 0 if self.further is None else self.further.shape[1]
+        return len(side.keys) - side.views + further
+
+    def with_further(self, negatives: Tensor) -> Pairs:
+        return Compared(*self.sides, once=self.once, further=negatives)
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
@@ -315,7 +326,7 @@ class Batch:
         numbers = OF_A_CPU if keys.device.type == "cpu" else CHUNK
         anchors = max(1, numbers // max(1, i.shape[1] * keys.shape[1]))
         parts = zip(i.split(anchors), j.split(anchors), strict=True)
-        return torch.cat([(keys[a] * keys[b]).sum(dim=-1) for a, b in parts])
+        return torch.cat([(F.embedding(a, keys) * F.embedding(b, keys)).sum(dim=-1) for a, b in parts])
 
 
 class _WithoutOwn(torch.autograd.Function):
@@ -398,7 +409,7 @@ def owners(columns: Tensor, batch: int, own: Tensor | None = None) -> Tensor:
     """
     if own is None:
         own = torch.arange(batch, device=columns.device).repeat(2)
-    image, view = columns // 2, columns % 2
+    image, view = columns >> 1, columns & 1  # quicker than // and % of whole numbers
     return view * batch + image + (image >= own[:, None])
 
 

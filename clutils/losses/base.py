@@ -429,7 +429,11 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """
     if isinstance(pairs, Compared) and not learned(temperature):
         of_side = [_Contrast.apply(s.anchors, s.keys, s, temperature, pairs.once) for s in pairs.sides]
-        return joined(of_side)
+        c = joined(of_side)
+        if pairs.further is None:
+            return c
+        further = Pairs(pairs.positives, pairs.further, once=pairs.once)
+        return torch.logaddexp(c, contrast(further, temperature))
     return log_sum(pairs, temperature) - pairs.positives / temperature
 
 
