@@ -71,6 +71,19 @@ def test_the_speeds_that_are_printed_are_those_of_the_records():
     assert f"takes {lab['share']:.0%} of the images per second {spread}".replace("%", " %") in text
 
 
+def test_the_numbers_from_a_gpu_are_those_of_the_record():
+    text, record = DOCS["gpu"].read_text("utf-8"), records.read("gpu")
+    table = "".join(re.findall(r"^\|.*\n", text, re.MULTILINE))
+    said = [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*\.?\d*", table)]
+    of = record[record["task"].isin(("profile", "recipes"))]
+    asked = {"pictures_per_s", "step_ms", "gpu_ms", "first_step_s", "knn_10"}
+    for _, row in of[of["what"].isin(asked) & ~of["case"].str.contains("again")].iterrows():
+        if not (row["what"] == "pictures_per_s" and row["task"] == "recipes"):
+            assert row["value"] in said, (row["case"], row["what"], row["value"])
+    errors = record[record["what"] == "errors"].groupby("case")["value"].max()
+    assert f"Of the {len(errors)} notebooks that were run, {(errors == 0).sum()} did" in text
+
+
 def test_the_table_of_losses_names_those_of_the_catalogue_with_their_years():
     """One that is missing is no fault: the reason of the skip is the line to add."""
     catalogue, (table,) = (

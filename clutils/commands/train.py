@@ -50,6 +50,13 @@ def _flags(to_train: Parser) -> None:
             words = own.anything or own.choices
             flag: Any = str if words else int if own.whole else float
             add(name, metavar={int: "N", float: "X"}.get(flag, "NAME"), type=flag, help=about)
+    length.add_argument(
+        "--minutes",
+        metavar="X",
+        type=float,
+        help="time for training, instead of steps: the command tries a few steps and sets their number; "
+        "encoder, batch size, optimiser and learning rate suit the time and the device unless you give them",
+    )
     for name, of in (("--set", "loss"), ("--method-set", "method")):
         help = f"setting of the {of}, such as {name} {EXAMPLES[name]}; may be repeated"
         to_train.add_argument(name, **SETTINGS, help=help)

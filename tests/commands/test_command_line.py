@@ -89,6 +89,8 @@ def test_the_help_on_training_lists_the_names_that_it_takes(capsys):
         ([*TRAIN, "--queue", "4096"], "did you mean --method moco --method-set queue_size=...?"),
         ([*TRAIN, "--steps", "many"], "'many'"),
         ([*TRAIN, "--steps", "3", "--epochs", "3"], "not allowed with"),
+        ([*TRAIN, "--steps", "3", "--minutes", "3"], "not allowed with"),
+        ([*TRAIN, "--data", "digits", "--minutes", "-1"], "minutes is -1"),
         ([*TRAIN, "--checkpoint-every", "0"], "whole number from 1"),
         ([*TRAIN, "--loss", "Nope"], "NTXent, Regression, SupCon"),
         ([*TRAIN, "--loss", "MACL", "--set", "tau=1"], "temperature, alpha"),
@@ -256,6 +258,7 @@ def test_checkpoints_come_as_often_as_asked(monkeypatch, tmp_path):
         (SHORT, "--resume"),
         (("--resume", "--device", "nowhere"), "--device: training: device is 'nowhere'"),
         (("--resume", "--steps", "2"), "steps behind it already, more than the 2 asked for"),
+        (("--resume", "--minutes", "2"), "--minutes 2: a resumed run keeps its length"),
         (("--resume", "--loss", "NTXent"), "was trained with"),
         (("--resume", "--set", "alpha=0.5"), "was trained with"),
         (("--resume", "--seed", "1"), "was trained with"),
@@ -272,6 +275,14 @@ def test_a_run_is_not_written_over_and_does_not_go_on_with_other_settings(capsys
     assert run("train", *arguments, "--out", finished) == 2
     assert said in complaint(capsys)
     assert (finished / "checkpoint.pt").read_bytes() == before
+
+
+def test_minutes_set_the_encoder_and_the_steps_and_the_run_can_go_on(tmp_path):
+    assert run("train", "--data", "digits", "--minutes", "0.01", "--out", tmp_path) == 0
+    kept = json.loads((tmp_path / "config.json").read_text())
+    assert (kept["data"], kept["encoder"]) == ("digits", "conv16")
+    assert len(history(tmp_path)) == kept["steps"] >= 1
+    assert run("train", "--resume", "--steps", kept["steps"] + 1, "--out", tmp_path) == 0
 
 
 def test_a_finished_run_can_be_made_longer(finished, tmp_path):
