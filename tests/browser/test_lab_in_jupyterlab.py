@@ -23,6 +23,16 @@ SECOND = """
 other = lesson.training_lab(data="digits", steps=100_000, batch_size=32, folder="kept_by_the_test")
 other
 """
+CELL, SCREEN = 919, 600  # pixels: a JupyterLab cell on a laptop, and how high its window shows a notebook
+ROOM = """cell => {
+    const panel = cell.querySelector(".jp-Cell-outputArea .widget-vbox");
+    const { width, height } = panel.getBoundingClientRect();
+    const bar = (how) => how === "auto" || how === "scroll";
+    const scrolls = [...panel.querySelectorAll("*"), panel].filter((part) => {
+        const { overflowX, overflowY } = getComputedStyle(part);
+        return bar(overflowX) && part.scrollWidth > part.clientWidth + 1
+            || bar(overflowY) && part.scrollHeight > part.clientHeight + 1; });
+    return { wide: width, high: height, scrolls: scrolls.map((part) => part.className) }; }"""
 WAITS = "ended = lab.wait(100)\nprint(ended, lab.background.status)"
 INTERRUPTED = "try:\n    lab.wait(100)\nexcept KeyboardInterrupt:\n    print('interrupted')"
 COMPARED = "comparison = lesson.compare_runs(lab, folder='kept_by_the_test')\ncomparison"
@@ -159,6 +169,21 @@ def test_the_panel_does_all_that_a_reader_does_to_it_and_nothing_breaks(lab, not
         (output,) = lab.cells()[FIRST]["outputs"]
         assert "<img" in "".join(output["data"]["text/html"])
         source, empty = lab.picture(page.cell()).get_attribute("src"), picture_bytes(lab.picture(page.cell()))
+    with page.situation("the panel fits a laptop's window and a projector's, with no scroll bar"):
+        narrow = f".jp-OutputArea-output {{ max-width: {CELL}px !important }}"
+        as_wide = lab.page.add_style_tag(content=narrow)
+        usual = lab.page.viewport_size
+        for window in ({"width": 1366, "height": 768}, {"width": 1280, "height": 720}):
+            lab.page.set_viewport_size(window)
+            for loss in ("★ MACL", "the method's own"):
+                page.choose("loss", loss)
+                dial = lab.slider(page.cell(), "α")
+                dial.wait_for(state="visible" if "MACL" in loss else "hidden", timeout=60_000)
+                found = page.cell().evaluate(ROOM)
+                assert found["wide"] <= CELL and found["high"] <= SCREEN, (window, loss, found)
+                assert not found["scrolls"], (window, loss, found)
+        lab.page.set_viewport_size(usual)
+        as_wide.evaluate("tag => tag.remove()")
     with page.situation("a double click on start is one start, and the charts fill"):
         page.press("start", clicks=2)
         page.says("images/s")
