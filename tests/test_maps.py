@@ -60,6 +60,7 @@ print(maps.neighbour_share(first, np.arange(90) % 3))
 """
 
 
+@pytest.mark.sweep  # half a minute: it is compiled first
 def test_umap_parts_clusters_repeats_itself_and_says_nothing():
     quiet = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +61,18 @@ def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
 
 def read(name: str) -> pandas.DataFrame:
     """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
-    import pandas as pd
-
     path = FOLDER / f"{name}.csv"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
         raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
+    changed = path.stat()
+    return _parsed(path, changed.st_mtime_ns, changed.st_size).copy()
+
+
+@lru_cache(maxsize=32)  # a notebook asks for one record dozens of times
+def _parsed(path: Path, *changed: int) -> pandas.DataFrame:
+    import pandas as pd
+
     return pd.read_csv(path)
 
 

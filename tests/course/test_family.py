@@ -117,6 +117,7 @@ def comparison():
     return runpy.run_path(str(records.ROOT / "benchmarks" / "comparison.py"))
 
 
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_run_of_the_comparison_comes_out_again(comparison):
     table = records.read("comparison")
     row = table.loc[table["steps"].idxmin()]

@@ -31,6 +31,7 @@ def runs():
 
 
 @pytest.mark.sweep  # seconds of training, which the notebook repeats
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_first_run_comes_out_again(runs):
     row = runs.loc[runs["steps"].idxmin()]
     assert row["steps"] <= 20 and row["pictures"] == "scenes", "a row short enough to be run again is missing"
@@ -191,6 +192,7 @@ def test_as_many_labels_of_each_class_are_told_and_another_seed_tells_others():
             lesson.labelled(labels, count)
 
 
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_supervised_run_comes_out_again():
     row = (
         records.read("few_labels").query("arm == 'supervised' and step == steps").sort_values("steps").iloc[0]

@@ -201,6 +201,7 @@ def test_the_record_of_maps_has_a_row_a_map():
 # ---- exercises ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_row_of_the_long_tail_comes_out_again():
     script = runpy.run_path(str(records.ROOT / "benchmarks" / "long_tail.py"))
     rows = records.read(script["NAME"]).set_index(["arm", "seed"])

@@ -95,6 +95,7 @@ ALLOWED = {"knn": 0.05, "uniformity": 0.25, "tolerance": 0.15}
 
 
 @pytest.mark.sweep  # seconds of training, which the notebook repeats
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_run_at_a_temperature_comes_out_again():
     table = records.read("temperature")
     row = table.loc[table["steps"].idxmin()]

@@ -133,6 +133,7 @@ def test_ways_are_apart_by_students_interval():
     assert "masking" not in set(lesson.differences(rows, "masking")["way"])
 
 
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_a_recorded_row_comes_out_again():
     rows = records.read(experiments.RECORD)
     row = rows[(rows["way"] == "raw") & (rows["data"] == "vectors:wine")].iloc[0]

@@ -115,6 +115,7 @@ def test_a_notebook_tells_its_errors_and_a_signal_ends_it(gpu, tmp_path, monkeyp
     gpu.STOPPED.clear()
 
 
+@pytest.mark.sweep  # test_training.py turns the dials of the lab
 def test_the_lab_turns_its_dials_and_a_broken_run_is_an_error(gpu, task, monkeypatch):
     *_, (key, turned) = gpu.tour(task())
     found = turned()

@@ -1,4 +1,4 @@
-"""The `train` command, killed again and again: `python -m tests.training.kills FOLDER` says what is left.
+"""The `train` command, killed again and again: `python -m tests.training.kills RUN FOLDER` says what is left.
 
 Each life of the run is a process, forked from this one so that it need not import everything anew, and ends
 by SIGKILL: after a random time, or within a write (the file half there, written but not renamed, renamed).
@@ -26,9 +26,10 @@ from tests.runs import advance, past, same, weights
 
 EVERY = 3  # steps between two checkpoints
 STEPS = 5000  # never reached
+KILLS = 8
 RUNS = {
-    "moco": (8, ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL")),
-    "pinda": (8, ("--method", "pinda", "--loss", "MACL")),
+    "moco": ("--method", "moco", "--method-set", "queue_size=70", "--loss", "SSCL"),
+    "pinda": ("--method", "pinda", "--loss", "MACL"),
 }
 SSCL = ("--set", "hardest=8", "--set", "synthetic=4")
 WITHIN = ("open", "fsync", "replace", "replaced")  # moments of a write
@@ -36,7 +37,7 @@ HOW = ("within a write", "from its start", "within a write", "from its first ste
 
 
 def settings(name: str, folder: Path) -> list[str]:
-    own = RUNS[name][1] + (SSCL if name == "moco" else ())
+    own = RUNS[name] + (SSCL if name == "moco" else ())
     rest = ("--data", "digits", "--batch-size", "32", "--steps", str(STEPS), "--device", "cpu")
     return ["train", *own, *rest, "--checkpoint-every", str(EVERY), "--out", str(folder)]
 
@@ -158,16 +159,14 @@ def outcome(name: str, folder: Path) -> dict[str, object]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    folder = Path(sys.argv[1])
+    name, folder = sys.argv[1], Path(sys.argv[2])
     advance(training.Run(data="digits", device="cpu", batch_size=32, steps=2), 1)  # loads what is lazy
-    for name, (kills, _) in RUNS.items():
-        draw = random.Random(name)
-        for number in range(kills):
-            print(json.dumps(kill_once(name, folder / name, number, draw)), flush=True)
-    for name in RUNS:
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            end = outcome(name, folder / name)
-        print(json.dumps(end), flush=True)
+    draw = random.Random(name)
+    for number in range(KILLS):
+        print(json.dumps(kill_once(name, folder, number, draw)), flush=True)
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        end = outcome(name, folder)
+    print(json.dumps(end), flush=True)
 
 
 if __name__ == "__main__":

@@ -556,10 +556,10 @@ def test_a_loss_that_mixes_the_hardest_starts_with_as_many_as_there_are(method, 
 
 
 def test_a_smaller_batch_lowers_the_number_of_the_hardest():
-    lab = made(loss="MoCHi", steps=1, batch_size=128)
-    assert lab.sliders["hardest"].value == 128
-    lab.menus["batch_size"].value = 64
-    assert lab.sliders["hardest"].value == 64 and lab.start().wait(LONG)
+    lab = made(loss="MoCHi", steps=1, batch_size=64)
+    assert lab.sliders["hardest"].value == 64
+    lab.menus["batch_size"].value = 32
+    assert lab.sliders["hardest"].value == 32 and lab.start().wait(LONG)
 
 
 def test_a_field_shows_the_number_that_is_used():
@@ -593,6 +593,7 @@ def test_the_name_moves_on_when_it_is_taken(tmp_path):
     assert made(folder=tmp_path).name.value == "run-3"
 
 
+@pytest.mark.sweep  # the browser's test draws it in `make test`
 def test_t_sne_is_drawn_beside_the_run_which_it_leaves_as_it_is():
     lab = made(steps=100_000).start()
     reached(lab, 1)
@@ -607,7 +608,7 @@ def test_drawing_never_happens_in_the_training_thread(drawn, monkeypatch):
     monkeypatch.setattr(
         live.LiveFigure, "draw", lambda self: seen.add(threading.current_thread().name) or real(self)
     )
-    lab = made(steps=30).start()
+    lab = made(steps=8).start()
     lab.wait(LONG)
     assert "clutils lab" in seen and "clutils training" not in seen
 

@@ -12,6 +12,7 @@ from clutils.training import noise_maps
 SCRIPT = runpy.run_path(str(records.ROOT / "benchmarks" / "pinda.py"))
 
 
+@pytest.mark.sweep  # seconds of training: a benchmark's numbers, made again
 def test_the_shortest_recorded_run_of_the_maps_comes_out_again():
     table = records.read("pinda_maps")
     rows = table[(table["steps"] == table["steps"].min()) & (table["pictures"] == "scenes")].set_index("map")
