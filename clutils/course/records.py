@@ -61,16 +61,23 @@ def known(name: str, *columns: str) -> set[tuple[Any, ...]]:
 
 def read(name: str) -> pandas.DataFrame:
     """The rows of benchmarks/records/NAME.csv. Raises FileNotFoundError naming the records there are."""
+    return _parsed(*state(name)).copy()
+
+
+def state(name: str) -> tuple[Path, int, int]:
+    """The file of a record, when it was written and its size: what is kept of it is good while these hold.
+
+    Raises FileNotFoundError naming the records there are.
+    """
     path = FOLDER / f"{name}.csv"
     if not path.exists():
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.csv"))) or "none"
         raise FileNotFoundError(f"no record {name!r} in {FOLDER}: there are {known}")
-    changed = path.stat()
-    return _parsed(path, changed.st_mtime_ns, changed.st_size).copy()
+    return path, path.stat().st_mtime_ns, path.stat().st_size
 
 
 @lru_cache(maxsize=32)  # a notebook asks for one record dozens of times
-def _parsed(path: Path, *changed: int) -> pandas.DataFrame:
+def _parsed(path: Path, *written: int) -> pandas.DataFrame:
     import pandas as pd
 
     return pd.read_csv(path)

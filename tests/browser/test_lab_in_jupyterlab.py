@@ -39,7 +39,7 @@ COMPARED = "comparison = lesson.compare_runs(lab, folder='kept_by_the_test')\nco
 REFUSED = """
 import time
 step = training.Run.step
-training.Run.step = lambda run: time.sleep(0.1) or step(run)  # the page needs the processor, too
+training.Run.step = lambda run: time.sleep(0.02) or step(run)  # the page needs the processor, too
 
 def refused(does):
     try:

@@ -118,7 +118,8 @@ def test_the_generator_has_a_rate_of_its_own_and_no_weight_decay():
     ]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in (1, 2))])
+@pytest.mark.sweep  # 120 steps a seed; the gradient of the penalty is compared with finite differences
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_without_a_penalty_the_noise_dies_out_and_with_one_it_does_not(seed):
     def noise_after(penalty, seed):
         settings = {"batch_size": 64, "steps": 60, "seed": seed, "augmentation": STILL}

@@ -40,6 +40,7 @@ def test_a_run_hands_over_the_labels_of_the_pictures_that_the_step_took():
     assert torch.equal(images, VECTORS[labels])
 
 
+@pytest.mark.sweep  # 120 steps
 def test_labels_teach_digits_better_than_no_training():
     train, test = data.load("digits"), data.load("digits", "test")
     run = training.Run(method="supcon", data="digits", batch_size=128, steps=120)

@@ -170,7 +170,13 @@ def test_a_run_that_was_cut_goes_on_from_its_checkpoint(gpu, task, tmp_path, how
     assert all(torch.equal(kept[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize("name", ["tour", "profile", "tries", "recipes", "pinda", "macl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tour", "profile", "tries"),
+        *(pytest.param(name, marks=pytest.mark.sweep) for name in ("recipes", "pinda", "macl")),
+    ],
+)
 def test_the_first_of_each_task_runs(gpu, task, name, tmp_path, monkeypatch):
     monkeypatch.setitem(
         gpu.cookbook.RECIPES, "gpu-3min", gpu.cookbook.RECIPES["cpu-1min"] | {"batch_size": 64}

@@ -76,7 +76,8 @@ def test_noise_maps_are_kept_of_pictures_on_the_gpu(tmp_path, gpu):
 
 
 @pytest.mark.parametrize(
-    "given", ["module", "checkpoint on the GPU", pytest.param("file", marks=pytest.mark.sweep)]
+    "given",
+    ["checkpoint on the GPU", *(pytest.param(more, marks=pytest.mark.sweep) for more in ("module", "file"))],
 )
 def test_a_report_is_the_cpus(given, tmp_path, gpu):
     run = Run("pinda", data=DIGITS, batch_size=32, steps=2, device="cuda")
