@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clutils.losses.base import Loss
@@ -76,8 +77,7 @@ class VICReg(Loss):
     def formula(self, views: tuple[Tensor, Tensor]) -> Tensor:
         """Two views (B, D) -> the loss, a scalar."""
         z1, z2 = views
-        difference = (z1 - z2).square()
-        value = self.invariance * (difference.sum(dim=1) if self.printed else difference).mean()
+        value = self.invariance * F.mse_loss(z1, z2) * (z1.shape[1] if self.printed else 1)
         variance = self.variance if self.printed else self.variance / 2
         for z in views:
             centred = z - z.mean(dim=0)
