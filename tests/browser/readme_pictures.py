@@ -28,6 +28,7 @@ def take(name: str, chromium) -> Path:
             notebook = Notebook(page, server)
             notebook.open(notebook_name)
             notebook.run_all(1200)
+            notebook.unfold()
             problems = notebook.problems()
             if problems:
                 raise SystemExit(f"{notebook_name} has problems: {problems}")
