@@ -112,7 +112,7 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
             note = f" (they are {small[1]}x{small[0]} to {large[1]}x{large[0]})"
     if size is not None:
         note = f", scaled and cut to {size}x{size}{note}"
-    cut, taken, broken = len(files) < len(names), names[:limit], dict[int, str]()
+    cut, taken, broken, seen = len(files) < len(names), names[:limit], dict[int, str](), set(labels)
     images, inside, depth = _decode(path, files, masks, size, shape, layout.top, broken)
     if broken:
         kept = [at for at in range(len(files)) if at not in broken]
@@ -123,7 +123,8 @@ def read(path: str, split: str, limit: int | None, size: int | None) -> ImageSet
         notes.append(f"{len(broken)} that can't be read left out: {first}{more}")
 
     count = f"{len(taken):,} of {len(names):,}" if cut else f"{len(taken):,}"
-    number, known = len(class_names), f" ({shortlist(class_names)})"
+    left = [name for c, name in enumerate(class_names) if c not in seen - set(labels)]
+    number, known = len(left), f" ({shortlist(left)})"
     classes = f" in {number} class{'es' if number > 1 else ''}{known}" if max(labels) >= 0 else ""
     which = f", split {layout.split} of {', '.join(layout.splits)}" if layout.split else ""
     return ImageSet(

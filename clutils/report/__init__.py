@@ -64,12 +64,18 @@ class Report:
         return self.diagnosis.level
 
     @property
+    def badge(self) -> str:
+        """The level as it is shown: the input or the labels may be at fault."""
+        return self.diagnosis.badge
+
+    @property
     def summary_text(self) -> str:
         """All of it in a sentence."""
         return self.diagnosis.says
 
     def __str__(self) -> str:
-        told = [f"{page.MARKS[self.level]} {self.level}: {self.title}", f"  {self.summary_text}"]
+        told = [f"{page.MARKS[self.level]} {self.badge}: {self.title}", f"  {self.summary_text}"]
+        told.append(f"  next: {self.diagnosis.next}")
         for line in self.verdicts:
             told.append(f"  {page.MARKS[line.level]} {line.name}: {line.value}. {line.says}".rstrip())
         return "\n".join([*told, *(f"  note: {note}" for note in self.notes)])
@@ -89,7 +95,7 @@ class Report:
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
-        return screen.screen(self.examination, self.title, self.level, self.summary_text)
+        return screen.screen(self.examination, self.title, self.diagnosis)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first screen."""
@@ -122,6 +128,7 @@ class Report:
             "level": self.level,
             "diagnosis": self.diagnosis.name,
             "summary": self.summary_text,
+            "next": self.diagnosis.next,
             "facts": found.facts,
             "verdicts": [vars(line) for line in self.verdicts],
             "numbers": found.numbers,

@@ -17,6 +17,17 @@ LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
 NEVER, FED, COLLAPSED = "never trained", "fed wrongly", "collapsed"
 BEHIND, HALF, TEMPERATURE = "collapsed behind the head", "half-trained", "too cold or too hot"
 OTHER, HEALTHY, OPEN = "learned but not these classes", "healthy", "not known"
+NEXT = {
+    NEVER: "Check the last checkpoint of the run, and that all weights were loaded.",
+    FED: "Give images of the kind that it was trained on, or your own --mean and --std.",
+    COLLAPSED: "Let the loss push images apart (negatives, stop-gradient or variance term), and train again.",
+    BEHIND: "Check that head and encoder are of one run; then what pushes images apart, and train again.",
+    HALF: "Train longer, or with another learning rate, and compare the two files (check A B).",
+    TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
+    OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
+    HEALTHY: "Compare it with another run on the same images (check A B).",
+    OPEN: "Give more images, with labels (at least 400).",
+}
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
 FEWEST = 20  # test images below which only a constant, or how images are fed, is certain
@@ -45,6 +56,7 @@ class Diagnosis:
     - name: one of `NAMES`, or "not known"; level: good, worth a look, broken or not known
     - says: one sentence, with the numbers it rests on; causes: what usually causes it, likeliest first
     - mean: the normalisation that mends it (`--mean`)
+    - labels: the labels do not fit, and the encoder may be well
     """
 
     name: str
@@ -52,6 +64,21 @@ class Diagnosis:
     says: str
     causes: tuple[str, ...] = ()
     mean: str = ""
+    labels: bool = False
+
+    @property
+    def badge(self) -> str:
+        """The level in words; where the input or the labels are at fault, that."""
+        if self.name == FED:
+            return "check the input"
+        return "check the labels" if self.labels or self.name == OTHER else self.level
+
+    @property
+    def next(self) -> str:
+        """What to do next, in a sentence."""
+        if self.mean:
+            return f"Run the check again with --mean {self.mean}."
+        return "Correct the labels, and run the check again." if self.labels else NEXT[self.name]
 
 
 @dataclass(frozen=True)
@@ -96,8 +123,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     if mended:
         either = " or ".join([best, *equal])
         says = f"Fed wrongly: its input statistics are {away} from those in training, and {nearest:.2f} "
-        says += f"with --mean {either}; run the check again with this option, "
-        says += "because the other numbers here mean little."
+        says += f"with --mean {either}; until then the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
         return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
@@ -291,7 +317,9 @@ def diagnose(f: Facts) -> Diagnosis:
     if (found is None or found.level == GOOD) and loud:
         worst = max(loud, key=lambda line: LEVELS.index(line.level))
         beside = f" {found.says}" if found is not None else ""
-        return Diagnosis(HEALTHY if found else OPEN, worst.level, f"{worst.says} ({worst.value}.){beside}")
+        says = f"{worst.says} ({worst.value}.){beside}"
+        wrong = worst.name == "classes" and _labels_wrong(f)
+        return Diagnosis(HEALTHY if found else OPEN, worst.level, says, labels=wrong)
     if found is not None:
         return found
     if f.own is None:

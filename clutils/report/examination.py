@@ -6,7 +6,7 @@ in `diagnosis`.
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -126,9 +126,9 @@ def examine(
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
-    for name in map_names[: 1 if quick else None]:
-        on_stage(name)
-        n["others"] = n.get("others", {}) | _map(found, name, seed)
+    if map_names:
+        on_stage(map_names[0])
+        _map(found, map_names[0], seed)
     found.found = Facts(**n)
     return found
 
@@ -418,12 +418,10 @@ def _share(negatives: Tensor, tau: float) -> float:
     return (anatomy.effective_negatives(negatives, tau) / negatives.shape[1]).mean().item()
 
 
-def _map(found: Examination, name: str, seed: int) -> Mapping[str, float]:
-    """A map of the test images, and how far it is to be trusted."""
+def _map(found: Examination, name: str, seed: int) -> None:
+    """A map of the test images."""
     z = found.z[: found.mapped]
     if not found.has_directions or len(z) < FEWEST:
         found.unknown[name] = "too few images, or all at one place"
-        return {}
-    at = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)
-    found.maps[name] = at
-    return {f"trustworthiness_{name}_{seed}": maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))}
+    else:
+        found.maps[name] = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)

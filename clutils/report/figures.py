@@ -29,7 +29,8 @@ def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
         color = style.GREY if name == "fresh weights" else look["color"]
         ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
         said.append(f"{name}: {int((shares > 0.01).sum())} of {len(shares)} above a hundredth of the first")
-    ax.set(yscale="log", ylim=(1e-5, 1.5), ylabel="share of largest")
+    ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of largest")
+    ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
     ax.set_xlabel("singular value, largest first")
     ax.legend(loc="lower left")
     return describe(ax, f"Singular values of the features. {'; '.join(said)}.")

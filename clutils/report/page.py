@@ -36,18 +36,11 @@ GLOSSARY = {
     "coincide, 0 = no more similar",
     "head": "the small network between features and loss, discarded after training",
     "share of the push": "the share of an anchor's negatives that receive the loss's push, at its τ",
-    "RankMe": "the exponential of the entropy of the singular values' shares, of the features as they are; "
-    "the effective rank, of centred ones",
-    "LiDAR": "the rank of what distinguishes images, in units of how far the views of one image scatter",
-    "mAP": "mean average precision: all labelled images are sorted by their similarity to a test image; at "
-    "each image of its class, the share of its class so far is taken; their mean is the average precision",
-    "few-label probe": "the linear probe on ten labels of each class, drawn five times",
     "bootstrap": "the test images are drawn again with replacement, a thousand times; the range has 95 % of "
     "the results. Below about fifty images it is too narrow",
     "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are (1 = up to "
     "rotation and scale), and the share of nearest images that both have. CKA is near 1 for any two encoders "
     "with one strong direction in common, and too high with fewer images than features",
-    "trustworthiness": "whether neighbours on a map are true neighbours: 1 = all are, near 0.5 = by chance",
 }
 
 
@@ -105,7 +98,7 @@ def page(
 
 def better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
     """What each is better at, behind its level; nothing is compared before both are fed as in training."""
-    levels = " ".join(f"{k}: {r.level}." for k, r in zip(LETTERS, reports, strict=False))
+    levels = " ".join(f"{k}: {r.badge}." for k, r in zip(LETTERS, reports, strict=False))
     said = standard.which_is_better(differences)
     for letter, report in zip(LETTERS, reports, strict=False):
         if report.diagnosis.name == FED:

@@ -19,11 +19,11 @@ from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
 from clutils.report import figures as drawn
-from clutils.report.diagnosis import CONSTANT, one_point
+from clutils.report.diagnosis import CONSTANT, Diagnosis, one_point
 from clutils.report.facts import Examination, Facts, Seen
 
-SIZE = (4.6, 1.95)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
-TALL = (4.6, 2.35)  # of the panel of photographs, so that each can be recognised
+SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
+TALL = (4.6, 2.05)  # of the panel of photographs, so that each can be recognised
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
@@ -34,16 +34,19 @@ Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
 
 
 @style.in_course_style
-def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
+def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     """The whole screen as one figure of 1280 x 800: the sentence, the table, and the four panels."""
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
-    mark, color = drawn.LEVEL_LOOKS[level]
+    mark, color = drawn.LEVEL_LOOKS[diagnosis.level]
     put: dict[str, Any] = {"va": "top"}
-    figure.text(0.012, 0.985, f"{mark} {level}", color=color, fontsize=15, weight="bold", **put)
-    figure.text(0.17, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
-    figure.text(0.012, 0.942, style.literal(fill(sentence, 88)), fontsize=11.5, weight="bold", **put)
+    figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
+    figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
+    sentence = fill(diagnosis.says, 88)
+    figure.text(0.012, 0.946, style.literal(sentence), fontsize=11.5, weight="bold", **put)
+    below = 0.942 - 0.027 * len(sentence.splitlines())
+    figure.text(0.012, below, style.literal(diagnosis.next), fontsize=10, color=style.GREY, **put)
     said = []
     for y, (name, *cells) in enumerate(table(found.found)):
         at: dict[str, Any] = {"fontsize": 10, "color": style.GREY if y else style.INK, "va": "top"}
@@ -59,7 +62,7 @@ def screen(found: Examination, title: str, level: str, sentence: str) -> Figure:
         figure.text(left - 0.048, top, heading(name, found), fontsize=11.5, weight="bold", **put)
         figure.text(left - 0.048, top - 0.024, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
         said.append(f"{heading(name, found)}: {reading}")
-    return describe(figure, f"{level}: {sentence} {' '.join(said)}")
+    return describe(figure, f"{diagnosis.badge}: {diagnosis.says} {' '.join(said)}")
 
 
 def table(f: Facts) -> list[tuple[str, str, str]]:
@@ -114,12 +117,10 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     points = map_figures.Points(ax, labels, found.judged.class_names, size, names=False)
     points.update(at)
     ax.spines[:].set_visible(False)
-    kept = maps.trustworthiness(z, at, min(10, (len(z) - 1) // 2))
-    trust = f"Trustworthiness of this {name} map: {kept:.2f}."
     if found.predicted is None:
         some = bool((found.judged.labels >= 0).any())
         why = "No labels of two classes or more." if some else "These images have no labels."
-        reading = f"All {len(z):,} images. {why} {trust}"
+        reading = f"All {len(z):,} images ({name}). {why}"
         _thumbnails(ax, found.judged.images, points)
         return describe(ax, f"Map. {reading}"), reading
     wrong = found.predicted[: found.mapped] != labels
@@ -129,7 +130,7 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
             offsets[:, 0], offsets[:, 1], s=58, linewidth=0.5, zorder=4, facecolors="none", edgecolors=RING
         )
     _legend(ax, found.judged.class_names, points.classes)
-    reading = f"Ringed ({wrong.double().mean():.0%}): labelled neighbours vote for another class. {trust}"
+    reading = f"Ringed ({wrong.double().mean():.0%}): labelled neighbours vote for another class ({name})."
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
 
 
@@ -233,7 +234,7 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         return _nothing(ax, "No dimension is in use: all images have the same features.")
     values = {name: measures.spectrum(z) for name, z in both.items()}
     ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
-    drawn.spectrum(values, ax).set_ylim(1e-4, 1.5)
+    drawn.spectrum(values, ax)
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""

@@ -483,6 +483,10 @@ def test_a_few_broken_images_are_left_out_and_said_and_many_are_all_named_in_one
     assert some.source.startswith("96 images in 2 classes") and some.source.endswith(
         "; 4 that can't be read left out: a/000.png and 3 more"
     )
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "0.png").write_text("")
+    assert "96 images in 2 classes (a, b)" in load(tmp_path).source  # of c none is left
+    (tmp_path / "c" / "0.png").unlink()
     for i in range(10, 18):
         (tmp_path / "ab"[i % 2] / f"{i:03}.png").write_text("a page that says 404")
     with pytest.raises(

@@ -95,6 +95,17 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     (VIEWS | {"untrained": Row(0.62, 0.67)}, OTHER, LOOK, "probe 65% against 67% with fresh"),
     (VIEWS | {"untrained": Row(0.54, 0.62)}, HEALTHY, GOOD, "two images in 95% of cases, with .* 73%"),
     (VIEWS | {"batches_seen": 60}, HEALTHY, GOOD, ""),
+    # neither views nor classes: VICReg after 450 steps was called 'other classes', broken
+    (
+        VIEWS | {"nearer_than": 0.8, "own": Row(0.1, 0.13), "untrained": Row(0.24, 0.42)},
+        HALF,
+        LOOK,
+        "probe 13% against 42%",
+    ),
+    # too easy for a lead, where fresh weights alone find the classes; not if its views were not learned
+    (VIEWS | {"own": Row(0.88, 0.92), "untrained": Row(0.91, 0.94)}, HEALTHY, GOOD, "too easy"),
+    (VIEWS | {"own": Row(0.9, 0.9), "untrained": Row(0.91, 0.92), "nearer_than": 0.7}, HALF, LOOK, ""),
+    ({"head_uniformity": -0.4, "untrained": Row(0.58, 0.66)}, HALF, LOOK, ""),  # a queue at its beginning
     ({"batches_seen": 60}, HALF, LOOK, "counted 60 batches"),
     ({"batches_seen": 60, "untrained": Row(0.8, 0.9)}, HALF, LOOK, "65% against 90%"),
     ({"share_of_negatives": 0.05}, HEALTHY, GOOD, ""),  # a healthy MACL run
@@ -126,6 +137,32 @@ def test_one_sentence_with_the_numbers_it_rests_on(of):
     assert re.search(words, found.says) and found.says[0].isupper() and found.says.endswith(".")
     assert len(re.findall(r"\d[\d.,]*", found.says)) >= (2 if name not in (OPEN, NEVER) else 0)
     assert bool(found.causes) == (name not in (HEALTHY, OPEN))
+
+
+def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_line_says_what_to_do_next():
+    said = {}
+    for change in (
+        {},
+        {"input_gap": 3.0, "input_gaps": {"none": 3.0, "half": 0.02}},
+        {"input_gap": 9.0, "input_gaps": {"none": 9.0, "half": 8.0}},
+        {"knn": 0.1, "knn_relabelled": 0.6},
+        {"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)},
+        {"effective_rank": 1.4},
+    ):
+        found = diagnosis.diagnose(dataclasses.replace(WELL, **change))
+        said[found.badge, found.next.partition(",")[0]] = found.level
+    assert list(said) == [
+        (GOOD, "Compare it with another run on the same images (check A B)."),
+        ("check the input", "Run the check again with --mean half."),
+        ("check the input", "Give images of the kind that it was trained on"),
+        ("check the labels", "Correct the labels"),
+        (
+            "check the labels",
+            "Check the labels; then train without the augmentation that hides what they describe.",
+        ),
+        (BROKEN, "Let the loss push images apart (negatives"),
+    ]
+    assert set(diagnosis.NEXT) == {*diagnosis.NAMES, OPEN}
 
 
 def test_a_badge_is_green_only_where_it_is_known_that_something_was_learned():
