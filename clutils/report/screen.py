@@ -45,7 +45,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)
     sentence = fill(diagnosis.says, 88)
     figure.text(0.012, 0.946, style.literal(sentence), fontsize=11.5, weight="bold", **put)
-    below = 0.942 - 0.027 * len(sentence.splitlines())
+    below = 0.943 - 0.0245 * len(sentence.splitlines())
     figure.text(0.012, below, style.literal(diagnosis.next), fontsize=10, color=style.GREY, **put)
     said = []
     for y, (name, *cells) in enumerate(table(found.found)):

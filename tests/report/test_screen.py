@@ -13,7 +13,7 @@ from torch import nn
 from clutils import checkpoints, data, encoders, figures, measures, report
 from clutils.figures import png
 from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, neighbours, screen, standard
-from clutils.report.diagnosis import BEHIND, FED
+from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
 from tests.report import ailing
@@ -61,11 +61,15 @@ def test_the_screen_has_the_sentence_the_table_and_four_read_panels_in_1280_by_8
 def test_a_long_sentence_runs_into_nothing(quick):
     long = "Half-trained: probe 32% against 41% with fresh weights, kNN 23% against 28% "
     long += "(less than 11 points may be luck)."
-    figure = screen.screen(quick.examination, "a/checkpoint.pt on 200 images", UNKNOWN, f"{long} {long[:90]}")
+    found = Diagnosis(HALF, UNKNOWN, f"{long} {long[:90]}")
+    figure = screen.screen(quick.examination, "a/checkpoint.pt on 200 images", found)
     figure.draw_without_rendering()
     boxes = {text.get_text(): text.get_window_extent() for text in figure.texts}
-    (sentence,) = [text for text in boxes if text.startswith("Half-trained")]
-    assert [text for text, box in boxes.items() if text != sentence and box.overlaps(boxes[sentence])] == []
+    for start in ("Half-trained", "Train longer"):
+        (sentence,) = [text for text in boxes if text.startswith(start)]
+        assert [
+            text for text, box in boxes.items() if text != sentence and box.overlaps(boxes[sentence])
+        ] == []
 
 
 def test_a_quick_look_is_the_whole_one_stopped_early_with_the_same_diagnosis(quick, whole):

@@ -36,7 +36,8 @@ def eight(
 ) -> Iterator[tuple[str, Ill]]:
     """What was done to an encoder of digits -> that encoder; each is trained as it is asked for.
 
-    images: of digits; opened: an encoder of coloured images, which is asked about their brightness. With
+    images: of digits; opened: an encoder of coloured images, which is asked about their brightness: too
+    early for "learned but not these classes", which takes hundreds of steps. With
     CLUTILS_FAST=1 runs are shortened.
     """
 
