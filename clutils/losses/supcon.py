@@ -51,4 +51,4 @@ class SupCon(Loss):
         else:
             negatives = fill(pairs.negatives / self.temperature, pairs.negative_mask, -torch.inf)
             everyone = torch.cat([everyone, negatives], dim=1)
-        return mean_over_positives(everyone.logsumexp(dim=1, keepdim=True) - positives, pairs)
+        return everyone.logsumexp(dim=1) - mean_over_positives(positives, pairs)
