@@ -1,4 +1,4 @@
-"""What every loss shares: the batch logic, the checks on what comes in, the precision.
+"""What every loss shares: the batch logic, the checks on what comes in, the precision, and `contrast`.
 
 A paper's own file holds its formula and nothing else.
 """
@@ -162,17 +162,17 @@ class Loss(nn.Module, metaclass=Declared):
         queue: Tensor | None = None,
         index: Tensor | None = None,
     ) -> Tensor:
-        """Mean over the method's anchors, a scalar.
+        """Mean over the loss's anchors, a scalar.
 
         - z1, z2: (B, D) embeddings of two views, any floating type, normalised inside
-        - labels: (B,) integers, where the method is supervised: same label = positive; below 0 = no label:
+        - labels: (B,) integers, where the loss is supervised: same label = positive; below 0 = no label:
           the image's own other view is its one positive, as without labels
-        - extra_views: (B, M, D) further positives, where the method takes several
+        - extra_views: (B, M, D) further positives, where the loss takes several
         - queue: (K, D); then z1 are queries, z2 their keys, and the queue gives all negatives
         - index: (B,) int64, the samples' numbers in the data, for a loss that keeps a state per sample
 
         Raises ValueError, quoting what came in, on shapes that do not fit, a batch of one, zero vectors,
-        NaN or infinity, hyper-parameters outside their range, or an argument that the method does not know.
+        NaN or infinity, hyper-parameters outside their range, or an argument that the loss does not take.
         """
         self.check_hyperparameters()
         batch = self.batch(z1, z2, labels=labels, extra_views=extra_views, queue=queue, index=index)
@@ -184,7 +184,7 @@ class Loss(nn.Module, metaclass=Declared):
             at_once = blockwise.images(self, batch)
             if at_once < len(z1) and self.level != "batch":
                 return blockwise.mean(self, batch, at_once)
-            # a batch as people have it: one table of similarities, an anchor a row, and the formula
+            # up to some 256 images on a CPU: one table of similarities, an anchor a row, and the formula
             return self.formula(self.pair_up(batch)).mean()
 
     def of_samples(self, index: Tensor, batch: Batch) -> Tensor:
@@ -273,7 +273,7 @@ class Loss(nn.Module, metaclass=Declared):
         return views
 
     def pair_up(self, batch: Batch) -> Any:
-        """The same for prepared vectors, or a block of them: what `formula` takes."""
+        """`compare` of prepared vectors, or of a block of them: what `formula` takes."""
         return batch.pairs(self.against)
 
     @property
@@ -428,6 +428,7 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     InfoNCE is softplus(c), its gradient-scaling factor W is sigmoid(c), the decoupled loss is c itself.
     """
     if isinstance(pairs, Compared) and not learned(temperature):
+        # a plain batch: the value of the last line, with its gradient written out
         of_side = [_Contrast.apply(s.anchors, s.keys, s, temperature, pairs.once) for s in pairs.sides]
         c = joined(of_side)
         if pairs.further is None:
@@ -460,7 +461,9 @@ class _Contrast(torch.autograd.Function):
         own.fill_(-torch.inf)
         tables = [logits, logits.clone().t()] if side.both_ways else [logits]
         values = [_softmax(table).sub_(positives) for table in tables]
-        of_positives.fill_(-1.0)  # so logits are now the slopes of the values, times the temperature
+        of_positives.fill_(
+            -1.0
+        )  # logits are now τ times the slopes of c: p̂_j of a negative, -1 of the positive
         ctx.save_for_backward(anchors, keys, *tables)
         ctx.place, ctx.temperature, ctx.once = (side.views, side.start, side.both_ways), temperature, once
         return joined(values)

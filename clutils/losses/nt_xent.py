@@ -13,7 +13,8 @@ class NTXent(Loss):
 
     $$\ell = -\log \frac{e^{s^+/\tau}}{e^{s^+/\tau} + \sum_j e^{s^-_j/\tau}} = \mathrm{softplus}(c)$$
 
-    Pull W/τ, push (W/τ) p̂_j, where W = sigmoid(c) and p̂_j is the softmax of the negatives.
+    c = log Σ_j exp(s⁻_j/τ) - s⁺/τ (`base.contrast`). Pull W/τ, push (W/τ) p̂_j, where W = sigmoid(c) and p̂ is
+    the softmax of s⁻/τ over the negatives.
 
     - temperature: default 0.5, SimCLR's for CIFAR-10 (appendix B.9); AttentionNCE's table 5 has 0.5 for
       CIFAR-10, MACL's appendix B.3 has 0.1 for it, MoCo has 0.07 for ImageNet.

@@ -15,7 +15,7 @@ from clutils.losses.catalogue import card, document
 from clutils.settings import Declared, Setting, bind, check, collect, demand_known, setting
 
 Augment = Callable[..., Tensor]
-Compared = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
+LossAndViews = tuple[Tensor, Tensor, Tensor]  # a loss, and the two batches of embeddings that it compared
 WIDTH = Setting(1, whole=True, about="dimension of the embeddings")
 MOMENTUM = Setting(0, 1, "m", dial=(0, 1, "near one"), about="momentum of the moving average")
 PREDICTOR_RATE = Setting(1e-3, 1e3, about="predictor's learning rate over the run's")
@@ -135,7 +135,7 @@ class Method(nn.Module, metaclass=Declared):
         generator: torch.Generator,
         labels: Tensor | None = None,
         index: Tensor | None = None,
-    ) -> Compared:
+    ) -> LossAndViews:
         """(B, ...) images or vectors -> the scalar to descend, both views' embeddings (B, out), detached.
 
         - labels: (B,) int64, for a method that `uses_labels`
@@ -148,7 +148,7 @@ class Method(nn.Module, metaclass=Declared):
         loss, z1, z2 = self.objective(Given(images, augment, generator, labels, index))
         return loss, z1.detach(), z2.detach()
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The scalar to descend, and the embeddings that it compared: what each method writes itself."""
         raise NotImplementedError(f"{type(self).__name__} has no `objective`")
 
@@ -312,7 +312,7 @@ class Method(nn.Module, metaclass=Declared):
             features = encoder(views).float()
         return processes.gathered(features)
 
-    def embedded(self, *views: Tensor) -> tuple[Tensor, ...]:
+    def projected(self, *views: Tensor) -> tuple[Tensor, ...]:
         """The embeddings of views (B, ...) that go through the networks as one batch: (B, out) each."""
         return self.head(self.features_of(torch.cat(views))).chunk(len(views))
 

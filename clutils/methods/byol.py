@@ -3,7 +3,7 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.methods.base import MOMENTUM, OWN_VIEWS, PREDICTOR_RATE, Compared, Given
+from clutils.methods.base import MOMENTUM, OWN_VIEWS, PREDICTOR_RATE, Given, LossAndViews
 from clutils.methods.momentum import Followed
 from clutils.settings import setting
 
@@ -45,7 +45,7 @@ class BYOL(Followed):
         self.predictor = encoders.ProjectionHead(self.out, encoders.width(encoder), self.out)
         self.start_target()
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The embeddings are the first view's prediction and the second view's target."""
         both = given.views()
         p1, p2 = (self.predictor(self.head(self.features_of(view))) for view in both)

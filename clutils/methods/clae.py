@@ -2,7 +2,7 @@
 
 import torch
 
-from clutils.methods.base import Compared, Given, Method
+from clutils.methods.base import Given, LossAndViews, Method
 from clutils.settings import setting
 
 
@@ -28,14 +28,14 @@ class CLAE(Method):
     )
     clean: float = setting(0, dial=(0, 2, "even"), default=0.0, about="weight of the loss of clean views")
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The history gets `loss`, of the adversarial pair, and `clean_loss`, of the pair it started from."""
         first, second = given.views()
         first = first.detach().requires_grad_()
-        z1, z2 = self.embedded(first, second)
+        z1, z2 = self.projected(first, second)
         clean = self.compare(z1, z2, given.index)
         (ascent,) = torch.autograd.grad(clean, first, retain_graph=self.clean > 0)
-        z1, z2 = self.embedded((first + self.strength * ascent.sign()).detach(), second)
+        z1, z2 = self.projected((first + self.strength * ascent.sign()).detach(), second)
         loss = self.compare(z1, z2, given.index)
         self.reported = {"loss": loss.detach(), "clean_loss": clean.detach()}
         return loss + self.clean * clean if self.clean else loss, z1, z2

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.methods.base import Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
 
 
@@ -33,8 +33,8 @@ class DACL(Method):
         0, 0.5, "1 - α", dial=(0, 0.5, "even"), default=0.3, about="largest share of the other sample"
     )
 
-    def objective(self, given: Given) -> Compared:
-        z1, z2 = self.embedded(*(self.mix(view, given.generator) for view in given.views()))
+    def objective(self, given: Given) -> LossAndViews:
+        z1, z2 = self.projected(*(self.mix(view, given.generator) for view in given.views()))
         return self.compare(z1, z2, given.index), z1, z2
 
     def mix(self, x: Tensor, generator: torch.Generator) -> Tensor:

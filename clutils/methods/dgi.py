@@ -9,7 +9,7 @@ from clutils import encoders, losses
 from clutils.data.graphs import unpacked
 from clutils.data.kinds import Kind
 from clutils.encoders.graphs import rows_of
-from clutils.methods.base import Compared, Given, Method, Need
+from clutils.methods.base import Given, LossAndViews, Method, Need
 from clutils.similarities import Pairs
 
 MEASURED = 512  # nodes, spread over all, whose vectors the history's alignment and uniformity are of
@@ -68,7 +68,7 @@ class DGI(Method):
         """Of one positive and one negative: log 2 for its own loss."""
         return self.loss.chance(1) / 2
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h and their graph's summary."""
         graphs = encoders.as_input(given.images)
         nodes, corrupt = unpacked(graphs)[0], shuffled(graphs, given.generator)

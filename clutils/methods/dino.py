@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from clutils import losses
-from clutils.methods.base import MOMENTUM, SIMILARITIES, Compared, Given
+from clutils.methods.base import MOMENTUM, SIMILARITIES, Given, LossAndViews
 from clutils.methods.momentum import Followed, follow
 from clutils.settings import setting
 
@@ -69,7 +69,7 @@ class DINO(Followed):
         super().start_target()
         self.target_vectors = copy.deepcopy(self.vectors).requires_grad_(False)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The history gets `prototypes_used` and `prototypes_of_an_image`."""
         both = torch.cat(given.views())
         z = normalize(self.head(self.features_of(both)), dim=1)

@@ -1,7 +1,7 @@
 """GraphCL: two views of every graph, one encoder and head, and a loss of each graph's own other view."""
 
 from clutils import losses
-from clutils.methods.base import SIMILARITIES, Compared, Given, Method, takes
+from clutils.methods.base import SIMILARITIES, Given, LossAndViews, Method, takes
 
 
 class GraphCL(Method):
@@ -26,7 +26,7 @@ class GraphCL(Method):
         """B - 1, whatever the loss compares elsewhere."""
         return batch_size - 1
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """(B, V, 1 + F + V) graphs -> the loss, and both views' embeddings (B, out)."""
-        z1, z2 = self.embedded(*given.views())
+        z1, z2 = self.projected(*given.views())
         return self.one_way(z1, z2).mean(), z1, z2

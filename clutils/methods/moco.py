@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import encoders, losses
-from clutils.methods.base import MOMENTUM, Compared, Given, Need, takes
+from clutils.methods.base import MOMENTUM, Given, LossAndViews, Need, takes
 from clutils.methods.momentum import Followed
 from clutils.methods.queue import QUEUE_SIZE, Queued
 from clutils.settings import setting
@@ -62,7 +62,7 @@ class MoCo(Queued, Followed):
     def default_loss(cls, version: int = 2, **settings: Any) -> nn.Module:
         return losses.NTXent(temperature=0.07 if version == 1 else 0.2)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The embeddings are the queries and their keys."""
         first, second = given.views()
         queries = self.head(self.features_of(first))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.methods.base import Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
 from clutils.views.checks import drawn
 
@@ -40,7 +40,7 @@ class MODALS(Method):
     operation: str = setting(choices=("any", *OPERATIONS), default="any", about="change of the features")
     strength: float = setting(0, symbol="s", dial=(0, 1, "even"), default=0.3, about="size of the change")
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         features = self.features_of(torch.cat(given.views()))
         generator = drawing_on(features.device, given.generator)
         moved = [h + self.strength * self.direction(h, generator) for h in features.chunk(2)]

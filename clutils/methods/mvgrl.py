@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from clutils import encoders
 from clutils.data.graphs import unpacked
-from clutils.methods.base import Compared, Given
+from clutils.methods.base import Given, LossAndViews
 from clutils.methods.dgi import DGI, MEASURED, shuffled, summarised
 from clutils.settings import setting
 from clutils.views.graphs import ppr
@@ -72,7 +72,7 @@ class MVGRL(DGI):
     def build(self, encoder: nn.Module, loss: nn.Module) -> None:
         super().build(TwoStructures(encoder, self.restart), loss)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """(B, V, 1 + F + V) graphs -> the loss; of up to 512 nodes or so, W h of both views."""
         graphs = encoders.as_input(given.images)
         nodes, encoder = unpacked(graphs)[0], self.encoder

@@ -4,7 +4,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.methods.base import Compared, Given, Need
+from clutils.methods.base import Given, LossAndViews, Need
 from clutils.methods.queue import QUEUE_SIZE, Queued
 from clutils.settings import setting
 
@@ -40,8 +40,8 @@ class NNCLR(Queued):
         super().build(encoder, loss)
         self.start_queue()
 
-    def objective(self, given: Given) -> Compared:
-        z1, z2 = self.embedded(*given.views())
+    def objective(self, given: Given) -> LossAndViews:
+        z1, z2 = self.projected(*given.views())
         self.entering = normalize(z2.detach(), dim=1)
         return self.compare(z1, z2, given.index, queue=self.queue), z1, z2
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.methods.base import MOMENTUM, SIMILARITIES, Compared, Given, Method
+from clutils.methods.base import MOMENTUM, SIMILARITIES, Given, LossAndViews, Method
 from clutils.settings import setting
 
 
@@ -49,7 +49,7 @@ class NPID(Method):
         if len(self.bank) != samples:
             self.bank = normalize(torch.randn(samples, self.out), dim=1).to(self.bank)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The embeddings are the batch's and the bank's. Raises ValueError without the samples' numbers."""
         index = given.index
         if index is None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.methods.base import Augment, Compared, Given, drawing_on, half_precision, several_views
+from clutils.methods.base import Augment, Given, LossAndViews, drawing_on, half_precision, several_views
 from clutils.methods.wrapped import WrappedMethod
 from clutils.settings import setting
 from clutils.views import Identity, checks
@@ -66,7 +66,7 @@ class PiNDA(WrappedMethod):
         self.noise = noise.NoiseGenerator(self.network, weights.shape[1], **own)
         self.check_settings()
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The scalar is loss + λ · penalty."""
         views = _WithNoise(given.augment, self)
         loss, z1, z2 = self.method(given.images, views, given.generator, given.labels, given.index)

@@ -2,7 +2,7 @@
 
 import torch
 
-from clutils.methods.base import SIMILARITIES, Compared, Given, Method, drawing_on
+from clutils.methods.base import SIMILARITIES, Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
 from clutils.views.checks import drawn
 
@@ -39,13 +39,13 @@ class SDMP(Method):
     out, hidden = 128, None
     mixing: float = setting(0, dial=(0, 2, "even"), default=0.5, about="weight of the mixes' terms")
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The history gets `plain`, SimCLR's loss, `to_sources` and `to_mixes`."""
         first, second = given.views()
         share = 0.1 + 0.8 * drawn((len(first),), first, drawing_on(first.device, given.generator))
         of = share.view(-1, *[1] * (first.ndim - 1))
         mixes = [of * x + (1 - of) * x.flip(0) for x in (first, second)]
-        z1, z2, m1, m2 = self.embedded(first, second, *mixes)
+        z1, z2, m1, m2 = self.projected(first, second, *mixes)
         common = torch.minimum(share, 1 - share.flip(0)) + torch.minimum(1 - share, share.flip(0))
         plain = self.compare(z1, z2, given.index)
         to_sources = (share * self.one_way(m1, z2) + (1 - share) * self.one_way(m1, z2.flip(0))).mean()

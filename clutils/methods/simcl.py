@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from clutils.methods.base import Compared, Given, Method, drawing_on
+from clutils.methods.base import Given, LossAndViews, Method, drawing_on
 from clutils.settings import setting
 
 
@@ -26,7 +26,7 @@ class SimCL(Method):
         0, symbol="s", dial=(0, 2, "even"), default=1.0, about="length of the noise on the features"
     )
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         features = self.features_of(torch.cat(given.views()))
         generator = drawing_on(features.device, given.generator)
         drawn = torch.randn(features.shape, generator=generator, device=generator.device)

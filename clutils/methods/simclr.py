@@ -2,7 +2,7 @@
 
 import torch
 
-from clutils.methods.base import Compared, Given, Method
+from clutils.methods.base import Given, LossAndViews, Method
 
 
 class SimCLR(Method):
@@ -12,10 +12,12 @@ class SimCLR(Method):
     takes_extra_views = True
     views_apart = False  # whether each view goes through the networks as a batch of its own
 
-    def objective(self, given: Given) -> Compared:
-        """All views go through the encoder as one batch: its batch normalisation sees all of them."""
+    def objective(self, given: Given) -> LossAndViews:
+        """All views go through the encoder as one batch, unless they are to be apart."""
         views = given.views(2 + self.extra_views)
-        apart = (self.head(self.features_of(view)) for view in views)
-        z1, z2, *further = apart if self.views_apart else self.embedded(*views)
+        if self.views_apart:
+            z1, z2, *further = (self.head(self.features_of(view)) for view in views)
+        else:
+            z1, z2, *further = self.projected(*views)
         beside = {"extra_views": torch.stack(further, dim=1)} if further else {}
         return self.compare(z1, z2, given.index, **beside), z1, z2

@@ -3,7 +3,7 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.methods.base import Compared, Given, Method
+from clutils.methods.base import Given, LossAndViews, Method
 
 
 class SimCo(Method):
@@ -35,6 +35,6 @@ class SimCo(Method):
         layers = nn.Linear(features, width), nn.ReLU(inplace=True), nn.Linear(width, self.out)
         self.head = nn.Sequential(*layers)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         z1, z2 = (self.head(self.features_of(view)) for view in given.views())
         return self.compare(z1, z2, given.index), z1, z2

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from clutils import encoders
-from clutils.methods.base import Compared, Given, drawing_on
+from clutils.methods.base import Given, LossAndViews, drawing_on
 from clutils.methods.graphcl import GraphCL
 from clutils.settings import setting
 
@@ -35,7 +35,7 @@ class SimGRACE(GraphCL):
         0, symbol="η", dial=(0, 2, "even"), default=1.0, about="size of the noise on the weights"
     )
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """(B, V, 1 + F + V) graphs -> the loss, and both embeddings (B, out); the second is constant."""
         with torch.no_grad():
             other = self.head(self.perturbed(given.images, given.generator))

@@ -3,7 +3,7 @@
 from torch import nn
 
 from clutils import encoders, losses
-from clutils.methods.base import OWN_VIEWS, PREDICTOR_RATE, Compared, Given, Method
+from clutils.methods.base import OWN_VIEWS, PREDICTOR_RATE, Given, LossAndViews, Method
 from clutils.settings import SWITCH, setting
 
 
@@ -45,7 +45,7 @@ class SimSiam(Method):
         super().build(encoder, loss)
         self.predictor = encoders.ProjectionHead(self.out, self.out, self.out)
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """The embeddings are the first view's prediction and the second view's own."""
         z1, z2 = (self.head(self.features_of(view)) for view in given.views())
         p1, p2 = self.predictor(z1), self.predictor(z2)

@@ -1,7 +1,7 @@
 """SupCon: SimCLR's step with labels: all images of the anchor's class are its positives."""
 
 from clutils import losses
-from clutils.methods.base import Compared, Given, Method, Need, takes
+from clutils.methods.base import Given, LossAndViews, Method, Need, takes
 
 
 class SupCon(Method):
@@ -17,12 +17,12 @@ class SupCon(Method):
     uses_labels = True
     needs = Need("takes labels", lambda loss: "labels" in takes(loss))
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         """Both views go through the encoder as one batch, as in SimCLR. Raises ValueError without labels."""
         if given.labels is None:
             size = len(given.images)
             raise ValueError(f"SupCon: labels is None, but a batch of {size} has ({size},)")
-        z1, z2 = self.embedded(*given.views())
+        z1, z2 = self.projected(*given.views())
         return self.compare(z1, z2, given.index, labels=given.labels), z1, z2
 
     def chance(self, batch_size: int) -> float | None:

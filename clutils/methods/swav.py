@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from clutils import losses
-from clutils.methods.base import SIMILARITIES, Compared, Given, Method
+from clutils.methods.base import SIMILARITIES, Given, LossAndViews, Method
 from clutils.settings import setting
 
 
@@ -49,7 +49,7 @@ class SwAV(Method):
         super().build(encoder, loss)
         self.vectors = nn.Parameter(normalize(torch.randn(self.prototypes, self.out), dim=1))
 
-    def objective(self, given: Given) -> Compared:
+    def objective(self, given: Given) -> LossAndViews:
         z = normalize(self.head(self.features_of(torch.cat(given.views()))), dim=1)
         scores = (z @ normalize(self.vectors, dim=1).T).chunk(2)  # (B, prototypes) each
         codes = [sinkhorn(each.detach(), self.sharpness, self.rounds) for each in scores]

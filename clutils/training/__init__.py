@@ -67,7 +67,9 @@ def resume(
     device: str | None = None,
     compile: bool | None = None,
 ) -> Run:
-    """The run that `Run.save` wrote, at the step it had reached: `.finish()` goes on, bit for bit on the CPU.
+    """The run that `Run.save` or `save_run` wrote, at the step it had reached.
+
+    `.finish()` goes on, bit for bit on the CPU.
 
     data, encoder, loss and augmentation are needed where the run was made from such an object of your own and
     not from a name; data may also be the name under which the same images are found now.
@@ -85,7 +87,9 @@ def resume(
         settings = from_plain(state["configuration"])
     for name, value in given.items():
         if value is None and name not in settings:
-            raise ValueError(f"resume: {path} was trained with {name} of your own: resume(path, {name}=...)")
+            raise ValueError(
+                f"resume: {path} was trained with {name} given as an object: resume(path, {name}=...)"
+            )
     given |= {"compile": compile, "device": device}
     run = Run(**settings | {name: value for name, value in given.items() if value is not None})
     rule, otherwise = state.get("words", 1), checkpoint.sampled(run.images) != state["pictures"]

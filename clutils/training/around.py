@@ -26,7 +26,9 @@ def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None
         for buffer, kept in zip(buffers, before, strict=True):
             buffer.copy_(kept)
         scale = run.scaler.state_dict()
-        run.scaler = devices.loss_scaler(run.settings, run.device)  # one within a step refuses the next
+        run.scaler = devices.loss_scaler(
+            run.settings, run.device
+        )  # one that has unscaled a step refuses to again
         run.scaler.load_state_dict(scale)
         if not isinstance(error, ValueError):
             raise

@@ -25,8 +25,10 @@ def step(run: RunState) -> dict[str, float]:
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
     index = run.batch_index()  # (B,) which images it takes
     labels = run.labels[index] if method.uses_labels and run.labels is not None else None
-    statistics = method.changing_buffers()  # of batch normalisation: the forward pass changes them
-    with around.undone_on_failure(run, statistics):
+    buffers = (
+        method.changing_buffers()
+    )  # batch statistics, a loss's state per sample: the forward changes them
+    with around.undone_on_failure(run, buffers):
         method.train()
         rate = run.follow_settings()
         with around.drawing(run):
@@ -35,7 +37,7 @@ def step(run: RunState) -> dict[str, float]:
         optimiser.zero_grad()
         scaler.scale(loss).backward()  # times 1, except in float16
         gradients = [p.grad for p in method.parameters() if p.grad is not None]
-        processes.average([*gradients, *statistics])  # the mean over processes, if there are several
+        processes.average([*gradients, *buffers])  # the mean over processes, if there are several
         scaler.unscale_(optimiser)
         numbers = measured(run, loss, z1, z2, gradients)
         chance = method.chance(run.batch_size)

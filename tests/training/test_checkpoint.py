@@ -88,7 +88,7 @@ def test_what_was_given_as_an_object_must_be_given_again(tmp_path):
     }
     for missing in again:
         with pytest.raises(
-            ValueError, match=rf"was trained with {missing} of your own: resume\(path, {missing}="
+            ValueError, match=rf"was trained with {missing} given as an object: resume\(path, {missing}="
         ):
             training.resume(tmp_path / "run.pt", **{**again, missing: None})
     resumed = training.resume(tmp_path / "run.pt", **again)

@@ -82,7 +82,7 @@ def test_a_loss_of_ones_own_is_not_taken_for_the_package_s_of_that_name(own, tmp
     run = advance(small(data=digits, loss=own(), steps=4), 2)
     assert run.configuration["loss"] is None
     run.save(tmp_path / "run.pt")
-    with pytest.raises(ValueError, match=r"with loss of your own: resume\(path, loss=\.\.\.\)"):
+    with pytest.raises(ValueError, match=r"with loss given as an object: resume\(path, loss=\.\.\.\)"):
         training.resume(tmp_path / "run.pt", data=digits)
     assert type(training.resume(tmp_path / "run.pt", data=digits, loss=own()).loss) is own
 
