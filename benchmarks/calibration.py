@@ -8,7 +8,8 @@ Generated scenes, digits, and 10,000 of CIFAR-10's images (as folders of train a
 by the groups tune, second and test; then the rules were frozen, and the group fresh was made and judged once.
 It showed that a training by a good recipe may fail. So a definition of "healthy" was added, and two rules and
 three limits were changed by these groups and the group more, which is not on record. The rules were frozen
-again, and the group fresh2 was made and judged once: its table stands on every page's foot.
+again, and the group fresh2 was made and judged once: its table stands on every page's foot. After that the
+rule for the half-trained was completed; it says the same of every encoder on record.
 
 What an encoder should be called follows from how it was made. Of the groups more and fresh2, what was made to
 be healthy or half-trained is measured beforehand, without any rule, on images that `check` does not see

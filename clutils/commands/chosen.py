@@ -53,10 +53,10 @@ def _within(minutes: float, given: dict[str, Any]) -> Run:
 
     if processes.number() > 1:
         raise BadUsage(f"--minutes {minutes:g}: {processes.number()} processes must agree: give --steps")
-    name = given.get("data", training.Settings.data)
+    name, method = (given.get(own, getattr(training.Settings, own)) for own in ("data", "method"))
     loaded: Any = data.load(name)
     began = time.perf_counter()
-    suits = dial.suiting(minutes, loaded.inputs, training.device(given.get("device")))
+    suits = dial.suiting(minutes, loaded.inputs, training.device(given.get("device")), method)
     if "batch_size" in given or "optimiser" in given:  # the rate is that of the pair
         suits.pop("learning_rate", None)
     run = training.Run(**suits | given | {"data": loaded})

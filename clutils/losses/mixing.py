@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clutils.similarities import widen
+
 SHORTEST_MIX = 1e-12  # squared length: a mix of two opposite vectors has no direction
 
 
@@ -17,7 +19,7 @@ def hardest(negatives: Tensor, count: int, who: str) -> Tensor:
             f"{who}: hardest is {count}, but there are only {negatives.shape[1]} negatives: a larger batch "
             f"or queue, or a smaller `hardest`"
         )
-    known = negatives.detach()
+    known = widen(negatives.detach())
     if known.device.type != "cpu":
         return known.topk(count, dim=1).indices
     # on a CPU topk takes four times as long as NumPy's partition

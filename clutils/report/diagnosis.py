@@ -26,7 +26,7 @@ NEXT = {
     TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
     OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
     HEALTHY: "Compare it with another run on the same images (check A B).",
-    OPEN: "Give more images, with labels (at least 400).",
+    OPEN: "Give more images, with labels (at least 400), or compare it with another file (check A B).",
 }
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
@@ -68,7 +68,7 @@ class Diagnosis:
 
     @property
     def badge(self) -> str:
-        """The level in words; where the input or the labels are at fault, that."""
+        """The level in words; where the input or the labels may be at fault, that."""
         if self.name == FED:
             return "check the input"
         return "check the labels" if self.labels or self.name == OTHER else self.level
@@ -78,7 +78,11 @@ class Diagnosis:
         """What to do next, in a sentence."""
         if self.mean:
             return f"Run the check again with --mean {self.mean}."
-        return "Correct the labels, and run the check again." if self.labels else NEXT[self.name]
+        if self.labels:
+            return "Correct the labels, and run the check again."
+        if self.name in (HEALTHY, OPEN) and self.level in (LOOK, BROKEN):
+            return "Mend what the sentence names, and run the check again."
+        return NEXT[self.name]
 
 
 @dataclass(frozen=True)
@@ -247,9 +251,12 @@ def half_trained(f: Facts) -> Diagnosis | None:
     if learned or by is None or f.own is None or f.untrained is None:
         return None
     most = 1.0 if f.fresh_nearer_than is None else 1.5  # standard errors: less where views say the same
-    if above(f) or _easy(f) or _labels_wrong(f) or max(by) > most:
+    certain = min(by) <= -CERTAIN and f.fresh_nearer_than is not None  # else see `other_classes`
+    if above(f) or _easy(f) or _labels_wrong(f) or (max(by) > most and not certain):
         return None
-    if _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15:
+    if min(by) >= 0 and f.own.knn >= EASY:
+        return None  # nothing is left to learn of these classes
+    if not certain and _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15:
         return None  # it may be a lead: too few images to tell
     return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.", causes)
 

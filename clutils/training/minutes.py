@@ -21,11 +21,14 @@ TRIED = 5  # steps before a step's time counts: the first ones compile, take mem
 SHARE, SECONDS = 0.03, 10.0  # of the time is spent on trying, at most so many seconds
 
 
-def suiting(minutes: float, images: torch.Tensor, device: torch.device) -> dict[str, Any]:
+def suiting(
+    minutes: float, images: torch.Tensor, device: torch.device, method: str = "simclr"
+) -> dict[str, Any]:
     """The settings of `Run` that suit so many minutes; where they name no learning rate, the run has one.
 
-    Images on a CPU: conv16 up to 5 minutes, conv32 from there on. On a GPU: resnet18, compiled, by SGD, with
-    batch and learning rate of `gpu-3min` (`benchmarks/recipes.py`). Other samples have one usual encoder.
+    Images on a CPU: conv16 up to 5 minutes, conv32 from there on. On a GPU: resnet18, compiled where that
+    works; with SimCLR, whose recipe `gpu-3min` it is (`benchmarks/recipes.py`), also its batch, by SGD, and
+    its learning rate. Batches of larger images are smaller. Other samples have one usual encoder.
 
     - images: (N, C, H, W), or other samples
 
@@ -36,10 +39,16 @@ def suiting(minutes: float, images: torch.Tensor, device: torch.device) -> dict[
         return {}
     if device.type != "cuda":
         return {"encoder": "conv16" if minutes < WIDER else "conv32"}
-    size = min(LARGE, len(images))
-    rate = LARGE_RATE * size / LARGE
-    given = {"encoder": "resnet18", "batch_size": size, "optimiser": "sgd", "learning_rate": rate}
-    return given | {"compile": True}
+    try:
+        devices.demand_compiler(device)
+        given: dict[str, Any] = {"encoder": "resnet18", "compile": True}
+    except ValueError:
+        given = {"encoder": "resnet18"}
+    if method != "simclr":
+        return given
+    height, width = images.shape[2:]
+    size = min(LARGE, len(images), max(64, LARGE * 32**2 // (height * width)))
+    return given | {"batch_size": size, "optimiser": "sgd", "learning_rate": LARGE_RATE * size / LARGE}
 
 
 def fit(run: Run, minutes: float, began: float) -> None:
@@ -56,15 +65,17 @@ def fit(run: Run, minutes: float, began: float) -> None:
         raise ValueError(f"training: minutes is {minutes:g}, but {run.steps_done:,} steps are done already")
     before, whole = copy.deepcopy(run.method.state_dict()), 60 * minutes
     enough, counted = min(SECONDS, SHARE * whole), time.perf_counter()
-    run.steps = 10**6
-    while run.steps_done <= TRIED or time.perf_counter() < counted + enough:
-        if run.steps_done == TRIED:
-            counted = time.perf_counter()
-        run.step()
-    a_step = (time.perf_counter() - counted) / (run.steps_done - TRIED)
-    run.method.load_state_dict(before)
-    run.optimiser.state.clear()
-    run.scaler = devices.loss_scaler(run.settings, run.device)
-    run.rows.clear()
-    run.steps_done = 0
+    given, run.steps = run.steps, 10**6
+    try:
+        while run.steps_done <= TRIED or time.perf_counter() < counted + enough:
+            if run.steps_done == TRIED:
+                counted = time.perf_counter()
+            run.step()
+        a_step = (time.perf_counter() - counted) / (run.steps_done - TRIED)
+    finally:
+        run.method.load_state_dict(before)
+        run.optimiser.state.clear()
+        run.scaler = devices.loss_scaler(run.settings, run.device)
+        run.rows.clear()
+        run.steps_done, run.steps = 0, given
     run.steps = max(1, int((whole - (time.perf_counter() - began)) / a_step))

@@ -122,6 +122,27 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         LOOK,
         "counted 40 batches, and two views .* 95.0% .* 94.0%",
     ),  # not fed wrongly
+    (  # few images, and many standard errors below
+        {"nearer_than": 0.8, "fresh_nearer_than": 0.78, "pictures": 40, "compared": 40}
+        | {"own": Row(0.2, 0.25), "untrained": Row(0.9, 0.92), "raw": Row(0.8, 0.85)}
+        | {"knn": 0.2, "knn_relabelled": 0.2},
+        HALF,
+        LOOK,
+        "kNN 20% against 90% with fresh weights",
+    ),
+    (  # one accuracy far below
+        {"nearer_than": 0.8, "fresh_nearer_than": 0.78, "own": Row(0.4, 0.52), "untrained": Row(0.52, 0.45)},
+        HALF,
+        LOOK,
+        "kNN 40% against 52%",
+    ),
+    (  # nothing is left to learn of these classes
+        {"nearer_than": 0.8, "fresh_nearer_than": 0.78, "own": Row(0.99, 0.99)}
+        | {"untrained": Row(0.95, 0.97), "knn": 0.99, "knn_relabelled": 0.99},
+        OPEN,
+        UNKNOWN,
+        "do not decide",
+    ),
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),
     ({"pictures": 12, "spread": 0.0, "finds_itself": 0.5}, COLLAPSED, BROKEN, "0.0%"),
 ]

@@ -7,7 +7,7 @@ import torch
 
 from clutils import data, training
 from clutils.training import minutes
-from tests.runs import small
+from tests.runs import same, small, weights
 
 
 @pytest.mark.parametrize("method", ["simclr", "moco"])
@@ -45,6 +45,16 @@ def test_more_minutes_have_a_wider_encoder_and_a_gpu_has_a_resnet():
     on_gpu = minutes.suiting(3, scenes, gpu)
     assert (on_gpu["encoder"], on_gpu["batch_size"]) == ("resnet18", 100)
     assert set(on_gpu) <= set(training.settings.names())
+    assert minutes.suiting(3, torch.zeros(2000, 3, 96, 96, dtype=torch.uint8), gpu)["batch_size"] == 113
+    assert "learning_rate" not in minutes.suiting(3, scenes, gpu, "moco")
+
+
+def test_a_tried_step_that_fails_leaves_the_run_as_it_was():
+    run = small(learning_rate=1e30, steps=7)
+    before = weights(run)
+    with pytest.raises(ValueError, match="was not taken"):
+        minutes.fit(run, 1.0, 0.0)
+    assert (run.steps_done, run.steps, run.rows) == (0, 7, []) and same(before, weights(run))
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "3"])
