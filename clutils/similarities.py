@@ -46,54 +46,30 @@ class Pairs:
         return Pairs(self.positives, torch.cat([self.negatives, negatives], dim=1), once=self.once)
 
 
-def normalise(
-    z: Tensor | Sequence[Tensor],
-    name: str | Sequence[str] = "z",
-    who: str = "similarities",
-    check: bool = True,
-) -> Tensor:
-    """Rows of z (N, D), or of several views in turn, on the unit sphere, in float32 (float64 stays float64).
+def normalise(z: Tensor, name: str = "z", who: str = "similarities", check: bool = True) -> Tensor:
+    """Rows of z (N, D) on the unit sphere, in float32 (float64 stays float64).
 
     Half precision is widened first: a squared length overflows float16 from entries of 256 on. Where a row is
     so tiny or huge that its squared length would under- or overflow, each is divided by its largest entry
     first; the direction, and with it the gradient, is unchanged by that.
 
-    Several views have a name each. Raises ValueError on a row that is zero or not finite (not with
-    check=False: on a GPU the check waits).
+    Raises ValueError on a row that is zero or not finite (not with check=False: on a GPU the check waits).
     """
-    views = [widen(view) for view in ([z] if isinstance(z, Tensor) else z)]
+    return normalise_views([z], [name], who, check)[0]
+
+
+def normalise_views(
+    views: Sequence[Tensor], names: Sequence[str], who: str = "similarities", check: bool = True
+) -> list[Tensor]:
+    """`normalise` of several views, with one check of all of them."""
+    views = [widen(view) for view in views]
     if check:
-        length = _lengths([view.detach() for view in views])
-        if usual(length):
-            return _Directions.apply(length, *views)
-        check_rows(views, [name] if isinstance(name, str) else name, who)
-    z = joined(views)
-    z = z / z.detach().abs().amax(dim=-1, keepdim=True)
-    return z / torch.linalg.vector_norm(z, dim=-1, keepdim=True)
-
-
-class _Directions(torch.autograd.Function):
-    """Rows of views (N, D) over their lengths (N, 1); a slope's part along a row moves no direction."""
-
-    @staticmethod
-    def forward(ctx: Any, length: Tensor, *views: Tensor) -> Tensor:
-        directions = torch.cat(views).div_(length)
-        ctx.save_for_backward(directions, length, *views)
-        return directions
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        directions, length, *views = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: lengths with a gradient
-            length = _lengths(views)
-        along = torch.linalg.vecdot(slope, directions, dim=-1).unsqueeze(-1)
-        across = torch.addcmul(slope, directions, along, value=-1) / length
-        return None, *across.split([len(view) for view in views])
-
-
-def _lengths(views: Sequence[Tensor]) -> Tensor:
-    """Of the rows of views (N, D), one after the other: (N, 1)."""
-    return joined([torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views])
+        lengths = [torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
+        if usual(joined(lengths)):
+            return [view / length for view, length in zip(views, lengths, strict=True)]
+        check_rows(views, names, who)
+    views = [view / view.detach().abs().amax(dim=-1, keepdim=True) for view in views]
+    return [view / torch.linalg.vector_norm(view, dim=-1, keepdim=True) for view in views]
 
 
 def usual(length: Tensor, most: float = USUAL[1]) -> bool:

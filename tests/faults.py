@@ -61,7 +61,7 @@ LOSSES = (
     Fault(
         "embeddings that are not normalised",
         "clutils/losses/base.py",
-        "return similarities.normalise(views, names, self.name, self.check_inputs).chunk(len(views))",
+        "return similarities.normalise_views(views, names, self.name, self.check_inputs)",
         "return tuple(map(similarities.widen, views))",
         "tests/losses/test_every_loss.py"
         "::test_the_length_of_an_embedding_matters_only_where_the_paper_does_not_normalise",

@@ -266,7 +266,7 @@ class Loss(nn.Module, metaclass=Declared):
     def prepare(self, *views: Tensor, names: Sequence[str] = ("z1", "z2")) -> Sequence[Tensor]:
         """Embeddings (N, D) each as the method compares them: of unit length, or as given."""
         if self.normalised:
-            return similarities.normalise(views, names, self.name, self.check_inputs).chunk(len(views))
+            return similarities.normalise_views(views, names, self.name, self.check_inputs)
         views = tuple(map(similarities.widen, views))
         if self.check_inputs:
             similarities.check_rows(views, names, self.name, LARGEST)
