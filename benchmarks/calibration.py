@@ -359,7 +359,10 @@ def summary(rows: Sequence[dict[str, Any]], tuned: int) -> dict[str, Any]:
         told.append([expected, len(own), sum(row["right"] for row in own), said])
     right, healthy = sum(row["right"] for row in rows), by_kind.get("healthy", [])
     alarms = [row for row in healthy if row["level"] in ("worth a look", "broken")]
-    called = "; ".join(f"of {row['images']}, {row['steps']} steps: {row['found']}" for row in alarms)
+    called = "; ".join(
+        f"of {row['images'].replace('cifar', 'CIFAR-10')}, {row['steps']} steps: {row['found']}"
+        for row in alarms
+    )
     says = f"{len(alarms)} of {len(healthy)} healthy ones {'was' if len(alarms) == 1 else 'were'} called ill"
     says += f": {called}." if called else "."
     return {"encoders": len(rows), "right": right, "tuned": tuned, "says": says, "rows": told}

@@ -57,7 +57,7 @@ def _within(minutes: float, given: dict[str, Any]) -> Run:
     loaded: Any = data.load(name)
     began = time.perf_counter()
     suits = dial.suiting(minutes, loaded.inputs, training.device(given.get("device")), method)
-    if "batch_size" in given or "optimiser" in given:  # the rate is that of the pair
+    if {"encoder", "batch_size", "optimiser"} & given.keys():  # the rate is that of these three together
         suits.pop("learning_rate", None)
     run = training.Run(**suits | given | {"data": loaded})
     vars(run).update(settings=replace(run.settings, data=name))

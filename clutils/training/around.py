@@ -26,9 +26,7 @@ def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None
         for buffer, kept in zip(buffers, before, strict=True):
             buffer.copy_(kept)
         scale = run.scaler.state_dict()
-        run.scaler = devices.loss_scaler(
-            run.settings, run.device
-        )  # one that has unscaled a step refuses to again
+        run.scaler = devices.loss_scaler(run.settings, run.device)  # the old one would not unscale again
         run.scaler.load_state_dict(scale)
         if not isinstance(error, ValueError):
             raise

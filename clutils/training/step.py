@@ -25,9 +25,7 @@ def step(run: RunState) -> dict[str, float]:
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
     index = run.batch_index()  # (B,) which images it takes
     labels = run.labels[index] if method.uses_labels and run.labels is not None else None
-    buffers = (
-        method.changing_buffers()
-    )  # batch statistics, a loss's state per sample: the forward changes them
+    buffers = method.changing_buffers()  # by the forward pass: batch statistics, a loss's state per sample
     with around.undone_on_failure(run, buffers):
         method.train()
         rate = run.follow_settings()
