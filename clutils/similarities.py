@@ -37,6 +37,11 @@ class Pairs:
     once: bool = False
 
     @property
+    def candidates(self) -> Tensor:
+        """What a sum of exponentials over the negatives takes: these, perhaps between entries of -inf."""
+        return self.negatives
+
+    @property
     def columns(self) -> int:
         """K, of the table of negatives."""
         return self.negatives.shape[1]
@@ -162,6 +167,14 @@ class Side:
         return similarities.repeat(2, 1) if self.both_ways else similarities
 
     @property
+    def candidates(self) -> Tensor:
+        """Similarities to all keys in order, -inf to those of the anchor's own image: (A, C)."""
+        table = self.anchors @ self.keys.T
+        with torch.no_grad():  # an entry of -inf has no part in a sum of exponentials, and no slope
+            own_entries(table.detach(), self.views, self.start)[0].fill_(-math.inf)
+        return torch.cat([table, table.T]) if self.both_ways else table
+
+    @property
     def negatives(self) -> Tensor:
         """Similarities to all other images in order, each in its views side by side: (A, (B - 1) views)."""
         keys, images = self.keys, len(self.anchors) // self.views
@@ -188,14 +201,17 @@ class Compared(Pairs):
     def __getattr__(self, name: str) -> Any:
         if name not in ("positives", "negatives"):
             raise AttributeError(f"{type(self).__name__} has no {name}")
-        if torch.is_grad_enabled() != self.learns:
-            with torch.set_grad_enabled(self.learns):
-                return getattr(self, name)
-        made = joined([getattr(side, name) for side in self.sides])
-        if name == "negatives" and self.further is not None:
-            made = torch.cat([made, self.further], dim=1)
-        vars(self)[name] = made
-        return made
+        vars(self)[name] = self._made(name)
+        return vars(self)[name]
+
+    @cached_property
+    def candidates(self) -> Tensor:
+        return self._made("candidates")
+
+    def _made(self, name: str) -> Tensor:
+        with torch.set_grad_enabled(self.learns):
+            made = joined([getattr(side, name) for side in self.sides])
+            return made if name == "positives" or self.further is None else torch.cat([made, self.further], 1)
 
     @property
     def columns(self) -> int:

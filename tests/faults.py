@@ -69,8 +69,8 @@ LOSSES = (
     Fault(
         "a mask that per_anchor ignores",
         "clutils/losses/base.py",
-        "return fill(negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)",
-        "return (negatives / temperature).logsumexp(dim=1, keepdim=True)",
+        "return fill(pairs.negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)",
+        "return (pairs.negatives / temperature).logsumexp(dim=1, keepdim=True)",
         "tests/losses/test_every_loss.py"
         "::test_who_is_compared_is_whom_loops_find_and_what_is_masked_counts_for_nothing",
     ),

@@ -440,10 +440,10 @@ def contrast(pairs: Pairs, temperature: float | Tensor) -> Tensor:
 
 def log_sum(pairs: Pairs, temperature: float | Tensor) -> Tensor:
     """log Σ_j exp(s-_j/τ) over each anchor's own negatives, (A, 1)."""
-    negatives, mask = pairs.negatives, pairs.negative_mask
+    mask = pairs.negative_mask
     if mask is None and not learned(temperature):
-        return _LogSum.apply(negatives, temperature, pairs.once)
-    return fill(negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)
+        return _LogSum.apply(pairs.candidates, temperature, pairs.once)
+    return fill(pairs.negatives / temperature, mask, -torch.inf).logsumexp(dim=1, keepdim=True)
 
 
 def learned(temperature: float | Tensor) -> bool:

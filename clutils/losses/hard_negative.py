@@ -57,7 +57,7 @@ class HardNegative(Loss):
 
     def formula(self, pairs: Pairs) -> Tensor:
         harder = log_sum(pairs, self.temperature / (1 + self.beta))
-        weights = log_sum(pairs, self.temperature / self.beta if self.beta else math.inf)
+        weights = log_sum(pairs, self.temperature / self.beta) if self.beta else counted(pairs).log()
         # log Σ w E = log ΣE^(1+β) - log ΣE^β + log N
         c = harder - weights + counted(pairs).log() - pairs.positives / self.temperature
         values = softplus(debiased(c, pairs, self.temperature, self.class_prior))
