@@ -308,12 +308,14 @@ class Batch:
     def among_negatives(self, i: Tensor, j: Tensor) -> Tensor:
         """Similarity of the anchors' negatives to one another, of columns i, j (A, k) -> (A, k)."""
         if self.queue is None:
-            keys = self.keys
-            i, j = (owners(columns, len(keys) // 2, self.own) for columns in (i, j))
-            if len(keys) ** 2 <= i.numel() * keys.shape[1]:
-                return (keys @ keys.T)[i, j]
-        else:
-            keys = self.queue.detach()
+            i, j = (owners(columns, len(self.keys) // 2, self.own) for columns in (i, j))
+        return self.among_keys(i, j)
+
+    def among_keys(self, i: Tensor, j: Tensor) -> Tensor:
+        """Similarity of the keys, or of those of the queue, of rows i, j (A, k) -> (A, k)."""
+        keys = self.keys if self.queue is None else self.queue.detach()
+        if self.queue is None and len(keys) ** 2 <= i.numel() * keys.shape[1]:
+            return (keys @ keys.T)[i, j]
         # k vectors for each of all anchors at once would not fit beside a large queue
         numbers = OF_A_CPU if keys.device.type == "cpu" else CHUNK
         anchors = max(1, numbers // max(1, i.shape[1] * keys.shape[1]))

@@ -10,7 +10,7 @@ from clutils.losses import mixing
 from clutils.losses.base import TEMPERATURE, Loss
 from clutils.losses.nt_xent import NTXent
 from clutils.settings import setting
-from clutils.similarities import Batch, Pairs, joined, owners
+from clutils.similarities import Batch, Pairs, joined
 
 
 class MoCHi(Loss):
@@ -90,18 +90,18 @@ class MoCHi(Loss):
         i, j, a, other, b = batch.drawn
         if batch.queue is None:
             with torch.no_grad():  # to choose from; of keys that are constants the anchors alone learn
-                real = joined([side.negatives for side in pairs.sides])
+                real = joined([side.candidates for side in pairs.sides])
         else:
             real = pairs.negatives
-        parents = mixing.hardest(real, self.hardest, self.name).gather(1, torch.cat([i, j, other], dim=1))
+        hardest = mixing.hardest(real, self.hardest, self.name, pairs.columns)
+        parents = hardest.gather(1, torch.cat([i, j, other], dim=1))  # rows of the keys, or of the queue
         to_parents, sizes = real.gather(1, parents), (i.shape[1], j.shape[1], other.shape[1])
         if batch.queue is None:
-            rows = owners(parents, len(batch.keys) // 2, batch.own)
-            to_parents = _ByTheAnchor.apply(batch.z, batch.keys.detach(), rows, to_parents)
+            to_parents = _ByTheAnchor.apply(batch.z, batch.keys.detach(), parents, to_parents)
         to_i, to_j, to_other = to_parents.split(sizes, dim=1)
         with torch.no_grad():
             i, j, _ = parents.split(sizes, dim=1)
-            mixed, query_mixed = mixing.length(a, batch.among_negatives(i, j)), mixing.length(b, to_other)
+            mixed, query_mixed = mixing.length(a, batch.among_keys(i, j)), mixing.length(b, to_other)
         pairs_mixed = (a * to_i + (1 - a) * to_j) / mixed
         # <q, q> is 1, and its gradient lies along q: normalising took that direction out
         with_query = (b + (1 - b) * to_other) / query_mixed

@@ -23,11 +23,11 @@ def mixes_of(anchor, parents, row, drawn):
     return made
 
 
-def in_loops(loss, anchors, positives, negatives, drawn):
+def in_loops(loss, anchors, positives, negatives, parents, drawn):
     """InfoNCE of each anchor against its real negatives and its mixes, from vectors."""
     total = 0.0
     for row, anchor in enumerate(anchors):
-        everyone = [*negatives[row], *mixes_of(anchor, negatives[row], row, drawn)]
+        everyone = [*negatives[row], *mixes_of(anchor, parents, row, drawn)]
         logits = torch.stack([anchor @ positives[row], *(anchor @ v for v in everyone)]) / loss.temperature
         total = total + logits.logsumexp(dim=0) - logits[0]
     return total / len(anchors)
@@ -40,11 +40,11 @@ def test_value_and_gradient_are_infonce_on_real_and_constant_synthetic_negatives
     queue = embeddings(9, 6, seed=3)[0]
     value = loss(z1, z2, queue=queue) if queued else loss(z1, z2)
     if queued:
-        expected = in_loops(loss, unit(z1), unit(z2), [list(unit(queue))] * 5, drawn)
+        expected = in_loops(loss, unit(z1), unit(z2), [list(unit(queue))] * 5, unit(queue), drawn)
     else:
         z = unit(torch.cat([z1, z2]))
         negatives = [[z[b] for b in oracles.negatives_in_order(a, 5)] for a in range(10)]
-        expected = in_loops(loss, z, z.roll(5, 0), negatives, drawn)
+        expected = in_loops(loss, z, z.roll(5, 0), negatives, z, drawn)
     close(value, expected)
     ours, theirs = (torch.autograd.grad(v, (z1, z2)) for v in (value, expected))
     for a, b in zip(ours, theirs, strict=True):
@@ -70,7 +70,7 @@ def test_mixes_come_from_the_hardest_and_the_query_is_the_smaller_part(drawn):
     for row in range(12):
         order = oracles.negatives_in_order(row, 6)
         sims = [float(z[row] @ z[b]) for b in order]
-        hardest = set(sorted(range(10), key=lambda c: -sims[c])[:3])
+        hardest = {order[c] for c in sorted(range(10), key=lambda c: -sims[c])[:3]}
         for columns, _ in drawn:
             assert set(columns[row].tolist()) == hardest
 
