@@ -38,6 +38,7 @@ MENDED, FAR = 0.6, 5.0  # nats: fed wrongly where a usual normalisation mends it
 SETTLED = 30  # batches after which a batch normalisation (momentum 0.1) has forgotten its start
 EARLY = 80  # batches before which a run has hardly begun, unless it learned its views; 100 when held out
 LEARNED = 0.37  # share of fresh weights' errors, a view farther than another image, that are left
+BETWEEN = 0.6  # the same, above which views were not learned
 CONSTANT, NARROW = 0.05, 0.15  # spread: below, embeddings are one and the same, or nearly so
 RANK, FIRST = 3.0, 0.9  # effective rank below, or share of the first direction above, which nothing is left
 FEW_RANKS, MUCH = 8.0, 0.6  # the same, from where a look is worth it
@@ -146,10 +147,10 @@ def _settled(f: Facts) -> int:
     return SETTLED if learned_views(f) or f.fresh_nearer_than is None else EARLY
 
 
-def hardly_begun(f: Facts) -> Diagnosis | None:
+def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
     """By the file's own count of batches; after so few, what the loss sees is still nearly one point."""
     seen = f.batches_seen
-    if seen is None or not 0 < seen < SETTLED or f.spread < CONSTANT:
+    if seen is None or not 0 < seen < batches or f.spread < CONSTANT or learned_views(f) or above(f):
         return None
     says = f"Half-trained: its batch normalisations have counted {seen} batches{_beside(f)}."
     return Diagnosis(HALF, LOOK, says, ("saved after a few steps",))
@@ -237,45 +238,31 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
 
 
 def half_trained(f: Facts) -> Diagnosis | None:
-    """Views are hardly better than by fresh weights, and the file counts few batches or no class shows."""
-    learned = learned_views(f)
+    """Few batches, or three measures agree: views were not learned, and neither kNN nor probe is above.
+
+    Where views are between, both must be below. Where the measures disagree, nothing is said.
+    """
+    if begun := hardly_begun(f, _settled(f)):
+        return begun
+    by = leads(f)
+    if by is None or f.own is None or f.untrained is None or learned_views(f) or _labels_wrong(f):
+        return None
+    few = min(by) > -CERTAIN and _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15
+    if few or max(by) > (1 if _left(f) > BETWEEN else 0) or (min(by) >= 0 and f.own.knn >= EASY):
+        return None  # it may be a lead, or nothing is left to learn of these classes
     causes = (
         "too few steps, or a learning rate far off",
         "these labels describe something that it did not learn",
     )
-    known = f.own is not None or f.fresh_nearer_than is not None
-    if not learned and f.batches_seen is not None and 0 < f.batches_seen < EARLY and known:
-        says = f"Half-trained: its batch normalisations have counted {f.batches_seen} batches{_beside(f)}."
-        return Diagnosis(HALF, LOOK, says, causes[:1])
-    by = leads(f)
-    if learned or by is None or f.own is None or f.untrained is None:
-        return None
-    most = 1.0 if f.fresh_nearer_than is None else 1.5  # standard errors: less where views say the same
-    certain = min(by) <= -CERTAIN and f.fresh_nearer_than is not None  # else see `other_classes`
-    if above(f) or _easy(f) or _labels_wrong(f) or (max(by) > most and not certain):
-        return None
-    if min(by) >= 0 and f.own.knn >= EASY:
-        return None  # nothing is left to learn of these classes
-    if not certain and _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15:
-        return None  # it may be a lead: too few images to tell
     return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.", causes)
 
 
 def other_classes(f: Facts) -> Diagnosis | None:
-    """Views were learned and classes are below fresh weights; or below by more than luck, views unknown.
-
-    Below fresh weights in classes and views, it has not learned yet: see `half_trained`.
-    """
+    """Views were learned, and neither kNN nor probe is above fresh weights."""
     by = leads(f)
-    if by is None or above(f) or _easy(f) or _labels_wrong(f):
+    if by is None or not learned_views(f) or max(by) > 0 or _easy(f) or _labels_wrong(f):
         return None
-    early = f.batches_seen is not None and 0 < f.batches_seen < EARLY
-    certain = min(by) <= -CERTAIN
-    if not (learned_views(f) and max(by) <= 0) and not (
-        certain and not early and (f.fresh_nearer_than is None or learned_views(f))
-    ):
-        return None
-    level = BROKEN if certain else LOOK
+    level = BROKEN if min(by) <= -CERTAIN else LOOK
     says = f"Learned, but not these classes: {_than_fresh(f)}."
     causes = (
         "it was trained with labels, and these were wrong",
@@ -297,13 +284,11 @@ def healthy(f: Facts) -> Diagnosis | None:
         says += f", that of raw pixels {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
-            says += f"{f.nearer_than:.0%} of cases, with fresh weights in {f.fresh_nearer_than:.0%}"
+            says += _share_of_cases(f)
         return Diagnosis(HEALTHY, GOOD, f"{says}.")
     if _easy(f):
-        says = (
-            f"Healthy: kNN {f.own.knn:.0%}, fresh weights {f.untrained.knn:.0%}; these classes are too easy "
-        )
-        return Diagnosis(HEALTHY, GOOD, says + "to show more.")
+        says = f"Healthy: kNN {f.own.knn:.0%}, fresh weights {f.untrained.knn:.0%}; these classes are "
+        return Diagnosis(HEALTHY, GOOD, says + "too easy to show more.")
     return None
 
 
@@ -357,9 +342,15 @@ def leads(f: Facts) -> tuple[float, float] | None:
 
 
 def above(f: Facts) -> bool:
-    """Whether it is above fresh weights by more than luck, in kNN or in the probe."""
+    """Whether kNN or probe is above fresh weights by more than luck, and the other not below by as much."""
     by = leads(f)
-    return by is not None and max(by) >= CERTAIN
+    return by is not None and max(by) >= CERTAIN and min(by) > -CERTAIN
+
+
+def _left(f: Facts) -> float:
+    """Share of fresh weights' errors that are left: how often a view is farther than another image."""
+    errors = 1 - (f.fresh_nearer_than or 0.0)
+    return (1 - f.nearer_than) / errors if errors else 1.0
 
 
 def learned_views(f: Facts) -> bool:
@@ -367,17 +358,14 @@ def learned_views(f: Facts) -> bool:
 
     Healthy runs leave 0.1 to 0.35 of fresh weights' errors, half-trained ones nearly always 0.4 and more.
     """
-    if f.fresh_nearer_than is None:
-        return False
-    return 1 - f.nearer_than < LEARNED * (1 - f.fresh_nearer_than)
+    return f.fresh_nearer_than is not None and _left(f) < LEARNED
 
 
 def _easy(f: Facts) -> bool:
     by = leads(f)
     if by is None or f.own is None or f.untrained is None or (f.chance or 0) >= EASY:
         return False
-    learned = f.fresh_nearer_than is None or learned_views(f)
-    return learned and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
+    return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
 def _than_fresh(f: Facts) -> str:
