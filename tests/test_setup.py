@@ -374,11 +374,13 @@ def test_the_measuring_stick_sees_what_is_loaded():
     assert loaded("import numpy") == {"numpy"}
 
 
-def test_nothing_before_the_figures_loads_what_draws():
+def test_nothing_before_the_figures_loads_what_draws_nor_a_step_torchs_compiler():
     """The way of an image: what comes earlier must not need what comes later."""
     below = "data views encoders similarities losses anatomy noise methods measures maps training"
     heavy = ("matplotlib", "ipywidgets", "seaborn", "umap", "numba", "sklearn", "scipy", "pandas")
     assert loaded(f"from clutils import {', '.join(below.split())}", heavy) == set()
+    step = "training.Run(data=torch.zeros(64, 3, 32, 32, dtype=torch.uint8).random_(), batch_size=32).step()"
+    assert loaded(f"import torch; from clutils import training; {step}", (*heavy, "torch._dynamo")) == set()
     assert loaded("from clutils import figures", ("ipywidgets",)) == set()
 
 

@@ -15,7 +15,7 @@ from clutils.data.kinds import said
 from clutils.data.sets import check_edges
 from clutils.methods.base import learned_by
 from clutils.settings import did_you_mean, one_of
-from clutils.training import devices, streams
+from clutils.training import devices, optimisers, streams
 from clutils.training.schedules import Cosine
 from clutils.training.settings import PRECISIONS, STEPS, Settings, check_rate, names, plain, shortened
 
@@ -263,8 +263,8 @@ def _optimiser(settings: Settings, method: methods.Method, device: torch.device)
     fused = True if device.type == "cuda" else None
     given: dict[str, Any] = {"weight_decay": settings.weight_decay, "fused": fused}
     if settings.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
-    return torch.optim.AdamW(groups, **given)
+        return optimisers.SGD(groups, lr=1e-3, momentum=MOMENTUM, **given)
+    return optimisers.AdamW(groups, **given)
 
 
 def _distinct(sentences: Tensor) -> Tensor | None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clutils import encoders, views
 from clutils.data import ImageSet
 from clutils.figures import axes_for, describe, style
+from clutils.training import optimisers
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +61,7 @@ def supervised(
     augment = views.Augmentation(size=train.images.shape[-1])
     encoder = encoders.build("conv16", channels=train.images.shape[1])
     network = nn.Sequential(encoder, nn.Linear(encoder.features, len(train.class_names)))
-    optimiser = torch.optim.AdamW(network.parameters(), lr=learning_rate)
+    optimiser = optimisers.AdamW(network.parameters(), lr=learning_rate)
     rising, found = max(1, steps // 20), []
     for step in range(1, steps + 1):
         network.train()

@@ -12,7 +12,7 @@ from clutils import encoders, noise, training
 from clutils.course.pinda import detectors
 from clutils.course.pinda.maps import detector_maps, indifference, measure, outline_band
 from clutils.data import ImageSet
-from clutils.training import noise_maps
+from clutils.training import noise_maps, optimisers
 
 if TYPE_CHECKING:
     import pandas
@@ -91,7 +91,8 @@ def told_maps(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = noise.NoiseGenerator(network, train.images.shape[1], skips=skips).network
-    dice, optimiser = torch.Generator().manual_seed(seed), torch.optim.Adam(net.parameters(), 5e-3)
+    dice = torch.Generator().manual_seed(seed)
+    optimiser = optimisers.AdamW(net.parameters(), 5e-3, weight_decay=0)
     for _ in range(training.fewer(steps)):
         some = torch.randint(len(train), (batch_size,), generator=dice)
         logits = net(encoders.as_input(train.images[some])).mean(dim=1)
