@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 import sys
 import tempfile
@@ -42,7 +43,7 @@ def add_to(add: Add) -> None:
         metavar="FILE",
         nargs="+",
         help="checkpoint, or folder that train wrote; two files are compared, three or more are a series: "
-        "every number against the epoch",
+        "the main numbers against the epoch",
     )
     to_check.add_argument(
         "--data",
@@ -176,7 +177,7 @@ def check(options: argparse.Namespace) -> int:
         say(report.compared(*reports))
     levels = {found.level for found in reports}
     if many:  # of a run by its last checkpoint
-        levels = {report.series.moments(reports)[-1].level}
+        levels = {report.series.moments(reports)[-1]["level"]}
     return 3 if levels & set(feared) else 0
 
 
@@ -195,9 +196,9 @@ def _checked(
     maps = () if many or options.maps == "none" else ("t-SNE",)
     given |= {"map_names": maps, "seed": options.seed, "quick": options.quick}
     given["command"] = shlex.join(["python", "-m", "clutils", *options.typed])
-    with _stages(4 + bool(maps) if options.quick else 6 + len(maps)) as (on_stage, on_hint):
+    with _stages(4 + bool(maps) if options.quick else 6 + len(maps)) as on_stage:
         try:
-            found = report.check(opened, pictures, on_stage=on_stage, on_hint=on_hint, **given)
+            found = report.check(opened, pictures, on_stage=on_stage, **given)
         except report.Unfit as error:
             raise BadUsage(f"{opened.path}: {error}") from error
     if opened.path != file:
@@ -257,28 +258,19 @@ def demand_writable(out: Path) -> None:
 
 
 @contextmanager
-def _stages(number: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """(stage, hint): a bar that names the stage under way; where nobody watches, a line for each."""
+def _stages(number: int) -> Iterator[Callable[[str], None]]:
+    """A bar that names the stage under way; where nobody watches, a line for each."""
     from tqdm import tqdm
 
     form = "{bar:20} {n_fmt}/{total_fmt} [{elapsed}] {postfix}"
-    began, done, watched = time.monotonic(), 0, sys.stderr.isatty()
+    began, watched = time.monotonic(), sys.stderr.isatty()
     with tqdm(total=number, disable=not watched, bar_format=form, leave=False) as bar:
-
-        def log(text: str) -> None:
-            say(f"[{time.monotonic() - began:4.0f} s] {text}", sys.stderr)
+        done = itertools.count(1)
 
         def on_stage(name: str) -> None:
-            nonlocal done
-            done += 1
             bar.set_postfix_str(name)
             bar.update()
-            if not watched and done > 1:  # "opening": a file that is refused is one line
-                log(f"{done} of {number}: {name}")
+            if (at := next(done)) > 1 and not watched:  # "opening": a file that is refused is one line
+                say(f"[{time.monotonic() - began:4.0f} s] {at} of {number}: {name}", sys.stderr)
 
-        def on_hint(text: str) -> None:
-            bar.set_postfix_str(text)
-            if not watched:
-                log(text)
-
-        yield on_stage, on_hint
+        yield on_stage

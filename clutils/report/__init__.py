@@ -327,14 +327,14 @@ def beside_json(first: Report, second: Report) -> str:
 
 
 def in_series(reports: Sequence[Report]) -> str:
-    """Checkpoints of one run on one page: every number against the epoch, a line for each."""
+    """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
     found = series.moments(reports)
-    return page.page([], {"Numbers": _on_any_page(series.curves(found))}, series.held(found), moments=found)
+    return page.page([], {"Numbers": _on_any_page(series.curves(found))}, as_json(found), moments=found)
 
 
 def in_series_json(reports: Sequence[Report]) -> str:
     """Every number of every checkpoint."""
-    return series.held(series.moments(reports))
+    return as_json(series.moments(reports))
 
 
 # ---- inside ------------------------------------------------------------------------------------------------

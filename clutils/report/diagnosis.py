@@ -55,7 +55,7 @@ class Diagnosis:
     """What ails an encoder.
 
     - name: one of `NAMES`, or "not known"; level: good, worth a look, broken or not known
-    - says: one sentence, with the numbers it rests on; causes: what usually causes it, likeliest first
+    - says: one sentence, with the numbers it rests on
     - mean: the normalisation that mends it (`--mean`)
     - labels: the labels do not fit, and the encoder may be well
     """
@@ -63,7 +63,6 @@ class Diagnosis:
     name: str
     level: str
     says: str
-    causes: tuple[str, ...] = ()
     mean: str = ""
     labels: bool = False
 
@@ -104,16 +103,15 @@ def never_trained(f: Facts) -> Diagnosis | None:
 
     Layer normalisations may have been kept so, where classes were learned.
     """
-    causes = ("saved before the first step", "weights did not load into the network that was saved")
     if f.weights_zero == 1:
         says = "Never trained: 100 % of the weights of its convolutions and linear layers are 0."
-        return Diagnosis(NEVER, BROKEN, says, ("weights that were made and never filled", *causes))
+        return Diagnosis(NEVER, BROKEN, says)
     if f.never_trained:
         says = "Never trained: its batch-norm layers have counted 0 batches, and store mean 0 and variance 1."
-        return Diagnosis(NEVER, BROKEN, says, causes)
+        return Diagnosis(NEVER, BROKEN, says)
     if f.plain_normalisations and not above(f):
         says = "Never trained: all gains of its layer normalisations are 1 and all biases 0."
-        return Diagnosis(NEVER, BROKEN, says, causes)
+        return Diagnosis(NEVER, BROKEN, says)
     return None
 
 
@@ -130,7 +128,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
         says = f"Fed wrongly: its input statistics are {away} from those in training, and {nearest:.2f} "
         says += f"with --mean {either}; until then the other numbers here mean little."
         level = BROKEN if f.input_gap > MENDED else LOOK
-        return Diagnosis(FED, level, says, ("another mean and std than in training",), best)
+        return Diagnosis(FED, level, says, best)
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
         return None  # its statistics had not settled: see `hardly_begun` and `half_trained`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
@@ -138,8 +136,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
         f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
         f"training{near}."
     )
-    causes = ("images of another kind than it was trained on", "colours in another order, or another size")
-    return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says, causes)
+    return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says)
 
 
 def _settled(f: Facts) -> int:
@@ -153,18 +150,11 @@ def hardly_begun(f: Facts, batches: int = SETTLED) -> Diagnosis | None:
     if seen is None or not 0 < seen < batches or f.spread < CONSTANT or learned_views(f) or above(f):
         return None
     says = f"Half-trained: its batch normalisations have counted {seen} batches{_beside(f)}."
-    return Diagnosis(HALF, LOOK, says, ("saved after a few steps",))
+    return Diagnosis(HALF, LOOK, says)
 
 
 def collapsed(f: Facts) -> Diagnosis | None:
     """Healthy encoders: 0.5 to 0.95 of an embedding's length is its own; a rank of 25 to 49 of 128."""
-    causes = (
-        "nothing pushes images apart: by its file it was trained without a stop-gradient"
-        if f.stop_gradient is False
-        else "nothing pushes apart (no negatives, no stop-gradient, no variance term)",
-        "a learning rate so high that weights ran away",
-        "pairs that do not belong together",
-    )
     rank, first = f.effective_rank or 0.0, f.first_direction or 1.0
     if f.spread < CONSTANT and not _centred_is_well(f):
         says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
@@ -180,7 +170,7 @@ def collapsed(f: Facts) -> Diagnosis | None:
     else:
         return None
     says += " Behind the head all images are one point." if one_point(f) else ""
-    return Diagnosis(COLLAPSED, BROKEN, says, causes)
+    return Diagnosis(COLLAPSED, BROKEN, says)
 
 
 def _centred_is_well(f: Facts) -> bool:
@@ -206,18 +196,18 @@ def temperature(f: Facts) -> Diagnosis | None:
         even = _plain(f.head_uniformity)
         says = f"Too cold: behind the head all images are one point (uniformity {even}), "
         says += f"and by the features before the head {tau} would put the push on {before:.1%} {asked}."
-        return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says, ("a temperature far below 0.05",))
+        return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
         says += "the same kind are among them."
         level = BROKEN if share < COLD and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says, ("a temperature far below 0.05", "duplicates"))
+        return Diagnosis(TEMPERATURE, level, says)
     if share > WARM:
         says = (
             f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near ones."
         )
         level = BROKEN if share > HOT and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says, ("a temperature far above 0.5",))
+        return Diagnosis(TEMPERATURE, level, says)
     return None
 
 
@@ -231,10 +221,7 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
     before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
     says = f"Collapsed behind the head: uniformity after it is {_plain(f.head_uniformity)} (0: all are "
     says += f"one point, -4: evenly spread){before}."
-    stop = "nothing pushes images apart"
-    stop += ": by its file it was trained without a stop-gradient" if f.stop_gradient is False else ""
-    causes = (stop, "a temperature far too low", "pairs that do not belong together")
-    return Diagnosis(BEHIND, BROKEN, says, (*causes, "encoder and head that do not belong together"))
+    return Diagnosis(BEHIND, BROKEN, says)
 
 
 def half_trained(f: Facts) -> Diagnosis | None:
@@ -250,11 +237,7 @@ def half_trained(f: Facts) -> Diagnosis | None:
     few = min(by) > -CERTAIN and _error(f.own.knn, f.untrained.knn, f) * CERTAIN > 0.15
     if few or max(by) > (1 if _left(f) > BETWEEN else 0) or (min(by) >= 0 and f.own.knn >= EASY):
         return None  # it may be a lead, or nothing is left to learn of these classes
-    causes = (
-        "too few steps, or a learning rate far off",
-        "these labels describe something that it did not learn",
-    )
-    return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.", causes)
+    return Diagnosis(HALF, LOOK, f"Half-trained: {_than_fresh(f)}.")
 
 
 def other_classes(f: Facts) -> Diagnosis | None:
@@ -263,13 +246,7 @@ def other_classes(f: Facts) -> Diagnosis | None:
     if by is None or not learned_views(f) or max(by) > 0 or _easy(f) or _labels_wrong(f):
         return None
     level = BROKEN if min(by) <= -CERTAIN else LOOK
-    says = f"Learned, but not these classes: {_than_fresh(f)}."
-    causes = (
-        "it was trained with labels, and these were wrong",
-        "augmentation that removes what these labels describe (colour, place)",
-        "colours in another order than in training",
-    )
-    return Diagnosis(OTHER, level, says, causes)
+    return Diagnosis(OTHER, level, f"Learned, but not these classes: {_than_fresh(f)}.")
 
 
 def healthy(f: Facts) -> Diagnosis | None:

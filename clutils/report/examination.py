@@ -52,7 +52,6 @@ def examine(
     seed: int = 0,
     quick: bool = False,
     on_stage: Callable[[str], object] = lambda name: None,
-    on_hint: Callable[[str], object] = lambda text: None,
 ) -> Examination:
     """Measure an encoder.
 
@@ -63,8 +62,7 @@ def examine(
     - map_names: "t-SNE" or "UMAP", the map of the first screen, which is of PCA without one
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
-    - on_stage: called with the name of each stage as it begins; on_hint: with what the first batch tells of
-      the time that all will take
+    - on_stage: called with the name of each stage as it begins
 
     The same arguments give the same numbers, and a quick look those of a full one for what both measure.
     Raises ValueError on what does not fit together, and where a feature of an image is not finite.
@@ -76,11 +74,8 @@ def examine(
     gallery = covering(gallery, judged, quick)
     unknown: dict[str, str] = {}
     on_stage("features")
-    some, passes = judged.subset(slice(0, VIEWED)), len(judged) + len(gallery) + 2 * VIEWED
-    passes += len(fresh) * (2 * sum(COMPARED) + LEARNED + 2 * VIEWED)  # at the most
-    said = f"about {{:.0f}} s for {len(judged) + len(gallery):,} images, views and fresh weights"
-    said += "" if quick else "; then probes, changes, the map, the page"
-    z = finite(prepared, judged, lambda one: on_hint(said.format(one * passes)))
+    some = judged.subset(slice(0, VIEWED))
+    z = finite(prepared, judged)
     gallery_z = finite(prepared, gallery) if len(gallery) else z[:0]
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
@@ -89,8 +84,6 @@ def examine(
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
     n |= {"weights_zero": _zero(opened.encoder), "plain_normalisations": _plain(opened.encoder)}
-    if isinstance(stops := opened.settings.get("stop_gradient"), bool):
-        n["stop_gradient"] = stops
     n |= feeding.first_layer(opened, prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:

@@ -86,7 +86,6 @@ class Facts:
     uniformity: float | None = None
     head_alignment: float | None = None
     head_uniformity: float | None = None
-    stop_gradient: bool | None = None
     temperature: float | None = None
     temperature_in_file: float | None = None
     negatives: int | None = None

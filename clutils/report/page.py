@@ -51,16 +51,14 @@ def page(
     panels: Sequence[tuple[str, str, str]] = (),
     moments: Sequence[Any] = (),
 ) -> str:
-    """One encoder's report; two side by side, a line for each thing that was looked at; or a series.
+    """One encoder's report; two, with what differs; or a series.
 
     - pictures: heading -> a figure's HTML with its image inside (`figures.page`)
     - numbers: JSON, which the page carries for programs
     - panels: heading, a figure's HTML and the sentence that reads it, of the first screen
     - moments: of a series, as `series` has them; then there are no reports
     """
-    own = [{line.name: line for line in report.verdicts} for report in reports]
     found = [report.examination for report in reports]
-    facts = [each.facts for each in found]
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
     if len(reports) > 1:
@@ -69,15 +67,13 @@ def page(
         loader=jinja2.PackageLoader("clutils.report", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("page.html").render(
-        title=" and ".join(titles) or f"{len(moments)} checkpoints, {moments[0].name} to {moments[-1].name}",
+        title=" and ".join(titles)
+        or f"{len(moments)} checkpoints, {moments[0]['name']} to {moments[-1]['name']}",
         moments=moments,
         counted=series.counted(moments),
-        provenance=series.provenance(moments) if moments else facts[0] if len(reports) == 1 else {},
+        provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
         letters=LETTERS,
-        lettered=list(zip(LETTERS, reports, strict=False)),
-        compared=[(name, [each.get(name) for each in own]) for name in _keys(own)],
-        known=[(name, [each.get(name) for each in facts]) for name in _keys(facts)],
         pictures=pictures,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
@@ -114,8 +110,3 @@ def shown(value: float, share: bool) -> str:
 def apart(difference: float, share: bool) -> str:
     """A difference of shares in points, any other in three digits."""
     return f"{100 * difference:+.1f} points" if share else f"{difference:+.3g}"
-
-
-def _keys(of: Sequence[Mapping[str, object]]) -> list[str]:
-    """All keys, in the order in which they first occur."""
-    return list(dict.fromkeys(key for each in of for key in each))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -88,21 +87,9 @@ def batch_size(prepared: Prepared, images: Tensor) -> int:
     return max(4, min(512, 32 * 32 * 32 // side**2))
 
 
-def finite(
-    prepared: Prepared, pictures: ImageSet, on_batch: Callable[[float], object] = lambda seconds: None
-) -> Tensor:
-    """Features; `on_batch` is told once what one image took, in seconds, measured on the second batch.
-
-    Raises ValueError as `demand_finite` does.
-    """
-    parts: list[Tensor] = []
-    batches = pictures.images.split(batch_size(prepared, pictures.images))
-    for k, images in enumerate(batches):
-        began = time.perf_counter()
-        parts.append(embed(prepared, images))
-        if k == min(1, len(batches) - 1):  # the first call of all is slower than the others
-            on_batch((time.perf_counter() - began) / len(images))
-    z = torch.cat(parts)
+def finite(prepared: Prepared, pictures: ImageSet) -> Tensor:
+    """Features. Raises ValueError as `demand_finite` does."""
+    z = embed(prepared, pictures.images)
     demand_finite(z)
     return z
 

@@ -136,8 +136,7 @@ def numbers(found: Examination) -> list[Number]:
 class Difference:
     """B less A of one number.
 
-    - interval: 95 % by the paired bootstrap, None where the number has none
-    - how, misleads, better: as a `Number` has them; how may be another for each
+    - interval: 95 % by the paired bootstrap, None where the number has none; better: as a `Number` has it
     """
 
     name: str
@@ -145,8 +144,6 @@ class Difference:
     b: float
     interval: tuple[float, float] | None
     better: int
-    misleads: str
-    how: str
 
     @property
     def certain(self) -> bool:
@@ -179,8 +176,7 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
         other, interval, (first, second) = theirs[one.key], None, (e.each.get(one.key) for e in (a, b))
         if first is not None and second is not None and len(first) == len(second):
             interval = measures.bootstrap(second - first)
-        how = one.how if one.how == other.how else f"A: {one.how}; B: {other.how}"
-        found.append(Difference(one.name, one.value, other.value, interval, one.better, one.misleads, how))
+        found.append(Difference(one.name, one.value, other.value, interval, one.better))
     return found
 
 

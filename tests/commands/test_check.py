@@ -14,7 +14,6 @@ from clutils.figures import style
 from clutils.report import GOOD, LOOK
 from tests.commands.asked import complaint, run
 from tests.report import ailing
-from tests.report.ailing import SEED
 from tests.report.pages import Page
 
 
@@ -25,7 +24,7 @@ def command(*arguments: object) -> int:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "run.pt"
-    ailing.trained("digits", 0.2, SEED).save(path)
+    ailing.trained().save(path)
     return path
 
 
@@ -40,7 +39,6 @@ def test_the_command_writes_what_is_asked_for(file, tmp_path, capsys):
     assert "run.pt on" in said.out and "✓ collapse" in said.out and "no images were named" not in said.out
     stages = re.findall(r"^\[ *\d+ s\] (\d) of 6: ", said.err, re.MULTILINE)
     assert stages == list("23456")  # a log shows where it is, though nobody watches
-    assert re.search(r"^\[ *\d+ s\] about \d+ s for 1,200 images", said.err, re.MULTILINE)
     assert json.loads(out[1].read_text())["level"] in (GOOD, LOOK)
 
 
@@ -54,7 +52,7 @@ def test_two_files_come_side_by_side_on_the_terminal_too_and_in_one_json_by_name
     named = "/".join(file.parts[-2:])  # files of one name are told apart by their folders
     assert Page(text).loads == [] and f"A: {named}" in text and f"B: {named}" in text
     cells = re.findall(r'<td data-of="([AB])">', text)  # which file a cell is of
-    assert cells.count("A") == cells.count("B") >= 10
+    assert cells.count("A") == cells.count("B") >= 5
     held = json.loads(out[1].read_text())
     assert list(held) == [str(file), f"{file} (2)", "beside"]
     assert held["beside"]["likeness"]["overlap"] == 1  # one file beside itself
@@ -84,7 +82,7 @@ def series(file, folder, names, **changed):
     return copies
 
 
-def test_more_than_two_files_are_a_series_with_every_number_against_the_epoch(file, tmp_path):
+def test_more_than_two_files_are_a_series_with_the_main_numbers_against_the_epoch(file, tmp_path):
     copies = series(file, tmp_path, "cab", epoch=(3, 2, 1))
     out = tmp_path / "s.html", tmp_path / "s.json"
     given = ("--data", "digits", "--pictures", 200, "--maps", "none", "--out", out[0], "--out", out[1])
@@ -124,10 +122,8 @@ def test_fail_on_tells_scripts_by_the_exit_code(file, tmp_path, capsys):
 
 def test_a_series_fails_by_its_last_checkpoint_and_not_by_step_0(file, tmp_path):
     """A run from its untrained start on ended with exit code 3, though its end was well."""
-    from clutils import training
-
     start = tmp_path / "start.pt"
-    training.Run(data=ailing.pictures("digits")[0], steps=1, batch_size=128).save(start)
+    ailing.untrained().save(start)
     given = ("--data", "digits", "--pictures", 400, "--quick", "--maps", "none", "--out", tmp_path / "a.json")
     copies = series(file, tmp_path, "ab", epoch=(3, 2))
     assert command(start, *copies, *given, "--fail-on", "broken") == 0

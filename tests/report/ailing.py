@@ -1,4 +1,4 @@
-"""Encoders that are well and encoders that are ill, made in seconds: what verdicts are tried on."""
+"""An encoder that is well and encoders that are ill, made in seconds: what verdicts are tried on."""
 
 import copy
 from collections.abc import Callable
@@ -10,10 +10,9 @@ import torch
 from torch import nn
 
 from clutils import checkpoints, data, losses, report, training
-from clutils.course.experiments import PullOnly
 from clutils.data import ImageSet
 
-STEPS, BATCH = 120, 128
+SEED, SHUFFLES = 11, 3
 
 
 @dataclass
@@ -27,24 +26,22 @@ class Case:
 
 
 @cache
-def pictures(name: str) -> tuple[ImageSet, ImageSet]:
+def pictures(name: str = "digits") -> tuple[ImageSet, ImageSet]:
     limits = (1024, 320) if name == "scenes" else (1352, 397)
     return data.load(name, limit=limits[0]), data.load(name, split="test", limit=limits[1])
 
 
 @cache
-def trained(name: str, temperature: float, seed: int, ill: str = "") -> training.Run:
-    loss = PullOnly() if ill == "pull only" else losses.NTXent(temperature)
-    early = ill or not 0.1 <= temperature <= 0.5  # an ailment shows as surely after half of the steps
-    return training.Run(
-        data=pictures(name)[0],
-        loss=loss,
-        steps=STEPS // 2 if early else STEPS,
-        batch_size=BATCH,
-        learning_rate=1e-2,
-        seed=seed,
-        precision="float32",
-    ).finish(progress=False)
+def trained() -> training.Run:
+    """Of digits: the one encoder that is trained here; what is ill is made of it."""
+    given: dict[str, Any] = {"batch_size": 128, "learning_rate": 1e-2, "precision": "float32"}
+    return training.Run(data=pictures()[0], loss=losses.NTXent(0.2), steps=120, seed=SEED, **given).finish(
+        progress=False
+    )
+
+
+def untrained(name: str = "digits") -> training.Run:
+    return training.Run(data=pictures(name)[0], steps=1, seed=SEED, precision="float32")
 
 
 def opened(run: training.Run) -> checkpoints.Opened:
@@ -121,68 +118,46 @@ def nameless(pictures: ImageSet) -> ImageSet:
     return replace(pictures, labels=torch.full_like(pictures.labels, -1), class_names=())
 
 
-IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+HALF = {"mean": (0.5,), "std": (0.5,)}
 BYTES = {"mean": (0.0,), "std": (1 / 255,)}
 
 
-def cases(seed: int) -> dict[str, Callable[[], Case]]:
+def tinted(encoder: nn.Module) -> None:
+    """Taught with mean and std 0.5: the same function of images that are shifted and scaled."""
+    first = encoder.convolutions[0].weight
+    encoder.normalisations[0].running_mean.sub_(first.sum((1, 2, 3)) * HALF["mean"][0])
+    first.mul_(HALF["std"][0])
+
+
+def cases() -> dict[str, Callable[[], Case]]:
     """What ails it -> the case, made when it is asked for."""
-    scenes, digits = pictures("scenes"), pictures("digits")
+    digits, well = pictures(), opened(trained())
 
-    def healthy(temperature: float = 0.2, name: str = "scenes") -> checkpoints.Opened:
-        return opened(trained(name, temperature, seed))
-
-    def fresh() -> checkpoints.Opened:
-        return opened(training.Run(data=scenes[0], steps=1, batch_size=BATCH, seed=seed, precision="float32"))
-
-    def ill(how: str) -> checkpoints.Opened:
-        return opened(trained("scenes", 0.2, seed, how))
-
-    def tinted(encoder: nn.Module) -> None:
-        """Taught with ImageNet's normalisation: the same function of pictures that are shifted and scaled."""
-        first, std, mean = encoder.convolutions[0], *(torch.tensor(IMAGENET[n]) for n in ("std", "mean"))
-        encoder.normalisations[0].running_mean.sub_((first.weight.sum((2, 3)) * mean).sum(1))
-        first.weight.mul_(std.view(1, 3, 1, 1))
+    def ill(change: Callable[[nn.Module], object], **options: Any) -> Case:
+        return Case(changed(well, change), *digits, options)
 
     return {
-        "healthy": lambda: Case(healthy(), *scenes),
-        "healthy, digits": lambda: Case(healthy(name="digits"), *digits),
-        "healthy, by ImageNet's normalisation": lambda: Case(changed(healthy(), tinted), *scenes, IMAGENET),
-        "healthy, the head": lambda: Case(healthy(), *scenes, {"layer": "head"}),
-        "collapsed": lambda: Case(changed(healthy(), collapse), *scenes),
-        "nearly collapsed": lambda: Case(changed(healthy(), nearly_collapse), *scenes),
-        "nothing pushed": lambda: Case(ill("pull only"), *scenes),
-        "one dimension": lambda: Case(changed(healthy(), one_dimension), *scenes),
-        "untrained": lambda: Case(fresh(), *scenes),
-        "a layer forgotten": lambda: Case(changed(healthy(), forget_layer), *scenes),
-        "too hot": lambda: Case(healthy(10.0), *scenes),
-        "too cold": lambda: Case(healthy(0.005), *scenes),
-        "normalised, and should not be": lambda: Case(healthy(), *scenes, IMAGENET),
-        "not normalised, and should be": lambda: Case(changed(healthy(), tinted), *scenes, {"mean": "none"}),
-        "0 to 255": lambda: Case(healthy(), *scenes, BYTES),
+        "healthy": lambda: Case(well, *digits),
+        "collapsed": lambda: ill(collapse),
+        "nearly collapsed": lambda: ill(nearly_collapse),
+        "one dimension": lambda: ill(one_dimension),
+        "untrained": lambda: Case(opened(untrained()), *digits),
+        "a layer forgotten": lambda: ill(forget_layer),
+        "too hot": lambda: Case(replace(well, temperature=10.0), *digits),
+        "too cold": lambda: Case(replace(well, temperature=0.005), *digits),
+        "normalised, and should not be": lambda: Case(well, *digits, HALF),
+        "not normalised, and should be": lambda: ill(tinted, mean="none"),
+        "0 to 255": lambda: Case(well, *digits, BYTES),
         **{
-            f"labels shuffled, {n}": lambda n=n: Case(
-                healthy(), shuffled(scenes[0], n), shuffled(scenes[1], n)
-            )
+            f"labels shuffled, {n}": lambda n=n: Case(well, *(shuffled(some, n) for some in digits))
             for n in range(SHUFFLES)
         },
-        "labels of the gallery renamed": lambda: Case(healthy(name="digits"), digits[0], renamed(digits[1])),
+        "labels of the gallery renamed": lambda: Case(well, digits[0], renamed(digits[1])),
     }
-
-
-SHUFFLES = 3
-SEED = 11
-OTHERS = {"too hot": 13, "too cold": 14, "nothing pushed": 15}
 
 
 @cache
 def checked(name: str) -> report.Report:
     """The report on a case, made once for all tests; quick: the diagnosis is that of the whole page."""
-    case = cases(OTHERS.get(name, SEED))[name]()
+    case = cases()[name]()
     return report.check(case.opened, (case.gallery, case.judged), map_names=(), quick=True, **case.options)
-
-
-def checks(name: str = "healthy", some: Any = None, **options: Any) -> report.Report:
-    """The report on a case with other pictures or options than `checked` has."""
-    case = cases(SEED)[name]()
-    return report.check(case.opened, some or (case.gallery, case.judged), map_names=(), **options)

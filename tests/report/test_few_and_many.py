@@ -10,7 +10,6 @@ from PIL import Image
 from clutils import data, measures, report
 from tests.commands.asked import run
 from tests.report import ailing
-from tests.report.ailing import SEED
 
 
 def folder(path, sizes, first=0):
@@ -74,7 +73,7 @@ def test_a_quick_look_keeps_a_labelled_image_of_each_class_that_is_asked_about()
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "run.pt"
-    ailing.trained("scenes", 0.2, SEED).save(path)
+    ailing.untrained("scenes").save(path)
     return path
 
 
@@ -104,7 +103,7 @@ def test_any_folder_has_a_page_and_what_is_not_measured_has_its_reason(
 def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(checkpoint, tmp_path):
     """By 20 neighbours the classes with two would outvote those with one: 1 % where 75 % is right."""
     folder(tmp_path, [2] * 60)
-    opened = ailing.cases(SEED)["healthy"]().opened
+    opened = ailing.opened(ailing.untrained("scenes"))
     found = report.check(opened, f"folder:{tmp_path}", map_names=(), quick=True)
     assert found.examination.numbers["knn_raw"] > 0.6
 
@@ -112,7 +111,7 @@ def test_a_right_vote_counts_though_each_class_has_one_or_two_labelled_images(ch
 @pytest.mark.parametrize("large", [1e38, 1e20])
 def test_weights_so_large_that_squares_overflow_are_refused_and_not_called_spread(large, tmp_path):
     """They were judged: 'spread: inf of the length differs', good."""
-    opened = ailing.cases(SEED)["healthy"]().opened
+    opened = ailing.opened(ailing.untrained("scenes"))
 
     def enlarge(encoder):
         encoder.normalisations[-1].weight.fill_(large)

@@ -16,13 +16,13 @@ from clutils.report import diagnosis
 from clutils.report.facts import NAMED, Facts, Row
 from clutils.report.page import TRUST
 from tests.report import ailing
-from tests.report.ailing import SEED, checked
+from tests.report.ailing import checked
 from tests.report.pages import Page
 
 
 @pytest.fixture(scope="module")
 def whole() -> report.Report:
-    case = ailing.cases(SEED)["healthy, digits"]()
+    case = ailing.cases()["healthy"]()
     return report.check(case.opened, (case.gallery, case.judged), map_names=("t-SNE",))
 
 
