@@ -23,6 +23,8 @@ from torch import Tensor
 from clutils.measures import Vectors, as_classes, unit_rows
 from clutils.settings import one_of, within
 
+THREADED = 1000  # points from which on a second thread makes t-SNE faster
+
 
 def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str = "pca") -> np.ndarray:
     """t-SNE (van der Maaten & Hinton 2008), Barnes-Hut by scikit-learn: z (N, D) -> (N, 2) float32.
@@ -44,8 +46,10 @@ def tsne(z: Vectors, perplexity: float | None = None, seed: int = 0, init: str =
     within("tsne", "perplexity", perplexity, 1, len(z), open_above=True)
     one_of("tsne", "init", init, ("pca", "random"))
     # scikit-learn adds up one sum by thread, in the order they finish: two of them commute, more do not
-    # and never more than torch was given: threads beyond the cores wait for each other, busily
-    with threadpool_limits(limits=min(2, torch.get_num_threads()), user_api="openmp"):
+    # and never more than torch was given: threads beyond the cores wait for each other, busily; so do two of
+    # few points
+    threads = min(2, torch.get_num_threads()) if len(z) > THREADED else 1
+    with threadpool_limits(limits=threads):
         return TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(z)
 
 

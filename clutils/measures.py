@@ -21,6 +21,7 @@ from clutils.settings import one_device, within
 
 ROWS = 1024  # anchors at a time where a full table of similarities would not fit in memory
 NEIGHBOURS, PROBED = 20, 750  # of numbers by name: k of kNN, and how many labels train the linear probe
+THREADED = 2**20  # values of a probe's rows from which on threads make its fit faster
 DINO = ((10, 20, 100, 200), 0.07)  # k and T of its eval_knn.py
 FEW, DRAWS = 10, 5  # labels of each class, and how often they are drawn
 DELTA, EPSILON = 1e-4, 1e-7  # LiDAR's δ, and ε of it and of RankMe
@@ -400,6 +401,7 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
 
     unasked = torch.zeros(len(test_z), dtype=torch.int64)
     train_z, train_y, test_z, _ = _split(finite_rows, who, train_z, train_y, test_z, unasked)
@@ -408,10 +410,12 @@ def probed(train_z: Vectors, train_y: Vectors, test_z: Vectors, who: str = "prob
             f"linear_probe: every training label is {int(train_y[0])}, but a probe parts at least two"
         )
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-    with warnings.catch_warnings():  # "could represent a regression problem": many classes are no mistake
+    few = train_z.numel() < THREADED  # threads would wait for each other: one takes a seventh of two's time
+    with warnings.catch_warnings(), threadpool_limits(1 if few else None):
+        # "could represent a regression problem": many classes are no mistake
         warnings.filterwarnings("ignore", "The number of unique classes")
         probe.fit(train_z.cpu().numpy(), train_y.cpu().numpy())
-    return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
+        return torch.from_numpy(probe.predict(test_z.cpu().numpy()))
 
 
 @dataclass(frozen=True)
