@@ -1,5 +1,6 @@
 """Digits: the 1,797 handwritten 8x8 images inside scikit-learn, nothing to download."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,7 @@ def vectors(split: str = "train", limit: int | None = None) -> VectorSet:
 
 
 def _part(split: str, limit: int | None) -> tuple[np.ndarray, dict[str, Any]]:
-    from sklearn.datasets import load_digits
-
-    values, labels = load_digits(return_X_y=True)
+    values, labels = _all()
     is_test = np.zeros(len(labels), bool)
     for digit in range(10):
         is_test[np.flatnonzero(labels == digit)[3::4]] = True
@@ -41,3 +40,11 @@ def _part(split: str, limit: int | None) -> tuple[np.ndarray, dict[str, Any]]:
         "class_names": CLASS_NAMES,
         "source": f"{len(wanted):,} of scikit-learn's 1,797 handwritten digits, 8x8 (real; split {split})",
     }
+
+
+@cache
+def _all() -> tuple[np.ndarray, np.ndarray]:
+    """scikit-learn's file, read once: (1797, 64) values and (1797,) labels, not to be changed."""
+    from sklearn.datasets import load_digits
+
+    return load_digits(return_X_y=True)

@@ -62,7 +62,9 @@ def test_a_resnet_for_cifar_opens_with_its_features(blocks, convolved, tmp_path)
     assert any("pad channels on both sides" in note for note in opened.notes) != convolved
 
 
-@pytest.mark.parametrize("name", ["wide_resnet50_2", "resnext50_32x4d"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("wide_resnet50_2", marks=pytest.mark.sweep), "resnext50_32x4d"]
+)
 def test_wider_resnets_are_told_by_their_second_convolution(name, tmp_path):
     net = seeded(torchvision.models.get_model_builder(name))
     opened = reopened(net.state_dict(), tmp_path)
@@ -91,7 +93,7 @@ def test_any_network_of_torchvision_opens_by_its_name(name, last, tmp_path):
     [
         ("mobilenet_v3_small", "classifier.3"),
         ("efficientnet_b0", "classifier.1"),
-        ("convnext_tiny", "classifier.2"),
+        pytest.param("convnext_tiny", "classifier.2", marks=pytest.mark.sweep),
     ],
 )
 def test_a_network_that_all_shapes_tell_opens_without_its_name(name, last, tmp_path):
@@ -193,7 +195,10 @@ def test_an_unknown_network_of_torchvision_is_answered_by_near_ones():
         checkpoints.demand_arch("torchvision:convnext_tny")
 
 
-@pytest.mark.parametrize("name", ["convnext_tiny", "mobilenet_v3_small", "alexnet", "maxvit_t"])
+LARGE = [pytest.param(name, marks=pytest.mark.sweep) for name in ("convnext_tiny", "maxvit_t")]
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v3_small", "alexnet", *LARGE])
 def test_a_file_without_its_classifier_opens_by_the_features_before_it(name, tmp_path):
     """Their classifiers have hidden layers or a normalisation, which then are not in the file."""
     net = seeded(lambda: torchvision.models.get_model(name, weights=None))

@@ -35,6 +35,7 @@ def first(site: Path) -> list[str]:
     return [cell.source for cell in made.cells if cell.cell_type == "code"][:2]
 
 
+@pytest.mark.sweep  # pip builds the package and sets it up: once a release is enough
 def test_a_copy_fetches_the_package_where_it_is_missing_and_its_imports_and_records_then_work(tmp_path: Path):
     site, reader = tmp_path / "site", tmp_path / "reader"
     site.mkdir(), reader.mkdir()

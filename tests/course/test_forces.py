@@ -97,6 +97,7 @@ def moved(panel, key):
 
 
 @pytest.mark.parametrize("name", SIMILARITY)
+@pytest.mark.usefixtures("not_laid_out")
 def test_every_hyperparameter_has_a_slider_labelled_by_its_symbol_that_turns_it(name):
     cls = losses.catalogue()[name].cls
     # what would hide it: a hinge that is shut, α where A = A₀, A₀ where α = 0

@@ -59,7 +59,7 @@ def by_blocks(loss, block_size, dtype=torch.float64, name="two views", **autogra
 
 
 @pytest.mark.parametrize(("loss", "name"), CASES)
-@pytest.mark.parametrize("block_size", [1, 6, WHOLE])
+@pytest.mark.parametrize("block_size", [pytest.param(1, marks=pytest.mark.sweep), 6, WHOLE])
 def test_every_loss_in_blocks_is_its_formula_on_who_is_compared(loss, name, block_size):
     """By plain autograd over the whole tables: `compare`, then `formula`; a second derivative too."""
     blocks, inputs = by_blocks(loss, block_size, name=name, create_graph=True)

@@ -20,11 +20,21 @@ def settings(monkeypatch, tmp_path):
 
 @pytest.fixture
 def undrawn(request, monkeypatch):
-    """A panel draws no image, three quarters of a test's time, unless the test asks for `drawn`."""
+    """A panel draws no image, and measures no untrained encoder before a start: most of a test's time.
+
+    A test that looks at one of these asks for `drawn` or `untrained`.
+    """
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr(LiveFigure, "draw", lambda self: None)
+    if "untrained" not in request.fixturenames:
+        monkeypatch.setattr(module.Lab, "_untrained", lambda self: None)
 
 
 @pytest.fixture
 def drawn():
     """The panel draws its image as ever."""
+
+
+@pytest.fixture
+def untrained():
+    """The panel opens with the untrained encoder's map as ever."""

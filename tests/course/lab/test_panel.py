@@ -247,7 +247,9 @@ def test_the_second_press_of_a_double_click_is_dropped():
     assert shown(lab) == "" and lab.background.running
 
 
-def test_nothing_can_be_chosen_or_pressed_while_a_start_loads_and_all_can_where_it_fails(monkeypatch):
+def test_nothing_can_be_chosen_or_pressed_while_a_start_loads_and_all_can_where_it_fails(
+    untrained, monkeypatch
+):
     lab, seen = made(), []
     own = (*lab.menus.values(), lab.start_button)
 
@@ -504,7 +506,7 @@ def test_reset_puts_menus_and_dials_back(monkeypatch):
         lab.reset()
 
 
-def test_before_a_start_the_untrained_map_and_its_accuracy_stand_there(monkeypatch, tmp_path):
+def test_before_a_start_the_untrained_map_and_its_accuracy_stand_there(untrained, monkeypatch, tmp_path):
     lab = made()
     knn = list(lab.screen.charts.knn.get_ydata())
     assert len(knn) == 1 and f"kNN {knn[0]:.2f}" in lab.status.value and "Not started" in lab.status.value
