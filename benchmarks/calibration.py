@@ -8,9 +8,10 @@ Generated scenes, digits, and 10,000 of CIFAR-10's images (as folders of train a
 by the groups tune, second and test; then the rules were frozen, and the group fresh was made and judged once.
 It showed that a training by a good recipe may fail. So a definition of "healthy" was added, and two rules and
 three limits were changed by these groups and the group more, which is not on record. The rules were frozen
-again, and the group fresh2 was made and judged once: its table stands on every page's foot. It showed that a
-healthy encoder may be called half-trained where the measures disagree. So "half-trained" needs their
-agreement now. The rules were frozen a third time, for the group fresh3: the design of fresh2, other seeds.
+again, and the group fresh2 was made and judged once. It showed that a healthy encoder may be called
+half-trained where the measures disagree. So "half-trained" needs their agreement now. The rules were frozen a
+third time. The group fresh3, by the design of fresh2 with other seeds, was made and judged once: its table
+stands on every page's foot.
 
 What an encoder should be called follows from how it was made. Of the groups more, fresh2 and fresh3, what was
 made to be healthy or half-trained is measured beforehand, without any rule, on images that `check` does not
