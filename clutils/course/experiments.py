@@ -45,12 +45,19 @@ def accuracy(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSe
     return measures.knn_accuracy(embed(train), train.labels, embed(test), test.labels, k=NEIGHBOURS)
 
 
-def readable(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSet) -> dict[str, float]:
+def readable(
+    embed: Callable[[ImageSet], Tensor],
+    train: ImageSet,
+    test: ImageSet,
+    questions: Sequence[str] = ("class", "bright", "right"),
+) -> dict[str, float]:
     """What a linear probe can read off these features: question -> accuracy on the test images.
 
     - class: the image's label
     - bright: whether its mean is above the training images' median; jitter changes that from view to view
     - right: whether its object lies right of the middle, where there are masks; crops and flips change that
+
+    questions: those of the three that are asked
     """
     labelled = train.subset(slice(0, PROBE_TRAIN))
     level = labelled.images.float().mean(dim=(1, 2, 3)).median()
@@ -61,7 +68,11 @@ def readable(embed: Callable[[ImageSet], Tensor], train: ImageSet, test: ImageSe
     if labelled.masks is not None and test.masks is not None:
         answers["right"] = on_the_right
     z, test_z = embed(labelled), embed(test)
-    return {name: measures.linear_probe(z, ask(labelled), test_z, ask(test)) for name, ask in answers.items()}
+    return {
+        name: measures.linear_probe(z, ask(labelled), test_z, ask(test))
+        for name, ask in answers.items()
+        if name in questions
+    }
 
 
 def on_the_right(pictures: ImageSet) -> Tensor:

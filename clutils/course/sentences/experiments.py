@@ -16,7 +16,7 @@ from clutils.course import evidence
 from clutils.encoders.transformer import Dropout, Transformer
 from clutils.views import sentences as views
 
-NEIGHBOURS, WIDTH, STEPS, BATCH, RATE, TEMPERATURE = 10, 64, 10, 64, 2e-3, 0.05
+NEIGHBOURS, WIDTH, STEPS, BATCH, RATE, TEMPERATURE = 10, 64, 6, 64, 2e-3, 0.05
 VIEWS = {  # name -> the augmentation, and the encoder's dropout
     "dropout": (views.Dropout(), 0.1),
     "dropout and deletion": (views.Deletion(0.3), 0.1),
