@@ -32,7 +32,7 @@ def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
     ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of largest")
     ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
     ax.set_xlabel("singular value, largest first")
-    ax.legend(loc="lower left")
+    ax.legend(loc="upper right")
     return describe(ax, f"Singular values of the features. {'; '.join(said)}.")
 
 

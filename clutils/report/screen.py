@@ -7,6 +7,7 @@ from collections.abc import Callable
 from textwrap import fill
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ from clutils.report.diagnosis import CONSTANT, Diagnosis, one_point
 from clutils.report.facts import Examination, Facts, Seen
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
-TALL = (4.6, 2.05)  # of the panel of photographs, so that each can be recognised
+TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognised
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
 SHOWN = 6  # images whose neighbours are shown: half of them the worst
 BINS = 60  # of similarities
@@ -115,7 +116,11 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     at = maps.pca(z) if at is None else at
     size = min(26.0, 13_000 / len(z))  # of many, small ones
     points = map_figures.Points(ax, labels, found.judged.class_names, size, names=False)
-    points.update(at)
+    turned = at - at.mean(axis=0)
+    turned = (
+        turned @ np.linalg.svd(turned, full_matrices=False)[2].T
+    )  # its long side lies, as the panel's does
+    points.update(turned)
     ax.spines[:].set_visible(False)
     if found.predicted is None:
         some = bool((found.judged.labels >= 0).any())
@@ -127,8 +132,19 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     for marks, c in zip(points.marks, points.classes, strict=True):
         offsets = torch.as_tensor(marks.get_offsets())[wrong[labels == c]]
         ax.scatter(
-            offsets[:, 0], offsets[:, 1], s=58, linewidth=0.5, zorder=4, facecolors="none", edgecolors=RING
+            offsets[:, 0],
+            offsets[:, 1],
+            s=58,
+            linewidth=0.5,
+            zorder=4,
+            facecolors="none",
+            edgecolors=RING,
+            alpha=0.6,
+            clip_on=False,
         )
+    wide, high = np.ptp(turned, axis=0)
+    half = 0.5 * high / max(wide, high, 1e-12) + 0.05
+    ax.set(xlim=(-0.05, 1.05), ylim=(0.5 - half, 0.5 + half), anchor="W")
     _legend(ax, found.judged.class_names, points.classes)
     reading = f"Ringed ({wrong.double().mean():.0%}): labelled neighbours vote for another class ({name})."
     return describe(ax, f"Map of {len(z)} images by class. {reading}"), reading
@@ -183,7 +199,7 @@ def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str
 @style.in_course_style
 def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Similarities of positives and negatives, in the encoder's space and in the loss's behind the head."""
-    ax = axes_for(ax, *SIZE)
+    ax = axes_for(ax, *TALL)
     spaces: dict[str, tuple[Tensor, Tensor]] = {"before the head": found.views}
     if found.head_views is not None:
         spaces["behind the head, what the loss sees"] = found.head_views
@@ -213,7 +229,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         means = [both[side].mean().item() for side in ("positives", "negatives")]
         leads.append((means[0] - means[1]) / max(1 - means[1], 1e-6))
         if not k:
-            place.legend(loc="upper left", fontsize=8.5)
+            place.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8.5, borderaxespad=0.1)
     reading = f"Lead of the positives (0: as similar as negatives, 1: all at similarity 1): {leads[0]:.2f}"
     reading += f" before the head, {leads[1]:.2f} behind it" if len(leads) > 1 else ""
     reading += ", where all similarities are nearly 1." if one_point(found.found) and len(leads) > 1 else "."
@@ -284,7 +300,9 @@ def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:
     title = f"{len(classes)} classes, the first ten" if len(classes) > LISTED else None
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": RING, "markersize": 9}
     wrong = Line2D([], [], linestyle="none", marker="o", label="voted another class", **ring)
-    style.legend_outside(ax, handles=[*listed, wrong], fontsize=8, title=title, title_fontsize=8)
+    style.legend_outside(
+        ax, handles=[*listed, wrong], fontsize=8, title=title, title_fontsize=8, labelspacing=0.2
+    )
 
 
 def _nothing(ax: Axes, why: str) -> tuple[Axes, str]:
