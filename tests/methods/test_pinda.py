@@ -159,7 +159,12 @@ def test_every_methods_step_takes_the_noisy_view_and_hands_its_gradient_to_the_g
     assert sum(p.grad.abs().sum() for p in without.method.noise.parameters()) > 0
 
 
-@pytest.mark.parametrize("base", BASES)
+FIRST = ("simclr", "moco", "byol")  # `make test-all` has the others, too
+
+
+@pytest.mark.parametrize(
+    "base", [*FIRST, *(pytest.param(b, marks=pytest.mark.sweep) for b in BASES if b not in FIRST)]
+)
 def test_a_run_goes_on_bit_for_bit_after_saving_generator_and_all(base, tmp_path):
     settings = {"base": base, "network": "unet", "learned_mean": True, "share": 0.75, "penalty": 0.5}
     run = advance(small(method_settings=settings), 3)
