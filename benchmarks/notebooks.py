@@ -1,9 +1,10 @@
-"""How long each notebook takes from a clean kernel; keeps the time at its top true.
+"""How long each notebook takes from a clean kernel, and the book; keeps the time at a notebook's top true.
 
-python benchmarks/notebooks.py [NOTEBOOK ...] [--repeats N] [--record] [--conditions TEXT]
+python benchmarks/notebooks.py [NOTEBOOK ... | book] [--repeats N] [--record] [--conditions TEXT]
 
 Prints a line a notebook (median and range of the repeats). --record writes the median to
-benchmarks/records/notebook_times.csv and to the notebook's own first lines.
+benchmarks/records/notebook_times.csv and to the notebook's own first lines. "book" is the book's pages, after
+the notebooks were run for it, which is not counted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +32,18 @@ def seconds(path: Path) -> float:
     notebook = nbformat.read(path, 4)
     began = time.perf_counter()
     NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(path.parent)}}).execute()
+    return time.perf_counter() - began
+
+
+def seconds_of_the_book() -> float:
+    """Wall time of `clutils book` where no notebook has to be run."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "clutils", "book", "--out"]
+        for name in ("first", "timed"):
+            began = time.perf_counter()
+            subprocess.run(
+                [*command, f"{folder}/{name}"], cwd=records.ROOT, check=True, stdout=subprocess.DEVNULL
+            )
     return time.perf_counter() - began
 
 
@@ -60,7 +76,8 @@ def main() -> None:
     parser.add_argument("--conditions", default="nothing else running", help="what else the machine did")
     options = parser.parse_args()
     for path in options.notebooks or sorted(FOLDER.glob("[0-9]*.ipynb")):
-        times = [seconds(path) for _ in range(options.repeats)]
+        book = path.name == "book"
+        times = [seconds_of_the_book() if book else seconds(path) for _ in range(options.repeats)]
         median = statistics.median(times)
         print(
             f"{path.name:45} {median:6.1f} s  ({min(times):.1f} to {max(times):.1f}, {len(times)} runs)",
@@ -70,8 +87,9 @@ def main() -> None:
             row = {"notebook": path.stem, "seconds": round(median, 1), "runs": len(times)}
             row["conditions"] = options.conditions
             file = records.append("notebook_times", row)
-            write_claim(path, median, records.provenance()["cores"])
-            print(f"  written to {file.relative_to(records.ROOT)} and to the notebook")
+            if not book:
+                write_claim(path, median, records.provenance()["cores"])
+            print(f"  written to {file.relative_to(records.ROOT)}{'' if book else ' and to the notebook'}")
 
 
 if __name__ == "__main__":
