@@ -45,8 +45,8 @@ class Recipe:
 
 CORES = "2 cores"
 LESSONS = {  # name -> for a CPU, for a GPU
-    "start": (Recipe("conv16", 120, 256, None, 14, CORES), Recipe("resnet18", 1000, 256)),
-    "temperature": (Recipe("conv16", 20, 256, 5e-3, 2, CORES), Recipe("conv16", 300, 256, 5e-3)),
+    "start": (Recipe("conv16", 80, 256, None, 10, CORES), Recipe("resnet18", 1000, 256)),
+    "temperature": (Recipe("conv16", 12, 256, 5e-3, 2, CORES), Recipe("conv16", 300, 256, 5e-3)),
     "first-run": (Recipe("conv16", 150, 128, 1e-2, 9, CORES), Recipe("resnet18", 2000, 256, 1e-3)),
     "pinda": (Recipe("conv16", 100, 64, None, 10, CORES), Recipe("resnet18", 2000, 256)),
     "methods": (Recipe("conv16", 40, 128, None, 3, CORES), Recipe("conv16", 600, 128)),
