@@ -286,7 +286,7 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same images in the same order.
     """
-    held, panels = beside_json(first, second), ("Positives and negatives", "Map by class")
+    held, panels = beside_json(first, second), ("Positives and negatives", "Map")
     figures = {
         f"{panel}, {letter}": _panel(panel, each.examination)[1]
         for letter, each in zip("AB", (first, second), strict=True)
@@ -354,7 +354,7 @@ def _short(source: str) -> str:
 def _panel(name: str, found: Examination) -> tuple[str, str, str]:
     """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
     ax, reading = screen.PANELS[name](found, None)
-    return screen.heading(name, found), _on_any_page(cast(Figure, ax.figure)), reading
+    return name, _on_any_page(cast(Figure, ax.figure)), reading
 
 
 def _more(found: Examination) -> dict[str, str]:

@@ -378,24 +378,13 @@ def _beside(f: Facts) -> str:
 
 
 def _labels_wrong(f: Facts) -> bool:
-    """All rows at chance though images enough were asked, or right under other names."""
+    """All rows at chance, though images enough were asked."""
     rows = [row for row in (f.own, f.raw, f.untrained) if row is not None]
-    if _renamed(f):
-        return True
     if f.chance is None or f.pictures < ASKED or f.chance * f.gallery < LABELLED or len(rows) < 2:
         return False
     highest = max(value for row in rows for value in row)
     tries = sum(map(len, rows))  # the highest of so many is above chance by luck more often than one is
     return interval(highest, f.compared or 1, 1 - 0.05 / tries)[0] <= f.chance
-
-
-def _renamed(f: Facts) -> bool:
-    """Whether other names for the classes bring back what few images by luck do not."""
-    if f.knn is None or f.knn_relabelled is None or f.chance is None:
-        return False
-    error = 0.5 / math.sqrt(f.pictures)
-    certain = f.chance + max(0.25, 6 * error)
-    return f.knn_relabelled - f.knn > max(0.2, 4 * error) and f.knn_relabelled >= certain
 
 
 # ---- one function a line -----------------------------------------------------------------------------------
@@ -423,22 +412,15 @@ def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
     value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
-    if found is not None and found.mean:
-        return (
-            found.level,
-            value,
-            f"With --mean {found.mean} it would be {f.input_gaps[found.mean]:.2f} nats.",
-        )
     if found is not None:
-        nearest = min(f.input_gaps.values(), default=math.inf)
-        return found.level, value, f"No usual normalisation is nearer than {nearest:.2f} nats."
+        return found.level, value, ""  # the diagnosis says it
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
         return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
     return GOOD, value, ""
 
 
 def classes(f: Facts) -> Told | None:
-    """The table in words; labels that are wrong, renamed or copied where that fires."""
+    """The table in words; labels that are wrong or copied where that fires."""
     if f.own is None or f.raw is None:
         return None
     rows = {"": f.own, ", fresh weights": f.untrained, ", raw pixels": f.raw}
@@ -449,9 +431,6 @@ def classes(f: Facts) -> Told | None:
             f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
         )
         return LOOK, value, says
-    if _renamed(f):
-        says = f"Classes are found under wrong names: {f.knn_relabelled:.0%} under the best renaming."
-        return BROKEN, value, says
     if _labels_wrong(f):
         return LOOK, value, "All at chance: labels and images do not seem to belong together."
     found = other_classes(f) or half_trained(f)

@@ -301,7 +301,7 @@ def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
 
 
 def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[str, float]:
-    """kNN by all labelled images; what a renaming of classes would gain; copies."""
+    """kNN by all labelled images; copies."""
     y, gallery_y = found.judged.labels, gallery.labels
     k = measures.neighbours_for(gallery_y, y)
     found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
@@ -310,7 +310,6 @@ def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[s
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
-        "knn_relabelled": neighbours.relabelled(y, found.predicted, len(found.judged.class_names)),
         "copies": neighbours.copies(found.judged.images, gallery.images),
     }
 

@@ -53,7 +53,7 @@ class Facts:
     - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
       `compared` test images; untrained is the better of fresh weights as made and with settled statistics
-    - knn_relabelled: under the best renaming of classes; copies: share of test images among the labelled
+    - copies: share of test images among the labelled
     - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
     - others: what no rule reads
     """
@@ -97,7 +97,6 @@ class Facts:
     neighbours: int | None = None
     chance: float | None = None
     knn: float | None = None
-    knn_relabelled: float | None = None
     copies: float | None = None
     compared: int | None = None
     gallery_compared: int | None = None

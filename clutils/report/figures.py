@@ -1,6 +1,6 @@
-"""Figures of a report beside its first screen: spectrum, confusion of classes."""
+"""Figure of a report beside its first screen: confusion of classes; and looks of the levels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 
 from matplotlib.axes import Axes
@@ -17,23 +17,6 @@ LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
     BROKEN: ("✗", "#B00020"),
     UNKNOWN: ("?", style.GREY),
 }
-
-
-@style.in_course_style
-def spectrum(values: Mapping[str, Tensor], ax: Axes | None = None) -> Axes:
-    """Singular values of centred features, largest first, as shares of the first: name -> (D,)."""
-    ax = axes_for(ax, 6.4, 3.6)
-    said = []
-    for (name, found), look in zip(values.items(), style.series(len(values), ordered=False), strict=True):
-        shares = (found / found[0]).clamp(min=1e-7)
-        color = style.GREY if name == "fresh weights" else look["color"]
-        ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
-        said.append(f"{name}: {int((shares > 0.01).sum())} of {len(shares)} above a hundredth of the first")
-    ax.set(yscale="log", ylim=(1e-4, 1.5), ylabel="share of largest")
-    ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
-    ax.set_xlabel("singular value, largest first")
-    ax.legend(loc="upper right")
-    return describe(ax, f"Singular values of the features. {'; '.join(said)}.")
 
 
 @style.in_course_style

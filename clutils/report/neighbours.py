@@ -1,4 +1,4 @@
-"""Nearest-neighbour votes: confusion of classes, and the best renaming of classes."""
+"""Nearest-neighbour votes and confusion of classes; copies; principal directions of pixels."""
 
 import torch
 from torch import Tensor, nn
@@ -32,15 +32,6 @@ def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
     values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
     axes = gallery.T @ (vectors / values.sqrt()).float()  # (D, directions)
     return gallery @ axes, judged @ axes
-
-
-def relabelled(y: Tensor, predicted: Tensor, classes: int) -> float:
-    """The accuracy under the best one-to-one renaming of the classes: high where names were mixed up."""
-    from scipy.optimize import linear_sum_assignment
-
-    counts = confusion(y, predicted, classes).numpy()
-    rows, columns = linear_sum_assignment(-counts)
-    return float(counts[rows, columns].sum() / len(y))
 
 
 def confusion(y: Tensor, predicted: Tensor, classes: int = 0) -> Tensor:

@@ -77,7 +77,6 @@ def page(
         pictures=pictures,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
-        caption=screen.caption(found[0].found) if len(found) == 1 else "",
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
         differences=differences,
         better=better(reports, differences) if differences else "",

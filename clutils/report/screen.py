@@ -54,15 +54,13 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
         figure.text(0.73, 0.982 - 0.024 * y, name, **at)
         for x, cell in enumerate(cells):
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
-    below = 0.982 - 0.024 * len(table(found.found))
-    figure.text(0.975, below, caption(found.found), fontsize=8.5, color=style.GREY, ha="right", va="top")
     for k, (name, panel) in enumerate(PANELS.items()):
         (bottom, high), left = ((0.425, 0.35), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, high)))
         top = bottom + high + 0.069
-        figure.text(left - 0.048, top, heading(name, found), fontsize=11.5, weight="bold", **put)
+        figure.text(left - 0.048, top, name, fontsize=11.5, weight="bold", **put)
         figure.text(left - 0.048, top - 0.024, fill(reading, 92), fontsize=9.5, color=style.GREY, **put)
-        said.append(f"{heading(name, found)}: {reading}")
+        said.append(f"{name}: {reading}")
     return describe(figure, f"{diagnosis.badge}: {diagnosis.says} {' '.join(said)}")
 
 
@@ -85,21 +83,9 @@ def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
         return []
     own = Seen(f.finds_itself, f.view_rank)
     rows = {"this encoder": own, "fresh weights": f.views_untrained, "raw pixels": f.views_raw}
-    found = [("", "finds view", "rank")]
+    found = [("", "finds the other view", "rank of views")]
     found += [(name, f"{row[0]:.0%}", f"{row[1]:.0f}") for name, row in rows.items() if row is not None]
     return [*found, ("chance", f"{1 / (2 * f.views - 1):.1%}", "")]
-
-
-def caption(f: Facts) -> str:
-    """What the columns of the table without labels are; "" where the columns are accuracies."""
-    if f.own is not None or f.view_rank is None:
-        return ""
-    return "finds view: a view's nearest is its image's other view; rank: effective rank of views"
-
-
-def heading(name: str, found: Examination) -> str:
-    """A panel's name as it is shown: no map is by class where there are no classes."""
-    return "Map" if name == "Map by class" and found.predicted is None else name
 
 
 # ---- one function a panel ----------------------------------------------------------------------------------
@@ -248,20 +234,27 @@ def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
     if not found.found.spread:
         return _nothing(ax, "No dimension is in use: all images have the same features.")
-    values = {name: measures.spectrum(z) for name, z in both.items()}
-    ranks = {name: measures.effective_rank(z, values[name]) for name, z in both.items()}
-    drawn.spectrum(values, ax)
+    ranks = {}
+    for (name, z), look in zip(both.items(), style.series(2, ordered=False), strict=False):
+        values = measures.spectrum(z)
+        ranks[name] = measures.effective_rank(z, values)
+        color = look["color"] if name == "this encoder" else style.GREY
+        shares = (values / values[0]).clamp(min=1e-7)
+        ax.plot(range(1, len(shares) + 1), shares, look["linestyle"], color=color, label=name)
+    ax.set(yscale="log", ylim=(1e-4, 1.5), xlabel="singular value, largest first", ylabel="share of largest")
+    ax.yaxis.set_major_formatter(lambda value, at: f"{value:g}")  # a formula as a label takes half a second
+    ax.legend(loc="upper right")
     rows = len(both["this encoder"])
     reading = f"Effective rank of {rows} views of {rows // 2} images: {ranks['this encoder']:.0f}"
     reading += f"; fresh weights {ranks['fresh weights']:.0f}" if "fresh weights" in ranks else ""
     reading += ". A high rank alone does not show health: noise also has a high rank."
-    return describe(ax, f"Spectrum of {rows} views. {reading}"), reading
+    return describe(ax, f"Singular values of {rows} views, largest first. {reading}"), reading
 
 
 PANELS: dict[str, Panel] = {
     "Nearest neighbours": near_pictures,
     "Positives and negatives": similarity,
-    "Map by class": class_map,
+    "Map": class_map,
     "Spectrum": spectra,
 }
 

@@ -108,11 +108,6 @@ def shuffled(pictures: ImageSet, seed: int = 0) -> ImageSet:
     return replace(pictures, labels=pictures.labels[torch.randperm(len(pictures), generator=draw)])
 
 
-def renamed(pictures: ImageSet) -> ImageSet:
-    """Each class under the next one's name."""
-    return replace(pictures, labels=(pictures.labels + 1) % len(pictures.class_names))
-
-
 def nameless(pictures: ImageSet) -> ImageSet:
     """Without labels."""
     return replace(pictures, labels=torch.full_like(pictures.labels, -1), class_names=())
@@ -152,7 +147,6 @@ def cases() -> dict[str, Callable[[], Case]]:
             f"labels shuffled, {n}": lambda n=n: Case(well, *(shuffled(some, n) for some in digits))
             for n in range(SHUFFLES)
         },
-        "labels of the gallery renamed": lambda: Case(well, digits[0], renamed(digits[1])),
     }
 
 

@@ -230,16 +230,6 @@ def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
         report.check(fixed, few, map_names=(), size=64)
 
 
-def test_renaming_finds_the_best_of_all_permutations():
-    from itertools import permutations
-
-    draw = torch.Generator().manual_seed(0)
-    y, predicted = torch.randint(4, (2, 60), generator=draw)
-    orders = ([p[int(b)] for b in predicted] for p in permutations(range(4)))
-    best = max(sum(a == int(b) for a, b in zip(order, y, strict=True)) for order in orders)
-    assert neighbours.relabelled(y, predicted, 4) == pytest.approx(best / 60)
-
-
 def test_the_probe_of_raw_pixels_sees_their_principal_directions():
     draw = torch.Generator().manual_seed(0)
     drawn_by, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)

@@ -61,7 +61,7 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     page = (out / "a.html").read_text()
     assert f"fresh weights {numbers['view_rank_untrained']:.0f}. A high rank" in page  # the table's, drawn
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
-    assert "<caption" in page and "finds view: a view" in page
+    assert "<td>finds the other view</td><td>rank of views</td>" in page
     assert f"All {COUNT} images (t-SNE). These images have no labels." in page
     assert "a.images.csv, beside this page" in page
 
