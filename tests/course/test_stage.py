@@ -5,6 +5,7 @@ import re
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from clutils.course.book import running, slides, stage
 
@@ -73,6 +74,25 @@ def test_off_the_path_nothing_is_lost_and_all_is_folded(path):
             assert not hidden or answer, f"{cell.id} is on stage, and folded away"
         elif cell.id in {c.id for c in notebook.cells}:
             assert hidden, f"{cell.id} is for reading at home, and stands open"
+
+
+def test_a_cell_on_stage_keeps_the_heading_that_it_stands_under():
+    cells = [
+        new_markdown_cell("# Title\n\nand a sentence", metadata={"tags": ["stage"]}),
+        new_markdown_cell("## ▸ An aside\n\nof words", metadata={stage.FOLDED: True}),
+        new_markdown_cell("Its figure", metadata={"tags": ["stage"]}),
+        new_code_cell("1"),
+        new_markdown_cell("And more", metadata={"tags": ["stage"]}),
+        new_markdown_cell("### Exercise", metadata={"tags": ["exercise"]}),
+        new_markdown_cell("Of no exercise", metadata={"tags": ["stage"]}),
+        new_markdown_cell("### Deeper"),
+        new_markdown_cell("## Another", metadata={"tags": ["stage"]}),
+    ]
+    copy = stage.folded(new_notebook(cells=cells))
+    above = {cell.source: before.source for before, cell in zip(copy.cells, copy.cells[1:], strict=False)}
+    assert above["Its figure"] == "## An aside"
+    assert above["And more"] == above["Of no exercise"] == "###### &nbsp;"
+    assert above["## Another"] == "**Deeper**"
 
 
 def test_the_copy_for_the_stage_leaves_the_notebook_as_it_was(tmp_path):

@@ -71,8 +71,8 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
     """A copy for the stage: code folded, and every run of cells off the path under a small arrow.
 
     JupyterLab folds what stands under a heading up to the next one, so a cell on the path without one gets a
-    line of its own above it. What is folded as an answer stays so. No cell is moved, changed or left out:
-    *Run All* runs them all.
+    line of its own above it: the heading it stands under in the notebook, where that has been folded. What is
+    folded as an answer stays so. No cell is moved, changed or left out: *Run All* runs them all.
     """
     on_stage = set(path(notebook, minutes))
     closed = {number: inside for number, inside in answers(notebook).items() if on_stage & inside}
@@ -96,8 +96,9 @@ def folded(notebook: NotebookNode, minutes: int = 50) -> NotebookNode:
         elif number not in on_stage:
             aside.append(cell)
         else:
-            if (put_away() or number - 1 in behind) and _depth(cell) > 6:
-                cells.append(new_markdown_cell("###### &nbsp;"))
+            over = _heading_over(cell, aside)
+            if (put_away() or number - 1 in behind) and (over or _depth(cell) > 6):
+                cells.append(new_markdown_cell(over or "###### &nbsp;"))
             cells.append(_shown(cell))
     if put_away():  # *Run All* ends in the last cell, and would open its fold
         cells.append(new_markdown_cell("###### The end of the path"))
@@ -135,6 +136,16 @@ def _depth(cell: NotebookNode) -> int:
     """How deep the first heading of a cell is, from 1 to 6; of a cell without one, 7."""
     found = HEADING.search(cell.source) if cell.cell_type == "markdown" else None
     return len(found[0]) - len(found[0].lstrip("#")) if found else 7
+
+
+def _heading_over(cell: NotebookNode, aside: list[NotebookNode]) -> str:
+    """The last heading in `aside`, where the cell after it is a part of that section; of an exercise none."""
+    texts = [c for c in aside if c.cell_type == "markdown" and HEADING.search(c.source)]
+    if not texts or "exercise" in texts[-1].metadata.get("tags", []):
+        return ""
+    heading = [found[0] for found in HEADING.finditer(texts[-1].source)][-1]
+    depth = len(heading) - len(heading.lstrip("#"))
+    return heading.replace(f"# {ASIDE}", "# ") if depth < _depth(cell) else ""
 
 
 def _shown(cell: NotebookNode) -> NotebookNode:

@@ -43,12 +43,16 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         grey = {"color": "#C9C9C9", "linestyle": "-", "linewidth": 1}
         others = {t: (plane.plot([], [], **grey)[0], share.plot([], [], **grey)[0]) for t in paths}
         share.axhline(fair, color=style.GREY, linestyle=(0, (4, 3)), linewidth=1.3)
-        share.text(steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
+        share.text(1.33 * steps, fair - 0.03, "their share of the negatives", ha="right", va="top")
         here = {"color": style.VERMILLION, "marker": "o", "markersize": 9, "linestyle": "none", "zorder": 6}
-        ends = [  # the names of the coldest and the hottest, at the ends of their lines
-            ax.text(0, 0, f"τ = {t:g}", color=style.GREY, fontsize=9, ha=ha, va=va)
-            for ax, sides in ((plane, ("right", "left")), (share, ("right", "right")))
-            for t, ha, va in zip((min(paths), max(paths)), sides, ("bottom", "top"), strict=True)
+        plain = {"color": style.GREY, "fontsize": 9, "textcoords": "offset points"}
+        ends = [  # the names of the coldest and the hottest, beside the ends of their lines
+            ax.annotate(f"τ = {t:g}", (0, 0), xytext, ha=ha, va=va, **plain)
+            for ax, places in (
+                (plane, (((8, -2), "left", "top"), ((-8, 2), "right", "bottom"))),
+                (share, 2 * (((8, 0), "left", "center"),)),
+            )
+            for t, (xytext, ha, va) in zip((min(paths), max(paths)), places, strict=True)
         ]
         (trade,) = plane.plot([], [], color=style.BLUE, linestyle="-")
         (trade_here,) = plane.plot([], [], **here)
@@ -60,7 +64,8 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
             axis(low - 0.05 * (high - low), high + 0.05 * (high - low))
         plane.xaxis.set_major_locator(MaxNLocator(4))
         plane.set_title("the dilemma")
-        share.set(xlim=(0, steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
+        share.set(xlim=(0, 1.35 * steps), ylim=(0, 1.04), xlabel="step", ylabel="share of the push")
+        share.set_xticks(range(0, steps + 1, 20))
         share.set_title("push on false negatives")
     figures.describe(
         figure,
@@ -80,9 +85,7 @@ def dilemma(temperatures: Sequence[float] = TEMPERATURES, steps: int = 60) -> Pa
         for text, t in zip(ends, 2 * [min(paths), max(paths)], strict=True):
             in_plane = text.axes is plane
             text.set_visible(step > 5)  # before that they would lie on each other
-            text.set_position(
-                (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
-            )
+            text.xy = (uniformities[t][step], tolerances[t][step]) if in_plane else (step, pushes[t][step])
         trade.set_data(uniformity[: step + 1], tolerance[: step + 1])
         trade_here.set_data([uniformity[step]], [tolerance[step]])
         shares.set_data(range(step + 1), push[: step + 1])
