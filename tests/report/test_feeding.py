@@ -31,30 +31,30 @@ def settled(padding: int, maxpool: bool, mean: float, std: float, seen: torch.Te
 
 @pytest.fixture(scope="module")
 def images() -> torch.Tensor:
-    return data.load("scenes", limit=448).images.float() / 255
+    return data.load("scenes", limit=256).images.float() / 255
 
 
 @pytest.mark.parametrize(("padding", "maxpool"), [(1, False), (2, False), (1, True)])
 def test_padding_and_max_pool_are_decided_by_pictures_of_its_kind(padding, maxpool, images, tmp_path):
-    state = settled(padding, maxpool, 0.0, 1.0, images[:320])
+    state = settled(padding, maxpool, 0.0, 1.0, images[:192])
     opened = reopened({f"encoder.{name}": value for name, value in state.items()}, tmp_path)
     assert opened.backbone.assumed == ("maxpool", "padding")
-    decided = feeding.with_decided_stem(opened, images[320:], None)
+    decided = feeding.with_decided_stem(opened, images[192:], None)
     assert (decided.backbone.padding, decided.backbone.maxpool) == (padding, maxpool)
     assert decided.backbone.assumed == () and not any("do not tell" in note for note in decided.notes)
     assert f"padding of its stem is {padding}, by what" in decided.notes[-2]
 
 
 def test_the_usual_normalisation_that_fits_is_chosen_and_with_it_the_max_pool(images, tmp_path):
-    opened = reopened(settled(1, True, 0.5, 0.5, images[:320]), tmp_path)
-    chosen, said = feeding.fitting(opened, images[320:], None)
+    opened = reopened(settled(1, True, 0.5, 0.5, images[:192]), tmp_path)
+    chosen, said = feeding.fitting(opened, images[192:], None)
     assert chosen == ((0.5,), (0.5,)) and said.startswith("normalisation half was chosen: 0.0")
     assert "too close to choose" not in said
-    assert feeding.with_decided_stem(opened, images[320:], None).backbone.maxpool
+    assert feeding.with_decided_stem(opened, images[192:], None).backbone.maxpool
 
 
 def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_path):
-    opened = reopened(settled(2, False, 0.0, 1.0, images[:320]), tmp_path)
+    opened = reopened(settled(2, False, 0.0, 1.0, images[:192]), tmp_path)
     noise = torch.rand(64, 3, 32, 32, generator=torch.Generator().manual_seed(0)) / 10
     undecided = feeding.with_decided_stem(opened, noise, None)
     assert "padding" in undecided.backbone.assumed and undecided.backbone.padding == 1
@@ -64,11 +64,11 @@ def test_other_pictures_decide_nothing_and_the_assumption_is_said(images, tmp_pa
 
 
 def test_weights_far_too_large_decide_nothing(images, tmp_path):
-    state = settled(1, True, 0.0, 1.0, images[:320])
+    state = settled(1, True, 0.0, 1.0, images[:192])
     opened = reopened(
         {k: v.sign() * 1e38 if v.is_floating_point() else v for k, v in state.items()}, tmp_path
     )
-    chosen, said = feeding.fitting(opened, images[320:], None)
+    chosen, said = feeding.fitting(opened, images[192:], None)
     assert chosen is None and "is not finite" in said
 
 

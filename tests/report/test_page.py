@@ -26,8 +26,12 @@ def whole() -> report.Report:
     return report.check(case.opened, (case.gallery, case.judged), map_names=("t-SNE",))
 
 
-def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole):
-    text = whole.html()
+@pytest.fixture(scope="module")
+def text(whole) -> str:
+    return whole.html()
+
+
+def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole, text):
     page = Page(text)
     assert page.loads == [] and page.mute == 0 and page.open == []
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
@@ -40,15 +44,15 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole)
     assert "t-SNE" in whole.examination.maps
 
 
-def test_the_json_holds_every_number_and_is_the_same_in_the_page(whole):
+def test_the_json_holds_every_number_and_is_the_same_in_the_page(whole, text):
     data = json.loads(whole.json())
     assert data["numbers"]["knn"] == whole.examination.numbers["knn"]
     assert {v["name"] for v in data["verdicts"]} == {v.name for v in whole.verdicts}
-    held = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', whole.html(), re.DOTALL)
+    held = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', text, re.DOTALL)
     assert json.loads(held[1]) == data
 
 
-def test_the_foot_of_a_page_says_what_the_record_of_encoders_made_once_gives(whole):
+def test_the_foot_of_a_page_says_what_the_record_of_encoders_made_once_gives(text):
     table = records.read("calibration")
     groups = {name: own.to_dict("records") for name, own in table.groupby("group")}
     summary = runpy.run_path(str(records.ROOT / "benchmarks" / "calibration.py"))["summary"]
@@ -60,7 +64,7 @@ def test_the_foot_of_a_page_says_what_the_record_of_encoders_made_once_gives(who
         assert {row["expected"] for row in fresh if row["images"] == images} == kinds
     guide = (records.ROOT / "docs" / "check.md").read_text("utf-8")
     assert f"The third 40, by the present rules: {found['right']} diagnoses were right" in guide
-    page = " ".join(whole.html().split())
+    page = " ".join(text.split())
     assert f"right: {found['right']} of {found['encoders']} encoders" in page and found["says"] in page
 
 

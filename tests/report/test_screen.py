@@ -12,7 +12,7 @@ from torch import nn
 
 from clutils import checkpoints, data, encoders, figures, measures, report
 from clutils.figures import png
-from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, neighbours, screen, standard
+from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, neighbours, page, screen, standard
 from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
@@ -299,8 +299,8 @@ def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page
 
 def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
     ill = dataclasses.replace(whole, diagnosis=dataclasses.replace(whole.diagnosis, name=FED))
-    assert "B may be fed wrongly" in report.beside(whole, ill)
-    assert "may be fed wrongly" not in report.beside(whole, whole)
+    assert "B may be fed wrongly" in page.better([whole, ill], [])
+    assert "may be fed wrongly" not in page.better([whole, whole], [])
 
 
 def test_other_images_can_not_be_compared(whole):
