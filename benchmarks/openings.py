@@ -34,7 +34,7 @@ OPENS = {  # notebook -> the cell whose figure says what it found, and which of 
     "15": ("sen00043", 0),
     "16": ("vec00009", 0),
 }  # 13 and 14 are drawn below; 00 and 12 show images that README and docs/ show, too
-WIDTH, HEIGHT, COLOURS = 880, 380, 64
+WIDTH, HEIGHT, COLOURS = 880, 380, 128
 
 
 def figure(notebook: nbformat.NotebookNode, cell: str, which: int) -> bytes:
@@ -48,7 +48,8 @@ def small(png: bytes) -> Image.Image:
     """As large as fits under a title, in few colours."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
-    return image.quantize(COLOURS, dither=Image.Dither.NONE)
+    # an octree keeps the colours of thin lines, which the usual cut by number of pixels mixes
+    return image.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
 
 
 def diagnoses() -> bytes:

@@ -293,6 +293,7 @@ def name_lines(ax: Axes, **options: Any) -> None:
             color=readable(color),
             annotation_clip=False,
             arrowprops=leader if abs(up) > 2 else None,
+            path_effects=halo(),  # a guide line across the whole chart ends behind the name
             gid=NAME,
         )
 
