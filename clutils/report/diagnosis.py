@@ -44,6 +44,7 @@ RANK, FIRST = 3.0, 0.9  # effective rank below, or share of the first direction 
 FEW_RANKS, MUCH = 8.0, 0.6  # the same, from where a look is worth it
 ONE_POINT, CROWDED = -0.25, -1.2  # uniformity after the head: above, a collapse, or crowded
 COLD, COOL, WARM, HOT = 0.01, 0.02, 0.9, 0.97  # share of the negatives that share the push
+SHARED = "18% to 75%"  # the same in healthy runs
 BEFORE = 0.05  # the same by the encoder's features, below which a cold τ explains a collapse behind the head
 LEAD, HARDLY = 0.1, 0.6  # lead of an image's views, and how often they are nearer than others
 COPIES = 0.01  # share of test images that may be among the labelled
@@ -180,7 +181,7 @@ def _centred_is_well(f: Facts) -> bool:
 
 
 def temperature(f: Facts) -> Diagnosis | None:
-    """By the share of the negatives that have the push between them: 18 to 75 % in healthy runs.
+    """By the share of the negatives that have the push between them: `SHARED` in healthy runs.
 
     Where what the loss sees has collapsed, all similarities are alike and that share says nothing; then the
     share that it would be by the encoder's own features tells a cold τ from other causes.
@@ -194,8 +195,8 @@ def temperature(f: Facts) -> Diagnosis | None:
         if before is None or before >= BEFORE:
             return None
         even = _plain(f.head_uniformity)
-        says = f"Too cold: behind the head all images are one point (uniformity {even}), "
-        says += f"and by the features before the head {tau} would put the push on {before:.1%} {asked}."
+        says = f"Too cold: at {tau} and the similarities before the head, {before:.1%} {asked} would receive "
+        says += f"the whole push, and behind the head all images are one point (uniformity {even})."
         return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
@@ -345,11 +346,16 @@ def _easy(f: Facts) -> bool:
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
+def _luck(own: float, fresh: float, f: Facts) -> float:
+    """Points of a difference to fresh weights below which it does not count."""
+    return 100 * CERTAIN * _error(own, fresh, f)
+
+
 def _than_fresh(f: Facts) -> str:
     """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
     by, own, fresh = leads(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
-    luck = 100 * CERTAIN * _error(own.probe, fresh.probe, f)
+    luck = _luck(own.probe, fresh.probe, f)
     said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
     return f"{said[0]} with fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
@@ -411,7 +417,10 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
 def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
-    value, found = f"{f.input_gap:,.2f} nats from the statistics of the training images", fed_wrongly(f)
+    value = (
+        f"{f.input_gap:,.2f} nats from the statistics of the training images (up to {feeding.NEAR} is near)"
+    )
+    found = fed_wrongly(f)
     if found is not None:
         return found.level, value, ""  # the diagnosis says it
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
@@ -426,6 +435,9 @@ def classes(f: Facts) -> Told | None:
     rows = {"": f.own, ", fresh weights": f.untrained, ", raw pixels": f.raw}
     knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
     value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
+    if f.untrained is not None:
+        luck = _luck(f.own.probe, f.untrained.probe, f)
+        value += f"; less than {luck:.0f} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
         says = (
             f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
@@ -449,11 +461,12 @@ def loss_space(f: Facts) -> Told | None:
         return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if f.head_uniformity is None:
         return None
-    value = f"after the head uniformity {_plain(f.head_uniformity)}, alignment {f.head_alignment:.2f}"
-    if f.share_of_negatives is not None and f.temperature is not None:
+    value = f"after the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
+    value += f"alignment {f.head_alignment:.2f}"
+    if f.share_of_negatives is not None and f.temperature is not None and not one_point(f):
         given = "" if f.temperature_in_file is None else f" (the file says {f.temperature_in_file:g})"
         value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
-        value += "share the push"
+        value += f"share the push (healthy: {SHARED})"
     if one_point(f):
         return BROKEN, value, "What the loss sees is one point."
     if found := temperature(f):
@@ -467,7 +480,8 @@ def geometry(f: Facts) -> Told:
     """Spread and one rank; dead features and lengths where they fire."""
     rank = "no" if f.effective_rank is None else f"{f.effective_rank:.1f}"
     spread = f"{f.spread:.0%}" if f.spread >= 0.01 else f"{f.spread:.2%}"
-    value = f"{spread} of the length differs between images; effective rank {rank} of {_most(f)}"
+    value = f"{spread} of an embedding's length differs between images (0%: all alike); "
+    value += f"effective rank {rank} of {_most(f)}"
     found = [(GOOD, "")]
     if ill := collapsed(f):
         found.append((ill.level, "Collapsed."))
