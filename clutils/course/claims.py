@@ -238,8 +238,9 @@ def _tested(path: Path) -> list[tuple[str, str, str, str]]:
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            headings = re.findall(r"^#+ +(.+)$", source, flags=re.MULTILINE)
-            section = headings[-1].strip() if headings else section
+            headings = re.findall(r"^#+ +(?:▸ )?(.+)$", source, flags=re.MULTILINE)
+            if headings and "answer" not in cell["metadata"].get("tags", []):  # 'The answer in figures'
+                section = headings[-1].strip()
             continue
         if "claims.test(" not in source:
             continue

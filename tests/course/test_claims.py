@@ -17,8 +17,9 @@ def course(tmp_path: Path) -> Path:
     folder = tmp_path / "notebooks"
     folder.mkdir()
     first = [
-        new_markdown_cell("# A title\n\n## 1 · Where it is shown\n\ntext"),
+        new_markdown_cell("# A title\n\n## ▸ 1 · Where it is shown\n\ntext"),
         new_code_cell('x = 1\nclaims.test(\n    "MACL",\n    "eq. 7: it grows",\n    x > 0, "x"\n);'),
+        new_markdown_cell("### ▸ The answer in figures", metadata={"tags": ["answer"]}),
         new_code_cell('claims.test("MACL", "eq. 8: it " "shrinks", False, "y")\nother.test("a", "b")'),
     ]
     second = [new_markdown_cell("# Other"), new_code_cell('claims.test("SSCL", "table 4: <b>", True, "z")')]
@@ -42,7 +43,7 @@ def test_claims_are_read_from_the_cells_with_their_section(course, tmp_path):
         ("SSCL", "table 4: <b>", "06_b", "Other"),
     ]
     cells = nbformat.read(course / "04_a.ipynb", 4).cells
-    assert [c.link for c in found[:2]] == [f"04_a.ipynb#cell-id={cell.id}" for cell in cells[1:]]
+    assert [c.link for c in found[:2]] == [f"04_a.ipynb#cell-id={cell.id}" for cell in (cells[1], cells[3])]
     assert {c.origin for c in found} == {"not run yet"} and all(c.verdict is None for c in found)
 
 
