@@ -48,7 +48,7 @@ def small(png: bytes) -> Image.Image:
     """As large as fits under a title, in few colours."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     image.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
-    # an octree keeps the colours of thin lines, which the usual cut by number of pixels mixes; but white is 254
+    # an octree keeps the colours of thin lines, which a cut by number of pixels mixes; but its white is 254
     few = image.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     few.putpalette([255 if part > 252 else part for part in few.getpalette()])
     return few
