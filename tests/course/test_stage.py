@@ -1,5 +1,6 @@
 """The stage paths and their notes: enough to give a lecture from, and never in the notebook's way."""
 
+import itertools
 import json
 import re
 
@@ -76,6 +77,15 @@ def test_off_the_path_nothing_is_lost_and_all_is_folded(path):
             assert hidden, f"{cell.id} is for reading at home, and stands open"
 
 
+@each_lesson
+def test_shift_enter_opens_every_fold_and_does_not_scroll_to_the_top(path):
+    cells = nbformat.read(path, 4).cells
+    for fold, first in itertools.pairwise(cells):
+        if fold.metadata.get(stage.FOLDED) and first.cell_type == "markdown":
+            assert stage.HEADING.search(first.source) or first.source.startswith(stage.OPENS), first.id
+    assert not any(stage.OPENS in cell.source for cell in stage.folded(nbformat.read(path, 4)).cells)
+
+
 def test_a_cell_on_stage_keeps_the_heading_that_it_stands_under():
     cells = [
         new_markdown_cell("# Title\n\nand a sentence", metadata={"tags": ["stage"]}),
@@ -89,7 +99,7 @@ def test_a_cell_on_stage_keeps_the_heading_that_it_stands_under():
         new_markdown_cell("## Another", metadata={"tags": ["stage"]}),
     ]
     copy = stage.folded(new_notebook(cells=cells))
-    above = {cell.source: before.source for before, cell in zip(copy.cells, copy.cells[1:], strict=False)}
+    above = {cell.source: before.source for before, cell in itertools.pairwise(copy.cells)}
     assert above["Its figure"] == "## An aside"
     assert above["And more"] == above["Of no exercise"] == "###### &nbsp;"
     assert above["## Another"] == "**Deeper**"

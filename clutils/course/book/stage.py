@@ -20,6 +20,9 @@ from clutils.course.book.running import NOTEBOOKS, sources
 CUTS = {50: "stage", 20: "stage-20"}  # minutes -> the tag of its cells
 FOLDED = "jp-MarkdownHeadingCollapsed"  # JupyterLab's: what stands under this heading is folded
 ASIDE = "▸ "  # before the name of a section that opens folded
+# JupyterLab opens a fold at Shift+Enter if code or a heading comes first in it. At a plain text it scrolls to
+# the notebook's top instead, so such a text begins with an empty heading.
+OPENS = "<h6 hidden></h6>\n\n"
 SETTINGS = {  # of JupyterLab's extensions: one document, no bar below it, no button under a fold
     "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"showHiddenCellsButton": False},
     "@jupyterlab/application-extension/shell.jupyterlab-settings": {"startMode": "single"},
@@ -153,7 +156,9 @@ def _shown(cell: NotebookNode) -> NotebookNode:
     metadata = {name: value for name, value in cell.metadata.items() if name != FOLDED}
     if cell.cell_type == "code":
         metadata["jupyter"] = {**metadata.get("jupyter", {}), "source_hidden": True}
-    source = cell.source.replace(f"# {ASIDE}", "# ") if cell.cell_type == "markdown" else cell.source
+    source = cell.source
+    if cell.cell_type == "markdown":
+        source = source.removeprefix(OPENS).replace(f"# {ASIDE}", "# ")
     return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
 
@@ -161,7 +166,7 @@ def _flat(cell: NotebookNode) -> NotebookNode:
     """Off the path a heading would end the fold above it, so its `#` become bold text."""
     if cell.cell_type != "markdown":
         return cell
-    source = HEADING.sub(r"**\1**", cell.source)
+    source = HEADING.sub(r"**\1**", cell.source.removeprefix(OPENS))
     metadata = {name: value for name, value in cell.metadata.items() if name != FOLDED}
     return nbformat.from_dict({**cell, "metadata": metadata, "source": source})
 
