@@ -11,7 +11,8 @@ three limits were changed by these groups and the group more, which is not on re
 again, and the group fresh2 was made and judged once. It showed that a healthy encoder may be called
 half-trained where the measures disagree. So "half-trained" needs their agreement now. The rules were frozen a
 third time. The group fresh3, by the design of fresh2 with other seeds, was made and judged once: its table
-stands on every page's foot.
+stands on every page's foot. After that, a lead that may be luck is not called healthy at chance, and a search
+for renamed classes went; the rules say the same of every encoder on record.
 
 What an encoder should be called follows from how it was made. Of the groups more, fresh2 and fresh3, what was
 made to be healthy or half-trained is measured beforehand, without any rule, on images that `check` does not

@@ -125,6 +125,7 @@ INGREDIENTS = {
     *(f"builtins.{name}" for name in ("dict", "list", "tuple", "int", "float", "str", "bool", "object")),
     "typing.Any",
     *(f"torch.optim.{file}.{name}" for file, name in (("adam", "Adam"), ("adamw", "AdamW"), ("sgd", "SGD"))),
+    *(f"clutils.training.optimisers.{name}" for name in ("AdamW", "SGD")),
 }
 # what torch itself knows and may call; nothing here takes memory that the file does not hold
 CALLED = {

@@ -26,7 +26,7 @@ NEXT = {
     TEMPERATURE: "Train again with τ between 0.05 and 0.5.",
     OTHER: "Check the labels; then train without the augmentation that hides what they describe.",
     HEALTHY: "Compare it with another run on the same images (check A B).",
-    OPEN: "Give more images, with labels (at least 400), or compare it with another file (check A B).",
+    OPEN: "Give more images with labels, or compare it with another file (check A B).",
 }
 NAMES = (NEVER, FED, COLLAPSED, BEHIND, HALF, TEMPERATURE, OTHER, HEALTHY)
 
@@ -254,7 +254,7 @@ def healthy(f: Facts) -> Diagnosis | None:
     by = leads(f)
     if by is None or f.own is None or f.untrained is None:
         return None
-    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1):
+    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and _beside_chance(f) > 0):
         name, own, fresh = ("kNN", f.own.knn, f.untrained.knn)
         if by[1] > by[0]:
             name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
@@ -346,19 +346,27 @@ def _easy(f: Facts) -> bool:
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
-def _luck(own: float, fresh: float, f: Facts) -> float:
-    """Points of a difference to fresh weights below which it does not count."""
-    return 100 * CERTAIN * _error(own, fresh, f)
+def _luck(own: float, fresh: float, f: Facts) -> int:
+    """Whole points of a difference to fresh weights up to which it does not count."""
+    return math.ceil(100 * CERTAIN * _error(own, fresh, f))
+
+
+def _beside_chance(f: Facts) -> int:
+    """1 where kNN or probe is above chance beyond luck, -1 where both are below, 0 between or not known."""
+    if f.own is None or f.chance is None:
+        return 1
+    low, high = interval(max(f.own), f.compared or 1)
+    return int(low > f.chance) - int(high < f.chance)
 
 
 def _than_fresh(f: Facts) -> str:
     """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
     by, own, fresh = leads(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
-    luck = _luck(own.probe, fresh.probe, f)
+    luck = max(_luck(*pair, f) for pair in zip(own, fresh, strict=True))
     said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
-    return f"{said[0]} with fresh weights, {said[1]} (less than {luck:.0f} points may be luck)"
+    return f"{said[0]} with fresh weights, {said[1]} (up to {luck} points may be luck)"
 
 
 def _views_beside(f: Facts) -> str:
@@ -436,18 +444,19 @@ def classes(f: Facts) -> Told | None:
     knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
     value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
     if f.untrained is not None:
-        luck = _luck(f.own.probe, f.untrained.probe, f)
-        value += f"; less than {luck:.0f} points beside fresh weights may be luck"
+        luck = max(_luck(*pair, f) for pair in zip(f.own, f.untrained, strict=True))
+        value += f"; up to {luck} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
         says = (
             f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
         )
         return LOOK, value, says
     if _labels_wrong(f):
-        return LOOK, value, "All at chance: labels and images do not seem to belong together."
+        where = "Below chance: classes may have other names" if _beside_chance(f) < 0 else "All at chance"
+        return LOOK, value, f"{where}: labels and images do not seem to belong together."
     found = other_classes(f) or half_trained(f)
     if found is not None:
-        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN or found.name == OTHER
+        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN
         return found.level, value, "Below fresh weights." if below else "Not clearly above fresh weights."
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
@@ -486,7 +495,9 @@ def geometry(f: Facts) -> Told:
     if ill := collapsed(f):
         found.append((ill.level, "Collapsed."))
     elif f.spread < NARROW:
-        found.append((LOOK, "All features share a constant far larger than the differences between images."))
+        found.append(
+            (LOOK, "A constant in one feature or more is far larger than the differences between images.")
+        )
     elif (f.effective_rank or 0) < FEW_RANKS:
         found.append((LOOK, "Few directions are in use."))
     elif (f.first_direction or 1) > MUCH:

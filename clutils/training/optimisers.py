@@ -1,7 +1,7 @@
 """torch's optimisers without torch's compiler, which the first optimiser of a process imports: 2 s on a CPU.
 
 Their methods are those of torch without the decorators that keep the compiler out of them. A run compiles
-networks and no optimiser, so every step is bit-identical.
+networks and no optimiser, so every step is bit-identical. `differentiable` has no effect here.
 """
 
 import inspect

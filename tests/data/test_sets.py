@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
 from clutils import data
 from clutils.data import scenes
@@ -54,7 +55,8 @@ def test_no_scene_and_no_order_of_classes_comes_twice_within_or_across_splits_an
 
 def test_scenes_do_not_depend_on_the_number_of_threads(train):
     torch.set_num_threads(3)
-    threaded = data.load("scenes", limit=500)
+    with threadpool_limits(3):  # NumPy's BLAS, too
+        threaded = data.load("scenes", limit=500)
     assert torch.equal(threaded.images, train.images[:500]) and torch.equal(threaded.masks, train.masks[:500])
 
 

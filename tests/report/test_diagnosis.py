@@ -145,6 +145,13 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         UNKNOWN,
         "do not decide",
     ),
+    (  # views were learned and a lead may be luck; at chance it shows nothing of these classes
+        {"pictures": 100, "compared": 100, "knn": 0.12, "own": Row(0.12, 0.14)}
+        | {"untrained": Row(0.08, 0.08), "raw": CHANCE},
+        OPEN,
+        UNKNOWN,
+        "do not decide",
+    ),
     ({"pictures": 12}, OPEN, UNKNOWN, "12 test images are too few"),
     ({"pictures": 12, "spread": 0.0, "finds_itself": 0.5}, COLLAPSED, BROKEN, "0.0%"),
 ]
@@ -159,6 +166,13 @@ def test_one_sentence_with_the_numbers_it_rests_on(of):
     assert (found.name, found.level) == (name, level), found
     assert re.search(words, found.says) and found.says[0].isupper() and found.says.endswith(".")
     assert len(re.findall(r"\d[\d.,]*", found.says)) >= (2 if name not in (OPEN, NEVER) else 0)
+
+
+def test_labels_at_chance_and_below_it_are_called_by_what_may_be_wrong():
+    for own, words in ((CHANCE, "All at chance"), (Row(0.01, 0.02), "other names")):
+        f = dataclasses.replace(WELL, own=own, raw=own, untrained=own, knn=own.knn)
+        level, _, said = diagnosis.classes(f)
+        assert level == LOOK and words in said
 
 
 def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_line_says_what_to_do_next():
