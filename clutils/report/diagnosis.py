@@ -222,6 +222,9 @@ def behind_the_head(f: Facts) -> Diagnosis | None:
     before = "" if f.uniformity is None else f", before it {_plain(f.uniformity)}"
     says = f"Collapsed behind the head: uniformity after it is {_plain(f.head_uniformity)} (0: all are "
     says += f"one point, -4: evenly spread){before}."
+    if f.effective_rank is not None and f.effective_rank < FEW_RANKS:
+        says += f" The features before it have few directions, too: effective rank {f.effective_rank:.1f} "
+        says += f"of {_most(f)}."
     return Diagnosis(BEHIND, BROKEN, says)
 
 

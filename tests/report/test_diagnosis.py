@@ -69,6 +69,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         "one direction has 95% .* 20% to 40%",
     ),
     (ONE_POINT, BEHIND, BROKEN, "uniformity after it is -0.02 .* before it -1.80"),
+    (ONE_POINT | {"effective_rank": 6.0}, BEHIND, BROKEN, "few directions, too: effective rank 6.0 of 128"),
     ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2, 99.0% of its 510 negatives"),
     ({"share_of_negatives": 0.93}, TEMPERATURE, LOOK, "Too hot"),
     ({"share_of_negatives": 0.004}, TEMPERATURE, BROKEN, "Too cold: at τ = 0.2 the hardest 0.4%"),
