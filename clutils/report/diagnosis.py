@@ -137,7 +137,7 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
         f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
         f"training{near}."
     )
-    return Diagnosis(FED, BROKEN if f.input_gap > FAR else LOOK, says)
+    return Diagnosis(FED, BROKEN if f.input_gap > FAR or collapsed(f) else LOOK, says)
 
 
 def _settled(f: Facts) -> int:
@@ -191,6 +191,7 @@ def temperature(f: Facts) -> Diagnosis | None:
     share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
     asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
     other = f.temperature_in_file is not None  # then it was not trained at this one
+    tau += f" (the file says {f.temperature_in_file:g})" if other else ""
     if one_point(f):
         if before is None or before >= BEFORE:
             return None

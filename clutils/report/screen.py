@@ -102,10 +102,8 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     at = maps.pca(z) if at is None else at
     size = min(26.0, 13_000 / len(z))  # of many, small ones
     points = map_figures.Points(ax, labels, found.judged.class_names, size, names=False)
-    turned = at - at.mean(axis=0)
-    turned = (
-        turned @ np.linalg.svd(turned, full_matrices=False)[2].T
-    )  # its long side lies, as the panel's does
+    centred = at - at.mean(axis=0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T  # its long side lies, as the panel's
     points.update(turned)
     ax.spines[:].set_visible(False)
     if found.predicted is None:

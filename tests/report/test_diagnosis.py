@@ -60,6 +60,12 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         "images of another kind: .* 0.40",
     ),
     ({"input_gap": 9.0, "input_gaps": {"none": 9.0, "half": 8.0}}, FED, BROKEN, "9.00 nats .* 8.00"),
+    (  # and collapsed, which the sentence's level must not hide from --fail-on
+        {"input_gap": 0.4, "input_gaps": {"none": 0.4, "half": 2.0}, "effective_rank": 1.4},
+        FED,
+        BROKEN,
+        "images of another kind",
+    ),
     ({"spread": 0.004, "finds_itself": 0.01, "effective_rank": 2.0}, COLLAPSED, BROKEN, "0.4% .* 2.0 of 128"),
     ({"effective_rank": 1.4}, COLLAPSED, BROKEN, "effective rank is 1.4 of 128"),
     (
@@ -77,7 +83,7 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
         {"share_of_negatives": 0.004, "temperature_in_file": 0.5},
         TEMPERATURE,
         LOOK,
-        "Too cold",
+        "Too cold: at τ = 0.2 .the file says 0.5. ",
     ),  # not its own τ
     # after a collapse the share says nothing: by the encoder's own features, and never by τ alone
     (

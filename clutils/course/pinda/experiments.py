@@ -92,7 +92,7 @@ def told_maps(
         torch.manual_seed(seed)
         net = noise.NoiseGenerator(network, train.images.shape[1], skips=skips).network
     dice = torch.Generator().manual_seed(seed)
-    optimiser = optimisers.AdamW(net.parameters(), 5e-3, weight_decay=0)
+    optimiser = optimisers.AdamW(net.parameters(), 5e-3, weight_decay=0)  # so it is Adam
     for _ in range(training.fewer(steps)):
         some = torch.randint(len(train), (batch_size,), generator=dice)
         logits = net(encoders.as_input(train.images[some])).mean(dim=1)

@@ -131,7 +131,7 @@ class Runs(nn.Module):
         self.dice = {seed: torch.Generator().manual_seed(1000 + seed) for seed in dict.fromkeys(seeds)}
         learned = [*self.encoder.parameters(), *self.head.parameters()]
         groups = [{"params": learned}, {"params": self.generator.parameters(), "lr": RATE * NOISE_RATE}]
-        self.optimiser = optimisers.AdamW(groups, RATE, weight_decay=0)
+        self.optimiser = optimisers.AdamW(groups, RATE, weight_decay=0)  # so it is Adam
         self.amounts = torch.tensor([case.amount for case in cases])
         self.of_arm = {
             arm: torch.tensor([k for k, case in enumerate(cases) if case.arm == arm])
