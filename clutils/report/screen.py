@@ -55,7 +55,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
         for x, cell in enumerate(cells):
             figure.text(0.9 + 0.075 * x, 0.982 - 0.024 * y, cell, ha="right", **at)
     for k, (name, panel) in enumerate(PANELS.items()):
-        (bottom, high), left = ((0.425, 0.35), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
+        (bottom, high), left = ((0.455, 0.32), (0.07, 0.255))[k // 2], 0.06 + 0.5 * (k % 2)
         _, reading = panel(found, figure.add_axes((left, bottom, 0.42, high)))
         top = bottom + high + 0.069
         figure.text(left - 0.048, top, name, fontsize=11.5, weight="bold", **put)
