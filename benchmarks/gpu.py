@@ -431,7 +431,9 @@ def errors_of(notebook: Path) -> dict[str, Any]:
     """What went wrong in its cells, run one after the other in this process, in short runs."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell, found, here, began = InteractiveShell(), [], Path.cwd(), time.perf_counter()
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()  # without one, `display` gives nothing to update
+    found, here, began = [], Path.cwd(), time.perf_counter()
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
     os.chdir(notebook.parent)
     os.environ["CLUTILS_FAST"] = "1"

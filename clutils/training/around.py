@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import torch
 from torch import Tensor
 
 from clutils import encoders, processes
@@ -19,7 +20,7 @@ def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None
 
     Weights do not change within. A ValueError is raised again with the step and the settings that it had.
     """
-    before = [buffer.clone() for buffer in buffers]
+    before = _copies(buffers)
     try:
         yield
     except BaseException as error:
@@ -35,6 +36,15 @@ def undone_on_failure(run: RunState, buffers: Sequence[Tensor]) -> Iterator[None
             f"training: step {run.steps_done + 1:,} was not taken, the weights from before it are kept: "
             f"{error} (with {', '.join(f'{name} = {value}' for name, value in settings.items())})"
         ) from error
+
+
+def _copies(buffers: Sequence[Tensor]) -> list[Tensor]:
+    """One of each, by one launch a type on a GPU."""
+    copies = [torch.empty_like(buffer) for buffer in buffers]
+    for dtype in {buffer.dtype for buffer in buffers}:
+        alike = [n for n, buffer in enumerate(buffers) if buffer.dtype == dtype]
+        torch._foreach_copy_([copies[n] for n in alike], [buffers[n] for n in alike])
+    return copies
 
 
 @contextmanager

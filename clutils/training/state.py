@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -56,8 +57,6 @@ class RunState:
         self._learn_with_the_loss()
         if given.compile:
             devices.demand_compiler(self.device)
-            for network in self.method.networks():
-                network.compile()  # in place: names in its state_dict stay what they are
         if self.device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # batches have one size
         self.steps_done = self.resumed_at_step = 0
@@ -65,6 +64,7 @@ class RunState:
         self.looks: dict[int, dict[str, float]] = {}  # step -> numbers by name, which the history has too
         self.schedules: dict[str, Cosine] = {}  # of live settings, by name
         self._order: tuple[int, Tensor] | None = None  # an epoch, and the order of its images
+        self._graphs: bool | None = None  # compiled as CUDA graphs; None = not compiled yet
         self.data_fingerprint: dict[str, Any] | None = None  # see `checkpoint`
         self.scaler = devices.loss_scaler(self.settings, self.device)
         self._made = True
@@ -182,6 +182,22 @@ class RunState:
     def live_settings(self) -> dict[str, Any]:
         """The values of `live`, without the learning rate, as the history has them."""
         return plain({name: getattr(of, name) for name, of in self.live().items() if of is not self})
+
+    def compile_networks(self) -> None:
+        """Compile them for this thread, where the settings say so; on a GPU also as CUDA graphs.
+
+        One call then launches all of a network's kernels. Before torch 2.14 the main thread alone has them.
+        """
+        if not self.settings.compile:
+            return
+        main = threading.current_thread() is threading.main_thread()
+        graphs = main and self.device.type == "cuda"
+        if graphs:
+            torch.compiler.cudagraph_mark_step_begin()
+        if graphs != self._graphs:
+            self._graphs = graphs
+            for network in self.method.networks():  # in place: names in its state_dict stay what they are
+                network.compile(mode="reduce-overhead" if graphs else None)
 
     # ---- what the next step takes ------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ def step(run: RunState) -> dict[str, float]:
     method, optimiser, scaler = run.method, run.optimiser, run.scaler
     index = run.batch_index()  # (B,) which images it takes
     labels = run.labels[index] if method.uses_labels and run.labels is not None else None
+    run.compile_networks()
     buffers = method.changing_buffers()  # by the forward pass: batch statistics, a loss's state per sample
     with around.undone_on_failure(run, buffers):
         method.train()
@@ -37,8 +38,8 @@ def step(run: RunState) -> dict[str, float]:
         gradients = [p.grad for p in method.parameters() if p.grad is not None]
         processes.average([*gradients, *buffers])  # the mean over processes, if there are several
         scaler.unscale_(optimiser)
+        chance = method.chance(run.batch_size)  # while a GPU works
         numbers = measured(run, loss, z1, z2, gradients)
-        chance = method.chance(run.batch_size)
     with interrupts.deferred():  # a step is taken and counted, or neither
         for group in optimiser.param_groups:
             group["lr"] = rate * group.get("factor", 1.0)

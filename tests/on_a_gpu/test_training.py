@@ -168,6 +168,19 @@ def test_a_seed_gives_the_same_order_views_and_first_weights_on_both(gpu):
         assert torch.equal(ours.detach().cpu(), theirs.detach())
 
 
+def test_networks_are_compiled_as_cuda_graphs_in_the_main_thread_alone(gpu, monkeypatch):
+    monkeypatch.setattr("clutils.training.devices.demand_compiler", lambda device: None)
+    run, modes = a_run(compile=True), []
+    monkeypatch.setattr(type(run.encoder), "compile", lambda _, mode: modes.append(mode))
+    run.compile_networks()
+    run.compile_networks()
+    assert modes == ["reduce-overhead"]
+    elsewhere = threading.Thread(target=run.compile_networks)
+    elsewhere.start()
+    elsewhere.join()
+    assert modes == ["reduce-overhead", None]
+
+
 def test_a_failed_step_puts_everything_back(gpu):
     run = a_run()
     run.step()

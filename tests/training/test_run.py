@@ -353,6 +353,8 @@ def test_fast_shortens_train_and_says_so(monkeypatch, capsys):
 @pytest.mark.parametrize("method", ["moco", "byol", "pinda"])
 def test_what_follows_the_encoder_is_compiled_too(method, monkeypatch):
     monkeypatch.setattr("clutils.training.devices.demand_compiler", lambda device: None)
-    made = vectors(method=method, compile=True).method
+    run = vectors(method=method, compile=True)
+    run.compile_networks()  # as a step does first
+    made = run.method
     assert len(made.networks()) == (2 if method in ("moco", "byol") else 1)
     assert all(network._compiled_call_impl is not None for network in made.networks())
