@@ -181,6 +181,10 @@ def test_networks_are_compiled_as_cuda_graphs_in_the_main_thread_alone(gpu, monk
     assert modes == ["reduce-overhead", None]
 
 
+def test_a_gpu_takes_one_thread_unless_told(gpu):
+    assert a_run().settings.threads == 1 and a_run(threads=2).settings.threads == 2
+
+
 def test_a_failed_step_puts_everything_back(gpu):
     run = a_run()
     run.step()
