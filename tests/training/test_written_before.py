@@ -44,6 +44,7 @@ EXACT = (
     "momentum",
 )
 MEASURED = ["rankme", "knn"]
+MOVING = {**dict.fromkeys(MEASURED, 5e-3), "gradient_norm": 1e-3}
 
 
 @pytest.fixture
@@ -65,13 +66,15 @@ def resume(folder: Path) -> training.Run:
 def demand_same(found: pd.DataFrame, folder: Path) -> None:
     """The recorded columns and their numbers; a column that has come since is empty where nobody kept it.
 
-    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding.
+    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding; from one kind
+    of processor to another a gradient's length moved by 3e-4 in six steps on graphs.
     """
     expected, before = (pd.read_csv(WRITTEN / folder.name / name) for name in ("finished.csv", "history.csv"))
     assert [name for name in found if name in expected] == list(expected.columns)
     assert len(found) == len(expected)
     for name in expected.columns.drop("seconds"):
-        within = {"rel": 1e-12} if name in EXACT else {"rel": 5e-3 if name in MEASURED else 1e-4, "abs": 1e-5}
+        rel = 1e-12 if name in EXACT else MOVING.get(name, 1e-4)
+        within = {"rel": rel, "abs": 0 if name in EXACT else 1e-5}
         then = pytest.approx(expected[name].to_numpy(float), nan_ok=True, **within)
         assert found[name].to_numpy(float) == then, name
     for name in found.columns.difference(expected.columns):
