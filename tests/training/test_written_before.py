@@ -66,8 +66,8 @@ def resume(folder: Path) -> training.Run:
 def demand_same(found: pd.DataFrame, folder: Path) -> None:
     """The recorded columns and their numbers; a column that has come since is empty where nobody kept it.
 
-    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding; from one kind
-    of processor to another a gradient's length moved by 3e-4 in six steps on graphs.
+    What is measured of a nearly collapsed encoder moves by 1e-3 with the last bit of an embedding; the
+    length of a gradient on graphs moved by 3e-4 in six steps from one kind of processor to another.
     """
     expected, before = (pd.read_csv(WRITTEN / folder.name / name) for name in ("finished.csv", "history.csv"))
     assert [name for name in found if name in expected] == list(expected.columns)
