@@ -177,7 +177,7 @@ def _refuse_unusual(folder: Path, inside: list[str]) -> None:
     all_like = all(like) and len(inside) == sum(map(len, like))
     known = any(like) or any(map(_SPLIT.fullmatch, inside))
     alike = known and len(set.intersection(*(set(_filled(folder / name)) for name in inside))) > 1
-    if all_like or (alike and not any(_loose(folder / name) for name in inside)):
+    if all_like or (alike and not any(any(_loose(folder / name)) for name in inside)):
         raise ValueError(
             f"folder:{folder}: {shortlist(inside)} seem to be splits, not classes, but have unusual names: "
             f"call them train/, val/ and test/, or give one of them, as in folder:{folder / inside[0]}"
@@ -212,11 +212,11 @@ def _opened(folder: Path, others: Iterable[Path] = ()) -> Path:
     others: further splits. A split's only folder is no class where these have classes, but not that one.
     """
     beside = {name for other in others for name in _filled(other)}
-    while len(inside := _filled(folder)) == 1 and not _loose(folder):
+    while len(inside := _filled(folder)) == 1 and not any(_loose(folder)):
         (name,), match = inside, _SPLIT.fullmatch(inside[0])
         if match and not beside:
             return folder  # a split alone
-        foreign = name not in beside if beside else not _loose(folder / name)
+        foreign = name not in beside if beside else not any(_loose(folder / name))
         if not foreign and not match and name.lower() not in NO_CLASSES:
             return folder
         folder = folder / name
@@ -242,7 +242,7 @@ def _listing(layout: Layout, limit: int | None) -> tuple[list[str], list[int], l
     names, found = zip(*(pair for turn in turns for pair in turn if pair), strict=True)
     if loose:
         notes.append(f"{len(loose)} beside the class folders left out")
-    deeper = {parts[1] for name in names if len(parts := Path(name).parts) > 2} - set(NO_CLASSES)
+    deeper = {parts[1] for name in names if len(parts := name.split(os.sep)) > 2} - set(NO_CLASSES)
     if deeper:
         notes.append(f"folders inside a class are part of it ({shortlist(sorted(deeper))})")
     return list(names), list(found), notes
@@ -284,12 +284,18 @@ def _masks_of(layout: Layout, names: list[str]) -> list[str] | None:
 def _filled(folder: Path) -> list[str]:
     """The folders inside in which there is an image, by name; `masks` is none."""
     inside = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _visible(entry.name))
-    return [name for name in inside if name != "masks" and any(_walk(folder / name))]
+    return [name for name in inside if name != "masks" and _has_images(folder / name)]
 
 
-def _loose(folder: Path) -> list[str]:
+def _has_images(folder: Path) -> bool:
+    """Whether there is an image inside; where one lies there directly, the others are not looked at."""
+    return any(_loose(folder)) or any(_walk(folder))
+
+
+def _loose(folder: Path) -> Iterator[str]:
     """The images that lie directly inside."""
-    return [entry.name for entry in os.scandir(folder) if entry.is_file() and _is_image(entry.name)]
+    with os.scandir(folder) as entries:
+        yield from (entry.name for entry in entries if entry.is_file() and _is_image(entry.name))
 
 
 def _image_files(base: Path, below: str) -> list[str]:
