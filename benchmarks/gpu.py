@@ -49,7 +49,7 @@ from clutils import data, encoders, losses, measures, methods, training, views
 from clutils.course import arms as equal
 from clutils.course import lab as lesson
 from clutils.course import records
-from clutils.methods.base import half_precision
+from clutils.methods.base import autocast
 from clutils.training import provenance
 
 STOPPED = threading.Event()  # by a signal
@@ -236,7 +236,7 @@ def pace(task: Task, **settings: Any) -> dict[str, Any]:
 
     def forward_and_backward() -> None:
         for _ in range(2):
-            with half_precision(run.device, run.method.half_type):
+            with autocast(run.device, run.method.half_type):
                 encoder(encoders.as_input(view)).float().sum().backward()
 
     run.method.train()

@@ -308,7 +308,7 @@ class Method(nn.Module, metaclass=Declared):
         """
         views = encoders.as_input(processes.share(views))
         encoder = self.encoder if encoder is None else encoder
-        with half_precision(views.device, self.half_type):
+        with autocast(views.device, self.half_type):
             features = encoder(views).float()
         return processes.gathered(features)
 
@@ -329,7 +329,7 @@ def learned_by(loss: nn.Module) -> list[nn.Parameter]:
     return list(loss.parameters())
 
 
-def half_precision(device: torch.device, half: torch.dtype | None) -> torch.autocast:
+def autocast(device: torch.device, half: torch.dtype | None) -> torch.autocast:
     """Within, what autocast knows of is computed in this type; None = all in float32."""
     return torch.autocast(device.type, dtype=half or torch.bfloat16, enabled=half is not None)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from clutils import noise
-from clutils.methods.base import Augment, Given, LossAndViews, drawing_on, half_precision, several_views
+from clutils.methods.base import Augment, Given, LossAndViews, autocast, drawing_on, several_views
 from clutils.methods.wrapped import WrappedMethod
 from clutils.settings import setting
 from clutils.views import Identity, checks
@@ -100,7 +100,7 @@ class _WithNoise:
             sizes = f"images are {tuple(x.shape)} and views {tuple(first.shape)}"
             raise ValueError(f"PiNDA: {sizes}: load them at one size, or set on='view'")
         generator = drawing_on(x.device, generator)
-        with half_precision(x.device, self.of.half_type):
+        with autocast(x.device, self.of.half_type):
             self.sample = self.of.noise(x, generator).sample
         noisy = x + self.sample
         if self.of.share < 1:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from clutils import data as datasets
 from clutils import encoders, files, views
-from clutils.methods.base import half_precision, several_views
+from clutils.methods.base import autocast, several_views
 from clutils.training import checkpoint, devices
 from clutils.training.settings import described
 from clutils.training.state import RunState
@@ -232,5 +232,5 @@ class Run(RunState):
                 raise ValueError(f"embed: the {kind} are {came}, but the run's have {channels} {kind.parts}")
         # not compiled, which it would be again for each new shape and mode
         eager = torch.compiler.set_stance("force_eager") if self.settings.compile else nullcontext()
-        with eager, half_precision(self.device, half):
+        with eager, autocast(self.device, half):
             return encoders.embed(network, inputs)

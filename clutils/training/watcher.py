@@ -30,7 +30,7 @@ from clutils import data, encoders, maps, measures, views
 from clutils.data import GraphSet, ImageSet, SentenceSet, VectorSet
 from clutils.data.sets import SampleSet
 from clutils.measures import BY_NAME
-from clutils.methods.base import half_precision
+from clutils.methods.base import autocast
 from clutils.settings import one_of, within
 from clutils.training import saved
 
@@ -61,7 +61,7 @@ class Snapshot:
 
     def embed(self, inputs: Tensor) -> Tensor:
         """Features before the head, in the run's precision: (N, D) float32."""
-        with half_precision(self.device, self.half):
+        with autocast(self.device, self.half):
             return encoders.embed(self.encoder, inputs)
 
 
