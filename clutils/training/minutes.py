@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from clutils import data as datasets
+from clutils import views
 from clutils.settings import within
 from clutils.training import devices
 
@@ -27,8 +29,9 @@ def suiting(
     """The settings of `Run` that suit so many minutes; where they name no learning rate, the run has one.
 
     Images on a CPU: conv16 up to 5 minutes, conv32 from there on. On a GPU: resnet18, compiled where that
-    works; with SimCLR, whose recipe `gpu-3min` it is (`benchmarks/recipes.py`), also its batch, by SGD, and
-    its learning rate. Batches of larger images are smaller. Other samples have one usual encoder.
+    works; with SimCLR, whose recipe `gpu-3min` it is (`benchmarks/recipes.py`), also its batch, by SGD, its
+    learning rate, and views of three quarters of the image's side. Batches of larger images are smaller.
+    Other samples have one usual encoder.
 
     - images: (N, C, H, W), or other samples
 
@@ -48,7 +51,10 @@ def suiting(
         return given
     height, width = images.shape[2:]
     size = min(LARGE, len(images), max(64, LARGE * 32**2 // (height * width)))
-    return given | {"batch_size": size, "optimiser": "sgd", "learning_rate": LARGE_RATE * size / LARGE}
+    usual = cast(views.Augmentation, views.suiting(images))
+    smaller = replace(usual, size=max(1, 3 * usual.size // 4))
+    given |= {"batch_size": size, "optimiser": "sgd", "learning_rate": LARGE_RATE * size / LARGE}
+    return given | {"augmentation": smaller}
 
 
 def fit(run: Run, minutes: float, began: float) -> None:

@@ -1,11 +1,12 @@
 """A run of so many minutes: its steps fit into them, and trying how many fit leaves no trace."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
-from clutils import data, training
+from clutils import data, training, views
 from clutils.training import minutes
 from tests.runs import same, small, weights
 
@@ -44,6 +45,7 @@ def test_more_minutes_have_a_wider_encoder_and_a_gpu_has_a_resnet():
     assert minutes.suiting(10, vectors, cpu) == {}
     on_gpu = minutes.suiting(3, scenes, gpu)
     assert (on_gpu["encoder"], on_gpu["batch_size"]) == ("resnet18", 100)
+    assert on_gpu["augmentation"] == replace(views.suiting(scenes), size=24)
     assert set(on_gpu) <= set(training.settings.names())
     assert minutes.suiting(3, torch.zeros(2000, 3, 96, 96, dtype=torch.uint8), gpu)["batch_size"] == 113
     assert "learning_rate" not in minutes.suiting(3, scenes, gpu, "moco")
