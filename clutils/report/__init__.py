@@ -21,7 +21,7 @@ from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
 from clutils.figures import png, style
-from clutils.report import diagnosis, feeding, images, page, provenance, screen, series, standard
+from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
 from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
@@ -31,7 +31,7 @@ from clutils.report.prepared import Unfit, as_taken
 __all__ = ["BROKEN", "GOOD", "LOOK", "UNKNOWN", "Diagnosis", "Line", "Report", "Unfit", "as_taken", "beside"]
 __all__ += ["beside_json", "check", "covering", "examine", "in_series", "in_series_json", "load"]
 
-SUFFIXES = (".html", ".json", ".png", ".csv")
+SUFFIXES = (".html", ".json", ".png")
 DEFAULTED = (
     "no images were named (--data), so generated scenes were used: check an encoder on images of the kind "
     "that it was trained on"
@@ -89,10 +89,6 @@ class Report:
         found = self.examination
         return page.page([self], _more(found), self.json(), [_panel(name, found) for name in screen.PANELS])
 
-    def csv(self) -> str:
-        """A row for each image: its nearest one, what it is a copy of, the class that neighbours vote for."""
-        return images.table(self.examination)
-
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
         return screen.screen(self.examination, self.title, self.diagnosis)
@@ -102,23 +98,16 @@ class Report:
         return figure_html(self.screen())
 
     def write(self, path: str | Path) -> Path:
-        """By its ending: .html the page, .json every number, .png the first screen, .csv a row for each one.
-
-        The rows are of images; beside a page, NAME.images.csv has them too.
+        """By its ending: .html the page, .json every number, .png the first screen.
 
         Raises ValueError on another ending.
         """
         path = Path(path)
         demand_suffix(path)
-        if path.suffix == ".html":
-            table = path.with_name(beside_page(path))
-            self.examination.facts["each image"] = f"{table.name}, beside this page"
-            files.write_atomically(table, self.csv())
         if path.suffix == ".png":
             files.write_atomically(path, png(self.screen(), scale=1.0))
         else:
-            text = {".html": self.html, ".json": lambda: self.json() + "\n", ".csv": self.csv}[path.suffix]()
-            files.write_atomically(path, text)
+            files.write_atomically(path, self.html() if path.suffix == ".html" else self.json() + "\n")
         return path
 
     def _plain(self) -> dict[str, Any]:
@@ -136,11 +125,6 @@ class Report:
             "not_measured": found.unknown,
             "notes": self.notes,
         }
-
-
-def beside_page(path: Path) -> str:
-    """Name of the table of images that lies beside a page: no two pages share one."""
-    return f"{path.stem}.images.csv"
 
 
 def demand_suffix(path: Path) -> None:

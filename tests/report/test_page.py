@@ -1,13 +1,11 @@
 """The page of a report is whole and needs nothing; its JSON and words say the same."""
 
-import csv
 import json
 import math
 import re
 import runpy
 from dataclasses import fields
 
-import numpy as np
 import pytest
 
 from clutils import report
@@ -111,22 +109,9 @@ def test_names_from_a_file_can_not_write_into_the_page(whole):
     whole.examination.facts["file"] = "a"
 
 
-def test_a_row_of_a_test_image_has_the_class_that_the_page_says_its_neighbours_vote_for(whole):
-    found = whole.examination
-    rows = {row["file"]: row for row in csv.DictReader(whole.csv().splitlines())}
-    assert len(rows) == len(found.judged) + len(found.gallery)
-    voted = [found.judged.class_names[c] for c in found.predicted.tolist()]
-    assert [rows[f"test/{k:05}"]["neighbours_class"] for k in range(len(voted))] == voted
-    own = [rows[f"labelled/{k:05}"]["neighbours_class"] for k in range(len(found.gallery))]
-    right = [found.gallery.class_names[c] for c in found.gallery.labels.tolist()]
-    share = np.mean([a == b for a, b in zip(own, right, strict=True)])
-    assert share == pytest.approx(found.numbers["knn"], abs=0.05)  # an image's own label is left out
-    assert all(row["nearest"] not in ("", name) for name, row in rows.items())
-
-
 @pytest.mark.parametrize(
     ("suffix", "start"),
-    [(".html", b"<!DOCTYPE"), (".json", b"{"), (".png", b"\x89PNG"), (".csv", b"file,nearest,")],
+    [(".html", b"<!DOCTYPE"), (".json", b"{"), (".png", b"\x89PNG")],
 )
 def test_each_kind_of_file_is_written(whole, suffix, start, tmp_path):
     assert whole.write(tmp_path / "new" / f"a{suffix}").read_bytes().startswith(start)
