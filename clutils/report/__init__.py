@@ -22,7 +22,6 @@ from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
 from clutils.figures import png, style
 from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
-from clutils.report import figures as drawn
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
 from clutils.report.facts import Examination, as_json
@@ -86,8 +85,7 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        found = self.examination
-        return page.page([self], _more(found), self.json(), [_panel(name, found) for name in screen.PANELS])
+        return page.page([self], [_panel(name, self.examination) for name in screen.PANELS], self.json())
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -271,12 +269,12 @@ def beside(first: Report, second: Report) -> str:
     Raises ValueError where they did not judge the same images in the same order.
     """
     held, panels = beside_json(first, second), ("Positives and negatives", "Map")
-    figures = {
-        f"{panel}, {letter}": _panel(panel, each.examination)[1]
-        for letter, each in zip("AB", (first, second), strict=True)
-        for panel in panels
-    }
-    return page.page([first, second], figures, held)
+    drawn = [
+        (f"{letter}: {heading}", html, reading)
+        for letter, each in zip(page.LETTERS, (first, second), strict=True)
+        for heading, html, reading in (_panel(panel, each.examination) for panel in panels)
+    ]
+    return page.page([first, second], drawn, held)
 
 
 def compared(first: Report, second: Report) -> str:
@@ -313,7 +311,8 @@ def beside_json(first: Report, second: Report) -> str:
 def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
     found = series.moments(reports)
-    return page.page([], {"Numbers": _on_any_page(series.curves(found))}, as_json(found), moments=found)
+    drawn = [("Numbers", _on_any_page(series.curves(found)), "")]
+    return page.page([], drawn, as_json(found), moments=found)
 
 
 def in_series_json(reports: Sequence[Report]) -> str:
@@ -339,14 +338,6 @@ def _panel(name: str, found: Examination) -> tuple[str, str, str]:
     """A panel of the first screen: its heading, its HTML, and the sentence that reads it."""
     ax, reading = screen.PANELS[name](found, None)
     return name, _on_any_page(cast(Figure, ax.figure)), reading
-
-
-def _more(found: Examination) -> dict[str, str]:
-    """Heading -> HTML of what the page shows behind 'more', where a quick look ends."""
-    if found.quick or found.predicted is None:
-        return {}
-    ax = drawn.confusion(found.judged.labels, found.predicted, found.judged.class_names)
-    return {"Confused classes": _on_any_page(cast(Figure, ax.figure))}
 
 
 def _on_any_page(figure: Figure) -> str:

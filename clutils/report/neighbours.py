@@ -1,4 +1,4 @@
-"""Nearest-neighbour votes and confusion of classes; copies; principal directions of pixels."""
+"""Nearest-neighbour votes; copies; principal directions of pixels."""
 
 import torch
 from torch import Tensor, nn
@@ -32,9 +32,3 @@ def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
     values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
     axes = gallery.T @ (vectors / values.sqrt()).float()  # (D, directions)
     return gallery @ axes, judged @ axes
-
-
-def confusion(y: Tensor, predicted: Tensor, classes: int = 0) -> Tensor:
-    """How many of each class are taken for each: (C, C), a row a class of y, for at least so many classes."""
-    count = max(classes, int(max(y.max(), predicted.max())) + 1)
-    return (y * count + predicted).bincount(minlength=count * count).view(count, count).float()

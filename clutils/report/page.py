@@ -1,7 +1,7 @@
 """HTML page of a report, style and images inside: `page.html` filled in."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,8 @@ import jinja2
 from clutils.measures import NEIGHBOURS
 from clutils.report import screen, series, standard
 from clutils.report.diagnosis import BROKEN, FED, GOOD, LOOK, UNKNOWN
-from clutils.report.figures import LEVEL_LOOKS
 
-MARKS = {level: mark for level, (mark, _) in LEVEL_LOOKS.items()}
+MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
 LETTERS = "AB"  # of two files side by side
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
@@ -46,16 +45,14 @@ GLOSSARY = {
 
 def page(
     reports: Sequence[Any],
-    pictures: Mapping[str, str],
+    panels: Sequence[tuple[str, str, str]],
     numbers: str,
-    panels: Sequence[tuple[str, str, str]] = (),
     moments: Sequence[Any] = (),
 ) -> str:
     """One encoder's report; two, with what differs; or a series.
 
-    - pictures: heading -> a figure's HTML with its image inside (`figures.page`)
+    - panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
     - numbers: JSON, which the page carries for programs
-    - panels: heading, a figure's HTML and the sentence that reads it, of the first screen
     - moments: of a series, as `series` has them; then there are no reports
     """
     found = [report.examination for report in reports]
@@ -74,7 +71,6 @@ def page(
         provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
         letters=LETTERS,
-        pictures=pictures,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],

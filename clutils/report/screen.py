@@ -19,8 +19,7 @@ from clutils import maps, measures, similarities
 from clutils.figures import axes_for, describe, new, style
 from clutils.figures import maps as map_figures
 from clutils.figures.pictures import nearest, share_of_class
-from clutils.report import figures as drawn
-from clutils.report.diagnosis import CONSTANT, Diagnosis, one_point
+from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, UNKNOWN, Diagnosis, one_point
 from clutils.report.facts import Examination, Facts, Seen
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
@@ -31,6 +30,12 @@ BINS = 60  # of similarities
 THUMBNAILS, SIDE = 80, 0.12  # on a map without classes: at most so many, each so wide on a map of width 1
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
+LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
+    GOOD: ("✓", style.GREEN),
+    LOOK: ("◐", "#8A5A00"),
+    BROKEN: ("✗", "#B00020"),
+    UNKNOWN: ("?", style.GREY),
+}
 Panel = Callable[[Examination, Axes | None], tuple[Axes, str]]
 
 
@@ -40,7 +45,7 @@ def screen(found: Examination, title: str, diagnosis: Diagnosis) -> Figure:
     figure, spare = new(12.8, 8.0)
     spare.remove()
     figure.set_layout_engine("none")  # places are given, so that a long sentence moves nothing
-    mark, color = drawn.LEVEL_LOOKS[diagnosis.level]
+    mark, color = LEVEL_LOOKS[diagnosis.level]
     put: dict[str, Any] = {"va": "top"}
     figure.text(0.012, 0.985, f"{mark} {diagnosis.badge}", color=color, fontsize=15, weight="bold", **put)
     figure.text(0.19, 0.982, style.literal(fill(title, 80)), fontsize=11, color=style.GREY, **put)

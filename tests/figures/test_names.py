@@ -10,7 +10,6 @@ import torch
 from clutils import figures
 from clutils.data import ImageSet, VectorSet
 from clutils.figures import maps, pictures, style, training
-from clutils.report import figures as report_figures
 
 NAMES = ("$$", r"a$^{$b", r"$\badmacro{$", "5$ and $6", r"\$", "猫", "犬", "_background_", "संस्कृतम्", "plain")
 LABELS = torch.arange(len(NAMES)).repeat(12)
@@ -30,7 +29,6 @@ def test_any_class_name_is_drawn_on_every_kind_of_figure():
         maps.side_by_side({"t-SNE $$": AT}, LABELS, NAMES),
         pictures.sheet(own),
         pictures.neighbours(own, {"$$": torch.randn(120, 4)}, [0, 1], k=2),
-        report_figures.confusion(LABELS, LABELS, NAMES),
         training.accuracies({"$$": [0.5], "猫": [0.2]}),
     ):
         assert figures.png(figure)

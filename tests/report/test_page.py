@@ -34,7 +34,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole,
     assert page.loads == [] and page.mute == 0 and page.open == []
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
-    assert text.count("<img") == 5  # four panels, and the confused classes behind "more"
+    assert text.count("<img") == 4
     shown = text.partition('<script type="application/json"')[0]
     for line in whole.verdicts:
         assert shown.count(line.value.replace("'", "&#39;")) == 1 and line.says in text
