@@ -1,7 +1,7 @@
 """Standard numbers of the literature: RankMe, LiDAR, kNN by DINO's protocol, mAP, few labels.
 
-One name means several computations in the wild, so each stands with its settings (`how`) and with when it
-misleads. Intervals are bootstraps over the test images, where a number is a share of them.
+One name means several computations in the wild, so each stands with its settings. Intervals are bootstraps
+over the test images, where a number is a share of them.
 """
 
 import math
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clutils import measures
 from clutils.data import ImageSet
-from clutils.measures import BY_NAME, DRAWS, PROBED
+from clutils.measures import BY_NAME
 from clutils.report.facts import Examination
 
 USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "probe", "few")
@@ -24,16 +24,15 @@ class Number:
     """A number as the page shows it.
 
     - interval: 95 % by bootstrap, or the range of the draws; None where it has none
-    - better: 1 where higher is better, -1 where lower is, 0 where neither is by itself
+    - better: 1 where higher is better, 0 where neither is by itself
     """
 
-    key: str
     name: str
     value: float
-    how: str
-    misleads: str
-    interval: tuple[float, float] | None = None
-    better: int = 0
+    settings: str
+    interval: tuple[float, float] | None
+    better: int
+    key: str
 
 
 def measure(
@@ -62,70 +61,19 @@ def measure(
     if found.predicted is not None and len(gallery.labels.unique()) > 1:
         few = measures.few_labels(seen)
         made |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
-        made["few_labels"] = few.labels
     return made
 
 
 def numbers(found: Examination) -> list[Number]:
-    """Those that were measured, each with its settings."""
-    n = found.numbers
-    count, wide, lent = int(n["pictures"]), int(n["dimensions"]), int(n["gallery"])
-    of, most = f"N = {count} images", min(count - 1, wide)
-    probed = min(PROBED, lent)
-    notes = {
-        "rankme": (
-            f"{of}, {{}}; at most {min(count, wide)} (Garrido 2023)",
-            "An offset that all features share lowers it, and noise raises it; it grows with N.",
-        ),
-        "effective_rank": (
-            f"{of}, {{}}; at most {most} (Roy & Vetterli 2007)",
-            "Noise fills dimensions, too: high is not good by itself.",
-        ),
-        "alpha_req": (
-            f"{of}, {{}} (Agrawal 2022)",
-            "The tail is not straight: another range or N gives another α. The paper's good sign is near 1.",
-        ),
-        "nesum": (
-            f"{of}, {{}}; at most {most} (He & Ozay 2022)",
-            "One strong direction lowers it, even if harmless.",
-        ),
-        "lidar": (
-            f"N = {int(n['views'])} images, {{}} (Thilak 2024)",
-            "Two views measure their scatter poorly (the paper draws 50), and an ill encoder may be above "
-            "a healthy one; for small features, δ decides.",
-        ),
-        "knn": (
-            f"k = {int(n.get('neighbours', 0))}, T = 0.1, {lent} labelled images",
-            "It grows with the number of labelled images, and measures only these classes.",
-        ),
-        **{
-            f"knn_dino_{k}": (
-                f"{{}}, {lent} labelled images (DINO's eval_knn.py)",
-                "With few labelled images, a large k votes for the largest class.",
-            )
-            for k in measures.DINO[0]
-        },
-        "map": (
-            f"all {lent} labelled images ranked {{}}",
-            "It measures whole classes: a class in two distant pure clusters scores low.",
-        ),
-        "probe": (
-            f"{{}}, {probed} labels",
-            "It finds classes that neighbours do not show; another penalty changes it by points.",
-        ),
-        "few": (
-            f"the same on {int(n.get('few_labels', 0))} labels, mean and range of {DRAWS} draws",
-            "It varies more between draws than between most encoders.",
-        ),
-    }
-    made = []
-    for key, (how, misleads) in notes.items():
-        if key in n and math.isfinite(n[key]):
-            number, interval = BY_NAME[key], (n["few_low"], n["few_high"]) if key == "few" else None
-            if key in found.each:
-                interval = measures.bootstrap(found.each[key])
-            how, better = how.format(number.settings), int(number.unit == "share")
-            made.append(Number(key, number.label, n[key], how, misleads, interval, better))
+    """Those that were measured, with their settings, in the order of `BY_NAME`."""
+    n, made = found.numbers, []
+    for key, metric in BY_NAME.items():
+        if not math.isfinite(n.get(key, math.nan)):
+            continue
+        interval = (n["few_low"], n["few_high"]) if key == "few" else None
+        if key in found.each:
+            interval = measures.bootstrap(found.each[key])
+        made.append(Number(metric.label, n[key], metric.settings, interval, int(metric.unit == "share"), key))
     return made
 
 
@@ -184,7 +132,7 @@ def which_is_better(found: list[Difference]) -> str:
     """One line: what each is better at by more than luck."""
     said = []
     for letter, sign in (("A", -1), ("B", 1)):
-        better = [d for d in found if d.better and d.certain and (d.b - d.a) * d.better * sign > 0]
+        better = [d for d in found if d.better and d.certain and (d.b - d.a) * sign > 0]
         if better:
             listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in better)
             said.append(f"{letter} is better at {listed}.")

@@ -156,7 +156,7 @@ def test_each_number_is_that_of_the_measures_with_the_settings_beside_it(whole, 
     found, n = whole.examination, whole.examination.numbers
     z, y, gallery = found.z, found.judged.labels, few[0]
     shown = {number.name: number for number in standard.numbers(found)}
-    assert n["rankme"] == measures.rankme(z) and "not centred, ε = 1e-07" in shown["RankMe"].how
+    assert n["rankme"] == measures.rankme(z) and "not centred, ε = 1e-07" in shown["RankMe"].settings
     assert n["lidar"] == measures.lidar(torch.stack(found.views, dim=1))
     prepared = Prepared(ailing.cases()["healthy"]().opened.encoder, 1)
     gallery_z = examination.embed(prepared, gallery.images)
@@ -168,7 +168,7 @@ def test_each_number_is_that_of_the_measures_with_the_settings_beside_it(whole, 
     low, high = shown["kNN"].interval
     assert low <= n["knn"] <= high and (low, high) == measures.bootstrap(found.each["knn"])
     text = whole.html().replace("&#39;", "'")
-    assert all(number.name in text and number.misleads in text and number.how for number in shown.values())
+    assert all(number.name in text and number.settings in text for number in shown.values())
 
 
 def test_a_number_that_is_asked_for_by_name_is_measured(case, few):
