@@ -271,7 +271,7 @@ def beside(first: Report, second: Report) -> str:
     held, panels = beside_json(first, second), ("Positives and negatives", "Map")
     drawn = [
         (f"{letter}: {heading}", html, reading)
-        for letter, each in zip(page.LETTERS, (first, second), strict=True)
+        for letter, each in zip(standard.LETTERS, (first, second), strict=True)
         for heading, html, reading in (_panel(panel, each.examination) for panel in panels)
     ]
     return page.page([first, second], drawn, held)
@@ -281,7 +281,7 @@ def compared(first: Report, second: Report) -> str:
     """What lies between two reports, as text: which is better, each difference, how alike they are."""
     both = first.examination, second.examination
     found = standard.differences(*both)
-    told = [page.better([first, second], found)]
+    told = [standard.better([first, second], found)]
     for d in found:
         sure = "" if d.interval is None else " (certain)" if d.certain else " (may be luck)"
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
@@ -304,7 +304,7 @@ def beside_json(first: Report, second: Report) -> str:
     if names[0] == names[1]:
         names[1] += " (2)"
     held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    between = {"says": page.better([first, second], found), "likeness": standard.likeness(*both)}
+    between = {"says": standard.better([first, second], found), "likeness": standard.likeness(*both)}
     return as_json(held | {"beside": between | {"differences": [asdict(each) for each in found]}})
 
 

@@ -320,7 +320,7 @@ def leads(f: Facts) -> tuple[float, float] | None:
     knn, probe = (
         (own - fresh) / _error(own, fresh, f) for own, fresh in zip(f.own, f.untrained, strict=True)
     )
-    return (0.0 if math.isnan(knn) else knn), probe
+    return knn, probe
 
 
 def above(f: Facts) -> bool:

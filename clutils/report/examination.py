@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
-from clutils.report import feeding, neighbours, standard
+from clutils.report import feeding, standard
 from clutils.report.facts import Examination, Facts, Row, Seen
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
@@ -23,6 +23,7 @@ from clutils.report.prepared import Prepared, demand_finite, demand_side, embed,
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
 FEWEST = 20  # images of a map
+PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
 QUICK = "a quick check does not measure it"
@@ -102,8 +103,8 @@ def examine(
     raw = measures.raw_inputs(judged)
     found = Examination(judged, z, (z1, z2), raw, Facts(**n), gallery, gallery_z, unknown)
     found.quick, found.spectrum, found.head_views = quick, spectrum, head_views
-    if _labelled(found, gallery, gallery_z):
-        n |= _classes(found, gallery, gallery_z) | _table(found, gallery, gallery_z, fresh)
+    if _labelled(found):
+        n |= _classes(found) | _table(found, fresh)
     if fresh:
         found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
         n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
@@ -114,7 +115,7 @@ def examine(
         unknown |= dict.fromkeys(("probe", "kept"), QUICK)
     else:
         on_stage("probes")
-        n["others"] = standard.measure(found, gallery, gallery_z, numbers)
+        n["others"] = standard.measure(found, numbers)
         on_stage("robustness")
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
@@ -285,66 +286,90 @@ def _reset(module: nn.Module) -> nn.Module | None:
     return made
 
 
-def _labelled(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> bool:
+def _labelled(found: Examination) -> bool:
     """Whether there are labels to be asked about, and directions to compare; else why not."""
-    y, known = found.judged.labels, gallery.labels
+    y, known = found.judged.labels, found.gallery.labels
     why = ""
     if not bool((y >= 0).all() and (known >= 0).all()) or len(y.unique()) < 2:
         why = "the images have no labels" + " of two classes or more" * bool((y >= 0).any())
     elif not torch.isin(y, known).any():
         why = "no test image is of a class that a labelled image has"
-    elif not found.has_directions or bool((gallery_z.norm(dim=1) == 0).any()):
+    elif not found.has_directions or bool((found.gallery_z.norm(dim=1) == 0).any()):
         why = "images have one and the same embedding, or one of length 0"
     if why:
         found.unknown["knn"] = why
     return not why
 
 
-def _classes(found: Examination, gallery: ImageSet, gallery_z: Tensor) -> dict[str, float]:
+def _classes(found: Examination) -> dict[str, float]:
     """kNN by all labelled images; copies."""
-    y, gallery_y = found.judged.labels, gallery.labels
-    k = measures.neighbours_for(gallery_y, y)
-    found.predicted = neighbours.predicted(gallery_z, gallery_y, found.z, k)
+    y, gallery = found.judged.labels, found.gallery
+    k = measures.neighbours_for(gallery.labels, y)
+    found.predicted = _predicted(found.gallery_z, gallery.labels, found.z, k)
     found.each["knn"] = (found.predicted == y).double()
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
-        "copies": neighbours.copies(found.judged.images, gallery.images),
+        "copies": _copies(found.judged.images, gallery.images),
     }
 
 
-def _table(
-    found: Examination, gallery: ImageSet, gallery_z: Tensor, fresh: Sequence[Prepared]
-) -> dict[str, Any]:
+def _predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
+    """The class that wins the vote of each row's k nearest, as `measures.knn_accuracy` counts: (M,)."""
+    z, judged = nn.functional.normalize(z, dim=1), nn.functional.normalize(judged, dim=1)
+    return torch.cat([measures.knn_vote(rows @ z.T, y, k) for rows in judged.split(1024)])
+
+
+def _copies(images: Tensor, others: Tensor) -> float:
+    """The share of images that are among the others, to the bit."""
+    known = {one.numpy().tobytes() for one in others}
+    return sum(one.numpy().tobytes() in known for one in images) / len(images)
+
+
+def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (N, D) and (M, D) in the first principal directions of the former: at most PROBE_DIRECTIONS."""
+    mean = gallery.mean(dim=0)
+    gallery, judged = gallery - mean, judged - mean
+    if gallery.shape[1] <= PROBE_DIRECTIONS:
+        return gallery, judged
+    gram = (gallery @ gallery.T).double()  # (N, N): there are more pixels than rows
+    values, vectors = torch.linalg.eigh(gram)
+    kept = values > 1e-9 * values.max().clamp(min=1e-12)
+    values, vectors = values[kept][-PROBE_DIRECTIONS:], vectors[:, kept][:, -PROBE_DIRECTIONS:]
+    axes = gallery.T @ (vectors / values.sqrt()).float()  # (D, directions)
+    return gallery @ axes, judged @ axes
+
+
+def _table(found: Examination, fresh: Sequence[Prepared]) -> dict[str, Any]:
     """kNN and probe of the encoder, of raw pixels and of fresh weights, all by the same images.
 
     Fresh weights' are the better of two: as made, and with batch statistics that have settled.
     """
-    many, few = gallery.subset(slice(0, COMPARED[0])), found.judged.subset(slice(0, COMPARED[1]))
+    many, few = found.gallery.subset(slice(0, COMPARED[0])), found.judged.subset(slice(0, COMPARED[1]))
     if len(many.labels.unique()) < 2:
         found.unknown["table"] = "the first labelled images have one class alone"
         return {}
-    k = measures.neighbours_for(many.labels, few.labels)
+    usual = measures.neighbours_for(many.labels, few.labels)
 
-    def row(first: Tensor, second: Tensor) -> Row:
-        knn, given = math.nan, (many.labels, few.labels)
-        if all(bool(z.norm(dim=1).all()) for z in (first, second)):
-            knn = measures.knn_accuracy(first, given[0], second, given[1], k=k)
-        return Row(knn, measures.linear_probe(first, given[0], second, given[1]))
+    def knn(first: Tensor, second: Tensor) -> float:
+        k = min(usual, int(first.any(dim=1).sum()))  # a row of zeros has no neighbours
+        return measures.knn_accuracy(first, many.labels, second, few.labels, k=k) if k else 0.0
 
-    raw, raw_few = measures.raw_inputs(many), found.raw[: len(few)]
-    pixels = measures.knn_accuracy(raw, many.labels, raw_few, few.labels, k=k)
-    principal = neighbours.principal(raw, raw_few)  # of all pixels a probe takes minutes
-    numbers: dict[str, Any] = {"compared": len(few), "gallery_compared": len(many)}
-    numbers["own"] = row(gallery_z[: len(many)], found.z[: len(few)])
-    numbers["raw"] = Row(pixels, row(*principal).probe)
+    def probe(first: Tensor, second: Tensor) -> float:
+        return measures.linear_probe(first, many.labels, second, few.labels)
+
+    own = found.gallery_z[: len(many)], found.z[: len(few)]
+    raw = measures.raw_inputs(many), found.raw[: len(few)]
+    numbers: dict[str, Any] = {"compared": len(few)}
+    numbers["own"] = Row(knn(*own), probe(*own))
+    numbers["raw"] = Row(knn(*raw), probe(*principal(*raw)))  # of all pixels a probe takes minutes
     if not fresh:
         found.unknown["untrained"] = "of this module no untrained one can be built"
         return numbers
-    rows = [row(embed(way, many.images), embed(way, few.images)) for way in fresh]
-    best = (max((value for value in of if value == value), default=0.0) for of in zip(*rows, strict=True))
-    return numbers | {"untrained": Row(*best)}
+    rows = [(embed(way, many.images), embed(way, few.images)) for way in fresh]
+    numbers["untrained"] = Row(max(knn(*row) for row in rows), max(probe(*row) for row in rows))
+    return numbers
 
 
 # ---- the training that it comes from -----------------------------------------------------------------------

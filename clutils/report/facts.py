@@ -51,8 +51,8 @@ class Facts:
     - share_of_negatives: that share the push, after the head, and K_eff: how many that is;
       share_before_head: if the loss saw the features
     - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
-    - knn, chance: of all labelled images; own, untrained, raw: the table, of `gallery_compared` labelled and
-      `compared` test images; untrained is the better of fresh weights as made and with settled statistics
+    - knn, chance: of all labelled images; own, untrained, raw: the table, of `compared` test images and 500
+      labelled ones; untrained is the better of fresh weights as made and with settled statistics
     - copies: share of test images among the labelled
     - kept: change -> 1 where an image stays where it is, 0 where it goes as far as another one
     - others: what no rule reads
@@ -99,7 +99,6 @@ class Facts:
     knn: float | None = None
     copies: float | None = None
     compared: int | None = None
-    gallery_compared: int | None = None
     own: Row | None = None
     untrained: Row | None = None
     raw: Row | None = None

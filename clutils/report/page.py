@@ -9,10 +9,9 @@ import jinja2
 
 from clutils.measures import NEIGHBOURS
 from clutils.report import screen, series, standard
-from clutils.report.diagnosis import BROKEN, FED, GOOD, LOOK, UNKNOWN
+from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
 
 MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
-LETTERS = "AB"  # of two files side by side
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
@@ -59,7 +58,7 @@ def page(
     differences = standard.differences(*found) if len(found) == 2 else []
     titles = [report.title for report in reports]
     if len(reports) > 1:
-        titles = [f"{letter}: {title}" for letter, title in zip(LETTERS, titles, strict=True)]
+        titles = [f"{letter}: {title}" for letter, title in zip(standard.LETTERS, titles, strict=True)]
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("clutils.report", ""), autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -70,12 +69,12 @@ def page(
         counted=series.counted(moments),
         provenance=series.provenance(moments) if moments else found[0].facts if len(found) == 1 else {},
         reports=reports,
-        letters=LETTERS,
+        letters=standard.LETTERS,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
         differences=differences,
-        better=better(reports, differences) if differences else "",
+        better=standard.better(reports, differences) if differences else "",
         likeness=standard.likeness(*found) if len(found) == 2 else {},
         trust=json.loads(TRUST.read_text(encoding="utf-8")),
         shown=shown,
@@ -85,16 +84,6 @@ def page(
         classes=CLASSES,
         numbers=numbers.replace("<", "\\u003c"),
     )
-
-
-def better(reports: Sequence[Any], differences: list[standard.Difference]) -> str:
-    """What each is better at, behind its level; nothing is compared before both are fed as in training."""
-    levels = " ".join(f"{k}: {r.badge}." for k, r in zip(LETTERS, reports, strict=False))
-    said = standard.which_is_better(differences)
-    for letter, report in zip(LETTERS, reports, strict=False):
-        if report.diagnosis.name == FED:
-            said = f"{letter} may be fed wrongly: see to that before you compare. {said}"
-    return f"{levels} {said}"
 
 
 def shown(value: float, share: bool) -> str:

@@ -77,8 +77,7 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
     found = [("", "kNN", "probe")]
     for name, row in rows.items():
         if row is not None:
-            knn, probe = ("none" if value != value else f"{value:.0%}" for value in row)
-            found.append((name, knn, probe))
+            found.append((name, f"{row.knn:.0%}", f"{row.probe:.0%}"))
     return [*found, ("chance", f"{f.chance:.0%}", f"{f.chance:.0%}")]
 
 

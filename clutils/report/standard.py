@@ -7,15 +7,17 @@ over the test images, where a number is a share of them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from clutils import measures
-from clutils.data import ImageSet
 from clutils.measures import BY_NAME
+from clutils.report.diagnosis import FED
 from clutils.report.facts import Examination
 
+LETTERS = "AB"  # of two files side by side
 USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "probe", "few")
 
 
@@ -35,17 +37,15 @@ class Number:
     key: str
 
 
-def measure(
-    found: Examination, gallery: ImageSet, gallery_z: Tensor, further: Sequence[str] = ()
-) -> dict[str, float]:
+def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]:
     """Those that are usual, and further ones of `BY_NAME`; `each` gets what they are the mean of."""
-    n, z, y, made = found.numbers, found.z, found.judged.labels, dict[str, float]()
+    n, gallery, made = found.numbers, found.gallery, dict[str, float]()
     if not found.has_directions:
         return made
-    seen = measures.Features(z, values=found.spectrum, views=torch.stack(found.views, dim=1))
+    seen = measures.Features(found.z, values=found.spectrum, views=torch.stack(found.views, dim=1))
     if found.predicted is not None:
-        k = found.found.neighbours or 1
-        seen = replace(seen, y=y, gallery_z=gallery_z, gallery_y=gallery.labels, neighbours=k)
+        seen = replace(seen, y=found.judged.labels, neighbours=found.found.neighbours or 1)
+        seen = replace(seen, gallery_z=found.gallery_z, gallery_y=gallery.labels)
     for key in dict.fromkeys((*USUAL, *further)):
         number = BY_NAME[key]
         if key in n or key == "few" or (number.needs == "labels" and found.predicted is None):
@@ -128,14 +128,19 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
     return found
 
 
-def which_is_better(found: list[Difference]) -> str:
-    """One line: what each is better at by more than luck."""
-    said = []
-    for letter, sign in (("A", -1), ("B", 1)):
-        better = [d for d in found if d.better and d.certain and (d.b - d.a) * sign > 0]
-        if better:
-            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in better)
+def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
+    """The level of each, and what it is better at by more than luck, if both are fed as in training."""
+    both = list(zip(LETTERS, reports, strict=True))
+    said = [f"{letter}: {report.badge}." for letter, report in both]
+    for letter, report in both:
+        if report.diagnosis.name == FED:
+            said.append(f"{letter} may be fed wrongly: see to that before you compare.")
+    certain = [d for d in found if d.better and d.certain]
+    for letter, sign in zip(LETTERS, (-1, 1), strict=True):
+        ahead = [d for d in certain if (d.b - d.a) * sign > 0]
+        if ahead:
+            listed = ", ".join(f"{d.name} (by {abs(d.b - d.a) * 100:.1f} points)" for d in ahead)
             said.append(f"{letter} is better at {listed}.")
-    if said:
-        said.append("(On these images, these two files: runs with other seeds may differ by as much.)")
-    return " ".join(said) or "On no share of these images is one certainly better than the other."
+    luck = "(On these images, these two files: runs with other seeds may differ by as much.)"
+    said.append(luck if certain else "On no share of these images is one certainly better than the other.")
+    return " ".join(said)

@@ -21,7 +21,7 @@ WELL = Facts(
     **{"head_alignment": 0.5, "head_uniformity": -2.6, "temperature": 0.2},
     **{"negatives": 510, "share_of_negatives": 0.4, "share_before_head": 0.5, "neighbours": 20},
     **{"chance": 0.1, "knn": 0.6, "copies": 0.0, "compared": 500},
-    **{"gallery_compared": 750, "own": Row(0.6, 0.65), "untrained": Row(0.3, 0.42), "raw": Row(0.25, 0.3)},
+    **{"own": Row(0.6, 0.65), "untrained": Row(0.3, 0.42), "raw": Row(0.25, 0.3)},
     kept={"crop": 0.8, "grey": 0.3},
 )
 ONE_POINT = {"head_uniformity": -0.02}

@@ -12,7 +12,7 @@ from torch import nn
 
 from clutils import checkpoints, data, encoders, figures, measures, report
 from clutils.figures import png
-from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, neighbours, page, screen, standard
+from clutils.report import BROKEN, UNKNOWN, Unfit, examination, feeding, screen, standard
 from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_refused_and_says_what_would(case, few):
 def test_the_probe_of_raw_pixels_sees_their_principal_directions():
     draw = torch.Generator().manual_seed(0)
     drawn_by, judged = torch.randn(40, 300, generator=draw), torch.randn(7, 300, generator=draw)
-    first, second = neighbours.principal(drawn_by, judged)
+    first, second = examination.principal(drawn_by, judged)
     mean = drawn_by.mean(dim=0)
     axes = torch.linalg.svd((drawn_by - mean).double(), full_matrices=False)[2][:39]
     for found, rows in ((first, drawn_by), (second, judged)):
@@ -277,7 +277,7 @@ def test_an_encoder_beside_itself_differs_in_nothing(whole):
     alike = standard.likeness(e, e)
     assert alike["cka"] == pytest.approx(1, abs=1e-9) and alike["overlap"] == 1
     assert all(d.a == d.b and not d.certain for d in standard.differences(e, e))
-    assert standard.which_is_better(standard.differences(e, e)).startswith("On no share of these images")
+    assert "On no share of these images" in standard.better([whole, whole], standard.differences(e, e))
 
 
 def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page_and_in_text(whole):
@@ -299,8 +299,8 @@ def test_a_difference_is_paired_by_image_and_the_better_one_is_named_on_the_page
 
 def test_nothing_is_better_before_both_are_fed_as_in_training(whole):
     ill = dataclasses.replace(whole, diagnosis=dataclasses.replace(whole.diagnosis, name=FED))
-    assert "B may be fed wrongly" in page.better([whole, ill], [])
-    assert "may be fed wrongly" not in page.better([whole, whole], [])
+    assert "B may be fed wrongly" in standard.better([whole, ill], [])
+    assert "may be fed wrongly" not in standard.better([whole, whole], [])
 
 
 def test_other_images_can_not_be_compared(whole):
