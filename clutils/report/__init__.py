@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import nn
@@ -20,7 +19,7 @@ from clutils import data as datasets
 from clutils.data import ImageSet, kind_called, kind_of
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
-from clutils.figures import png, style
+from clutils.figures import png
 from clutils.report import diagnosis, feeding, page, provenance, screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN, Diagnosis, Line
 from clutils.report.examination import covering, examine
@@ -341,17 +340,7 @@ def _panel(name: str, found: Examination) -> tuple[str, str, str]:
 
 
 def _on_any_page(figure: Figure) -> str:
-    """HTML of a figure that a dark page may invert; one with photographs is made transparent instead."""
-    photographs = [
-        ax for ax in figure.axes if any(np.ndim(np.asarray(image.get_array())) == 3 for image in ax.images)
-    ]
-    if not photographs:
-        return figure_html(figure).replace("<img ", '<img class="plot" ', 1)
-    figure.patch.set_alpha(0)
-    for ax in photographs:
-        ax.patch.set_alpha(0)
-        for text in ax.texts:
-            text.set_color("#777")  # read on white and on black
-        for frame in ax.patches:
-            frame.set_edgecolor(style.BLUE)
-    return figure_html(figure).replace("background: white", "", 1)
+    """HTML of a figure that a dark page may invert, unless photographs are on it."""
+    html = figure_html(figure)
+    photographs = any(ax.images for ax in figure.axes)
+    return html if photographs else html.replace("<img ", '<img class="plot" ', 1)

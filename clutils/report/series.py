@@ -52,9 +52,9 @@ def curves(found: Sequence[Mapping[str, Any]]) -> Figure:
                 first, *_, last = drawn.values()
                 said.append(f"{title}, {label} from {first:.3g} to {last:.3g}")
         ax.set(title=title, xlabel=AT)
-        ax.margins(y=0.3)  # room for the legend
+        ax.xaxis.get_major_locator().set_params(integer=True)
         if ax.lines:
-            ax.legend(fontsize=8, loc="upper left", ncols=2)
+            style.legend_outside(ax, fontsize=8)
         else:
             ax.set_axis_off()
     return describe(figure, f"Numbers of {len(found)} checkpoints: {', '.join(said)}.")

@@ -114,7 +114,8 @@ def test_both_spaces_are_drawn_where_there_is_a_head(quick):
 
 def test_neighbours_stand_beside_those_by_raw_pixels(quick):
     ax, reading = screen.near_pictures(quick.examination)
-    assert len(ax.images) == screen.SHOWN * (1 + 2 * screen.NEAR) and "raw pixels" in reading
+    assert len(ax.images) == 3 and "raw pixels" in reading  # a sheet of queries, and one of each space's
+    assert {"this encoder", "raw pixels"} <= {text.get_text() for text in ax.texts}
 
 
 def test_misplaced_images_are_those_whose_neighbours_vote_otherwise(whole):

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from clutils import anatomy, checkpoints, losses, report, similarities
-from clutils.report import GOOD, UNKNOWN, screen
+from clutils.report import GOOD, UNKNOWN
 from tests.checkpoints.files import conv_state, reopened
 from tests.commands.asked import run
 from tests.explorers.test_photo_map import unpacked, within
@@ -115,9 +115,3 @@ def test_a_learned_temperature_and_bias_are_read_and_K_eff_is_of_these_images(bi
     line = next(line for line in found.verdicts if line.name == "the space of the loss")
     assert line.level == UNKNOWN and f"K_eff = {K_eff:.1f} of 46" in line.value and "texts" in line.says
     assert ("bias -10" in line.value) == (bias is not None)
-
-
-def test_the_map_of_photographs_shows_photographs(saved, photos):
-    found = report.check(saved / "checkpoint.pt", f"folder:{photos}", quick=True).examination
-    ax, reading = screen.class_map(found)
-    assert len(ax.images) >= COUNT / 4 and f"All {COUNT} images" in reading
