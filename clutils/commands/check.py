@@ -89,7 +89,7 @@ def add_to(add: Add) -> None:
         "--temperature",
         metavar="X",
         type=above_zero,
-        help="temperature τ of the training; default: the file's, if it has one",
+        help="temperature τ of the training, if the file does not say it",
     )
     to_check.add_argument(
         "--mean",

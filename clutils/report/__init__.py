@@ -201,10 +201,10 @@ def check(
             f"{asked} of {len(judged)} test images are of classes without a labelled image, "
             "so no vote is right there"
         )
-    if options.get("temperature") and own.temperature is None:
-        notes.append(
-            f"the τ that was given, {options['temperature']:g}, is not used: {found.unknown['K_eff']}"
-        )
+    tau = options.get("temperature")
+    if tau not in (None, own.temperature):
+        why = found.unknown.get("share_of_negatives") or f"the file says {own.temperature:g}"
+        notes.append(f"the τ that was given, {tau:g}, is not used: {why}")
     if said := map_figures.numbered(judged.class_names):
         notes.append(said)
     # with its folder: every run's file may be called checkpoint.pt

@@ -105,15 +105,14 @@ def never_trained(f: Facts) -> Diagnosis | None:
     Layer normalisations may have been kept so, where classes were learned.
     """
     if f.weights_zero == 1:
-        says = "Never trained: 100 % of the weights of its convolutions and linear layers are 0."
-        return Diagnosis(NEVER, BROKEN, says)
-    if f.never_trained:
-        says = "Never trained: its batch-norm layers have counted 0 batches, and store mean 0 and variance 1."
-        return Diagnosis(NEVER, BROKEN, says)
-    if f.plain_normalisations and not above(f):
-        says = "Never trained: all gains of its layer normalisations are 1 and all biases 0."
-        return Diagnosis(NEVER, BROKEN, says)
-    return None
+        why = "100 % of the weights of its convolutions and linear layers are 0"
+    elif f.never_trained:
+        why = "its batch-norm layers have counted 0 batches, and store mean 0 and variance 1"
+    elif f.plain_normalisations and not above(f):
+        why = "all gains of its layer normalisations are 1 and all biases 0"
+    else:
+        return None
+    return Diagnosis(NEVER, BROKEN, f"Never trained: {why}.")
 
 
 def fed_wrongly(f: Facts) -> Diagnosis | None:
@@ -186,30 +185,26 @@ def temperature(f: Facts) -> Diagnosis | None:
     Where what the loss sees has collapsed, all similarities are alike and that share says nothing; then the
     share that it would be by the encoder's own features tells a cold τ from other causes.
     """
-    if f.share_of_negatives is None or f.temperature is None or f.of_texts:
+    if f.share_of_negatives is None or f.temperature is None:
         return None
     share, before, tau = f.share_of_negatives, f.share_before_head, f"τ = {f.temperature:g}"
-    asked = f"of its {f.negatives} negatives" if f.negatives else "of its negatives"
-    other = f.temperature_in_file is not None  # then it was not trained at this one
-    tau += f" (the file says {f.temperature_in_file:g})" if other else ""
+    asked = f"of its {f.negatives} negatives"
     if one_point(f):
         if before is None or before >= BEFORE:
             return None
         even = _plain(f.head_uniformity)
         says = f"Too cold: at {tau} and the similarities before the head, {before:.1%} {asked} would receive "
         says += f"the whole push, and behind the head all images are one point (uniformity {even})."
-        return Diagnosis(TEMPERATURE, LOOK if other else BROKEN, says)
+        return Diagnosis(TEMPERATURE, BROKEN, says)
     if share < COOL:
         says = f"Too cold: at {tau} the hardest {share:.1%} {asked} receive the whole push, and images of "
         says += "the same kind are among them."
-        level = BROKEN if share < COLD and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says)
+        return Diagnosis(TEMPERATURE, BROKEN if share < COLD else LOOK, says)
     if share > WARM:
         says = (
             f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near ones."
         )
-        level = BROKEN if share > HOT and not other else LOOK
-        return Diagnosis(TEMPERATURE, level, says)
+        return Diagnosis(TEMPERATURE, BROKEN if share > HOT else LOOK, says)
     return None
 
 
@@ -432,8 +427,7 @@ def fed(f: Facts) -> Told | None:
     value = (
         f"{f.input_gap:,.2f} nats from the statistics of the training images (up to {feeding.NEAR} is near)"
     )
-    found = fed_wrongly(f)
-    if found is not None:
+    if found := fed_wrongly(f):
         return found.level, value, ""  # the diagnosis says it
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
         return LOOK, value, f"Its statistics come from {f.batches_seen} batches, too few to settle."
@@ -458,32 +452,23 @@ def classes(f: Facts) -> Told | None:
     if _labels_wrong(f):
         where = "Below chance: classes may have other names" if _beside_chance(f) < 0 else "All at chance"
         return LOOK, value, f"{where}: labels and images do not seem to belong together."
-    found = other_classes(f) or half_trained(f)
-    if found is not None:
-        below = min(leads(f) or (0.0, 0.0)) <= -CERTAIN
-        return found.level, value, "Below fresh weights." if below else "Not clearly above fresh weights."
+    if found := other_classes(f) or half_trained(f):
+        return found.level, value, ""  # the diagnosis says it
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
 
 
 def loss_space(f: Facts) -> Told | None:
-    if f.of_texts and f.K_eff is not None:
-        value = f"τ = {f.temperature:.3g}, learned" + ("" if f.bias is None else f", and bias {f.bias:.3g}")
-        value += (
-            f" (logit_scale of the file): K_eff = {f.K_eff:.1f} of {f.negatives} other views share the push"
-        )
-        return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if f.head_uniformity is None:
         return None
     value = f"after the head uniformity {_plain(f.head_uniformity)} (0: one point, -4: evenly spread), "
     value += f"alignment {f.head_alignment:.2f}"
-    if f.share_of_negatives is not None and f.temperature is not None and not one_point(f):
-        given = "" if f.temperature_in_file is None else f" (the file says {f.temperature_in_file:g})"
-        value += f"; τ = {f.temperature:g}{given}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
+    if f.share_of_negatives is not None and not one_point(f):
+        value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
         value += f"share the push (healthy: {SHARED})"
-    if one_point(f):
-        return BROKEN, value, "What the loss sees is one point."
-    if found := temperature(f):
-        return found.level, value, "Too hot." if (f.share_of_negatives or 0) > WARM else "Too cold."
+    if found := temperature(f) or behind_the_head(f):
+        return found.level, value, ""  # the diagnosis says it
+    if f.of_texts:
+        return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
     if f.head_uniformity > CROWDED:
         return LOOK, value, "Images are crowded: the loss has little to compare."
     return GOOD, value, ""
@@ -497,7 +482,7 @@ def geometry(f: Facts) -> Told:
     value += f"effective rank {rank} of {_most(f)}"
     found = [(GOOD, "")]
     if ill := collapsed(f):
-        found.append((ill.level, "Collapsed."))
+        found.append((ill.level, ""))  # the diagnosis says it
     elif f.spread < NARROW:
         found.append(
             (LOOK, "A constant in one feature or more is far larger than the differences between images.")

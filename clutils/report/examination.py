@@ -89,14 +89,11 @@ def examine(
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:
         n["uniformity"] = measures.uniformity(z)
-    tau = None if opened.untempered else temperature or opened.temperature
     head_views = _head(opened, (z1, z2), unknown)
     if head_views is not None:
         n["head_alignment"] = measures.alignment(*head_views)
         n["head_uniformity"] = measures.uniformity(torch.cat(head_views))
-    n |= _loss(opened, head_views, (z1, z2), tau, unknown)
-    if "temperature" in n and opened.temperature not in (None, tau):
-        n["temperature_in_file"] = opened.temperature
+    n |= _loss(opened, head_views, (z1, z2), temperature, unknown) | {"of_texts": opened.learned_scale}
     on_stage("classes and fresh weights")
     some = gallery if len(gallery) else judged
     fresh += [way.settled(some.images[:LEARNED]) for way in fresh if _has_statistics(way)]
@@ -201,7 +198,6 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
     hardest = negative.amax(dim=1)
     tie = (positive == hardest).double() / 2
     return {
-        "alignment": 2 - 2 * positive.mean().item(),
         "positive_similarity": positive.mean().item(),
         "negative_similarity": negative.mean().item(),
         "finds_itself": ((positive > hardest).double() + tie).mean().item(),
@@ -382,52 +378,38 @@ def _head(opened: Opened, own: Pair, unknown: dict[str, str]) -> Pair | None:
         return None
     z1, z2 = (encoders.embed(opened.head, view) for view in own)
     norms = torch.cat([z1, z2]).norm(dim=1)
-    if not norms.isfinite().all():
-        unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or too long"
-        return None
-    if bool((norms == 0).any()):
-        unknown["head_uniformity"] = "the head maps images to vectors of length 0"
+    if not bool((norms.isfinite() & (norms > 0)).all()):
+        unknown["head_uniformity"] = "the head maps images to vectors that are not finite, or of length 0"
         return None
     return similarities.normalise(z1), similarities.normalise(z2)
 
 
 def _loss(
-    opened: Opened, head: Pair | None, own: Pair, tau: float | None, unknown: dict[str, str]
+    opened: Opened, head: Pair | None, own: Pair, given: float | None, unknown: dict[str, str]
 ) -> dict[str, float]:
-    """How many negatives share the push, after the head and at its τ; else why that can't be known.
+    """The share of the negatives that share the push, after the head and at its τ; else why none is known.
 
-    Of a file whose τ was learned beside texts, by the features where there is no head.
+    given: τ, where the file does not say it.
     """
+    tau = opened.temperature or given
     if tau is not None and not 0 < tau < math.inf:
         raise ValueError(f"temperature is {tau!r}, but must be above 0")
-    if head is None and opened.learned_scale and all(bool(z.norm(dim=1).all()) for z in own):
-        first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        head = first, second
     if opened.untempered:
-        unknown["K_eff"] = f"{opened.untempered} trains without a temperature"
+        unknown["share_of_negatives"] = f"{opened.untempered} trains without a temperature"
+    elif opened.learned_scale:
+        unknown["share_of_negatives"] = f"τ = {tau:.3g} was learned beside texts, which are not here"
     elif head is None:
-        unknown["K_eff"] = unknown["head_uniformity"]
+        unknown["share_of_negatives"] = unknown["head_uniformity"]
     elif tau is None:
-        unknown["K_eff"] = "the file does not say τ: --temperature does"
-    if "K_eff" in unknown or head is None or tau is None:
+        unknown["share_of_negatives"] = "the file does not say τ: --temperature does"
+    if "share_of_negatives" in unknown or head is None or tau is None:
         return {}
-    pairs = similarities.two_views(*head)
-    numbers = {
-        "temperature": float(tau),
-        "negatives": pairs.negatives.shape[1],
-        "of_texts": opened.learned_scale,
-    }
-    if opened.bias is not None:  # a sigmoid for each pair
-        push = torch.sigmoid(pairs.negatives / tau + opened.bias)
-        K_eff = anatomy.effective_negatives(push).mean().item()
-        share = K_eff / pairs.negatives.shape[1]
-        return numbers | {"bias": opened.bias, "K_eff": K_eff, "share_of_negatives": share}
-    share = _share(pairs.negatives, tau)
-    numbers |= {"share_of_negatives": share, "K_eff": share * pairs.negatives.shape[1]}
+    negatives = similarities.two_views(*head).negatives
+    numbers = {"temperature": float(tau), "negatives": negatives.shape[1]}
+    numbers["share_of_negatives"] = _share(negatives, tau)
     if all(bool(z.norm(dim=1).all()) for z in own):
         first, second = (nn.functional.normalize(z, dim=1) for z in own)
-        features = similarities.two_views(first, second)
-        numbers["share_before_head"] = _share(features.negatives, tau)
+        numbers["share_before_head"] = _share(similarities.two_views(first, second).negatives, tau)
     return numbers
 
 

@@ -47,10 +47,9 @@ class Facts:
       to the other one, and nearer than another image's; fresh_nearer_than: by fresh weights as made
     - view_rank: effective rank of these views; views_untrained, views_raw: of fresh weights and raw pixels
       what needs no labels, where there are none
-    - head_*: after the projection head; temperature: the τ that was used, in_file: of the file
-    - share_of_negatives: that share the push, after the head, and K_eff: how many that is;
-      share_before_head: if the loss saw the features
-    - of_texts: τ was learned, as CLIP's, whose negatives are texts; bias: SigLIP's
+    - head_*: after the projection head; temperature: the τ of the training
+    - share_of_negatives: that share the push, after the head; share_before_head: if the loss saw the features
+    - of_texts: τ was learned, as CLIP's and SigLIP's, whose negatives are texts
     - knn, chance: of all labelled images; own, untrained, raw: the table, of `compared` test images and 500
       labelled ones; untrained is the better of fresh weights as made and with settled statistics
     - copies: share of test images among the labelled
@@ -66,7 +65,6 @@ class Facts:
     norm_varies: float
     zero_norms: int
     views: int
-    alignment: float
     positive_similarity: float
     negative_similarity: float
     finds_itself: float
@@ -87,12 +85,9 @@ class Facts:
     head_alignment: float | None = None
     head_uniformity: float | None = None
     temperature: float | None = None
-    temperature_in_file: float | None = None
     negatives: int | None = None
     share_of_negatives: float | None = None
-    K_eff: float | None = None
     of_texts: bool = False
-    bias: float | None = None
     share_before_head: float | None = None
     neighbours: int | None = None
     chance: float | None = None

@@ -165,10 +165,7 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
         place.set_xlabel("cosine similarity" if last else "", fontsize=9)
         place.set_title(name if len(spaces) > 1 else "", fontsize=10, loc="left", pad=2)
         place.tick_params(labelsize=8, labelbottom=last)
-        if k:
-            place.get_legend().remove()
-        else:
-            place.legend(loc="upper left", fontsize=8.5)
+        place.legend(loc="upper left", fontsize=8.5).set_visible(not k)
         z1, z2 = (nn.functional.normalize(z, dim=1) for z in seen)
         two = similarities.two_views(z1, z2)
         means = [values.mean().item() for values in (two.positives, two.negatives)]

@@ -14,7 +14,7 @@ from tests.report.ailing import SHUFFLES, checked
 
 WELL = Facts(
     **{"pictures": 500, "gallery": 1500, "dimensions": 128, "spread": 0.8, "dead": 0.0},
-    **{"norm_varies": 0.3, "zero_norms": 0, "views": 256, "alignment": 0.4, "positive_similarity": 0.8},
+    **{"norm_varies": 0.3, "zero_norms": 0, "views": 256, "positive_similarity": 0.8},
     **{"negative_similarity": 0.4, "finds_itself": 0.2, "nearer_than": 0.95, "fresh_nearer_than": 0.73},
     **{"batches_seen": 500, "input_gap": 0.01, "input_gaps": {"none": 0.01, "imagenet": 3.0, "half": 2.0}},
     **{"effective_rank": 35.0, "first_direction": 0.3, "uniformity": -1.8},
@@ -79,12 +79,6 @@ SAID = [  # what is changed, the diagnosis, its level, and words with the number
     ({"share_of_negatives": 0.99}, TEMPERATURE, BROKEN, "Too hot: at τ = 0.2, 99.0% of its 510 negatives"),
     ({"share_of_negatives": 0.93}, TEMPERATURE, LOOK, "Too hot"),
     ({"share_of_negatives": 0.004}, TEMPERATURE, BROKEN, "Too cold: at τ = 0.2 the hardest 0.4%"),
-    (
-        {"share_of_negatives": 0.004, "temperature_in_file": 0.5},
-        TEMPERATURE,
-        LOOK,
-        "Too cold: at τ = 0.2 .the file says 0.5. ",
-    ),  # not its own τ
     # after a collapse the share says nothing: by the encoder's own features, and never by τ alone
     (
         ONE_POINT | {"share_of_negatives": 0.53, "share_before_head": 0.016},
@@ -217,7 +211,6 @@ def test_a_badge_is_green_only_where_it_is_known_that_something_was_learned():
 @pytest.mark.parametrize(
     ("change", "line", "level", "words"),
     [
-        (STILL | {"own": Row(0.3, 0.42)}, "classes", LOOK, "Not clearly above fresh weights."),
         ({"copies": 0.2}, "classes", LOOK, "20% of the test images are among the labelled"),
         (
             {"own": CHANCE, "raw": CHANCE, "untrained": CHANCE, "knn": 0.1},

@@ -121,4 +121,4 @@ def test_weights_so_large_that_squares_overflow_are_refused_and_not_called_sprea
         report.check(ailing.changed(opened, enlarge), ailing.pictures("scenes"), map_names=(), quick=True)
     opened.head[-1].weight.data.fill_(large)
     found = report.check(opened, ailing.pictures("scenes"), map_names=(), quick=True).examination
-    assert "not finite" in found.unknown["K_eff"] and found.found.head_uniformity is None
+    assert "not finite" in found.unknown["share_of_negatives"] and found.found.head_uniformity is None
