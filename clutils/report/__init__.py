@@ -16,7 +16,7 @@ from torch import nn
 
 from clutils import checkpoints, files, views
 from clutils import data as datasets
-from clutils.data import ImageSet, kind_called, kind_of
+from clutils.data import ImageSet, kind_called
 from clutils.figures import maps as map_figures
 from clutils.figures import page as figure_html
 from clutils.figures import png
@@ -62,17 +62,12 @@ class Report:
         return self.diagnosis.level
 
     @property
-    def badge(self) -> str:
-        """The level as it is shown: the input or the labels may be at fault."""
-        return self.diagnosis.badge
-
-    @property
     def summary_text(self) -> str:
         """All of it in a sentence."""
         return self.diagnosis.says
 
     def __str__(self) -> str:
-        told = [f"{page.MARKS[self.level]} {self.badge}: {self.title}", f"  {self.summary_text}"]
+        told = [f"{page.MARKS[self.level]} {self.diagnosis.badge}: {self.title}", f"  {self.summary_text}"]
         told.append(f"  next: {self.diagnosis.next}")
         for line in self.verdicts:
             told.append(f"  {page.MARKS[line.level]} {line.name}: {line.value}. {line.says}".rstrip())
@@ -157,24 +152,21 @@ def check(
     The same file, images and options give the same report. Raises as `checkpoints.open`, `data.load` and
     `examine` do.
     """
-    if not (data is None or isinstance(data, str) or (isinstance(data, tuple) and len(data) == 2)):
-        raise ValueError(
-            f"report.check: data is {_described(data)}, but must be a name, or a pair of sets: those to take "
-            "neighbours from, and those to judge"
-        )
     on_stage("opening")
     opened = path if isinstance(path, checkpoints.Opened) else checkpoints.open(path, arch)
     if head is not None:
         opened = replace(opened, head=copy.deepcopy(head).eval())
     notes = [] if data is not None else [DEFAULTED]
     data = data or "scenes"
-    for kind in [kind_called(data)] if isinstance(data, str) else [kind_of(part.inputs) for part in data]:
-        if kind.name != "pictures":
-            given = data if isinstance(data, str) else kind.name
-            raise ValueError(
-                f"report.check: data is {given!r}, but must be images; for other samples `measures` and "
-                "`maps` take the embeddings"
-            )
+    if isinstance(data, str):
+        known = kind_called(data).name == "pictures"
+    else:
+        known = isinstance(data, tuple) and all(isinstance(part, ImageSet) for part in data)
+    if not known:
+        raise ValueError(
+            f"report.check: data is {data!r}, but must be images: a name, or a pair of sets, those to take "
+            "neighbours from, and those to judge; of other samples `measures` and `maps` take the embeddings"
+        )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     gallery, judged = (as_taken(part, opened.channels) for part in (gallery, judged))
     count = len(gallery) + len(judged)
@@ -234,12 +226,11 @@ def load(name: str, limit: int) -> tuple[ImageSet, ImageSet]:
         return _parted(cast(ImageSet, datasets.load(name, limit=limit)), name)
     gallery = cast(ImageSet, datasets.load(name, limit=limit - few))
     known = judged.labels[judged.labels >= 0]
-    if not len(known):  # of a competition the training split alone may have labels
-        split = "train" if bool((gallery.labels >= 0).any()) else "test"
-        return _parted(cast(ImageSet, datasets.load(name, split=split, limit=limit)), name)
-    if len(known) and not torch.isin(known, gallery.labels).any():
-        return _parted(cast(ImageSet, datasets.load(name, split="test", limit=limit)), name)
-    return gallery, judged
+    if torch.isin(known, gallery.labels).any():
+        return gallery, judged
+    # of a competition the training split alone may have labels
+    split = "train" if not len(known) and bool((gallery.labels >= 0).any()) else "test"
+    return _parted(cast(ImageSet, datasets.load(name, split=split, limit=limit)), name)
 
 
 def _parted(whole: ImageSet, name: str) -> tuple[ImageSet, ImageSet]:
@@ -320,10 +311,6 @@ def in_series_json(reports: Sequence[Report]) -> str:
 
 
 # ---- inside ------------------------------------------------------------------------------------------------
-
-
-def _described(data: Any) -> str:
-    return f"a {type(data).__name__}" + (f" of {len(data)}" if hasattr(data, "__len__") else "")
 
 
 def _short(source: str) -> str:

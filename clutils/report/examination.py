@@ -60,7 +60,7 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - map_names: "t-SNE" or "UMAP", the map of the first screen, which is of PCA without one
+    - map_names: ("t-SNE",), the map of the first screen, or (), and then it is of PCA
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins
@@ -117,9 +117,12 @@ def examine(
         n["kept"] = _robustness(prepared, judged.subset(slice(0, CHANGED)), z[:CHANGED], seed)
         if not n["kept"]:
             unknown["kept"] = "images lie too close together: how far a change moves one can't be told"
-    if map_names:
-        on_stage(map_names[0])
-        _map(found, map_names[0], seed)
+    for name in map_names:
+        on_stage(name)
+        if directions and found.mapped >= FEWEST:
+            found.maps[name] = maps.tsne(z[: found.mapped], seed=seed)
+        else:
+            unknown[name] = "too few images, or all at one place"
     found.found = Facts(**n)
     return found
 
@@ -132,14 +135,10 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
     asked = judged.labels.unique()
     asked = asked[torch.isin(asked, gallery.labels)]
     if not torch.isin(asked, gallery.labels[: COMPARED[0]]).all():
-        order = gallery.labels.argsort(stable=True)
-        ordered = gallery.labels[order]
-        begins = torch.ones_like(ordered, dtype=torch.bool)
-        begins[1:] = ordered[1:] != ordered[:-1]
-        first = order[begins & torch.isin(ordered, asked)].sort().values
-        others = torch.ones(len(gallery), dtype=torch.bool)
-        others[first] = False
-        gallery = gallery.subset(torch.cat([first, others.nonzero()[:, 0]]))
+        labels = gallery.labels.tolist()
+        first = sorted(labels.index(c) for c in asked.tolist())
+        ahead = set(first)
+        gallery = gallery.subset([*first, *(k for k in range(len(labels)) if k not in ahead)])
     return gallery.subset(slice(0, max(COMPARED[0], len(asked)))) if quick else gallery
 
 
@@ -415,12 +414,3 @@ def _loss(
 
 def _share(negatives: Tensor, tau: float) -> float:
     return (anatomy.effective_negatives(negatives, tau) / negatives.shape[1]).mean().item()
-
-
-def _map(found: Examination, name: str, seed: int) -> None:
-    """A map of the test images."""
-    z = found.z[: found.mapped]
-    if not found.has_directions or len(z) < FEWEST:
-        found.unknown[name] = "too few images, or all at one place"
-    else:
-        found.maps[name] = maps.tsne(z, seed=seed) if name == "t-SNE" else maps.umap(z, seed=seed)

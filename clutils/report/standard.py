@@ -131,7 +131,7 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
 def better(reports: Sequence[Any], found: Sequence[Difference]) -> str:
     """The level of each, and what it is better at by more than luck, if both are fed as in training."""
     both = list(zip(LETTERS, reports, strict=True))
-    said = [f"{letter}: {report.badge}." for letter, report in both]
+    said = [f"{letter}: {report.diagnosis.badge}." for letter, report in both]
     for letter, report in both:
         if report.diagnosis.name == FED:
             said.append(f"{letter} may be fed wrongly: see to that before you compare.")
