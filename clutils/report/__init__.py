@@ -258,13 +258,7 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same images in the same order.
     """
-    held, panels = beside_json(first, second), ("Positives and negatives", "Map")
-    drawn = [
-        (f"{letter}: {heading}", html, reading)
-        for letter, each in zip(standard.LETTERS, (first, second), strict=True)
-        for heading, html, reading in (_panel(panel, each.examination) for panel in panels)
-    ]
-    return page.page([first, second], drawn, held)
+    return page.page([first, second], [], beside_json(first, second))
 
 
 def compared(first: Report, second: Report) -> str:

@@ -100,13 +100,11 @@ class Line:
 
 
 def never_trained(f: Facts) -> Diagnosis | None:
-    """Weights of 0, batch normalisations without a batch, or layer normalisations as they are made.
+    """Batch normalisations without a batch, or layer normalisations as they are made.
 
     Layer normalisations may have been kept so, where classes were learned.
     """
-    if f.weights_zero == 1:
-        why = "100 % of the weights of its convolutions and linear layers are 0"
-    elif f.never_trained:
+    if f.never_trained:
         why = "its batch-norm layers have counted 0 batches, and store mean 0 and variance 1"
     elif f.plain_normalisations and not above(f):
         why = "all gains of its layer normalisations are 1 and all biases 0"
@@ -251,14 +249,12 @@ def other_classes(f: Facts) -> Diagnosis | None:
 
 def healthy(f: Facts) -> Diagnosis | None:
     by = leads(f)
-    if by is None or f.own is None or f.untrained is None:
+    if by is None or f.own is None or f.untrained is None or f.raw is None:
         return None
-    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and _beside_chance(f) > 0):
-        name, own, fresh = ("kNN", f.own.knn, f.untrained.knn)
-        if by[1] > by[0]:
-            name, own, fresh = ("probe", f.own.probe, f.untrained.probe)
-        says = f"Healthy: its {name} accuracy is {own:.0%}, that of fresh weights {fresh:.0%}"
-        says += f", that of raw pixels {getattr(f.raw, name.lower()):.0%}" if f.raw is not None else ""
+    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and _above_chance(f)):
+        at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
+        says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
+        says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
         if not above(f):
             says += ". The lead may be luck, but two views of an image are nearer than two images in "
             says += _share_of_cases(f)
@@ -350,12 +346,9 @@ def _luck(own: float, fresh: float, f: Facts) -> int:
     return math.ceil(100 * CERTAIN * _error(own, fresh, f))
 
 
-def _beside_chance(f: Facts) -> int:
-    """1 where kNN or probe is above chance beyond luck, -1 where both are below, 0 between or not known."""
-    if f.own is None or f.chance is None:
-        return 1
-    low, high = interval(max(f.own), f.compared or 1)
-    return int(low > f.chance) - int(high < f.chance)
+def _above_chance(f: Facts) -> bool:
+    """Whether kNN or probe is above chance beyond luck."""
+    return interval(max(f.own or (0.0,)), f.compared or 1)[0] > (f.chance or 0.0)
 
 
 def _than_fresh(f: Facts) -> str:
@@ -445,13 +438,10 @@ def classes(f: Facts) -> Told | None:
         luck = max(_luck(*pair, f) for pair in zip(f.own, f.untrained, strict=True))
         value += f"; up to {luck} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
-        says = (
-            f"{f.copies:.0%} of the test images are among the labelled ones: these accuracies are too high."
-        )
+        says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says
     if _labels_wrong(f):
-        where = "Below chance: classes may have other names" if _beside_chance(f) < 0 else "All at chance"
-        return LOOK, value, f"{where}: labels and images do not seem to belong together."
+        return LOOK, value, "All at chance: labels and images do not seem to belong together."
     if found := other_classes(f) or half_trained(f):
         return found.level, value, ""  # the diagnosis says it
     return GOOD if above(f) or _easy(f) else UNKNOWN, value, ""
@@ -505,9 +495,6 @@ def geometry(f: Facts) -> Told:
 def two_views(f: Facts) -> Told:
     value = f"lead over two images {f.lead:.2f} (1: the two views coincide, 0: no lead); "
     value += f"the other view is the nearest for {f.finds_itself:.0%} of views"
-    others = {"fresh weights": f.views_untrained, "raw pixels": f.views_raw}
-    if told := ", ".join(f"{name} {row.finds_itself:.0%}" for name, row in others.items() if row):
-        value += f" ({told})"
     if f.spread >= CONSTANT and (f.lead < LEAD or f.nearer_than < HARDLY):
         return LOOK, value, "Two views of one image are hardly nearer than two different images."
     return GOOD, value, ""

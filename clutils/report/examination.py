@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +17,7 @@ from clutils import anatomy, encoders, maps, measures, similarities, views
 from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.report import feeding, standard
-from clutils.report.facts import Examination, Facts, Row, Seen
+from clutils.report.facts import Examination, Facts, Row
 from clutils.report.feeding import VIEWED
 from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
 
@@ -26,6 +27,7 @@ FEWEST = 20  # images of a map
 PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
+MAPS: dict[str, Callable[..., np.ndarray]] = {"t-SNE": maps.tsne, "UMAP": maps.umap}
 QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
@@ -60,7 +62,7 @@ def examine(
       them
     - temperature: τ of its training, where the file does not say it
     - mean, std: how images in [0, 1] are shifted and scaled for it; size: their width for it
-    - map_names: ("t-SNE",), the map of the first screen, or (), and then it is of PCA
+    - map_names: of `MAPS`, the map of the first screen, which is of PCA without one
     - numbers: further ones of `measures.BY_NAME`
     - quick: what the first screen shows, and no more, of at most 500 labelled images
     - on_stage: called with the name of each stage as it begins
@@ -84,8 +86,8 @@ def examine(
     demand_finite(torch.cat([z1, z2]))
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
-    n |= {"weights_zero": _zero(opened.encoder), "plain_normalisations": _plain(opened.encoder)}
-    n |= feeding.first_layer(opened, prepared, torch.cat(seen), unknown)
+    n["plain_normalisations"] = _plain(opened.encoder)
+    n |= feeding.first_layer(prepared, torch.cat(seen), unknown)
     directions = n["spread"] > 0 and not n["zero_norms"]
     if directions:
         n["uniformity"] = measures.uniformity(z)
@@ -105,8 +107,7 @@ def examine(
     if fresh:
         found.fresh_views = embed(fresh[0], seen[0]), embed(fresh[0], seen[1])
         n["fresh_nearer_than"] = _contrast(*found.fresh_views)["nearer_than"]
-    if found.predicted is None and directions:
-        n |= _without_labels(found, fresh, seen)
+    n["raw_nearer_than"] = _contrast(*(view.flatten(1) - 0.5 for view in seen))["nearer_than"]
     found.found = Facts(**n)
     if quick:
         unknown |= dict.fromkeys(("probe", "kept"), QUICK)
@@ -120,7 +121,7 @@ def examine(
     for name in map_names:
         on_stage(name)
         if directions and found.mapped >= FEWEST:
-            found.maps[name] = maps.tsne(z[: found.mapped], seed=seed)
+            found.maps[name] = MAPS[name](z[: found.mapped], seed=seed)
         else:
             unknown[name] = "too few images, or all at one place"
     found.found = Facts(**n)
@@ -143,13 +144,6 @@ def covering(gallery: ImageSet, judged: ImageSet, quick: bool = False) -> ImageS
 
 
 # ---- the images as they come in ----------------------------------------------------------------------------
-
-
-def _zero(encoder: nn.Module) -> float:
-    """Of the weights of convolutions and linear layers, the share that is 0 in every place."""
-    kinds = nn.Conv2d | nn.Linear
-    weights = [m.weight for m in encoder.modules() if isinstance(m, kinds) and m.weight.ndim > 1]
-    return sum(not w.any() for w in weights) / len(weights) if weights else 0.0
 
 
 def _plain(encoder: nn.Module) -> bool:
@@ -201,26 +195,7 @@ def _contrast(z1: Tensor, z2: Tensor) -> dict[str, float]:
         "negative_similarity": negative.mean().item(),
         "finds_itself": ((positive > hardest).double() + tie).mean().item(),
         "nearer_than": (positive[:, None] > negative).double().mean().item(),
-        "views": len(z1),
     }
-
-
-def _without_labels(found: Examination, fresh: Sequence[Prepared], seen: Pair) -> dict[str, Any]:
-    """How often a view finds its other half, and the rank of the views; raw pixels' and fresh weights' too.
-
-    Fresh weights' share is the better of two, as made and with batch statistics that have settled; the rank
-    is of the former, whose spectrum is drawn.
-    """
-
-    def row(z1: Tensor, z2: Tensor) -> Seen:
-        return Seen(_contrast(z1, z2)["finds_itself"], measures.effective_rank(torch.cat([z1, z2])))
-
-    raw = (view.flatten(1) - 0.5 for view in seen)  # as `measures.raw_inputs`
-    numbers: dict[str, Any] = {"view_rank": row(*found.views).view_rank, "views_raw": row(*raw)}
-    rows = [row(*(embed(way, view) for view in seen)) for way in fresh]
-    if rows:
-        numbers["views_untrained"] = Seen(max(each.finds_itself for each in rows), rows[0].view_rank)
-    return numbers
 
 
 def _robustness(prepared: Prepared, images: ImageSet, z: Tensor, seed: int) -> dict[str, float]:

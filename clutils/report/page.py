@@ -15,7 +15,6 @@ MARKS = {level: mark for level, (mark, _) in screen.LEVEL_LOOKS.items()}
 TRUST = Path(__file__).with_name("calibration.json")  # of the foot: benchmarks/calibration.py writes it
 CLASSES = {GOOD: "good", LOOK: "look", BROKEN: "broken", UNKNOWN: "unknown"}
 GLOSSARY = {
-    "features": "an encoder's output for an image; compared by cosine, so their length does not count",
     "kNN": f"each test image gets the class of its nearest labelled images ({NEIGHBOURS}, or as many as a "
     "class has of them), by cosine s and weights exp(s / 0.1); the number is the share of right answers",
     "linear probe": "a logistic regression on the features of labelled images, tested on the test images, "
@@ -34,11 +33,6 @@ GLOSSARY = {
     "coincide, 0 = no more similar",
     "head": "the small network between features and loss, discarded after training",
     "share of the push": "the share of an anchor's negatives that receive the loss's push, at its τ",
-    "bootstrap": "the test images are drawn again with replacement, a thousand times; the range has 95 % of "
-    "the results. Below about fifty images it is too narrow",
-    "linear CKA, neighbour overlap": "how alike two encoders' features of the same images are (1 = up to "
-    "rotation and scale), and the share of nearest images that both have. CKA is near 1 for any two encoders "
-    "with one strong direction in common, and too high with fewer images than features",
 }
 
 

@@ -13,14 +13,11 @@ from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.files import printable
 
-SETTINGS = 16  # of a file's own, at most so many are listed
-LONGEST = 60  # characters of one of them
-
 
 def facts(
     opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
 ) -> dict[str, str]:
-    """Heading -> words: file, encoder, images and how they are fed; hash, settings, versions and seed."""
+    """Heading -> words: file, encoder, images and how they are fed; hash, versions and seed."""
     found = {"file": opened.path or "none: a module handed over", "encoder": str(opened)}
     if opened.size:
         found["read as"] = f"{opened.kind}, {opened.size / 1e6:.1f} MB; nothing in it was run"
@@ -50,11 +47,6 @@ def facts(
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()
     if opened.epoch is not None:
         found["epoch or step"] = f"{opened.epoch:g}, as the file says"
-    short = {name: value for name, value in opened.settings.items() if len(str(value)) <= LONGEST}
-    if short:
-        shown = list(short)[: SETTINGS if len(short) > SETTINGS + 1 else None]  # a single one is not left out
-        listed = ", ".join(f"{name} {short[name]}" for name in shown)
-        found["its settings"] = listed + (f", and {len(short) - len(shown)} more" * (len(short) > len(shown)))
     seed, versions = options.get("seed", 0), f"clutils {clutils.__version__}, torch {torch.__version__}"
     found |= {"command": command, "made with": f"{versions}, seed {seed}, {date.today()}"}
     return {heading: printable(words) for heading, words in found.items()}

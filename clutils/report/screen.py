@@ -18,12 +18,12 @@ from clutils import maps, measures, similarities
 from clutils.figures import axes_for, describe, new, pictures, style, training
 from clutils.figures import maps as map_figures
 from clutils.report.diagnosis import BROKEN, CONSTANT, GOOD, LOOK, UNKNOWN, Diagnosis, one_point
-from clutils.report.facts import Examination, Facts, Seen
+from clutils.report.facts import Examination, Facts
 
 SIZE = (4.6, 1.75)  # inches of one panel, as wide as its column: its letters can be read at 390 px, too
 TALL = (4.6, 2.05)  # of the upper two, so that each photograph can be recognised
 NEAR = 4  # neighbours that are shown of each image, by the encoder and by raw pixels
-SHOWN = 6  # images whose neighbours are shown: half of them the worst
+SHOWN = 6  # images whose neighbours are shown
 LISTED = 10  # classes that a legend names
 RING = style.INK  # around what neighbours vote to be of another class
 LEVEL_LOOKS = {  # mark and colour: distinct without colour, too
@@ -78,14 +78,11 @@ def table(f: Facts) -> list[tuple[str, str, str]]:
 
 
 def _unlabelled(f: Facts) -> list[tuple[str, str, str]]:
-    """How often a view's nearest is its other half, and the rank of the views; empty if not known."""
-    if f.view_rank is None:
-        return []
-    own = Seen(f.finds_itself, f.view_rank)
-    rows = {"this encoder": own, "fresh weights": f.views_untrained, "raw pixels": f.views_raw}
-    found = [("", "finds the other view", "rank of views")]
-    found += [(name, f"{row[0]:.0%}", f"{row[1]:.0f}") for name, row in rows.items() if row is not None]
-    return [*found, ("chance", f"{1 / (2 * f.views - 1):.1%}", "")]
+    """How often the two views of an image are nearer than two images."""
+    rows = {"this encoder": f.nearer_than, "fresh weights": f.fresh_nearer_than}
+    rows |= {"raw pixels": f.raw_nearer_than, "chance": 0.5}
+    found = [("", "views nearer than two images", "")]
+    return found + [(name, f"{share:.1%}", "") for name, share in rows.items() if share is not None]
 
 
 # ---- one function a panel ----------------------------------------------------------------------------------
@@ -127,22 +124,19 @@ def class_map(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 
 @style.in_course_style
 def near_pictures(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
-    """Six images, half of them the worst, and their nearest by the encoder and by raw pixels."""
+    """Six images and their nearest by the encoder and by raw pixels."""
     ax = axes_for(ax, *TALL)
     if not found.has_directions:
         return _nothing(ax, "All features are equal or have length 0: no image is nearer than another.")
     labels, known = found.judged.labels, found.predicted is not None
-    asked, k = queries(found, known), min(NEAR, len(labels) - 1)
+    asked = range(0, len(labels), max(1, len(labels) // SHOWN))[:SHOWN]
+    k = min(NEAR, len(labels) - 1)
     pictures.neighbours(found.judged, {"this encoder": found.z, "raw pixels": found.raw}, asked, k, True, ax)
     if not known:
         reading = f"Six images, each with its {k} nearest neighbours: do they belong together?"
         return describe(ax, reading), reading
     own, raw = (pictures.share_of_class(z, labels, k) for z in (found.z, found.raw))
-    _, code, sizes = labels.unique(return_inverse=True, return_counts=True)
-    most = ((sizes[code] - 1).clamp(max=k).double() / k).mean().item()
-    few = f"; at most {most:.0%}, as classes are small" if most < 0.995 else ""
-    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%}{few}). "
-    reading += "Last 3 rows: this encoder's worst."
+    reading = f"Blue frame: same class, as for {own:.0%} of all {k} nearest (by raw pixels {raw:.0%})."
     return describe(ax, f"Six images and their nearest. {reading}"), reading
 
 
@@ -182,10 +176,8 @@ def similarity(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
 def spectra(found: Examination, ax: Axes | None = None) -> tuple[Axes, str]:
     """Singular values of the centred features of the same views, by this encoder and by fresh weights."""
     ax = axes_for(ax, *SIZE)
-    fresh = found.fresh_views
-    count = len(found.views[0] if fresh is None else fresh[0])
-    both = {"this encoder": torch.cat([z[:count] for z in found.views])}
-    both |= {} if fresh is None else {"fresh weights": torch.cat(fresh)}
+    both = {"this encoder": torch.cat(found.views)}
+    both |= {} if found.fresh_views is None else {"fresh weights": torch.cat(found.fresh_views)}
     if not found.found.spread:
         return _nothing(ax, "No dimension is in use: all images have the same features.")
     ranks = {}
@@ -211,18 +203,6 @@ PANELS: dict[str, Panel] = {
     "Map": class_map,
     "Spectrum": spectra,
 }
-
-
-def queries(found: Examination, known: bool) -> list[int]:
-    """Half ordinary images, half those whose neighbours share their class the least."""
-    unit = nn.functional.normalize(found.z, dim=1)
-    close = (unit @ unit.T).fill_diagonal_(-2).topk(min(NEAR, len(unit) - 1), dim=1).indices
-    labels: Tensor = found.judged.labels
-    share = (labels[close] == labels[:, None]).double().mean(dim=1)
-    step = max(1, len(share) // SHOWN)
-    ordinary = torch.arange(len(share))[::step][: SHOWN // 2 if known else SHOWN].tolist()
-    worst = [i for i in share.argsort(stable=True).tolist() if i not in ordinary]
-    return [*ordinary, *worst][:SHOWN]
 
 
 def _legend(ax: Axes, names: tuple[str, ...], classes: list[int]) -> None:

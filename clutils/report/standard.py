@@ -25,7 +25,7 @@ USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "prob
 class Number:
     """A number as the page shows it.
 
-    - interval: 95 % by bootstrap, or the range of the draws; None where it has none
+    - interval: 95 % by bootstrap; None where it has none
     - better: 1 where higher is better, 0 where neither is by itself
     """
 
@@ -39,28 +39,25 @@ class Number:
 
 def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]:
     """Those that are usual, and further ones of `BY_NAME`; `each` gets what they are the mean of."""
-    n, gallery, made = found.numbers, found.gallery, dict[str, float]()
+    n, made = found.numbers, dict[str, float]()
     if not found.has_directions:
         return made
     seen = measures.Features(found.z, values=found.spectrum, views=torch.stack(found.views, dim=1))
     if found.predicted is not None:
         seen = replace(seen, y=found.judged.labels, neighbours=found.found.neighbours or 1)
-        seen = replace(seen, gallery_z=found.gallery_z, gallery_y=gallery.labels)
+        seen = replace(seen, gallery_z=found.gallery_z, gallery_y=found.gallery.labels)
     for key in dict.fromkeys((*USUAL, *further)):
         number = BY_NAME[key]
-        if key in n or key == "few" or (number.needs == "labels" and found.predicted is None):
+        if key in n or (number.needs == "labels" and found.predicted is None):
             continue
         try:
             value = number.measure(seen)
-        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k
+        except ValueError as error:  # too few eigenvalues above rounding, fewer images than k, one class
             found.unknown[key] = str(error)
             continue
         if isinstance(value, Tensor):
             found.each[key] = value
         made[key] = value.mean().item() if isinstance(value, Tensor) else value
-    if found.predicted is not None and len(gallery.labels.unique()) > 1:
-        few = measures.few_labels(seen)
-        made |= {"few": few.mean, "few_low": min(few.accuracies), "few_high": max(few.accuracies)}
     return made
 
 
@@ -70,9 +67,7 @@ def numbers(found: Examination) -> list[Number]:
     for key, metric in BY_NAME.items():
         if not math.isfinite(n.get(key, math.nan)):
             continue
-        interval = (n["few_low"], n["few_high"]) if key == "few" else None
-        if key in found.each:
-            interval = measures.bootstrap(found.each[key])
+        interval = measures.bootstrap(found.each[key]) if key in found.each else None
         made.append(Number(metric.label, n[key], metric.settings, interval, int(metric.unit == "share"), key))
     return made
 

@@ -48,15 +48,13 @@ def test_all_images_are_measured_with_a_map_and_baselines_that_need_no_label(out
     held = json.loads((out / "a.json").read_text())
     numbers = held["numbers"]
     assert (numbers["pictures"], numbers["gallery"]) == (COUNT, 0) and held["level"] != GOOD
-    known = {"finds_itself", "view_rank", "effective_rank", "kept_crop"}
-    known |= {f"{number}_{row}" for number in ("finds_itself", "view_rank") for row in ("untrained", "raw")}
+    known = {"nearer_than", "fresh_nearer_than", "raw_nearer_than", "effective_rank", "kept_crop"}
     assert known <= numbers.keys() and "knn" not in numbers
     assert held["title"] == f"mine/checkpoint.pt on {COUNT} images from the folder photos"  # one line
     assert held["notes"].count(report.UNLABELLED) == 1 and not any("few" in note for note in held["notes"])
     page = (out / "a.html").read_text()
-    assert f"fresh weights {numbers['view_rank_untrained']:.0f}. A high rank" in page  # the table's, drawn
     assert "<th>raw pixels</th>" in page and "<h2>Map</h2>" in page and "labelled neighbours" not in page
-    assert "<td>finds the other view</td><td>rank of views</td>" in page
+    assert "<td>views nearer than two images</td>" in page and f"{numbers['raw_nearer_than']:.1%}" in page
     assert f"All {COUNT} images (t-SNE). These images have no labels." in page
 
 
