@@ -262,18 +262,13 @@ def beside(first: Report, second: Report) -> str:
 
 
 def compared(first: Report, second: Report) -> str:
-    """What lies between two reports, as text: which is better, each difference, how alike they are."""
-    both = first.examination, second.examination
-    found = standard.differences(*both)
+    """What lies between two reports, as text: which is better, and each difference."""
+    found = standard.differences(first.examination, second.examination)
     told = [standard.better([first, second], found)]
     for d in found:
         sure = "" if d.interval is None else " (certain)" if d.certain else " (may be luck)"
         values = f"A {page.shown(d.a, bool(d.better))}, B {page.shown(d.b, bool(d.better))}"
         told.append(f"  {d.name}: {values}, B minus A {page.apart(d.b - d.a, bool(d.better))}{sure}")
-    if alike := standard.likeness(*both):
-        told.append(
-            f"  alike: linear CKA {alike['cka']:.3g}, {alike['overlap']:.1%} of the neighbours shared"
-        )
     return "\n".join(told)
 
 
@@ -282,14 +277,13 @@ def beside_json(first: Report, second: Report) -> str:
 
     Each report stands under its file's name (of one file twice, the second with " (2)").
     """
-    both = first.examination, second.examination
-    found = standard.differences(*both)
+    found = standard.differences(first.examination, second.examination)
     names = [r.examination.facts["file"] for r in (first, second)]
     if names[0] == names[1]:
         names[1] += " (2)"
     held: dict[str, Any] = {name: r._plain() for name, r in zip(names, (first, second), strict=True)}
-    between = {"says": standard.better([first, second], found), "likeness": standard.likeness(*both)}
-    return as_json(held | {"beside": between | {"differences": [asdict(each) for each in found]}})
+    between = {"says": standard.better([first, second], found), "differences": list(map(asdict, found))}
+    return as_json(held | {"beside": between})
 
 
 def in_series(reports: Sequence[Report]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clutils.report import feeding
-from clutils.report.facts import Facts
+from clutils.report.facts import Facts, Row
 
 GOOD, LOOK, BROKEN, UNKNOWN = "good", "worth a look", "broken", "not known"
 LEVELS = (UNKNOWN, GOOD, LOOK, BROKEN)  # from least to worst
@@ -341,9 +341,9 @@ def _easy(f: Facts) -> bool:
     return learned_views(f) and max(f.own.knn, f.untrained.knn) >= EASY and min(by) > -CERTAIN
 
 
-def _luck(own: float, fresh: float, f: Facts) -> int:
+def _luck(own: Row, fresh: Row, f: Facts) -> int:
     """Whole points of a difference to fresh weights up to which it does not count."""
-    return math.ceil(100 * CERTAIN * _error(own, fresh, f))
+    return math.ceil(100 * CERTAIN * max(_error(*pair, f) for pair in zip(own, fresh, strict=True)))
 
 
 def _above_chance(f: Facts) -> bool:
@@ -355,10 +355,9 @@ def _than_fresh(f: Facts) -> str:
     """'probe 24 % against 41 % with fresh weights, kNN ...', the wider gap first, with what luck may give."""
     by, own, fresh = leads(f), f.own, f.untrained
     assert by is not None and own is not None and fresh is not None
-    luck = max(_luck(*pair, f) for pair in zip(own, fresh, strict=True))
     said = [f"probe {own.probe:.0%} against {fresh.probe:.0%}", f"kNN {own.knn:.0%} against {fresh.knn:.0%}"]
     said = said if abs(by[1]) >= abs(by[0]) else said[::-1]
-    return f"{said[0]} with fresh weights, {said[1]} (up to {luck} points may be luck)"
+    return f"{said[0]} with fresh weights, {said[1]} (up to {_luck(own, fresh, f)} points may be luck)"
 
 
 def _views_beside(f: Facts) -> str:
@@ -435,8 +434,7 @@ def classes(f: Facts) -> Told | None:
     knn, probe = ("".join(f"{who} {row[k]:.0%}" for who, row in rows.items() if row) for k in (0, 1))
     value = f"kNN{knn}; probe{probe}; chance {f.chance:.0%}"
     if f.untrained is not None:
-        luck = max(_luck(*pair, f) for pair in zip(f.own, f.untrained, strict=True))
-        value += f"; up to {luck} points beside fresh weights may be luck"
+        value += f"; up to {_luck(f.own, f.untrained, f)} points beside fresh weights may be luck"
     if (f.copies or 0) > COPIES:
         says = f"{f.copies:.0%} of the test images are among the labelled ones: accuracies are too high."
         return LOOK, value, says

@@ -69,7 +69,6 @@ def page(
         measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
         differences=differences,
         better=standard.better(reports, differences) if differences else "",
-        likeness=standard.likeness(*found) if len(found) == 2 else {},
         trust=json.loads(TRUST.read_text(encoding="utf-8")),
         shown=shown,
         apart=apart,

@@ -13,6 +13,8 @@ from clutils.checkpoints import Opened
 from clutils.data import ImageSet
 from clutils.files import printable
 
+LISTED = 8  # tensors that are not used, at most
+
 
 def facts(
     opened: Opened, gallery: ImageSet, judged: ImageSet, options: Mapping[str, Any], command: str
@@ -36,12 +38,10 @@ def facts(
     fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3
     found["fed as"] = fed_as + (", grey copied to 3 channels" if copied else "")
-    left = [f"{name} ({count})" for name, count in opened.dropped.items()]
-    if opened.unexpected or left:
-        beside = [name.rpartition("/")[2] for name in opened.unexpected[:4]]
-        more = len(opened.unexpected) - len(beside)
-        named = [f"{', '.join(beside)}{f' and {more} more' * (more > 0)} (beside the encoder)"] * bool(beside)
-        found["not used"] = "tensors " + ", ".join([*named, *left[:8]])
+    left = [*opened.unexpected, *(f"{name} ({count})" for name, count in opened.dropped.items())]
+    if left:
+        more = f" and {len(left) - LISTED} more" * (len(left) > LISTED)
+        found["not used"] = f"tensors {', '.join(left[:LISTED])}{more}"
     if opened.path:
         with Path(opened.path).open("rb") as file:
             found["SHA-256"] = hashlib.file_digest(file, "sha256").hexdigest()

@@ -94,8 +94,8 @@ class Difference:
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
 
-def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
-    """Linear CKA and neighbour overlap of the test images' features.
+def differences(a: Examination, b: Examination) -> list[Difference]:
+    """Of each number that both have. Only shares of test images have an interval.
 
     Raises ValueError where the two did not judge the same images, in the same order.
     """
@@ -104,14 +104,6 @@ def likeness(a: Examination, b: Examination, k: int = 10) -> dict[str, float]:
             f"check: A was evaluated on {len(a.judged)} images and B on {len(b.judged)}, but both need "
             "the same test images"
         )
-    if not (a.has_directions and b.has_directions):
-        return {}
-    k = min(k, len(a.z) - 1)
-    return {"cka": measures.cka(a.z, b.z), "overlap": measures.neighbour_overlap(a.z, b.z, k), "k": k}
-
-
-def differences(a: Examination, b: Examination) -> list[Difference]:
-    """Of each number that both have. Only shares of the same test images have an interval."""
     theirs, found = {number.key: number for number in numbers(b)}, []
     for one in numbers(a):
         if one.key not in theirs:
