@@ -179,10 +179,10 @@ def check(
     side = options.get("size") or opened.side
     opened = feeding.with_decided_stem(opened, seen, side)
     notes += opened.notes
-    given_as = options.get("mean")
-    if given_as is None and options.get("std") is None and not isinstance(path, nn.Module):
-        given_as = "auto"
-    mean, std, said = feeding.given(given_as, options.get("std"), opened, seen, side)
+    mean, std = options.get("mean"), options.get("std")
+    if mean is None and std is None and not isinstance(path, nn.Module):
+        mean = "auto"
+    mean, std, said = feeding.given(mean, std, opened, seen, side)
     options |= {"mean": mean, "std": std}
     if said and (mean, std) != feeding.NORMALISATIONS["none"]:
         notes.append(said)

@@ -453,10 +453,10 @@ def loss_space(f: Facts) -> Told | None:
     if f.share_of_negatives is not None and not one_point(f):
         value += f"; τ = {f.temperature:g}: {f.share_of_negatives:.0%} of {f.negatives} negatives "
         value += f"share the push (healthy: {SHARED})"
-    if found := temperature(f) or behind_the_head(f):
-        return found.level, value, ""  # the diagnosis says it
     if f.of_texts:
         return UNKNOWN, value, "Its negatives were texts, so no healthy range is known for images."
+    if found := temperature(f) or behind_the_head(f):
+        return found.level, value, ""  # the diagnosis says it
     if f.head_uniformity > CROWDED:
         return LOOK, value, "Images are crowded: the loss has little to compare."
     return GOOD, value, ""
