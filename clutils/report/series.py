@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from clutils.figures import describe, new, style
 
-AT = "epoch or step, or the place in the series"
+AT = "epoch, step or place"
 ROWS = {"this encoder": "{}_beside_untrained", "fresh weights": "{}_untrained", "raw pixels": "{}_raw"}
 DRAWN: dict[str, dict[str, str]] = {  # title of a panel -> label -> the number that is drawn
     "kNN": {label: name.format("knn") for label, name in ROWS.items()} | {"chance": "chance"},
