@@ -169,11 +169,9 @@ def check(
         )
     gallery, judged = load(data, limit) if isinstance(data, str) else data
     gallery, judged = (as_taken(part, opened.channels) for part in (gallery, judged))
-    count = len(gallery) + len(judged)
-    labelled = bool((judged.labels >= 0).any())
-    if not labelled:
+    if not bool((judged.labels >= 0).any()):
         notes.append(UNLABELLED)
-    elif count < FEW:
+    elif (count := len(gallery) + len(judged)) < FEW:
         notes.append(f"{count} images are few: below about {FEW}, statements on classes are uncertain")
     seen = torch.cat(views.pair(judged.subset(slice(0, feeding.VIEWED)).images, 0))
     side = options.get("size") or opened.side

@@ -19,7 +19,7 @@ from clutils.data import ImageSet
 from clutils.report import feeding, standard
 from clutils.report.facts import Examination, Facts, Row
 from clutils.report.feeding import VIEWED
-from clutils.report.prepared import Prepared, demand_finite, demand_side, embed, finite
+from clutils.report.prepared import Prepared, demand_side, embed
 
 COMPARED = (500, 500)  # labelled images and test images of the table, at most: fresh weights see them twice
 LEARNED = 128  # images by which fresh batch statistics settle
@@ -78,12 +78,11 @@ def examine(
     unknown: dict[str, str] = {}
     on_stage("features")
     some = judged.subset(slice(0, VIEWED))
-    z = finite(prepared, judged)
-    gallery_z = finite(prepared, gallery) if len(gallery) else z[:0]
+    z = embed(prepared, judged.images)
+    gallery_z = embed(prepared, gallery.images) if len(gallery) else z[:0]
     on_stage("views")
     seen = views.pair(some.images, seed)  # as the training of most methods has them
     z1, z2 = (embed(prepared, view) for view in seen)
-    demand_finite(torch.cat([z1, z2]))
     spectrum, shape = _shape(z)
     n: dict[str, Any] = {"pictures": len(judged), "gallery": len(gallery)} | shape | _contrast(z1, z2)
     n["plain_normalisations"] = _plain(opened.encoder)
