@@ -39,13 +39,6 @@ def test_a_quarter_is_judged_whatever_the_class_sizes_and_each_has_a_labelled_im
     assert asked <= lent
 
 
-def test_classes_of_equal_size_are_split_as_they_always_were(tmp_path):
-    _, judged, *_ = loaded(folder(tmp_path, [12] * 5))
-    whole = data.load(f"folder:{tmp_path}")
-    fourth = torch.arange(60) // 5 % 4 == 3
-    assert torch.equal(judged.images.sort(dim=0).values, whole.images[fourth].sort(dim=0).values)
-
-
 def test_a_test_split_of_other_classes_is_split_itself(tmp_path):
     folder(tmp_path / "train", [8] * 5)
     folder(tmp_path / "test", [8] * 5, first=5)

@@ -17,7 +17,6 @@ from clutils.report.diagnosis import BEHIND, FED, HALF, Diagnosis
 from clutils.report.facts import Row
 from clutils.report.prepared import Prepared
 from tests.report import ailing
-from tests.report.ailing import nameless
 
 
 @pytest.fixture(scope="module")
@@ -202,13 +201,6 @@ def test_a_method_without_temperature_is_not_judged_by_one_that_its_settings_hol
     found = report.check(case.opened, few, map_names=(), quick=True, temperature=5.0)
     assert found.examination.found.share_of_negatives is None and "τ =" not in str(found)
     assert any("is not used: VICReg trains without a temperature" in note for note in found.notes)
-
-
-def test_images_without_labels_are_measured_without_classes_and_the_badge_is_not_green(case, few):
-    found = report.check(case.opened, tuple(map(nameless, few)), map_names=(), quick=True)
-    assert found.examination.found.own is None and found.level == UNKNOWN
-    said = figures.alt(found.screen())
-    assert "These images have no labels." in said and "do they belong together?" in said
 
 
 @pytest.mark.parametrize("name", ["vectors:digits", "graphs:motifs", "nodes:karate", "sentences:topics"])
