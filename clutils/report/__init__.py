@@ -113,7 +113,7 @@ class Report:
             "facts": found.facts,
             "verdicts": [vars(line) for line in self.verdicts],
             "numbers": found.numbers,
-            "intervals": {m.key: m.interval for m in standard.numbers(found) if m.interval},
+            "intervals": standard.intervals(found),
             "not_measured": found.unknown,
             "notes": self.notes,
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 import jinja2
 
-from clutils.measures import NEIGHBOURS
+from clutils.measures import BY_NAME, NEIGHBOURS
 from clutils.report import screen, series, standard
 from clutils.report.diagnosis import BROKEN, GOOD, LOOK, UNKNOWN
 
@@ -66,7 +66,9 @@ def page(
         letters=standard.LETTERS,
         panels=panels,
         table=screen.table(found[0].found) if len(found) == 1 else [],
-        measured=standard.numbers(found[0]) if len(found) == 1 and not found[0].quick else [],
+        measured=standard.measured(found[0]) if len(found) == 1 and not found[0].quick else [],
+        intervals=standard.intervals(found[0]) if len(found) == 1 else {},
+        metrics=BY_NAME,
         differences=differences,
         better=standard.better(reports, differences) if differences else "",
         trust=json.loads(TRUST.read_text(encoding="utf-8")),

@@ -29,11 +29,8 @@ def facts(
     elif gallery.source != judged.source:
         found["labelled neighbours"] = gallery.source
     mean, std = options.get("mean"), options.get("std")
-    fed_as = (
-        "images in [0, 1] as they are"
-        if mean in (None, (0.0,)) and std in (None, (1.0,))
-        else f"mean {mean}, std {std}"
-    )
+    plain = mean in (None, (0.0,)) and std in (None, (1.0,))
+    fed_as = "images in [0, 1] as they are" if plain else f"mean {mean}, std {std}"
     side = options.get("size") or opened.side
     fed_as += f", resized to {side}x{side}" if side else ""
     copied = judged.images.shape[1] == 1 and opened.channels == 3

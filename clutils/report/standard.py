@@ -21,22 +21,6 @@ LETTERS = "AB"  # of two files side by side
 USUAL = ("rankme", "effective_rank", "lidar", "knn", "knn_dino_20", "map", "probe", "few")
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number as the page shows it.
-
-    - interval: 95 % by bootstrap; None where it has none
-    - better: 1 where higher is better, 0 where neither is by itself
-    """
-
-    name: str
-    value: float
-    settings: str
-    interval: tuple[float, float] | None
-    better: int
-    key: str
-
-
 def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]:
     """Those that are usual, and further ones of `BY_NAME`; `each` gets what they are the mean of."""
     n, made = found.numbers, dict[str, float]()
@@ -61,15 +45,14 @@ def measure(found: Examination, further: Sequence[str] = ()) -> dict[str, float]
     return made
 
 
-def numbers(found: Examination) -> list[Number]:
-    """Those that were measured, with their settings, in the order of `BY_NAME`."""
-    n, made = found.numbers, []
-    for key, metric in BY_NAME.items():
-        if not math.isfinite(n.get(key, math.nan)):
-            continue
-        interval = measures.bootstrap(found.each[key]) if key in found.each else None
-        made.append(Number(metric.label, n[key], metric.settings, interval, int(metric.unit == "share"), key))
-    return made
+def measured(found: Examination) -> list[str]:
+    """Names of those that were measured, in the order of `BY_NAME`."""
+    return [key for key in BY_NAME if math.isfinite(found.numbers.get(key, math.nan))]
+
+
+def intervals(found: Examination) -> dict[str, tuple[float, float]]:
+    """Name -> 95 % interval by bootstrap, of those that are a mean over images."""
+    return {key: measures.bootstrap(found.each[key]) for key in measured(found) if key in found.each}
 
 
 # ---- two encoders ------------------------------------------------------------------------------------------
@@ -79,7 +62,8 @@ def numbers(found: Examination) -> list[Number]:
 class Difference:
     """B less A of one number.
 
-    - interval: 95 % by the paired bootstrap, None where the number has none; better: as a `Number` has it
+    - interval: 95 % by the paired bootstrap, None where the number has none
+    - better: 1 where higher is better, 0 where neither is by itself
     """
 
     name: str
@@ -104,14 +88,16 @@ def differences(a: Examination, b: Examination) -> list[Difference]:
             f"check: A was evaluated on {len(a.judged)} images and B on {len(b.judged)}, but both need "
             "the same test images"
         )
-    theirs, found = {number.key: number for number in numbers(b)}, []
-    for one in numbers(a):
-        if one.key not in theirs:
+    found = []
+    for key in measured(a):
+        if key not in b.numbers:
             continue
-        other, interval, (first, second) = theirs[one.key], None, (e.each.get(one.key) for e in (a, b))
+        interval, (first, second) = None, (e.each.get(key) for e in (a, b))
         if first is not None and second is not None and len(first) == len(second):
             interval = measures.bootstrap(second - first)
-        found.append(Difference(one.name, one.value, other.value, interval, one.better))
+        metric = BY_NAME[key]
+        share = int(metric.unit == "share")
+        found.append(Difference(metric.label, a.numbers[key], b.numbers[key], interval, share))
     return found
 
 

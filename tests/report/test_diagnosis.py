@@ -29,28 +29,25 @@ CHANCE = Row(0.1, 0.11)
 STILL = {"nearer_than": 0.75}  # views are hardly nearer than by fresh weights
 UNLABELLED = {"own": None, "untrained": None, "raw": None}
 YOUNG = {"batches_seen": 40, "fresh_nearer_than": 0.94, "input_gap": 0.28, "input_gaps": {"none": 0.28}}
+
+
+def gaps(now, half):
+    """The input's gap as it is fed, and with --mean half."""
+    return {"input_gap": now, "input_gaps": {"none": now, "half": half}}
+
+
 SAID = [  # what is changed, the diagnosis, its level, and words with the numbers that it rests on
     ({}, HEALTHY, GOOD, "Healthy: its kNN accuracy is 60%, that of fresh weights 30%."),
     ({"untrained": Row(0.59, 0.5)}, HEALTHY, GOOD, "its probe accuracy is 65%, that of fresh weights 50%."),
     ({"never_trained": True, "batches_seen": None}, NEVER, BROKEN, "counted 0 batches"),
     ({"plain_normalisations": True, "untrained": Row(0.6, 0.65)}, NEVER, BROKEN, "gains of its layer"),
     ({"plain_normalisations": True}, HEALTHY, GOOD, ""),  # kept as made, though classes were learned
-    (
-        {"input_gap": 3.0, "input_gaps": {"none": 3.0, "half": 0.02}},
-        FED,
-        BROKEN,
-        "3.00 nats .* 0.02 with --mean half",
-    ),
-    ({"input_gap": 0.3, "input_gaps": {"none": 0.3, "half": 0.02}}, FED, LOOK, "0.02 with --mean half"),
-    (
-        {"input_gap": 0.4, "input_gaps": {"none": 0.4, "half": 2.0}},
-        FED,
-        LOOK,
-        "images of another kind: .* 0.40",
-    ),
-    ({"input_gap": 9.0, "input_gaps": {"none": 9.0, "half": 8.0}}, FED, BROKEN, "9.00 nats .* 8.00"),
+    (gaps(3.0, 0.02), FED, BROKEN, "3.00 nats .* 0.02 with --mean half"),
+    (gaps(0.3, 0.02), FED, LOOK, "0.02 with --mean half"),
+    (gaps(0.4, 2.0), FED, LOOK, "images of another kind: .* 0.40"),
+    (gaps(9.0, 8.0), FED, BROKEN, "9.00 nats .* 8.00"),
     (  # and collapsed, which the sentence's level must not hide from --fail-on
-        {"input_gap": 0.4, "input_gaps": {"none": 0.4, "half": 2.0}, "effective_rank": 1.4},
+        gaps(0.4, 2.0) | {"effective_rank": 1.4},
         FED,
         BROKEN,
         "images of another kind",
@@ -152,8 +149,8 @@ def test_a_badge_blames_the_input_or_the_labels_where_they_are_at_fault_and_a_li
     said = {}
     for change in (
         {},
-        {"input_gap": 3.0, "input_gaps": {"none": 3.0, "half": 0.02}},
-        {"input_gap": 9.0, "input_gaps": {"none": 9.0, "half": 8.0}},
+        gaps(3.0, 0.02),
+        gaps(9.0, 8.0),
         {"own": CHANCE, "raw": CHANCE, "untrained": CHANCE},
         {"own": Row(0.18, 0.24), "untrained": Row(0.28, 0.41)},
         {"effective_rank": 1.4},
@@ -229,7 +226,6 @@ MADE = {
     "untrained": (NEVER,),
     "collapsed": (COLLAPSED,),
     "nearly collapsed": (COLLAPSED,),
-    "one dimension": (COLLAPSED,),
     "a layer forgotten": (BEHIND,),
     "too hot": (TEMPERATURE,),
     "too cold": (TEMPERATURE,),
