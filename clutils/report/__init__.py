@@ -79,7 +79,7 @@ class Report:
 
     def html(self) -> str:
         """The page, whole: its figures are inside, it loads nothing."""
-        return page.page([self], [_panel(name, self.examination) for name in screen.PANELS], self.json())
+        return page.page([self], [_panel(name, self.examination) for name in screen.PANELS])
 
     def screen(self) -> Figure:
         """The first screen, 1280 x 800: the sentence, the table, and four panels."""
@@ -256,7 +256,7 @@ def beside(first: Report, second: Report) -> str:
 
     Raises ValueError where they did not judge the same images in the same order.
     """
-    return page.page([first, second], [], beside_json(first, second))
+    return page.page([first, second])
 
 
 def compared(first: Report, second: Report) -> str:
@@ -288,7 +288,7 @@ def in_series(reports: Sequence[Report]) -> str:
     """Checkpoints of one run on one page: the main numbers against the epoch, a line for each."""
     found = series.moments(reports)
     drawn = [("Numbers", _on_any_page(series.curves(found)), "")]
-    return page.page([], drawn, as_json(found), moments=found)
+    return page.page([], drawn, found)
 
 
 def in_series_json(reports: Sequence[Report]) -> str:
@@ -314,6 +314,5 @@ def _panel(name: str, found: Examination) -> tuple[str, str, str]:
 
 def _on_any_page(figure: Figure) -> str:
     """HTML of a figure that a dark page may invert, unless photographs are on it."""
-    html = figure_html(figure)
-    photographs = any(ax.images for ax in figure.axes)
-    return html if photographs else html.replace("<img ", '<img class="plot" ', 1)
+    look = "" if any(ax.images for ax in figure.axes) else 'class="plot" '
+    return figure_html(figure).replace("<img ", f"<img {look}", 1)

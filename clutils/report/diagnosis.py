@@ -130,10 +130,8 @@ def fed_wrongly(f: Facts) -> Diagnosis | None:
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f):
         return None  # its statistics had not settled: see `hardly_begun` and `half_trained`
     near = f", and {nearest:.2f} with the nearest usual normalisation, {best}" if best else ""
-    says = (
-        f"Fed wrongly, or with images of another kind: its input statistics are {away} from those in "
-        f"training{near}."
-    )
+    says = "Fed wrongly, or with images of another kind: its input statistics are "
+    says += f"{away} from those in training{near}."
     return Diagnosis(FED, BROKEN if f.input_gap > FAR or collapsed(f) else LOOK, says)
 
 
@@ -158,10 +156,8 @@ def collapsed(f: Facts) -> Diagnosis | None:
         says = f"Collapsed: {f.spread:.1%} of an embedding's length differs between images (0: all are one "
         says += f"point), in {rank:.1f} of {f.dimensions} dimensions."
     elif rank < RANK:
-        says = (
-            f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the first "
-        )
-        says += f"direction has {first:.0%} of the variance."
+        says = f"Collapsed onto a few directions: the effective rank is {rank:.1f} of {_most(f)}, and the "
+        says += f"first direction has {first:.0%} of the variance."
     elif first > FIRST:
         says = f"Collapsed onto a line: one direction has {first:.0%} of the variance; in healthy "
         says += "encoders the first direction has 20% to 40%."
@@ -199,9 +195,8 @@ def temperature(f: Facts) -> Diagnosis | None:
         says += "the same kind are among them."
         return Diagnosis(TEMPERATURE, BROKEN if share < COLD else LOOK, says)
     if share > WARM:
-        says = (
-            f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near ones."
-        )
+        says = f"Too hot: at {tau}, {share:.1%} {asked} share the push, the far ones as much as the near "
+        says += "ones."
         return Diagnosis(TEMPERATURE, BROKEN if share > HOT else LOOK, says)
     return None
 
@@ -251,7 +246,8 @@ def healthy(f: Facts) -> Diagnosis | None:
     by = leads(f)
     if by is None or f.own is None or f.untrained is None or f.raw is None:
         return None
-    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and _above_chance(f)):
+    by_luck = interval(max(f.own), f.compared or 1)[0] <= (f.chance or 0.0)  # its accuracy
+    if above(f) or (learned_views(f) and min(by) >= 0 and max(by) >= 1 and not by_luck):
         at, name = (1, "probe") if by[1] > by[0] else (0, "kNN")
         says = f"Healthy: its {name} accuracy is {f.own[at]:.0%}, that of fresh weights "
         says += f"{f.untrained[at]:.0%}, that of raw pixels {f.raw[at]:.0%}"
@@ -308,9 +304,8 @@ def leads(f: Facts) -> tuple[float, float] | None:
     """By how many standard errors (kNN, probe) are above those of fresh weights; None = not known."""
     if f.own is None or f.untrained is None:
         return None
-    knn, probe = (
-        (own - fresh) / _error(own, fresh, f) for own, fresh in zip(f.own, f.untrained, strict=True)
-    )
+    pairs = zip(f.own, f.untrained, strict=True)
+    knn, probe = ((own - fresh) / _error(own, fresh, f) for own, fresh in pairs)
     return knn, probe
 
 
@@ -344,11 +339,6 @@ def _easy(f: Facts) -> bool:
 def _luck(own: Row, fresh: Row, f: Facts) -> int:
     """Whole points of a difference to fresh weights up to which it does not count."""
     return math.ceil(100 * CERTAIN * max(_error(*pair, f) for pair in zip(own, fresh, strict=True)))
-
-
-def _above_chance(f: Facts) -> bool:
-    """Whether kNN or probe is above chance beyond luck."""
-    return interval(max(f.own or (0.0,)), f.compared or 1)[0] > (f.chance or 0.0)
 
 
 def _than_fresh(f: Facts) -> str:
@@ -416,9 +406,7 @@ def lines(f: Facts, unknown: Mapping[str, str]) -> list[Line]:
 def fed(f: Facts) -> Told | None:
     if f.input_gap is None:
         return None
-    value = (
-        f"{f.input_gap:,.2f} nats from the statistics of the training images (up to {feeding.NEAR} is near)"
-    )
+    value = f"{f.input_gap:,.2f} nats from the statistics in training (up to {feeding.NEAR} is near)"
     if found := fed_wrongly(f):
         return found.level, value, ""  # the diagnosis says it
     if f.batches_seen is not None and 0 < f.batches_seen < _settled(f) and f.input_gap > feeding.NEAR:
@@ -472,9 +460,7 @@ def geometry(f: Facts) -> Told:
     if ill := collapsed(f):
         found.append((ill.level, ""))  # the diagnosis says it
     elif f.spread < NARROW:
-        found.append(
-            (LOOK, "A constant in one feature or more is far larger than the differences between images.")
-        )
+        found.append((LOOK, "A constant in some features is far larger than the differences of images."))
     elif (f.effective_rank or 0) < FEW_RANKS:
         found.append((LOOK, "Few directions are in use."))
     elif (f.first_direction or 1) > MUCH:

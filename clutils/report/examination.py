@@ -271,29 +271,20 @@ def _labelled(found: Examination) -> bool:
 
 
 def _classes(found: Examination) -> dict[str, float]:
-    """kNN by all labelled images; copies."""
+    """kNN by all labelled images, as `measures.knn_accuracy` counts; test images that are among them."""
     y, gallery = found.judged.labels, found.gallery
     k = measures.neighbours_for(gallery.labels, y)
-    found.predicted = _predicted(found.gallery_z, gallery.labels, found.z, k)
+    asked, known = (nn.functional.normalize(z, dim=1) for z in (found.z, found.gallery_z))
+    voted = [measures.knn_vote(rows @ known.T, gallery.labels, k) for rows in asked.split(1024)]
+    found.predicted = torch.cat(voted)
     found.each["knn"] = (found.predicted == y).double()
+    there = {one.numpy().tobytes() for one in gallery.images}
     return {
         "neighbours": k,
         "chance": (y.bincount().max() / len(y)).item(),
         "knn": found.each["knn"].mean().item(),
-        "copies": _copies(found.judged.images, gallery.images),
+        "copies": sum(one.numpy().tobytes() in there for one in found.judged.images) / len(y),
     }
-
-
-def _predicted(z: Tensor, y: Tensor, judged: Tensor, k: int) -> Tensor:
-    """The class that wins the vote of each row's k nearest, as `measures.knn_accuracy` counts: (M,)."""
-    z, judged = nn.functional.normalize(z, dim=1), nn.functional.normalize(judged, dim=1)
-    return torch.cat([measures.knn_vote(rows @ z.T, y, k) for rows in judged.split(1024)])
-
-
-def _copies(images: Tensor, others: Tensor) -> float:
-    """The share of images that are among the others, to the bit."""
-    known = {one.numpy().tobytes() for one in others}
-    return sum(one.numpy().tobytes() in known for one in images) / len(images)
 
 
 def principal(gallery: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:

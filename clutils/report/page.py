@@ -38,14 +38,12 @@ GLOSSARY = {
 
 def page(
     reports: Sequence[Any],
-    panels: Sequence[tuple[str, str, str]],
-    numbers: str,
+    panels: Sequence[tuple[str, str, str]] = (),
     moments: Sequence[Any] = (),
 ) -> str:
     """One encoder's report; two, with what differs; or a series.
 
     - panels: heading, a figure's HTML (`figures.page`) and the sentence that reads it
-    - numbers: JSON, which the page carries for programs
     - moments: of a series, as `series` has them; then there are no reports
     """
     found = [report.examination for report in reports]
@@ -77,7 +75,6 @@ def page(
         glossary=GLOSSARY,
         marks=MARKS,
         classes=CLASSES,
-        numbers=numbers.replace("<", "\\u003c"),
     )
 
 

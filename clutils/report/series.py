@@ -49,8 +49,8 @@ def curves(found: Sequence[Mapping[str, Any]]) -> Figure:
             drawn = {m["at"]: m["numbers"][name] for m in found if name in m["numbers"]}
             if drawn:
                 ax.plot(drawn.keys(), drawn.values(), markersize=5, label=label, **look)
-                first, *_, last = drawn.values()
-                said.append(f"{title}, {label} from {first:.3g} to {last:.3g}")
+                values = [*drawn.values()]
+                said.append(f"{title}, {label} from {values[0]:.3g} to {values[-1]:.3g}")
         ax.set(title=title, xlabel=AT)
         ax.xaxis.get_major_locator().set_params(integer=True)
         if ax.lines:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import runpy
 from dataclasses import fields
 
@@ -35,19 +34,16 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_every_line_once(whole,
     assert "url(" not in text and "@import" not in text and "prefers-color-scheme: dark" in text
     assert "default-src 'none'" in text and "width=device-width" in text and "@media print" in text
     assert text.count("<img") == 4
-    shown = text.partition('<script type="application/json"')[0]
     for line in whole.verdicts:
-        assert shown.count(line.value.replace("'", "&#39;")) == 1 and line.says in text
-    assert shown.count(whole.summary_text) == 1 and "<details><summary>What the words mean" in text
+        assert text.count(line.value.replace("'", "&#39;")) == 1 and line.says in text
+    assert text.count(whole.summary_text) == 1 and "<details><summary>What the words mean" in text
     assert "t-SNE" in whole.examination.maps
 
 
-def test_the_json_holds_every_number_and_is_the_same_in_the_page(whole, text):
+def test_the_json_holds_every_number_and_line(whole):
     data = json.loads(whole.json())
     assert data["numbers"]["knn"] == whole.examination.numbers["knn"]
     assert {v["name"] for v in data["verdicts"]} == {v.name for v in whole.verdicts}
-    held = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', text, re.DOTALL)
-    assert json.loads(held[1]) == data
 
 
 def test_the_foot_of_a_page_says_what_the_record_of_encoders_made_once_gives(text):
