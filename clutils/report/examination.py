@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +26,7 @@ FEWEST = 20  # images of a map
 PROBE_DIRECTIONS = 128  # principal directions of raw pixels that a probe is given: of all, it takes minutes
 TOGETHER = 1e-3  # of 1 - the mean cosine: below, images lie at one place
 CHANGED = 128  # images whose places under each change alone are looked at
-MAPS: dict[str, Callable[..., np.ndarray]] = {"t-SNE": maps.tsne, "UMAP": maps.umap}
+MAPS: dict[str, Any] = {"t-SNE": maps.tsne, "UMAP": maps.umap}
 QUICK = "a quick check does not measure it"
 # change -> its setting in `views.Augmentation`, which else has SimCLR's strengths: without it, and with
 CHANGES: dict[str, tuple[str, Any, Any]] = {
